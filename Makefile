@@ -1,0 +1,52 @@
+# Every target sets up what it needs in .venv; only python3 (3.11+), make and a package registry are assumed.
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+# pytest-xdist: two processes; each Numba thread pool then has one core to itself.
+TEST_OPTIONS ?= -n 2 --dist loadfile
+
+.PHONY: help setup demo test check bench docs clean
+.DEFAULT_GOAL := help
+
+help: ## list the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+.venv/pip.done:
+	@$(PYTHON) -c 'import sys; sys.exit("permrank needs Python 3.11 or newer; set PYTHON=..." if sys.version_info < (3, 11) else 0)'
+	@echo "setting up .venv"
+	@$(PYTHON) -m venv .venv
+	@$(PIP) install --upgrade "pip>=25.1"
+	@touch $@
+
+.venv/setup.done: .venv/pip.done pyproject.toml
+	@$(PIP) install --editable .
+	@touch $@
+
+.venv/%.done: .venv/setup.done
+	@echo "installing what '$*' needs"
+	@$(PIP) install --group $*
+	@touch $@
+
+setup: .venv/setup.done ## install permrank into .venv
+
+demo: .venv/setup.done ## run the main job, offline, on simulated data
+	@$(BIN)/permrank demo
+
+test: .venv/test.done ## run the tests
+	@$(BIN)/python -m pytest $(TEST_OPTIONS)
+
+check: .venv/check.done ## lint, formatting, types
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+bench: .venv/setup.done ## run the benchmarks (minutes; some need PERMRANK_DATA)
+	@$(BIN)/python benchmarks/run.py
+
+docs: .venv/docs.done ## build the documentation into docs/_build
+	@$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	@echo "open docs/_build/html/index.html"
+
+clean: ## remove everything that was built
+	rm -rf .venv .venv-* build dist docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,86 @@
+"""Everything that permrank raises on purpose.
+
+::
+
+    PermrankError
+    ├── InputError          bad data, or a bad argument (also a ValueError)
+    │   ├── FormatError     a file that is not what it says, or cannot hold what it is given
+    │   └── EstimateError   the data are fine but the estimate asked for does not exist
+    ├── UnknownIdError      a user, item, parameter or data set that is not known (also a KeyError)
+    ├── NotFittedError      a model is used before ``fit``
+    ├── NotSupportedError   a model cannot answer this question (also a NotImplementedError)
+    └── DataError           a data set that cannot be found, fetched or trusted
+    ConvergenceWarning      learning stopped early; the estimate and its trace are kept
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+class PermrankError(Exception):
+    """Base of every error that permrank raises on purpose."""
+
+
+class InputError(PermrankError, ValueError):
+    """Bad data or a bad argument; the message names the place, the value and the remedy."""
+
+
+class FormatError(InputError):
+    """A file is not what it says it is, or a format cannot hold what it is given."""
+
+
+class EstimateError(InputError):
+    """The estimate that was asked for does not exist for these data.
+
+    Attributes
+    ----------
+    items : list
+        Ids of the items that are in the way, where there are such.
+    """
+
+    def __init__(self, message: str, items: Iterable[object] = ()) -> None:
+        super().__init__(message)
+        self.items = list(items)
+
+
+class UnknownIdError(PermrankError, KeyError):
+    """A user, item, parameter or data set is not known; the message names the nearest known one."""
+
+    def __init__(self, kind: str, value: object, known: Iterable[object] = ()) -> None:
+        self.kind, self.value = kind, value
+        super().__init__(f"unknown {kind} {value!r}{_nearest(value, known)}")
+
+    def __str__(self) -> str:
+        # KeyError would print the repr of its argument.
+        return str(self.args[0])
+
+
+class NotFittedError(PermrankError):
+    """A model is used before ``fit``."""
+
+
+class NotSupportedError(PermrankError, NotImplementedError):
+    """This model cannot answer this question."""
+
+
+class DataError(PermrankError):
+    """A data set cannot be found, fetched or trusted."""
+
+
+class ConvergenceWarning(UserWarning):
+    """Learning stopped before it converged; the estimate and its trace are kept."""
+
+
+def _nearest(value: object, known: Iterable[object]) -> str:
+    import difflib  # slow to load, and only needed once something is wrong
+
+    # 100,000 candidates take difflib well under a second; beyond that the first ones serve.
+    sample = {str(name): name for _, name in zip(range(100_000), known, strict=False)}
+    if not sample:
+        return ""
+    close = difflib.get_close_matches(str(value), list(sample), n=1, cutoff=0.6)
+    if close:
+        return f"; the nearest known one is {sample[close[0]]!r}"
+    examples = ", ".join(repr(name) for name in list(sample.values())[:3])
+    return f"; known are for example {examples}"

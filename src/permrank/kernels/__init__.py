@@ -1,0 +1,1 @@
+"""Numba functions on flat arrays: no classes, no I/O, no other layer."""

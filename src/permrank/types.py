@@ -1,0 +1,39 @@
+"""Array aliases and the small values that travel between layers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Float64Array: TypeAlias = NDArray[np.float64]
+Int32Array: TypeAlias = NDArray[np.int32]
+Int64Array: TypeAlias = NDArray[np.int64]
+BoolArray: TypeAlias = NDArray[np.bool_]
+
+ItemId: TypeAlias = str | int
+UserId: TypeAlias = str | int
+
+
+class Progress(NamedTuple):
+    """What a ``fit(..., callback=)`` is told after every sweep.
+
+    Attributes
+    ----------
+    iteration : int
+        Sweeps done, from 1.
+    max_iter : int
+        The most sweeps that will be made.
+    objective : float
+        The objective after this sweep; higher is better.
+    """
+
+    iteration: int
+    max_iter: int
+    objective: float
+
+
+Callback: TypeAlias = Callable[[Progress], bool | None]
+"""Called after every sweep; returning True stops learning and keeps the estimate."""

@@ -1,0 +1,23 @@
+"""Fixtures of all tests."""
+
+import os
+from pathlib import Path
+
+import numba
+import pytest
+
+
+@pytest.fixture
+def data_folder():
+    """The folder with real data, which may not be redistributed; tests without it are skipped."""
+    folder = os.environ.get("PERMRANK_DATA")
+    if not folder or not Path(folder).is_dir():
+        pytest.skip("real data: set PERMRANK_DATA to the folder that holds the archives")
+    return Path(folder)
+
+
+@pytest.fixture(autouse=True)
+def one_thread_a_worker():
+    """Parallel test processes share the cores: each keeps to one thread unless a test asks for more."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        numba.set_num_threads(1)

@@ -1,0 +1,98 @@
+"""Slow, plain answers by enumeration or mpmath; nothing here shares code with the library."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+
+import mpmath
+
+
+def strict_probability(worths: Sequence[float]) -> float:
+    """Plackett-Luce probability of the order in which the worths are given."""
+    probability = 1.0
+    for position in range(len(worths)):
+        probability *= worths[position] / math.fsum(worths[position:])
+    return probability
+
+
+def blocks_of(levels: Sequence[int]) -> list[list[int]]:
+    """Positions of a ranking grouped by level, best first."""
+    return [[p for p, level in enumerate(levels) if level == wanted] for wanted in sorted(set(levels))]
+
+
+def exact_probability(scores: Sequence[float], levels: Sequence[int]) -> float:
+    """Sum of the probabilities of all orders that agree with the tie pattern."""
+    worths = [math.exp(score) for score in scores]
+    inside = [list(itertools.permutations(block)) for block in blocks_of(levels)]
+    orders = (itertools.chain.from_iterable(choice) for choice in itertools.product(*inside))
+    return math.fsum(strict_probability([worths[p] for p in order]) for order in orders)
+
+
+def log_likelihood(scores: Sequence[float], levels: Sequence[int], ties: str) -> float:
+    """log P of one ranking by the definition of each treatment of ties, for moderate scores."""
+    if ties == "exact":
+        return math.log(exact_probability(scores, levels))
+    blocks, total = blocks_of(levels), 0.0
+    for index, block in enumerate(blocks):
+        left = [p for later in blocks[index:] for p in later]
+        if len(left) == 1:
+            continue
+        m, inside = len(block), math.fsum(math.exp(scores[p]) for p in block)
+        available = math.fsum(math.exp(scores[p]) for p in left)
+        if ties == "partition":
+            sizes = range(1, len(left) + 1)
+            # Each item is in C(N - 1, k - 1) subsets of size k, and counts 1 / k there.
+            normaliser = available * math.fsum(math.comb(len(left) - 1, k - 1) / k for k in sizes)
+            total += math.log(inside / m) - math.log(normaliser)
+            continue
+        total += math.fsum(scores[p] for p in block)
+        for j in range(m):
+            total -= math.log(available - (inside * j / m if ties == "efron" else 0.0))
+    return total
+
+
+def compositions(n: int) -> Iterator[tuple[int, ...]]:
+    """All ordered ways to write n as a sum of positive integers: the tie patterns of n items."""
+    if n == 0:
+        yield ()
+    for first in range(1, n + 1):
+        for others in compositions(n - first):
+            yield (first, *others)
+
+
+def levels_of(sizes: Sequence[int]) -> list[int]:
+    """Levels of a ranking with blocks of these sizes."""
+    return [level for level, size in enumerate(sizes) for _ in range(size)]
+
+
+def ordered_partitions(items: Sequence[int], sizes: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """All ways to fill blocks of the given sizes; the order inside a block is that of the input."""
+    if not sizes:
+        yield ()
+        return
+    for block in itertools.combinations(items, sizes[0]):
+        others = [item for item in items if item not in block]
+        for filled in ordered_partitions(others, sizes[1:]):
+            yield (*block, *filled)
+
+
+def log_block_probability(log_rates: Sequence[float]) -> float:
+    """log ∫_0^∞ e^{-x} Π (1 - e^{-a x}) dx by mpmath, over panels in log x that cover the integrand."""
+    with mpmath.workdps(20):
+        rates = [mpmath.exp(mpmath.mpf(float(value))) for value in log_rates]
+
+        def log_integrand(y):
+            x = mpmath.exp(y)
+            # -z where e^-z vanishes beside 1: log(1 - e^-z) = 0 to all digits kept
+            return y - x + sum(mpmath.log(-mpmath.expm1(-a * x)) for a in rates if a * x < 60)
+
+        grid = [mpmath.mpf(k) / 4 for k in range(-180, 4 * (5 + int(math.log(1 + len(rates)))))]
+        values = [log_integrand(y) for y in grid]
+        peak = max(values)
+        alive = [y for y, value in zip(grid, values, strict=True) if value > peak - 50]
+        low, high = alive[0] - mpmath.mpf(1) / 4, alive[-1] + mpmath.mpf(1) / 4
+        panels = [low + (high - low) * k / 8 for k in range(9)]
+        integral = mpmath.quad(lambda y: mpmath.exp(log_integrand(y) - peak), panels, method="gauss-legendre")
+        return float(peak + mpmath.log(integral))
