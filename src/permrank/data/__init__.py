@@ -1,0 +1,1 @@
+"""Rankings, their readers and writers, and the data sets."""

@@ -1,0 +1,121 @@
+"""From coded rows (ranking, key, item) to the flat arrays of `Rankings`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, NamedTuple, TypeAlias
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from permrank.errors import InputError
+from permrank.types import BoolArray, Float64Array, Int32Array, Int64Array
+
+Duplicates: TypeAlias = Literal["error", "first", "last", "mean"]
+DUPLICATES = ("error", "first", "last", "mean")
+
+# Ratings are mostly whole, half, quarter, decimal or percent steps: then a key is arithmetic, no search.
+_STEPS = (1, 2, 4, 10, 100)
+_FEW = 2**20
+
+
+class Keys(NamedTuple):
+    """Sort keys of rows: ``codes`` not negative, lower is better; ``decode`` gives the value back."""
+
+    codes: Int64Array
+    decode: Callable[[Int64Array], Float64Array]
+
+
+class Layout(NamedTuple):
+    """Entries in their final order."""
+
+    indptr: Int64Array
+    items: Int32Array
+    levels: Int32Array
+    codes: Int64Array
+
+
+def keys_of(values: Float64Array, *, descending: bool) -> Keys:
+    """Order-preserving integer keys of finite numbers; equal numbers get equal keys."""
+    if values.size == 0:
+        return Keys(np.zeros(0, np.int64), lambda codes: codes.astype(np.float64))
+    sign = -1 if descending else 1
+    for step in _STEPS:
+        with np.errstate(over="ignore"):
+            scaled = values * step
+        low, high = float(scaled.min()), float(scaled.max())
+        if high - low < _FEW and abs(low) < 2**52 and np.array_equal(np.rint(scaled) / step, values):
+            best = round(high if descending else low)  # 0.29 * 100 is a little less than 29
+            codes = sign * (np.rint(scaled).astype(np.int64) - best)
+            return Keys(codes, lambda codes, best=best, step=step: (best + sign * codes) / step)  # type: ignore[misc]
+    distinct = np.unique(values)[::sign]
+    places = np.searchsorted(distinct[::sign], values)
+    codes = places if not descending else distinct.size - 1 - places
+    return Keys(codes.astype(np.int64), lambda codes: distinct[codes])
+
+
+def lay_out(rankings: Int64Array, codes: Int64Array, items: Int32Array, n_rankings: int, n_items: int) -> Layout:
+    """Sort rows by ranking, key and item; number the tie blocks of each ranking from 0."""
+    if rankings.size == 0:
+        empty = np.zeros(0, np.int32)
+        return Layout(np.zeros(n_rankings + 1, np.int64), empty, empty, np.zeros(0, np.int64))
+    item_bits = max(n_items - 1, 1).bit_length()
+    code_bits = max(int(codes.max()), 1).bit_length()
+    if max(n_rankings - 1, 1).bit_length() + code_bits + item_bits <= 63:
+        # All three in one integer: sorting plain integers is several times as fast as sorting a frame.
+        packed = ((rankings << code_bits) | codes) << item_bits | items
+        packed = pl.Series(packed).sort().to_numpy()
+        items = (packed & ((1 << item_bits) - 1)).astype(np.int32)
+        packed = packed >> item_bits
+        codes = packed & ((1 << code_bits) - 1)
+        starts = np.searchsorted(packed >> code_bits, np.arange(n_rankings + 1))
+        new_level = np.empty(packed.size, bool)
+        np.not_equal(packed[1:], packed[:-1], out=new_level[1:])
+    else:
+        order = np.lexsort((items, codes, rankings))
+        rankings, codes, items = rankings[order], codes[order], items[order]
+        starts = np.searchsorted(rankings, np.arange(n_rankings + 1))
+        new_level = np.empty(order.size, bool)
+        new_level[1:] = (rankings[1:] != rankings[:-1]) | (codes[1:] != codes[:-1])
+    new_level[0] = True
+    return Layout(starts.astype(np.int64), items, number_levels(new_level, starts), codes)
+
+
+def number_levels(new_level: BoolArray, indptr: NDArray[np.integer]) -> Int32Array:
+    """Levels from 0 in every ranking, given where a new tie block begins."""
+    levels = np.cumsum(new_level, dtype=np.int32)
+    lengths = np.diff(indptr)
+    first = levels[np.minimum(indptr[:-1], max(levels.size - 1, 0))] if levels.size else np.zeros(0, np.int32)
+    levels -= np.repeat(first, lengths)
+    return levels
+
+
+def repeated_rows(rankings: Int64Array, items: Int32Array, n_items: int) -> tuple[int, int] | None:
+    """The earliest row that repeats a (ranking, item) and the row it repeats, or None."""
+    pairs = pl.Series(rankings * n_items + items)
+    ordered = pairs.sort().to_numpy()
+    if not (ordered[1:] == ordered[:-1]).any():
+        return None
+    again = ~pairs.is_first_distinct().to_numpy()
+    row = int(np.argmax(again))
+    return int(np.argmax(pairs.to_numpy() == pairs[row])), row
+
+
+def settle_duplicates(
+    rankings: Int64Array, items: Int32Array, values: Float64Array, how: Duplicates
+) -> tuple[Int64Array, Int32Array, Float64Array]:
+    """Keep the first, the last or the mean value of a repeated (ranking, item)."""
+    if how not in DUPLICATES:
+        raise InputError(f"duplicates={how!r}, expected one of {', '.join(DUPLICATES)}")
+    value = {
+        "first": pl.col("value").first(),
+        "last": pl.col("value").last(),
+        "mean": pl.col("value").mean(),
+    }[how]
+    kept = (
+        pl.DataFrame({"ranking": rankings, "item": items, "value": values})
+        .group_by("ranking", "item", maintain_order=True)
+        .agg(value)
+    )
+    return kept["ranking"].to_numpy(), kept["item"].to_numpy(), kept["value"].to_numpy()

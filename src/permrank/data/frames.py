@@ -1,0 +1,117 @@
+"""Columns of any Arrow-speaking frame, checked, with errors that name the row and the value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+import polars as pl
+
+from permrank.data.vocabulary import id_series
+from permrank.errors import InputError, UnknownIdError
+from permrank.types import BoolArray, Float64Array
+
+Locate: TypeAlias = Callable[[int], str]
+"""Turns a 0-based row into the words that name it in a message."""
+
+
+def row_number(row: int) -> str:
+    """Rows of a frame are named from 0, as Polars and pandas show them."""
+    return f"row {row}"
+
+
+def as_frame(data: Any) -> pl.DataFrame:
+    """Accept Polars, pandas, PyArrow, DuckDB, any Arrow stream, or a mapping of columns."""
+    if isinstance(data, pl.DataFrame):
+        return data
+    if isinstance(data, pl.LazyFrame):
+        return data.collect()
+    if not (hasattr(data, "__arrow_c_stream__") or hasattr(data, "__dataframe__") or isinstance(data, Mapping)):
+        raise InputError(
+            f"expected a frame (Polars, pandas, PyArrow, DuckDB or a dict of columns), got {type(data).__name__}"
+        )
+    try:
+        return pl.DataFrame(
+            {name: _column_of(values) for name, values in data.items()} if isinstance(data, Mapping) else data
+        )
+    except Exception as error:  # foreign frames fail in as many ways as there are libraries
+        raise InputError(f"this {type(data).__name__} cannot be read as a frame: {error}") from error
+
+
+def _column_of(values: Any) -> Any:
+    """Whole and broken numbers may stand in one Python list; Polars takes its type from the first."""
+    if isinstance(values, (list, tuple)) and any(isinstance(value, float) for value in values):
+        return [float(value) if isinstance(value, int) and not isinstance(value, bool) else value for value in values]
+    return values
+
+
+def column(frame: pl.DataFrame, name: str, role: str) -> pl.Series:
+    """One column by name; a missing one raises and names what is there."""
+    if name not in frame.columns:
+        raise UnknownIdError(f"column ({role})", name, frame.columns)
+    return frame[name]
+
+
+def id_column(frame: pl.DataFrame, name: str, kind: str, locate: Locate = row_number) -> pl.Series:
+    """A column of ids as String or Int64, without nulls and without empty strings."""
+    series = column(frame, name, kind)
+    if series.dtype == pl.Object:
+        series = id_series(series, kind)
+    if series.dtype.is_(pl.Null) and len(series):
+        raise _empty_id(kind, locate(0))
+    if isinstance(series.dtype, (pl.Categorical, pl.Enum)) or series.dtype == pl.Null:
+        series = series.cast(pl.String)
+    _refuse_first(series.is_null().to_numpy(), lambda row: _empty_id(kind, locate(row)))
+    if series.dtype == pl.String:
+        _refuse_first(
+            (series.str.strip_chars().str.len_bytes() == 0).to_numpy(),
+            lambda row: _empty_id(kind, locate(row)),
+        )
+        return series
+    if series.dtype.is_integer():
+        try:
+            return series.cast(pl.Int64)
+        except pl.exceptions.PolarsError as error:
+            raise InputError(f"a {kind} id in column {name!r} does not fit 64 bits; cast it to strings") from error
+    raise InputError(
+        f"{kind} ids in column {name!r} are {series.dtype}, expected strings or integers; cast the column first"
+    )
+
+
+def number_column(frame: pl.DataFrame, name: str, role: str, locate: Locate = row_number) -> Float64Array:
+    """A column of finite numbers as float64."""
+    series = column(frame, name, role)
+    if series.dtype == pl.String:
+        numbers = series.str.strip_chars().cast(pl.Float64, strict=False)
+    elif series.dtype.is_numeric() or series.dtype == pl.Null:
+        numbers = series.cast(pl.Float64)
+    else:
+        raise InputError(f"column {name!r} ({role}) is {series.dtype}, expected numbers")
+    bad = (numbers.is_null() | ~numbers.is_finite().fill_null(value=False)).to_numpy()
+    _refuse_first(
+        bad,
+        lambda row: InputError(
+            f"{locate(row)}: {role} {series[row]!r} is not a finite number; correct it or drop the row"
+        ),
+    )
+    return numbers.to_numpy()
+
+
+def positive_column(frame: pl.DataFrame, name: str, role: str, locate: Locate = row_number) -> Float64Array:
+    """A column of positive numbers, such as weights."""
+    numbers = number_column(frame, name, role, locate)
+    _refuse_first(
+        numbers <= 0,
+        lambda row: InputError(f"{locate(row)}: {role} {numbers[row]:g} is not positive; drop the row"),
+    )
+    return numbers
+
+
+def _refuse_first(bad: BoolArray, make_error: Callable[[int], InputError]) -> None:
+    if bad.any():
+        raise make_error(int(np.argmax(bad)))
+
+
+def _empty_id(kind: str, where: str) -> InputError:
+    return InputError(f"{where}: the {kind} id is empty; give every row a {kind} or drop the row")

@@ -1,0 +1,160 @@
+"""Rankings made from other rankings: parts, merged ballots, completed lists, broken ties."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import polars as pl
+
+from permrank.data.build import number_levels
+from permrank.data.rankings import Rankings
+from permrank.data.vocabulary import Vocabulary
+from permrank.errors import InputError
+from permrank.randomness import generator
+from permrank.types import BoolArray, Int64Array
+
+# 2^31 entries are 16 GiB of items and levels: nobody means to make that by one argument.
+_MOST_ENTRIES = 2**31
+
+
+def select(rankings: Rankings, users: Iterable[object] | None, items: Iterable[object] | None) -> Rankings:
+    """Only these users, only these items."""
+    keep_user = _mask(rankings.user_ids, users)
+    keep_item = _mask(rankings.item_ids, items)
+    return _restrict(rankings, keep_user, keep_item)
+
+
+def drop(rankings: Rankings, users: Iterable[object], items: Iterable[object]) -> Rankings:
+    """All but these users and items."""
+    return _restrict(rankings, ~_mask(rankings.user_ids, users), ~_mask(rankings.item_ids, items))
+
+
+def _mask(vocabulary: Vocabulary, chosen: Iterable[object] | None) -> BoolArray:
+    if chosen is None:
+        return np.ones(len(vocabulary), bool)
+    mask = np.zeros(len(vocabulary), bool)
+    mask[vocabulary.indices(chosen)] = True
+    return mask
+
+
+def _restrict(rankings: Rankings, keep_user: BoolArray, keep_item: BoolArray) -> Rankings:
+    user_of_ranking = np.repeat(np.arange(rankings.n_users), np.diff(rankings.user_indptr))
+    lengths = np.diff(rankings.indptr)
+    keep_entry = np.repeat(keep_user[user_of_ranking], lengths) & keep_item[rankings.items]
+    left = np.bincount(np.repeat(np.arange(lengths.size), lengths)[keep_entry], minlength=lengths.size)
+    keep_ranking = left > 0
+    indptr = np.concatenate(([0], np.cumsum(left[keep_ranking])))
+    new_user = np.cumsum(keep_user) - 1
+    counts = np.bincount(new_user[user_of_ranking[keep_ranking]], minlength=int(keep_user.sum()))
+    new_item = np.cumsum(keep_item) - 1
+    return Rankings._trusted(
+        np.concatenate(([0], np.cumsum(counts))),
+        indptr,
+        new_item[rankings.items[keep_entry]],
+        _renumber(rankings.levels[keep_entry], indptr),
+        rankings.weights[keep_ranking],
+        Vocabulary(rankings.user_ids.ids.filter(keep_user), "user"),
+        Vocabulary(rankings.item_ids.ids.filter(keep_item), "item"),
+        ratings=None if rankings.ratings is None else rankings.ratings[keep_entry],
+        anonymous=rankings.anonymous,
+    )
+
+
+def _renumber(levels: np.ndarray, indptr: Int64Array) -> np.ndarray:
+    """Close the gaps that dropped tie blocks have left."""
+    new_level = np.ones(levels.size, bool)
+    new_level[1:] = levels[1:] != levels[:-1]
+    new_level[indptr[:-1]] = True
+    return number_levels(new_level, indptr)
+
+
+def merged(rankings: Rankings) -> Rankings:
+    """Equal rankings once, in the order in which they first come, with summed weights."""
+    places: dict[bytes, int] = {}
+    group = np.empty(rankings.n_rankings, np.int64)
+    for ranking in range(rankings.n_rankings):
+        part = slice(rankings.indptr[ranking], rankings.indptr[ranking + 1])
+        content = rankings.items[part].tobytes() + rankings.levels[part].tobytes()
+        group[ranking] = places.setdefault(content, len(places))
+    n = len(places)
+    _, first = np.unique(group, return_index=True)
+    lengths = np.diff(rankings.indptr)
+    keep = np.zeros(rankings.n_rankings, bool)
+    keep[first] = True
+    keep_entry = np.repeat(keep, lengths)
+    return Rankings._trusted(
+        np.arange(n + 1),
+        np.concatenate(([0], np.cumsum(lengths[first]))),
+        rankings.items[keep_entry],
+        rankings.levels[keep_entry],
+        np.bincount(group, weights=rankings.weights, minlength=n),
+        Vocabulary(pl.Series("user", np.arange(n), dtype=pl.Int64), "user"),
+        rankings.item_ids,
+        anonymous=True,
+    )
+
+
+def with_unlisted_last(rankings: Rankings) -> Rankings:
+    """Complete every ranking by a last tie block of all items that it does not list."""
+    n, m = rankings.n_rankings, rankings.n_items
+    if n * m > _MOST_ENTRIES:
+        raise InputError(
+            f"{n} rankings over {m} items would make {n * m} entries; "
+            "unlisted='last' is for choice sets that a person could look through"
+        )
+    lengths = np.diff(rankings.indptr)
+    listed = np.zeros((n, m), bool)
+    listed[np.repeat(np.arange(n), lengths), rankings.items] = True
+    rows, rest = np.nonzero(~listed)
+    last = rankings.levels[rankings.indptr[1:] - 1] + 1
+    order = np.argsort(np.concatenate([np.repeat(np.arange(n), lengths), rows]), kind="stable")
+    return Rankings._trusted(
+        rankings.user_indptr,
+        np.arange(n + 1) * m,
+        np.concatenate([rankings.items, rest])[order],
+        np.concatenate([rankings.levels, last[rows]])[order],
+        rankings.weights,
+        rankings.user_ids,
+        rankings.item_ids,
+        anonymous=rankings.anonymous,
+    )
+
+
+def shuffled_ties(rankings: Rankings, seed: int | None) -> Rankings:
+    """Draw the order inside every tie block at random."""
+    lengths = np.diff(rankings.indptr)
+    owner = np.repeat(np.arange(lengths.size), lengths)
+    order = np.lexsort((generator(seed).random(rankings.n_entries), rankings.levels, owner))
+    positions = np.arange(rankings.n_entries) - np.repeat(rankings.indptr[:-1], lengths)
+    return Rankings._trusted(
+        rankings.user_indptr,
+        rankings.indptr,
+        rankings.items[order],
+        positions,
+        rankings.weights,
+        rankings.user_ids,
+        rankings.item_ids,
+        ratings=None if rankings.ratings is None else rankings.ratings[order],
+        anonymous=rankings.anonymous,
+    )
+
+
+def to_frame(rankings: Rankings) -> pl.DataFrame:
+    """One row an entry."""
+    lengths = np.diff(rankings.indptr)
+    per_user = np.diff(rankings.user_indptr)
+    user_of_ranking = np.repeat(np.arange(rankings.n_users), per_user)
+    columns: dict[str, object] = {
+        "ballot" if rankings.anonymous else "user": rankings.user_ids.take(np.repeat(user_of_ranking, lengths))
+    }
+    if per_user.size and per_user.max() > 1:
+        number = np.arange(rankings.n_rankings) - np.repeat(rankings.user_indptr[:-1], per_user)
+        columns["ranking"] = np.repeat(number, lengths)
+    columns["item"] = rankings.item_ids.take(rankings.items.astype(np.int64))
+    columns["rank"] = rankings.levels + 1
+    if rankings.ratings is not None:
+        columns["rating"] = rankings.ratings
+    if (rankings.weights != 1).any():
+        columns["weight"] = np.repeat(rankings.weights, lengths)
+    return pl.DataFrame(columns)

@@ -1,0 +1,88 @@
+"""Checks of finished arrays, and the fingerprint of their content."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+
+from permrank.data.build import repeated_rows
+from permrank.data.rankings import Rankings
+from permrank.errors import InputError
+from permrank.types import BoolArray
+
+
+def check_arrays(rankings: Rankings) -> None:
+    """Raise unless the arrays are what `Rankings` says; the message names the first bad place."""
+    n_rankings, n_entries = rankings.n_rankings, rankings.n_entries
+    for name, bounds, end, n in (
+        ("user_indptr", rankings.user_indptr, n_rankings, len(rankings.user_ids)),
+        ("indptr", rankings.indptr, n_entries, n_rankings),
+    ):
+        if bounds.ndim != 1 or bounds.size != n + 1 or n < 0:
+            raise InputError(f"{name} has {bounds.size} entries, expected {n + 1}")
+        if bounds[0] != 0 or bounds[-1] != end or (np.diff(bounds) < 0).any():
+            raise InputError(f"{name} must rise from 0 to {end}, got {bounds[0]} ... {bounds[-1]}")
+    if rankings.weights.shape != (n_rankings,):
+        raise InputError(f"{rankings.weights.size} weights for {n_rankings} rankings")
+    if rankings.levels.shape != (n_entries,) or (
+        rankings.ratings is not None and rankings.ratings.shape != (n_entries,)
+    ):
+        raise InputError(f"levels and ratings must have one value for each of the {n_entries} entries")
+    _refuse(np.diff(rankings.indptr) == 0, "ranking", "is empty; leave it out")
+    _refuse(
+        ~(np.isfinite(rankings.weights) & (rankings.weights > 0)),
+        "ranking",
+        "has a weight that is not positive",
+    )
+    _refuse(
+        (rankings.items < 0) | (rankings.items >= rankings.n_items),
+        "entry",
+        "has an item that does not exist",
+    )
+    _check_entries(rankings)
+
+
+def _check_entries(rankings: Rankings) -> None:
+    if rankings.n_entries == 0:
+        return
+    starts = np.zeros(rankings.n_entries, bool)
+    starts[rankings.indptr[:-1]] = True
+    _refuse(starts & (rankings.levels != 0), "entry", "begins a ranking but its level is not 0")
+    step = np.diff(rankings.levels)
+    _refuse(np.concatenate(([False], ~starts[1:] & (step < 0))), "entry", "has a lower level than the one before")
+    _refuse(
+        np.concatenate(([False], ~starts[1:] & (step > 1))),
+        "entry",
+        "has a level that skips one; number them 0, 1, 2",
+    )
+    if rankings.ratings is not None:
+        _refuse(~np.isfinite(rankings.ratings), "entry", "has a rating that is not finite")
+    owner = np.repeat(np.arange(rankings.n_rankings), np.diff(rankings.indptr))
+    repeat = repeated_rows(owner, rankings.items, rankings.n_items)
+    if repeat is not None:
+        item = rankings.item_ids[rankings.items[repeat[1]]]
+        raise InputError(f"entry {repeat[1]}: item {item!r} comes twice in ranking {owner[repeat[1]]}")
+
+
+def _refuse(bad: BoolArray, what: str, complaint: str) -> None:
+    if bad.any():
+        raise InputError(f"{what} {int(np.argmax(bad))} {complaint}")
+
+
+def fingerprint(rankings: Rankings) -> str:
+    """SHA-256 over ids and arrays."""
+    digest = hashlib.sha256()
+    for vocabulary in (rankings.user_ids, rankings.item_ids):
+        digest.update(repr((vocabulary.is_integer, len(vocabulary))).encode())
+        if vocabulary.is_integer:
+            digest.update(vocabulary.ids.to_numpy().tobytes())
+        else:
+            digest.update(vocabulary.ids.str.len_bytes().cast(int).to_numpy().tobytes())
+            digest.update("".join(vocabulary.ids.to_list()).encode())
+    for array in (rankings.user_indptr, rankings.indptr, rankings.items, rankings.levels, rankings.weights):
+        digest.update(np.ascontiguousarray(array).tobytes())
+    if rankings.ratings is not None:
+        digest.update(rankings.ratings.astype(np.float64).tobytes())
+    digest.update(str(rankings.anonymous).encode())
+    return digest.hexdigest()

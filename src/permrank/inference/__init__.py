@@ -1,0 +1,1 @@
+"""Algorithms that know no model: they are handed arrays and callables."""

@@ -1,0 +1,294 @@
+"""What every model offers, and what each must supply."""
+
+from __future__ import annotations
+
+import inspect
+import time
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, ClassVar, NoReturn, Self
+
+import numpy as np
+import polars as pl
+
+from permrank.data.rankings import Rankings, require_rankings
+from permrank.data.vocabulary import Vocabulary, encode_with
+from permrank.errors import (
+    ConvergenceWarning,
+    InputError,
+    NotFittedError,
+    NotSupportedError,
+    UnknownIdError,
+)
+from permrank.inference.convergence import Monitor
+from permrank.models.progress import progress_bar
+from permrank.models.users import NewUser, UserReference, lists_of, new_user
+from permrank.types import Callback, Float64Array, Int32Array, Int64Array
+
+
+class Ranker(ABC):
+    """Base of all models.
+
+    A model supplies `_learn`, which returns its learned arrays by name, and `_scores`; the class
+    attribute ``learned`` lists those names, which are also what `save` writes. Everything else has a
+    default here; a question that a model cannot answer raises `NotSupportedError`.
+
+    Attributes
+    ----------
+    rankings_ : Rankings
+        The training data: who has listed what.
+    history_ : list of float
+        The objective after every sweep; higher is better.
+    n_iter_ : int
+        Sweeps made.
+    converged_ : bool
+        Whether learning ended by itself.
+    fit_seconds_ : float
+        Wall time of `fit`, compilation included.
+    """
+
+    learned: ClassVar[tuple[str, ...]] = ()
+    rankings_: Rankings
+    history_: list[float]
+    n_iter_: int
+    converged_: bool
+    fit_seconds_: float
+
+    # What a model supplies
+
+    @abstractmethod
+    def _learn(self, rankings: Rankings, monitor: Monitor) -> dict[str, Any]:
+        """Learn from data and return every attribute named in ``learned``."""
+
+    @abstractmethod
+    def _scores(self, user: UserReference, items: Int64Array) -> Float64Array:
+        """Scores of items (matrix indices) for a user; higher is better."""
+
+    def _validate(self) -> None:  # noqa: B027 (a model may have nothing to validate)
+        """Raise on bad parameters; called by `fit` before anything else."""
+
+    def _check_learned(self) -> None:
+        """Raise if learned arrays from a file do not fit together; finite numbers are the least."""
+        for name in self.learned:
+            if not np.isfinite(getattr(self, name)).all():
+                raise InputError(f"{name} holds values that are not finite")
+
+    def _sweeps(self) -> int:
+        """The most sweeps that `_learn` will make."""
+        return int(getattr(self, "max_iter", 1))
+
+    # Parameters, as in scikit-learn
+
+    @classmethod
+    def _parameter_names(cls) -> list[str]:
+        return [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Constructor arguments by name (``deep`` is there for scikit-learn and changes nothing)."""
+        return {name: getattr(self, name) for name in self._parameter_names()}
+
+    def set_params(self, **parameters: Any) -> Self:
+        """Change constructor arguments; an unknown name raises and nothing is changed."""
+        known = self._parameter_names()
+        for name in parameters:
+            if name not in known:
+                raise UnknownIdError(f"parameter of {type(self).__name__}", name, known)
+        for name, value in parameters.items():
+            setattr(self, name, value)
+        return self
+
+    def clone(self) -> Self:
+        """A new model with the same parameters, not fitted."""
+        return type(self)(**self.get_params())
+
+    # Learning
+
+    def fit(self, rankings: Rankings, *, callback: Callback | None = None, verbose: bool | None = None) -> Self:
+        """Learn from rankings.
+
+        Parameters
+        ----------
+        rankings : Rankings
+        callback : callable, optional
+            Called with a `permrank.types.Progress` after every sweep; returning True stops learning
+            and keeps the estimate.
+        verbose : bool, optional
+            Show a progress bar; by default on a terminal only.
+
+        Returns
+        -------
+        self
+        """
+        rankings = require_rankings(rankings)
+        if rankings.n_entries == 0:
+            raise InputError("there is nothing to learn from: no ranking has an item")
+        self._validate()
+        begin = time.perf_counter()
+        with progress_bar(type(self).__name__, verbose) as show:
+            monitor = Monitor(self._sweeps(), callback, show)
+            learned = self._learn(rankings, monitor)
+        # Only now is anything changed: a fit that fails leaves the model as it was.
+        for name in self.learned:
+            setattr(self, name, learned[name])
+        self.rankings_ = rankings
+        self.history_ = monitor.history
+        self.n_iter_ = len(monitor.history)
+        self.converged_ = monitor.converged
+        self.fit_seconds_ = time.perf_counter() - begin
+        if not monitor.converged and not monitor.stopped:
+            warnings.warn(
+                f"{type(self).__name__} did not converge in {monitor.max_iter} sweeps; the estimate is kept, and "
+                "history_ shows how it went. Raise max_iter or tol",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return self
+
+    # Questions that scores alone can answer
+
+    def score(self, user: object, items: Iterable[object] | None = None) -> Float64Array:
+        """Scores of items for a user, higher is better; all items of `item_ids` if none are given."""
+        reference = self._reference(user)
+        return self._scores(reference, self._item_indices(items))
+
+    def rank(self, user: object, items: Iterable[object]) -> pl.DataFrame:
+        """Order the given items for a user, best first.
+
+        Returns
+        -------
+        polars.DataFrame
+            Columns ``rank`` (from 1), ``item``, ``score``, and where the model gives a distribution
+            ``rank_low`` and ``rank_high``: with probability 0.9 the item's rank among these lies between.
+        """
+        reference = self._reference(user)
+        places = self._item_indices(items)
+        return self._ranked(reference, places, places.size)
+
+    def recommend(self, user: object, k: int = 10) -> pl.DataFrame:
+        """Return the best ``k`` items that the user has not listed, as `rank` does; fewer if there are fewer."""
+        reference = self._reference(user)
+        if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
+            raise InputError(f"k={k!r}, expected a whole number from 1")
+        unseen = np.ones(len(self.item_ids), bool)
+        for items, _ in lists_of(reference, self.rankings_, self.item_ids):
+            unseen[items] = False
+        return self._ranked(reference, np.flatnonzero(unseen), int(k))
+
+    def _ranked(self, user: UserReference, items: Int64Array, k: int) -> pl.DataFrame:
+        scores = self._scores(user, items)
+        # Equal scores keep the order of the ids, so that the answer does not depend on the caller's.
+        order = np.lexsort((items, -scores))[:k]
+        frame = pl.DataFrame(
+            {
+                "rank": np.arange(1, order.size + 1),
+                "item": self.item_ids.take(items[order]),
+                "score": scores[order],
+            }
+        )
+        interval = self._rank_interval(user, items, scores, order)
+        if interval is not None:
+            frame = frame.with_columns(rank_low=pl.Series(interval[0] + 1), rank_high=pl.Series(interval[1] + 1))
+        return frame
+
+    def _rank_interval(
+        self, user: UserReference, items: Int64Array, scores: Float64Array, chosen: Int64Array
+    ) -> tuple[Int64Array, Int64Array] | None:
+        """0-based 5 % and 95 % positions of the chosen candidates among all of them, if known."""
+        return None
+
+    # Questions that need a distribution
+
+    def prefers(self, user: object, item: object, other: object) -> float:
+        """Return the probability that ``item`` is ranked before ``other``."""
+        self._refuse("prefers")
+
+    def top_probability(self, user: object, items: Iterable[object], k: int = 1) -> Float64Array:
+        """Return the probability of each item to be among the first ``k`` of the given items."""
+        self._refuse("top_probability")
+
+    def position_probabilities(self, user: object, item: object) -> Float64Array:
+        """Return the probabilities of the places where an item would enter the user's list (§3.2.2)."""
+        self._refuse("position_probabilities")
+
+    def sample(self, user: object, items: Iterable[object] | None = None, size: int = 1, seed: int = 0) -> Any:
+        """Draw rankings of the items from P(. | user)."""
+        self._refuse("sample")
+
+    def log_likelihood(self, rankings: Rankings) -> Float64Array:
+        """Return the log-probability of each ranking, weights left out."""
+        self._refuse("log_likelihood")
+
+    def fold_in(self, said: Any) -> NewUser:
+        """Make a new user from a list, or from a dict of item to rating, without retraining."""
+        self._require_fitted()
+        return new_user(said, self.item_ids)
+
+    def similar_items(self, item: object, k: int = 10) -> pl.DataFrame:
+        """Items that people like together with this one."""
+        self._refuse("similar_items")
+
+    def similar_users(self, user: object, k: int = 10) -> pl.DataFrame:
+        """Users who rank as this one does."""
+        self._refuse("similar_users")
+
+    def _refuse(self, question: str) -> NoReturn:
+        raise NotSupportedError(f"{type(self).__name__} cannot answer {question}()")
+
+    # Files
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted model to one file, atomically; `permrank.load` reads it back."""
+        from permrank.models.files import save
+
+        self._require_fitted()
+        save(self, path)
+
+    # Ids and indices
+
+    @property
+    def item_ids(self) -> Vocabulary:
+        """Items that the model knows."""
+        self._require_fitted()
+        return self.rankings_.item_ids
+
+    @property
+    def user_ids(self) -> Vocabulary:
+        """Users that the model knows."""
+        self._require_fitted()
+        return self.rankings_.user_ids
+
+    def _require_fitted(self) -> None:
+        if not hasattr(self, "rankings_"):
+            raise NotFittedError(f"this {type(self).__name__} is not fitted; call fit(rankings) first")
+
+    def _reference(self, user: object) -> UserReference:
+        self._require_fitted()
+        return user if isinstance(user, NewUser) else self.rankings_.user_index(user)
+
+    def _item_indices(self, items: Iterable[object] | None) -> Int64Array:
+        if items is None:
+            return np.arange(len(self.item_ids))
+        places = self.item_ids.indices(items)
+        if places.size and np.bincount(places).max() > 1:
+            twice = self.item_ids[int(np.bincount(places).argmax())]
+            raise InputError(f"item {twice!r} is given twice; give every item once")
+        return places
+
+    def _aligned_items(self, rankings: Rankings) -> Int32Array:
+        """Item indices of other rankings in this model's numbering; an unknown item raises."""
+        rankings = require_rankings(rankings)
+        if rankings.item_ids == self.item_ids:
+            return rankings.items
+        ranked = np.unique(rankings.items)
+        table = np.full(rankings.n_items, -1, np.int32)
+        table[ranked] = encode_with(rankings.item_ids.take(ranked.astype(np.int64)), self.item_ids)
+        return table[rankings.items]
+
+    def __repr__(self) -> str:
+        defaults = inspect.signature(type(self).__init__).parameters
+        shown = ", ".join(
+            f"{name}={value!r}" for name, value in self.get_params().items() if value != defaults[name].default
+        )
+        return f"{type(self).__name__}({shown})"

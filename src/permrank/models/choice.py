@@ -1,0 +1,81 @@
+"""Answers of models whose rankings of any items, given the user, are Plackett-Luce distributed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from permrank.errors import InputError
+from permrank.kernels.insertion import insertion_probabilities
+from permrank.kernels.positions import rank_quantiles
+from permrank.kernels.race import gumbel_rankings, top_probabilities
+from permrank.models.base import Ranker
+from permrank.models.users import UserReference, lists_of
+from permrank.randomness import stream_key
+from permrank.types import Float64Array, Int64Array
+
+
+class LuceChoiceRanker(Ranker):
+    """A `Ranker` whose scores are the log-worths of a Plackett-Luce distribution.
+
+    P(ranking | user) = Π_i e^{s_i} / Σ_{j >= i} e^{s_j}   (§3, eq. 1), with s = ``_scores(user, items)``.
+    """
+
+    def prefers(self, user: object, item: object, other: object) -> float:
+        """Return the probability that ``item`` is ranked before ``other``: 1 / (1 + e^{s_other - s_item})."""
+        reference = self._reference(user)
+        first, second = self._scores(reference, self.item_ids.indices([item, other]))
+        return float(1.0 / (1.0 + np.exp(np.clip(second - first, -700.0, 700.0))))
+
+    def top_probability(self, user: object, items: Iterable[object], k: int = 1) -> Float64Array:
+        """Return the probability of each item to be among the first ``k`` of the given items."""
+        reference = self._reference(user)
+        if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
+            raise InputError(f"k={k!r}, expected a whole number from 1")
+        scores = self._scores(reference, self._item_indices(items))
+        probabilities: Float64Array = top_probabilities(scores, min(int(k), scores.size))
+        return probabilities
+
+    def position_probabilities(self, user: object, item: object) -> Float64Array:
+        """Return the probabilities of the places where an item would enter the user's list (§3.2.2).
+
+        The order of the list stays as it is. Place 0 is before everything, place n after the last of n.
+        A tie says nothing about the order inside it: the probability of coming to stand between tied
+        items is spread evenly over the places there.
+        """
+        reference = self._reference(user)
+        place = self.item_ids.index(item)
+        lists = lists_of(reference, self.rankings_, self.item_ids)
+        if len(lists) != 1:
+            raise InputError(f"the user has {len(lists)} rankings; a place is defined for a user with one")
+        items, levels = lists[0]
+        if place in items:
+            raise InputError(f"item {item!r} is in the user's list already; ask for one that is not")
+        scores = self._scores(reference, np.append(items, place))
+        probabilities: Float64Array = insertion_probabilities(levels, scores[:-1], scores[-1])
+        return probabilities
+
+    def sample(self, user: object, items: Iterable[object] | None = None, size: int = 1, seed: int = 0) -> np.ndarray:
+        """Draw rankings of the items (all, if none are given) from P(. | user), exactly.
+
+        Returns
+        -------
+        array (size, n)
+            Ids, best first in every row. The same seed gives the same rows.
+        """
+        reference = self._reference(user)
+        if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 0:
+            raise InputError(f"size={size!r}, expected a whole number")
+        places = self._item_indices(items)
+        orders = gumbel_rankings(self._scores(reference, places), stream_key(seed), int(size))
+        ids = np.asarray(self.item_ids.take(places).to_list())
+        return np.asarray(ids[orders])
+
+    def _rank_interval(
+        self, user: UserReference, items: Int64Array, scores: Float64Array, chosen: Int64Array
+    ) -> tuple[Int64Array, Int64Array] | None:
+        if chosen.size == 0:
+            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        quantiles = rank_quantiles(scores, chosen.astype(np.int64), np.array([0.05, 0.95]))
+        return quantiles[:, 0], quantiles[:, 1]

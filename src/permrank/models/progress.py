@@ -1,0 +1,43 @@
+"""A progress bar on a terminal, and silence elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from permrank.types import Progress
+
+
+@contextmanager
+def progress_bar(title: str, verbose: bool | None) -> Iterator[Callable[[Progress], None] | None]:
+    """Yield a function to call after every sweep, or None where nothing is to be shown.
+
+    Parameters
+    ----------
+    title : str
+    verbose : bool or None
+        None shows the bar if standard error is a terminal.
+    """
+    shown = sys.stderr.isatty() if verbose is None else verbose
+    if not shown:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bar
+
+    columns = (
+        TextColumn("[bold]{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("objective {task.fields[objective]:,.2f}"),
+        TimeElapsedColumn(),
+    )
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=None, objective=float("nan"))
+
+        def show(progress: Progress) -> None:
+            bar.update(task, completed=progress.iteration, total=progress.max_iter, objective=progress.objective)
+
+        yield show

@@ -1,0 +1,241 @@
+"""What every model must do. A model's tests inherit `ModelContract` and supply `make`."""
+
+import warnings
+
+import numba
+import numpy as np
+import polars as pl
+import pytest
+
+import permrank as pr
+from permrank.errors import (
+    FormatError,
+    InputError,
+    NotFittedError,
+    NotSupportedError,
+    PermrankError,
+    UnknownIdError,
+)
+
+LISTS = {
+    "ann": ["toro", "ebi", "uni", "ika"],
+    "bob": ["ebi", {"toro", "uni"}],
+    "cat": ["ika", "toro", "ebi", "tako"],
+    "dan": [{"tako", "uni"}, "ika", "toro"],
+    "eve": ["uni", "toro", "tako", "ika", "ebi"],
+    "fay": ["toro"],
+    "gus": [],
+}
+QUESTIONS = {
+    "prefers": lambda m: m.prefers("ann", "toro", "tako"),
+    "top_probability": lambda m: m.top_probability("ann", ["tako", "toro", "uni"], 2),
+    "position_probabilities": lambda m: m.position_probabilities("bob", "tako"),
+    "sample": lambda m: m.sample("ann", ["tako", "toro", "uni"], size=4, seed=3),
+    "log_likelihood": lambda m: m.log_likelihood(pr.Rankings.from_lists({"ann": ["toro", "tako"]})),
+    "similar_items": lambda m: m.similar_items("toro", 2),
+    "similar_users": lambda m: m.similar_users("ann", 2),
+}
+
+
+class ModelContract:
+    """Inherit, and define `make(**parameters)`; `other` is a parameter change that alters the result."""
+
+    supports: frozenset[str] = frozenset()
+
+    def make(self, **parameters):
+        raise NotImplementedError
+
+    @pytest.fixture
+    def rankings(self):
+        return pr.Rankings.from_lists(LISTS)
+
+    @pytest.fixture
+    def fitted(self, rankings):
+        return self.make().fit(rankings)
+
+    def test_fit_returns_the_model_and_leaves_its_parameters_alone(self, rankings):
+        model = self.make()
+        before = model.get_params()
+        assert model.fit(rankings) is model
+        assert model.get_params() == before
+
+    def test_the_same_seed_gives_the_same_bits_for_one_thread_and_two(self, rankings):
+        before = numba.get_num_threads()
+        scores = []
+        try:
+            for n_threads in {1, numba.config.NUMBA_NUM_THREADS}:
+                numba.set_num_threads(n_threads)
+                scores += [self.make().fit(rankings).score("ann") for _ in range(2)]
+        finally:
+            numba.set_num_threads(before)
+        for other in scores[1:]:
+            np.testing.assert_array_equal(scores[0], other)
+
+    def test_fitting_twice_is_fitting_once(self, rankings, fitted):
+        before = fitted.score("ann")
+        np.testing.assert_array_equal(fitted.fit(rankings).score("ann"), before)
+
+    def test_parameters_can_be_read_set_and_cloned(self, rankings):
+        model = self.make()
+        twin = model.clone()
+        assert twin is not model
+        assert twin.get_params() == model.get_params()
+        name, value = next(iter(model.get_params().items()))
+        assert twin.set_params(**{name: value}) is twin
+        with pytest.raises(UnknownIdError, match="unknown parameter of"):
+            twin.set_params(nonsense=1)
+        assert type(model).__name__ in repr(model)
+
+    def test_questions_before_fit_say_so(self):
+        model = self.make()
+        with pytest.raises(NotFittedError, match=r"call fit\(rankings\) first"):
+            model.score("ann", ["toro"])
+        with pytest.raises(NotFittedError):
+            model.recommend("ann")
+        with pytest.raises(NotFittedError):
+            model.save("nowhere.permrank")
+
+    def test_recommended_items_are_unseen_best_first_and_at_most_k(self, fitted):
+        for user, seen in {
+            "bob": {"toro", "uni", "ebi"},
+            "fay": {"toro"},
+            "gus": set(),
+            "eve": set(LISTS["eve"]),
+        }.items():
+            frame = fitted.recommend(user, k=3)
+            assert frame.columns[:3] == ["rank", "item", "score"]
+            assert not set(frame["item"]) & seen
+            assert frame.height == min(3, 5 - len(seen))
+            assert frame["rank"].to_list() == list(range(1, frame.height + 1))
+            assert frame["score"].is_sorted(descending=True)
+
+    def test_rank_orders_by_score_whatever_the_order_of_the_question(self, fitted):
+        items = ["tako", "ebi", "uni", "toro"]
+        frame = fitted.rank("ann", items)
+        again = fitted.rank("ann", items[::-1])
+        assert frame.equals(again)
+        scores = dict(zip(items, fitted.score("ann", items), strict=True))
+        assert frame["item"].to_list() == sorted(items, key=lambda item: (-scores[item], item))
+        np.testing.assert_allclose(frame["score"], [scores[item] for item in frame["item"]], rtol=0, atol=0)
+
+    def test_intervals_contain_the_median_rank_and_stay_within_bounds(self, fitted):
+        frame = fitted.rank("ann", ["tako", "ebi", "uni", "toro"])
+        if "rank_low" in frame.columns:
+            assert (frame["rank_low"] >= 1).all()
+            assert (frame["rank_high"] <= 4).all()
+            assert (frame["rank_low"] <= frame["rank_high"]).all()
+
+    def test_unknown_users_and_items_are_named_with_the_nearest(self, fitted):
+        with pytest.raises(UnknownIdError, match="unknown user 'anna'; the nearest known one is 'ann'"):
+            fitted.recommend("anna")
+        with pytest.raises(UnknownIdError, match="unknown item 'torro'; the nearest known one is 'toro'"):
+            fitted.score("ann", ["torro"])
+        with pytest.raises(InputError, match="item 'toro' is given twice"):
+            fitted.rank("ann", ["toro", "toro"])
+        with pytest.raises(InputError, match="pass a list"):
+            fitted.rank("ann", "toro")
+        with pytest.raises(InputError, match="k=0"):
+            fitted.recommend("ann", k=0)
+
+    def test_a_new_user_is_valid_wherever_a_user_is(self, fitted):
+        for said in (["toro", {"ika", "ebi"}], {"toro": 5, "ika": 3, "ebi": 3.5}):
+            new = fitted.fold_in(said)
+            assert set(fitted.recommend(new)["item"]) == {"uni", "tako"}
+            assert np.isfinite(fitted.score(new)).all()
+        with pytest.raises(UnknownIdError, match="unknown item 'beer'"):
+            fitted.fold_in(["toro", "beer"])
+        with pytest.raises(InputError, match="fold_in takes"):
+            fitted.fold_in("toro")
+
+    def test_what_is_not_supported_raises_one_clear_error(self, fitted):
+        for name, ask in QUESTIONS.items():
+            if name in self.supports:
+                ask(fitted)
+            else:
+                with pytest.raises(NotSupportedError, match=rf"cannot answer {name}\(\)"):
+                    ask(fitted)
+
+    def test_probabilities_add_up(self, fitted):
+        if "prefers" in self.supports:
+            p = fitted.prefers("ann", "toro", "tako")
+            assert 0 < p < 1
+            np.testing.assert_allclose(p + fitted.prefers("ann", "tako", "toro"), 1, rtol=0, atol=1e-9)
+        if "top_probability" in self.supports:
+            top = fitted.top_probability("ann", ["tako", "toro", "uni"], 2)
+            np.testing.assert_allclose(top.sum(), 2, rtol=0, atol=1e-6)
+        if "position_probabilities" in self.supports:
+            places = fitted.position_probabilities("bob", "tako")
+            assert places.shape == (4,)
+            np.testing.assert_allclose(places.sum(), 1, rtol=0, atol=1e-9)
+
+    def test_a_sample_is_repeatable_and_holds_every_item_once(self, fitted):
+        if "sample" in self.supports:
+            items = ["tako", "toro", "uni"]
+            rows = fitted.sample("ann", items, size=5, seed=1)
+            assert rows.shape == (5, 3)
+            assert all(sorted(row) == items for row in rows.tolist())
+            np.testing.assert_array_equal(rows, fitted.sample("ann", items, size=5, seed=1))
+            assert (rows != fitted.sample("ann", items, size=5, seed=2)).any()
+
+    def test_the_objective_is_recorded_and_the_callback_can_stop(self, rankings):
+        seen = []
+        model = self.make().fit(rankings, callback=lambda progress: seen.append(progress) and None)
+        assert [p.objective for p in seen] == model.history_
+        assert model.n_iter_ == len(model.history_) > 0
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            stopped = self.make().fit(rankings, callback=lambda progress: True)
+        assert stopped.n_iter_ == 1
+        assert np.isfinite(stopped.score("ann")).all()
+
+    def test_a_progress_bar_is_shown_only_when_asked_off_a_terminal(self, rankings, capsys):
+        self.make().fit(rankings)
+        assert capsys.readouterr() == ("", "")
+        self.make().fit(rankings, verbose=True)
+        assert capsys.readouterr().out == ""
+
+    def test_saving_and_loading_gives_the_same_answers(self, fitted, tmp_path):
+        path = tmp_path / "m.permrank"
+        fitted.save(path)
+        loaded = pr.load(path)
+        assert type(loaded) is type(fitted)
+        assert loaded.get_params() == fitted.get_params()
+        assert loaded.rankings_ == fitted.rankings_
+        assert loaded.history_ == fitted.history_
+        assert loaded.recommend("bob").equals(fitted.recommend("bob"))
+        np.testing.assert_array_equal(loaded.score("ann"), fitted.score("ann"))
+        assert list(tmp_path.iterdir()) == [path]
+
+    def test_a_truncated_or_altered_file_never_loads(self, fitted, tmp_path):
+        path = tmp_path / "m.permrank"
+        fitted.save(path)
+        content = path.read_bytes()
+        rng = np.random.default_rng(0)
+        spoiled = [content[:cut] for cut in rng.integers(0, len(content), 40)]
+        for place in rng.integers(0, len(content), 200):
+            spoiled.append(content[:place] + bytes([content[place] ^ int(rng.integers(1, 256))]) + content[place + 1 :])
+        for bad in [*spoiled, content + b"x", b""]:
+            path.write_bytes(bad)
+            with pytest.raises(FormatError):
+                pr.load(path)
+
+    def test_one_item_lists_only_are_answered_or_refused_clearly(self):
+        rankings = pr.Rankings.from_lists({"u": ["a"], "v": ["b"]})
+        try:
+            model = self.make().fit(rankings)
+        except PermrankError as error:
+            assert len(str(error)) > 20
+        else:
+            assert np.isfinite(model.score("u")).all()
+
+    def test_integer_ids_are_ids_and_not_indices(self):
+        rankings = pr.Rankings.from_lists({7: [100, 5, 30], 3: [5, 100, 30], 9: [30, 5, 100], 4: [100, 30]})
+        frame = self.make().fit(rankings).recommend(4)
+        assert frame["item"].to_list() == [5]
+        assert frame["item"].dtype == pl.Int64
+
+    def test_something_else_than_rankings_is_refused(self):
+        with pytest.raises(InputError, match="expected Rankings, got list"):
+            self.make().fit([["a", "b"]])
+        with pytest.raises(InputError, match="nothing to learn from"):
+            self.make().fit(pr.Rankings.from_lists({"u": []}))

@@ -1,0 +1,57 @@
+"""Ids and indices."""
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from permrank.data.vocabulary import Vocabulary, encode, encode_with, id_series
+from permrank.errors import InputError, UnknownIdError
+
+IDS = st.one_of(
+    st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1),
+    st.lists(st.integers(0, 50), min_size=1),
+    st.lists(st.text(), min_size=1),
+)
+
+
+@settings(deadline=None)
+@given(IDS)
+def test_codes_point_back_to_the_ids_and_the_ids_are_sorted(ids):
+    codes, vocabulary = encode(id_series(ids, "item"), "item")
+    assert [vocabulary[code] for code in codes] == ids
+    assert list(vocabulary) == sorted(set(ids), key=lambda x: x.encode() if isinstance(x, str) else x)
+    np.testing.assert_array_equal(encode_with(id_series(ids, "item"), vocabulary), codes)
+    assert all(vocabulary.index(value) == code for value, code in zip(ids, codes, strict=True))
+
+
+def test_integers_and_strings_are_different_ids():
+    numbers, words = Vocabulary.of([1, 2], "user"), Vocabulary.of(["1", "2"], "user")
+    assert numbers != words
+    assert 1 in numbers
+    assert "1" not in numbers
+    assert True not in numbers
+    assert np.int64(2) in numbers
+    assert [1] not in numbers
+    with pytest.raises(UnknownIdError, match="unknown user '1'; the nearest known one is 1"):
+        numbers.index("1")
+
+
+@pytest.mark.parametrize("ids", [pl.Series(["a", "z"]), pl.Series([1, 9])])
+def test_encoding_with_a_given_vocabulary_names_the_unknown_id(ids):
+    vocabulary = Vocabulary.of(ids[:1].to_list(), "item")
+    with pytest.raises(UnknownIdError, match=f"unknown item {ids[1]!r}"):
+        encode_with(ids, vocabulary)
+    with pytest.raises(UnknownIdError):
+        encode_with(pl.Series([1.5]), vocabulary)
+
+
+def test_a_string_is_not_several_ids():
+    with pytest.raises(InputError, match="pass a list"):
+        Vocabulary.of(["abc"], "item").indices("abc")
+
+
+def test_an_integer_past_64_bits_is_refused():
+    with pytest.raises(InputError, match="64 bits"):
+        Vocabulary.of([2**70], "item")

@@ -1,0 +1,123 @@
+"""Model files that lie about themselves."""
+
+import hashlib
+import json
+import struct
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from safetensors.numpy import load as load_tensors
+from safetensors.numpy import save as dump_tensors
+
+import permrank as pr
+from permrank.errors import FormatError
+from permrank.models import files
+
+RANKINGS = pr.Rankings.from_lists({"ü": ["a", "ß"], "v": [{"ß", "a"}, "漢"], "w": ["漢", "ß", "a"]})
+
+
+@pytest.fixture
+def path(tmp_path):
+    target = tmp_path / "m.permrank"
+    pr.PlackettLuce(prior="gamma").fit(RANKINGS).save(target)
+    return target
+
+
+def resigned(path, change_header=None, change_tensors=None):
+    """A file with other content and a right checksum: what a malicious writer could make."""
+    content = path.read_bytes()
+    (length,) = struct.unpack("<Q", content[:8])
+    header = json.loads(content[8 : 8 + length])["__metadata__"]
+    tensors = dict(load_tensors(content))
+    header |= {"sha256": "0" * 64, **(change_header or {})}
+    for name, value in (change_tensors or {}).items():
+        if value is None:
+            del tensors[name]
+        else:
+            tensors[name] = value
+    made = dump_tensors(tensors, metadata=header)
+    path.write_bytes(made.replace(b"0" * 64, hashlib.sha256(made).hexdigest().encode(), 1))
+
+
+def test_a_resigned_but_unchanged_file_loads(path):
+    resigned(path)
+    assert pr.load(path).rankings_ == RANKINGS
+
+
+@pytest.mark.parametrize(
+    ("header", "tensors", "message"),
+    [
+        ({"format": "2"}, {}, "has format 2; this permrank reads format 1"),
+        ({"class": "os.system"}, {}, "class 'os.system' is not known"),
+        ({"parameters": '{"nonsense": 1}'}, {}, "nonsense"),
+        ({"parameters": "[]"}, {}, "not a whole permrank model"),
+        ({"fingerprint": "0"}, {}, "fingerprint"),
+        ({}, {"scores_": np.zeros(7)}, "scores_ has shape"),
+        ({}, {"scores_": np.full(3, np.nan)}, "not finite"),
+        ({}, {"scores_": None}, "scores_"),
+        ({}, {"data.items": np.array([0, 1, 9], np.int32)}, "not a whole permrank model"),
+        ({}, {"data.items": np.full(8, 99, np.int32)}, "not a whole permrank model"),
+        ({}, {"data.item_ids.offsets": np.array([0, 99, 100])}, "offsets"),
+        ({}, {"data.item_ids.offsets": np.array([0, 2, 1, 6])}, "offsets"),
+        (
+            {},
+            {"data.item_ids.bytes": np.frombuffer(b"\xff\xfe\xfda\xc3\x28", np.uint8)},
+            "not a whole permrank model",
+        ),
+        ({}, {"data.user_ids.offsets": None, "data.user_ids": np.array([3, 2, 1])}, "not sorted"),
+    ],
+)
+def test_a_file_with_a_right_checksum_and_wrong_content_is_refused(path, header, tensors, message):
+    resigned(path, header, tensors)
+    with pytest.raises(FormatError, match=message):
+        pr.load(path)
+
+
+def test_every_cut_and_every_changed_byte_is_noticed(path):
+    content = path.read_bytes()
+    for place in range(0, len(content), 3):
+        with pytest.raises(FormatError):
+            files.read_header(content[:place], path)
+        with pytest.raises(FormatError):
+            files.read_header(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :], path)
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.binary(max_size=200))
+def test_arbitrary_bytes_are_no_model(tmp_path_factory, content):
+    path = tmp_path_factory.mktemp("fuzz") / "x.permrank"
+    path.write_bytes(content)
+    with pytest.raises(FormatError):
+        pr.load(path)
+
+
+def test_a_header_that_claims_a_huge_length_is_refused(tmp_path):
+    path = tmp_path / "x.permrank"
+    path.write_bytes(struct.pack("<Q", 2**60) + b"{}")
+    with pytest.raises(FormatError, match="not a permrank model file"):
+        pr.load(path)
+
+
+def test_a_missing_file_and_a_missing_folder_are_reported(tmp_path):
+    with pytest.raises(FormatError, match="cannot be read"):
+        pr.load(tmp_path / "nothing.permrank")
+    with pytest.raises(pr.errors.InputError, match="cannot write"):
+        pr.PlackettLuce(prior="gamma").fit(RANKINGS).save(tmp_path / "no" / "m.permrank")
+
+
+def test_a_failed_save_keeps_the_old_file(path, monkeypatch):
+    before = path.read_bytes()
+    monkeypatch.setattr("os.fsync", lambda _: (_ for _ in ()).throw(OSError("disk full")))
+    with pytest.raises(OSError, match="disk full"):
+        pr.PlackettLuce(prior="gamma").fit(RANKINGS).save(path)
+    assert path.read_bytes() == before
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_parameter_that_json_cannot_hold_is_refused(tmp_path):
+    model = pr.PlackettLuce(prior="gamma").fit(RANKINGS)
+    model.seed = object()
+    with pytest.raises(TypeError, match="cannot be written"):
+        model.save(tmp_path / "m.permrank")
