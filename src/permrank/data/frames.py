@@ -114,4 +114,4 @@ def _refuse_first(bad: BoolArray, make_error: Callable[[int], InputError]) -> No
 
 
 def _empty_id(kind: str, where: str) -> InputError:
-    return InputError(f"{where}: the {kind} id is empty; give every row a {kind} or drop the row")
+    return InputError(f"{where}: the {kind} id is empty; give every row one or drop the row")

@@ -78,10 +78,14 @@ class Rankings:
         ratings: Float64Array | None = None,
         anonymous: bool = False,
     ) -> None:
-        from permrank.data.validate import check_arrays
+        from permrank.data.validate import check_arrays, order_in_ties
 
         self._set(user_indptr, indptr, items, levels, weights, user_ids, item_ids, ratings, anonymous)
         check_arrays(self)
+        order = order_in_ties(self)
+        if order is not None:
+            ratings = None if self.ratings is None else self.ratings[order]
+            self._set(user_indptr, indptr, self.items[order], levels, weights, user_ids, item_ids, ratings, anonymous)
 
     def _set(
         self,

@@ -9,7 +9,7 @@ import numpy as np
 from permrank.data.build import repeated_rows
 from permrank.data.rankings import Rankings
 from permrank.errors import InputError
-from permrank.types import BoolArray
+from permrank.types import BoolArray, Int64Array
 
 
 def check_arrays(rankings: Rankings) -> None:
@@ -23,6 +23,9 @@ def check_arrays(rankings: Rankings) -> None:
             raise InputError(f"{name} has {bounds.size} entries, expected {n + 1}")
         if bounds[0] != 0 or bounds[-1] != end or (np.diff(bounds) < 0).any():
             raise InputError(f"{name} must rise from 0 to {end}, got {bounds[0]} ... {bounds[-1]}")
+    for ids in (rankings.user_ids, rankings.item_ids):
+        if not (ids.ids.is_sorted() and ids.ids.n_unique() == len(ids)):
+            raise InputError(f"the {ids.kind} ids are not sorted and different; make them with Vocabulary.of")
     if rankings.weights.shape != (n_rankings,):
         raise InputError(f"{rankings.weights.size} weights for {n_rankings} rankings")
     if rankings.levels.shape != (n_entries,) or (
@@ -41,6 +44,15 @@ def check_arrays(rankings: Rankings) -> None:
         "has an item that does not exist",
     )
     _check_entries(rankings)
+
+
+def order_in_ties(rankings: Rankings) -> Int64Array | None:
+    """Order that sorts the items inside every tie, or None if they are: equal rankings have equal arrays."""
+    same_block = (np.diff(rankings.levels) == 0) & ~rankings._starts[1:]
+    if not (same_block & (np.diff(rankings.items) < 0)).any():
+        return None
+    owner = np.repeat(np.arange(rankings.n_rankings), np.diff(rankings.indptr))
+    return np.lexsort((rankings.items, rankings.levels, owner))
 
 
 def _check_entries(rankings: Rankings) -> None:

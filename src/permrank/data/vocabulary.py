@@ -115,7 +115,9 @@ def id_series(values: Iterable[str | int], kind: str) -> pl.Series:
     try:
         return pl.Series(kind, listed, dtype=pl.String if wanted is str else pl.Int64)
     except (OverflowError, TypeError, pl.exceptions.PolarsError) as error:
-        raise InputError(f"a {kind} id does not fit 64 bits; use strings for such ids") from error
+        raise InputError(f"one {kind} id does not fit 64 bits; use strings for such ids") from error
+    except UnicodeEncodeError as error:
+        raise InputError(f"the {kind} id {error.object!r} is not Unicode: half of a surrogate pair") from error
 
 
 def encode(ids: pl.Series, kind: str) -> tuple[Int32Array, Vocabulary]:

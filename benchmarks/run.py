@@ -1,0 +1,24 @@
+"""Run every benchmark, one after the other: ``make bench``."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+BENCHMARKS = ("ingest.py", "pooled.py")
+
+
+def main() -> None:
+    failed = []
+    for name in BENCHMARKS:
+        print(f"== {name}", flush=True)
+        script = Path(__file__).with_name(name)
+        if subprocess.run([sys.executable, script, *sys.argv[1:]], check=False).returncode:
+            failed.append(name)
+    if failed:
+        sys.exit(f"failed: {', '.join(failed)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,224 @@
+"""Data sets as their owners pack them: MovieLens, SUSHI, FilmTrust, and our own layout of APA and NASCAR."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import PurePosixPath
+from typing import TypeAlias
+
+import numpy as np
+import polars as pl
+
+from permrank.data.build import Duplicates
+from permrank.data.columns import find_roles, rankings_of, with_catalogue
+from permrank.data.constructors import Columns, from_values
+from permrank.data.rankings import Rankings
+from permrank.data.tabular import delimited
+from permrank.data.textfiles import lines_of, without_mark
+from permrank.errors import FormatError, InputError
+
+Fetch: TypeAlias = Callable[[str], bytes]
+"""Gives the content of a member by its bare name."""
+
+# Item set A of SUSHI in the numbering of its own file, which differs from that of set B (the owner's README).
+SUSHI_A = ("ebi", "anago", "maguro", "ika", "uni", "ikura", "tamago", "toro", "tekka_maki", "kappa_maki")
+_SUSHI_FILES = {"a": "sushi3a.5000.10.order", "b": "sushi3b.5000.10.order"}
+_APA_FILES = {"complete": "apared_rankings.csv", "all": "apafull_rankings.csv"}
+
+# Files of ratings without a header: separator, and whether a time follows the rating.
+RATING_FILES: Mapping[str, tuple[bytes, bool]] = {
+    "u.data": (b"\t", True),
+    "ratings.dat": (b"::", True),
+    "ratings.txt": (b" ", False),
+}
+
+
+def parse_ratings(data: bytes, layout: str, where: str, duplicates: Duplicates) -> Rankings:
+    """Rows of (user, item, rating) without a header, as in ``u.data``, ``ratings.dat`` or ``ratings.txt``."""
+    separator, has_time = RATING_FILES[layout]
+    if len(separator) > 1:
+        data, separator = data.replace(separator, b"\t"), b"\t"
+    names = ["user", "item", "rating", "time"] if has_time else ["user", "item", "rating"]
+    source = delimited(data, separator.decode(), where, names)
+    return rankings_of(source, find_roles(names, {}, where), duplicates)
+
+
+def parse_orders(data: bytes, names: tuple[str, ...] | None, where: str, duplicates: Duplicates) -> Rankings:
+    """SUSHI's ``.order`` files: after a header line, ``0 10 58 4 3 ...`` are ten items, best first.
+
+    Users are numbered from 0 by their lines, as in ``sushi3.udata``; items keep their numbers unless
+    names are given.
+    """
+    lines = lines_of(data, where)
+    n_items = _whole_numbers(lines[0], where, 1)[0]
+    users: list[int] = []
+    items: list[int] = []
+    ranks: list[int] = []
+    places: list[int] = []  # lines of the users
+    for number, line in enumerate(lines[1:], 2):
+        if not line.strip():
+            continue
+        fields = _whole_numbers(line, where, number)
+        if len(fields) < 3 or fields[1] != len(fields) - 2:
+            raise FormatError(f"{where}, line {number}: expected '0', a length, and as many items")
+        for rank, item in enumerate(fields[2:]):
+            if item >= n_items:
+                raise FormatError(f"{where}, line {number}: item {item} is not one of 0 to {n_items - 1}")
+            users.append(len(places))
+            items.append(item)
+            ranks.append(rank)
+        places.append(number)
+    if not places:
+        raise FormatError(f"{where} has no orders after its first line")
+    if names is not None and len(names) != n_items:
+        raise FormatError(f"{where}: {n_items} items, but {len(names)} names")
+    if names is None and n_items > max(100_000, 100 * len(items)):
+        raise FormatError(f"{where}, line 1: {n_items} items cannot be right for {len(items)} entries")
+    ids = pl.Series(range(n_items), dtype=pl.Int64) if names is None else pl.Series(names)
+    frame = pl.DataFrame({"user": users, "item": ids.gather(items), "rank": ranks})
+    rankings = from_values(
+        frame,
+        Columns("user", "item", "rank"),
+        "rank",
+        duplicates,
+        locate=lambda row: f"{where}, line {places[users[row]]}",
+    )
+    return with_catalogue(rankings, None, ids)
+
+
+def _whole_numbers(line: str, where: str, number: int) -> list[int]:
+    fields = line.split()
+    if not fields or not all(field.isascii() and field.isdigit() and len(field) < 10 for field in fields):
+        raise FormatError(f"{where}, line {number}: {line[:60]!r}, expected whole numbers and spaces")
+    return [int(field) for field in fields]
+
+
+def parse_rank_table(data: bytes, where: str) -> Rankings:
+    """Ballots as rows of ranks, a column an item: 1 is best, blank is not ranked. Equal ones are merged."""
+    source = delimited(data, ",", where)
+    frame, locate = source.load(source.names)
+    columns = [frame[name].str.strip_chars() for name in source.names]
+    ranks = np.column_stack([column.cast(pl.Float64, strict=False).to_numpy() for column in columns])
+    for name, column, values in zip(source.names, columns, ranks.T, strict=True):
+        bad = ((column.fill_null("") != "").to_numpy()) & ~np.isfinite(values)
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise FormatError(f"{locate(row)}: rank {column[row]!r} of {name!r} is not a number")
+    rows, items = np.nonzero(np.isfinite(ranks))
+    if rows.size == 0:
+        raise FormatError(f"{where} holds no ranks")
+    tall = pl.DataFrame({"ballot": rows, "item": pl.Series(source.names).gather(items), "rank": ranks[rows, items]})
+    rankings = from_values(tall, Columns("ballot", "item", "rank"), "rank", anonymous=True, locate=locate)
+    return with_catalogue(rankings, None, pl.Series(source.names)).merged()
+
+
+def parse_races(data: bytes, drivers: bytes, where: str, duplicates: Duplicates) -> Rankings:
+    """Races as rows of finishers, best first, each the line of a driver's name; races are numbered from 1."""
+    names = [line.strip() for line in lines_of(drivers, where) if line.strip()]
+    if len(set(names)) < len(names):
+        raise FormatError(f"{where}: a driver is listed twice in drivers.txt")
+    n_places = data[: data.find(b"\n") + 1 or len(data)].count(b",") + 1
+    source = delimited(data, ",", where, [f"place {place}" for place in range(1, n_places + 1)])
+    frame, locate = source.load(source.names)
+    numbers = frame.select(pl.all().str.strip_chars().cast(pl.Float64, strict=False)).to_numpy()
+    bad = ~np.isin(numbers, np.arange(1, len(names) + 1))
+    if bad.any():
+        row, column = (int(at[0]) for at in np.nonzero(bad))
+        raise FormatError(f"{locate(row)}: {frame[row, column]!r} is not one of the drivers 1 to {len(names)}")
+    rows, places = np.nonzero(~bad)
+    ids = pl.Series(names)
+    tall = pl.DataFrame({"user": rows + 1, "item": ids.gather(numbers.astype(np.int64).ravel() - 1), "rank": places})
+    columns = Columns("user", "item", "rank")
+    rankings = from_values(tall, columns, "rank", duplicates, locate=lambda row: locate(int(rows[row])))
+    return with_catalogue(rankings, None, ids)
+
+
+def parse_zip(
+    data: bytes,
+    where: str,
+    part: str | None,
+    duplicates: Duplicates,
+    parse: Callable[[bytes, str, str], Rankings],
+) -> Rankings:
+    """Rankings from a zip archive in a known layout, or one that holds a single file of a known format.
+
+    ``parse(data, name, where)`` reads such a single file.
+    """
+    members, fetch = _open(data, where)
+    if _SUSHI_FILES["b"] in members or _SUSHI_FILES["a"] in members:
+        return _sushi(fetch, _choose(part, _SUSHI_FILES, "b", where), where, duplicates)
+    if _APA_FILES["complete"] in members or _APA_FILES["all"] in members:
+        file = _APA_FILES[_choose(part, _APA_FILES, "complete", where)]
+        return parse_rank_table(fetch(file), f"{where}/{file}")
+    if part is not None:
+        raise InputError(f"part={part!r}: {where} has no parts; leave part out")
+    if "nascar_orderings.csv" in members:
+        return parse_races(
+            fetch("nascar_orderings.csv"), fetch("drivers.txt"), f"{where}/nascar_orderings.csv", duplicates
+        )
+    for layout in RATING_FILES:
+        if layout in members:
+            return parse_ratings(fetch(layout), layout, f"{where}/{layout}", duplicates)
+    chosen = "ratings.csv" if "ratings.csv" in members else members[0] if len(members) == 1 else None
+    if chosen is None:
+        shown = ", ".join(members[:8]) or "nothing"
+        raise FormatError(
+            f"{where} holds {shown}, which is no known layout (MovieLens, SUSHI, FilmTrust, APA, NASCAR); "
+            "unpack it and read the file you want"
+        )
+    return parse(fetch(chosen), chosen, f"{where}/{chosen}")
+
+
+def _choose(part: str | None, parts: Mapping[str, str], default: str, where: str) -> str:
+    if part is not None and part not in parts:
+        raise InputError(f"part={part!r}, but {where} has {' and '.join(map(repr, sorted(parts)))}")
+    return default if part is None else part
+
+
+def _sushi(fetch: Fetch, part: str, where: str, duplicates: Duplicates) -> Rankings:
+    file = _SUSHI_FILES[part]
+    names: tuple[str, ...] = SUSHI_A
+    if part == "b":
+        lines = lines_of(fetch("sushi3.idata"), f"{where}/sushi3.idata")
+        rows = [line.split("\t") for line in lines if line.strip()]
+        if any(len(row) < 2 or row[0] != str(place) for place, row in enumerate(rows)):
+            raise FormatError(f"{where}/sushi3.idata: expected lines of number, name and features, from 0 on")
+        names = tuple(row[1] for row in rows)
+    return parse_orders(fetch(file), names, f"{where}/{file}", duplicates)
+
+
+def _open(data: bytes, where: str) -> tuple[list[str], Fetch]:
+    """Bare names of the members, and a way to read one."""
+
+    def guarded(action: Callable[[], list[str] | bytes]) -> list[str] | bytes:
+        try:
+            return action()
+        except Exception as error:  # zipfile fails in a dozen ways on damaged archives
+            raise FormatError(f"{where} is not a whole zip archive ({error}); fetch it again") from error
+
+    paths: dict[str, str] = {}
+
+    def listed() -> list[str]:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            for path in archive.namelist():
+                # Macs put shadows of all files into a folder of their own.
+                if not path.endswith("/") and not path.startswith("__MACOSX/"):
+                    paths.setdefault(PurePosixPath(path).name, path)
+        return list(paths)
+
+    def fetch(name: str) -> bytes:
+        def content() -> bytes:
+            with zipfile.ZipFile(io.BytesIO(data)) as archive:
+                return archive.read(paths[name])
+
+        if name not in paths:
+            raise FormatError(f"{where} has no file {name}; fetch it again")
+        found = guarded(content)
+        assert isinstance(found, bytes)
+        return without_mark(found, f"{where}/{name}")
+
+    members = guarded(listed)
+    assert isinstance(members, list)
+    return members, fetch

@@ -1,0 +1,126 @@
+"""The data sets that `permrank.datasets` knows: whose they are, where they come from, and their counts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One data set.
+
+    Attributes
+    ----------
+    title, owner, page, terms, citation : str
+        What it is, whose, where it is described, the owner's terms in short, and what to cite.
+    file : str
+        Name of the archive; empty for what needs none.
+    address : str
+        Where the owner hands it out; empty if there is no such file in this layout.
+    sha256 : str
+        Of the owner's archive, where it is known with certainty; else empty.
+    counts : mapping of str to (users, items, entries, total weight)
+        Facts about the content by part, checked after every load.
+    """
+
+    title: str
+    owner: str
+    page: str
+    terms: str
+    citation: str
+    file: str = ""
+    address: str = ""
+    sha256: str = ""
+    counts: Mapping[str, tuple[int, int, int, float]] | None = None
+
+
+_GROUPLENS_TERMS = "research only; no redistribution; no commercial use without permission; acknowledge in publications"
+_GROUPLENS_CITATION = (
+    "F. M. Harper and J. A. Konstan (2015), The MovieLens Datasets: History and Context, "
+    "ACM Transactions on Interactive Intelligent Systems 5(4), 19"
+)
+_SUSHI = {
+    "owner": "Toshihiro Kamishima",
+    "page": "https://www.kamishima.net/sushi/",
+    "terms": "any research; no redistribution without permission; citation appreciated",
+    "citation": ("T. Kamishima (2003), Nantonac Collaborative Filtering: Recommendation Based on Order Responses, KDD"),
+    "file": "sushi3-2016.zip",
+    "address": "https://www.kamishima.net/asset/sushi3-2016.zip",
+}
+
+DATASETS: Mapping[str, Entry] = {
+    "ml-100k": Entry(
+        title="MovieLens 100K: ratings of films from 1 to 5",
+        owner="GroupLens Research, University of Minnesota",
+        page="https://grouplens.org/datasets/movielens/100k/",
+        terms=_GROUPLENS_TERMS,
+        citation=_GROUPLENS_CITATION,
+        file="ml-100k.zip",
+        address="https://files.grouplens.org/datasets/movielens/ml-100k.zip",
+        sha256="50d2a982c66986937beb9ffb3aa76efe955bf3d5c6b761f4e3a7cd717c6a3229",
+        counts={"": (943, 1682, 100_000, 943)},
+    ),
+    "ml-1m": Entry(
+        title="MovieLens 1M: ratings of films from 1 to 5",
+        owner="GroupLens Research, University of Minnesota",
+        page="https://grouplens.org/datasets/movielens/1m/",
+        terms=_GROUPLENS_TERMS,
+        citation=_GROUPLENS_CITATION,
+        file="ml-1m.zip",
+        address="https://files.grouplens.org/datasets/movielens/ml-1m.zip",
+        sha256="a6898adb50b9ca05aa231689da44c217cb524e7ebd39d264c56e2832f2c54e20",
+        counts={"": (6040, 3706, 1_000_209, 6040)},
+    ),
+    "sushi": Entry(
+        title="SUSHI, item set B: each person ranks 10 of 100 kinds",
+        counts={"b": (5000, 100, 50_000, 5000)},
+        **_SUSHI,
+    ),
+    "sushi-10": Entry(
+        title="SUSHI, item set A: each person ranks the same 10 kinds",
+        counts={"a": (5000, 10, 50_000, 5000)},
+        **_SUSHI,
+    ),
+    "apa": Entry(
+        title="1980 election of the American Psychological Association: ballots over five candidates",
+        owner="American Psychological Association; published by P. Diaconis",
+        page="the R package ConsRank (data APAred and APAFULL)",
+        terms="packaged under the GPL; cite Diaconis",
+        citation="P. Diaconis (1988), Group Representations in Probability and Statistics, IMS",
+        file="apa1980.zip",
+        counts={"complete": (120, 5, 600, 5738), "all": (205, 5, 825, 15_449)},
+    ),
+    "nascar": Entry(
+        title="NASCAR 2002: 36 races of 43 drivers",
+        owner="compiled by D. R. Hunter",
+        page="the R package PlackettLuce (data nascar)",
+        terms="packaged under the GPL; cite Hunter",
+        citation=(
+            "D. R. Hunter (2004), MM algorithms for generalized Bradley-Terry models, "
+            "Annals of Statistics 32(1), 384-406"
+        ),
+        file="nascar2002.zip",
+        counts={"": (36, 87, 1548, 36)},
+    ),
+    "filmtrust": Entry(
+        title="FilmTrust: ratings of films from 0.5 to 4",
+        owner="Guibing Guo",
+        page="https://guoguibing.github.io/librec/datasets.html",
+        terms="free for research; cite Guo, Zhang and Yorke-Smith",
+        citation=(
+            "G. Guo, J. Zhang and N. Yorke-Smith (2013), A Novel Bayesian Similarity Measure for "
+            "Recommender Systems, IJCAI, 2619-2625"
+        ),
+        file="filmtrust.zip",
+        address="https://guoguibing.github.io/librec/datasets/filmtrust.zip",
+        counts={"": (1508, 2071, 35_494, 1508)},
+    ),
+    "simulated": Entry(
+        title="Users of four communities rank dishes; drawn from a known model",
+        owner="permrank",
+        page="",
+        terms="free",
+        citation="",
+    ),
+}

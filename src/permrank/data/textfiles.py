@@ -1,0 +1,75 @@
+"""Bytes of a file, and the words that name a place in it."""
+
+from __future__ import annotations
+
+import difflib
+import gzip
+import zlib
+from pathlib import Path
+
+from permrank.errors import FormatError, InputError
+
+_BOM = b"\xef\xbb\xbf"
+# Text is checked in pieces, so that a large file needs no second copy in memory.
+_PIECE = 2**24
+
+
+def existing_file(path: str | Path) -> Path:
+    """Return the path of a file that is there; otherwise say what was looked for and what is near it."""
+    file = Path(path).expanduser()
+    if file.is_dir():
+        raise InputError(f"{file} is a folder; give the name of a file")
+    if file.exists():
+        return file
+    if not file.parent.is_dir():
+        raise InputError(f"there is no file {file}: the folder {file.parent} does not exist")
+    names = sorted(other.name for other in file.parent.iterdir())
+    close = difflib.get_close_matches(file.name, names, n=1)
+    hint = f"; did you mean {close[0]!r}?" if close else f" (looked in {file.parent.resolve()})"
+    raise InputError(f"there is no file {file}{hint}")
+
+
+def read_bytes(path: Path, where: str) -> bytes:
+    """Content of a file, unpacked if it is a ``.gz``."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot read {where}: {error.strerror or error}") from error
+    if path.suffix.lower() == ".gz":
+        try:
+            data = gzip.decompress(data)
+        except (OSError, EOFError, zlib.error) as error:
+            raise FormatError(f"{where} is not a whole gzip file ({error}); fetch it again") from error
+    return without_mark(data, where)
+
+
+def without_mark(data: bytes, where: str) -> bytes:
+    """Drop the byte order mark that some programs write, and refuse what holds nothing."""
+    data = data.removeprefix(_BOM)
+    if not data or data.isspace():
+        raise FormatError(f"{where} is empty; expected rankings")
+    return data
+
+
+def check_text(data: bytes, where: str) -> None:
+    """Raise unless the bytes are UTF-8; name the line of the first that are not."""
+    start = 0
+    while start < len(data):
+        end = len(data) if start + _PIECE >= len(data) else data.rfind(b"\n", start, start + _PIECE) + 1
+        if end <= start:  # one line longer than a piece
+            end = data.find(b"\n", start) + 1 or len(data)
+        try:
+            str(memoryview(data)[start:end], "utf-8")
+        except UnicodeDecodeError as error:
+            at = start + error.start
+            line = data.count(b"\n", 0, at) + 1
+            raise FormatError(
+                f"{where}, line {line}: byte {data[at]:#04x} is not UTF-8; save the file as UTF-8"
+            ) from None
+        start = end
+
+
+def lines_of(data: bytes, where: str) -> list[str]:
+    """Lines without their ends. Only a newline ends a line: ids may hold any other separator."""
+    check_text(data, where)
+    return [line.removesuffix("\r") for line in data.decode().split("\n")]

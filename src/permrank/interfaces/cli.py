@@ -1,0 +1,256 @@
+"""The command line. Heavy libraries are imported inside the commands, so that ``--help`` is quick."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from permrank.errors import InputError, PermrankError
+
+
+class _Group(TyperGroup):
+    """Turns every error that permrank raises on purpose into one line and exit code 1."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except PermrankError as error:
+            typer.secho("error: ", fg="red", bold=True, nl=False, err=True)
+            typer.echo(str(error), err=True)
+            raise typer.Exit(1) from error
+
+
+app = typer.Typer(
+    cls=_Group,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Learn how each person ranks things, from the partial ranked lists or ratings of many people.\n\n"
+    "Start with [bold]permrank demo[/bold]. With data of your own: "
+    "[bold]permrank info ratings.csv[/bold], [bold]permrank fit ratings.csv -o m.permrank[/bold], "
+    "[bold]permrank recommend m.permrank ann[/bold].",
+)
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+DataSource = Annotated[
+    str,
+    typer.Argument(
+        metavar="DATA",
+        help="A file (.csv .tsv .parquet .jsonl .soc .soi .toc .toi or a data set's .zip), or the name of a data set.",
+    ),
+]
+Unlisted = Annotated[
+    str, typer.Option(help="Items that a ranking does not list: 'ignore', or 'last' (below all listed ones).")
+]
+Duplicates = Annotated[str, typer.Option(help="An item twice in a ranking: error, first, last or mean.")]
+UserColumn = Annotated[str | None, typer.Option("--user", help="Column of users, if it is not recognised.")]
+ItemColumn = Annotated[str | None, typer.Option("--item", help="Column of items.")]
+RatingColumn = Annotated[str | None, typer.Option("--rating", help="Column of ratings, higher is better.")]
+RankColumn = Annotated[str | None, typer.Option("--rank", help="Column of ranks, 1 is best.")]
+ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A .permrank file that 'fit' has written.")]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from permrank import __version__
+
+        typer.echo(f"permrank {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def demo(seed: Annotated[int, typer.Option(help="Seed of the simulated people.")] = 0) -> None:
+    """Simulate people, learn from their lists, and rank what one of them has not seen: offline, in seconds."""
+    from permrank.interfaces.demo import run
+
+    run(seed)
+
+
+@app.command()
+def fit(
+    data: DataSource,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the model.")] = Path("model.permrank"),
+    model: Annotated[str, typer.Option("--model", "-m", help="Name of the model: see 'permrank info --models'.")] = (
+        "PlackettLuce"
+    ),
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", "-s", metavar="KEY=VALUE", help="A parameter; may be repeated."),
+    ] = None,
+    unlisted: Unlisted = "ignore",
+    duplicates: Duplicates = "error",
+    user: UserColumn = None,
+    item: ItemColumn = None,
+    rating: RatingColumn = None,
+    rank: RankColumn = None,
+    as_json: Json = False,
+) -> None:
+    """Learn a model from rankings or ratings and write it to one file.
+
+    Example: permrank fit ratings.csv --set prior=gaussian -o ratings.permrank
+    """
+    from permrank.interfaces.output import show
+    from permrank.interfaces.sources import make_model, open_rankings
+    from permrank.interfaces.summary import model_summary
+
+    ranker = make_model(model, settings or [])
+    columns = {"user": user, "item": item, "rating": rating, "rank": rank}
+    rankings = open_rankings(data, unlisted=unlisted, duplicates=duplicates, **columns)
+    ranker.fit(rankings)
+    ranker.save(output)
+    show(model_summary(ranker, output), as_json=as_json, title=f"{type(ranker).__name__} written to {output}")
+
+
+@app.command()
+def recommend(
+    model: ModelFile,
+    users: Annotated[list[str] | None, typer.Argument(metavar="[USER]...", help="Ids of known users.")] = None,
+    k: Annotated[int, typer.Option("--k", "-k", min=1, help="How many items.")] = 10,
+    given: Annotated[
+        str | None,
+        typer.Option("--list", help="A new person's list, best first: 'a > b = c > d' (= is a tie)."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Rank the items that users have not listed, with an interval of the rank.
+
+    Example: permrank recommend m.permrank ann bob -k 5
+    """
+    import polars as pl
+
+    from permrank.interfaces.output import show
+    from permrank.interfaces.sources import parse_id, parse_list
+    from permrank.models.files import load
+
+    ranker = load(model)
+    people: list[tuple[object, Any]] = [(name, parse_id(name, ranker.user_ids)) for name in users or []]
+    if given is not None:
+        people.append(("new", ranker.fold_in(parse_list(given, ranker.item_ids))))
+    if not people:
+        raise InputError("name at least one user, or give a new person's list with --list 'a > b > c'")
+    frames = [
+        ranker.recommend(reference, k).select(pl.lit(str(name)).alias("user"), pl.all()) for name, reference in people
+    ]
+    show(pl.concat(frames), as_json=as_json)
+
+
+@app.command()
+def rank(
+    model: ModelFile,
+    items: Annotated[list[str] | None, typer.Argument(metavar="[ITEM]...", help="Items to order; all, if none.")] = (
+        None
+    ),
+    user: Annotated[str | None, typer.Option("--user", "-u", help="For this user; else for everybody.")] = None,
+    given: Annotated[str | None, typer.Option("--list", help="For a new person with this list.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Order given items, best first, for a user or, where the model treats all alike, for everybody.
+
+    Example: permrank rank m.permrank uni ebi toro --user ann
+    """
+    from permrank.interfaces.output import show
+    from permrank.interfaces.sources import parse_id, parse_list
+    from permrank.models.files import load
+
+    ranker = load(model)
+    reference: Any = None if user is None else parse_id(user, ranker.user_ids)
+    if given is not None:
+        reference = ranker.fold_in(parse_list(given, ranker.item_ids))
+    chosen = [parse_id(item, ranker.item_ids) for item in items] if items else list(ranker.item_ids)
+    show(ranker.rank(reference, chosen), as_json=as_json, most=None if items else 50)
+
+
+@app.command()
+def info(
+    source: Annotated[
+        str | None,
+        typer.Argument(metavar="[DATA|MODEL]", help="A file of rankings, a data set, or a model."),
+    ] = None,
+    models: Annotated[bool, typer.Option("--models", help="List the models.")] = False,
+    datasets: Annotated[bool, typer.Option("--datasets", help="List the data sets, their owners and terms.")] = False,
+    unlisted: Unlisted = "ignore",
+    duplicates: Duplicates = "error",
+    as_json: Json = False,
+) -> None:
+    """Say what is in a file, a data set or a model.
+
+    Example: permrank info sushi
+    """
+    from permrank.interfaces import summary
+    from permrank.interfaces.output import show
+
+    if sum([models, datasets, source is not None]) != 1:
+        raise InputError("say one thing to describe: a file, the name of a data set, --models or --datasets")
+    if models:
+        show(summary.models(), as_json=as_json, title="models")
+    elif datasets:
+        show(summary.datasets(), as_json=as_json, title="data sets")
+    else:
+        show(summary.describe(str(source), unlisted, duplicates), as_json=as_json)
+
+
+@app.command()
+def convert(
+    source: DataSource,
+    target: Annotated[Path, typer.Argument(metavar="TARGET", help="The file to write; its ending says the format.")],
+    merge: Annotated[bool, typer.Option("--merge", help="Forget who voted; merge equal ballots.")] = False,
+    unlisted: Unlisted = "ignore",
+    duplicates: Duplicates = "error",
+    user: UserColumn = None,
+    item: ItemColumn = None,
+    rating: RatingColumn = None,
+    rank: RankColumn = None,
+    as_json: Json = False,
+) -> None:
+    """Write rankings in another format; nothing is lost, or the command refuses and says why.
+
+    Example: permrank convert ballots.toi ballots.parquet
+    """
+    import polars as pl
+
+    from permrank.interfaces.output import show
+    from permrank.interfaces.sources import open_rankings
+
+    columns = {"user": user, "item": item, "rating": rating, "rank": rank}
+    rankings = open_rankings(source, unlisted=unlisted, duplicates=duplicates, **columns)
+    rankings = rankings.merged() if merge else rankings
+    rankings.write(target)
+    counts = {
+        "file": str(target),
+        "users": rankings.n_users,
+        "rankings": rankings.n_rankings,
+        "items": rankings.n_items,
+        "entries": rankings.n_entries,
+    }
+    show(pl.DataFrame([counts]), as_json=as_json, title="written")
+
+
+@app.command()
+def doctor(as_json: Json = False) -> None:
+    """Check this installation: versions, threads, caches, data folder, start-up time and a self-test."""
+    from permrank.interfaces.doctor import examine
+    from permrank.interfaces.output import show
+
+    report, healthy = examine()
+    show(report, as_json=as_json, title="permrank doctor")
+    if not healthy:
+        raise typer.Exit(1)
+
+
+def main() -> None:
+    """Entry point of the ``permrank`` command."""
+    app()

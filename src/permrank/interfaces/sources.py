@@ -1,0 +1,77 @@
+"""What the command line is pointed at: a data set by name, a file of rankings, a model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from permrank.errors import InputError, UnknownIdError
+
+if TYPE_CHECKING:
+    from permrank.data.rankings import Rankings
+    from permrank.data.vocabulary import Vocabulary
+    from permrank.models.base import Ranker
+
+
+def open_rankings(source: str, **options: Any) -> Rankings:
+    """Read a file, or load a data set by its name."""
+    from permrank.data import datasets
+    from permrank.data.readers import read
+
+    given = {name: value for name, value in options.items() if value is not None}
+    if not Path(source).exists() and source in datasets.names():
+        given.pop("duplicates", None)
+        unlisted = given.pop("unlisted", "ignore")
+        rankings = datasets.load(source, **given)
+        return rankings.with_unlisted_last() if unlisted == "last" else rankings
+    if not Path(source).exists() and not Path(source).suffix:
+        raise UnknownIdError("file or data set", source, datasets.names())
+    return read(source, **given)
+
+
+def make_model(name: str, settings: list[str]) -> Ranker:
+    """Build a model from its name (PlackettLuce or plackett-luce) and ``key=value`` settings."""
+    import importlib
+
+    from permrank.models import MODELS
+
+    wanted = {known.lower(): known for known in MODELS}.get(name.replace("-", "").replace("_", "").lower())
+    if wanted is None:
+        raise UnknownIdError("model", name, MODELS)
+    model: Ranker = getattr(importlib.import_module(MODELS[wanted]), wanted)()
+    return model.set_params(**dict(_setting(text) for text in settings))
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    key, separator, value = text.partition("=")
+    if not separator or not key:
+        raise InputError(f"--set {text!r}, expected key=value, for example --set prior=gaussian")
+    if value.lower() in ("none", "null"):
+        return key, None
+    try:
+        return key, json.loads(value.lower() if value in ("True", "False") else value)
+    except json.JSONDecodeError:
+        return key, value
+
+
+def parse_id(text: str, vocabulary: Vocabulary) -> str | int:
+    """Turn a word of the command line into an id of the vocabulary's type."""
+    if not vocabulary.is_integer:
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        raise UnknownIdError(vocabulary.kind, text, vocabulary) from None
+
+
+def parse_list(text: str, vocabulary: Vocabulary) -> list[Any]:
+    """``a > b = c > d``, or ``a, b, c``: best first; ``=`` joins ties."""
+    levels = text.split(">") if ">" in text else text.split(",")
+    ranking: list[Any] = []
+    for level in levels:
+        block = [parse_id(part.strip(), vocabulary) for part in level.split("=") if part.strip()]
+        if not block:
+            raise InputError(f"an empty place in the list {text!r}; write it as 'a > b > c', or 'a > b = c' for a tie")
+        ranking.append(block[0] if len(block) == 1 else set(block))
+    return ranking

@@ -1,0 +1,48 @@
+"""The public names."""
+
+import subprocess
+import sys
+
+import pytest
+
+import permrank
+from permrank import errors
+
+
+def test_public_names_are_sorted_complete_and_loadable():
+    assert sorted(permrank.__all__) == permrank.__all__
+    assert set(permrank.__all__) == set(permrank._HOME) | set(permrank._MODULES)
+    for name in permrank.__all__:
+        assert getattr(permrank, name) is not None
+    assert set(permrank.__all__) <= set(dir(permrank))
+
+
+def test_an_unknown_name_raises_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = permrank.nothing
+
+
+def test_importing_and_help_load_neither_numba_nor_polars():
+    code = (
+        "import sys, contextlib, io\n"
+        "from permrank.interfaces.cli import app\n"
+        "with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):\n"
+        "    app(['--help'])\n"
+        "print(sorted({'numba', 'polars', 'numpy', 'scipy'} & set(sys.modules)))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_every_public_class_and_function_has_an_example():
+    for name in set(permrank._HOME) - {"Ranker"}:
+        assert ">>>" in getattr(permrank, name).__doc__, name
+
+
+def test_an_unknown_id_names_the_nearest_one():
+    error = errors.UnknownIdError("user", "anne", ["ann", "bob"])
+    assert str(error) == "unknown user 'anne'; the nearest known one is 'ann'"
+    assert "for example" in str(errors.UnknownIdError("user", "zzz", ["ann", "bob"]))
+    assert str(errors.UnknownIdError("user", "zzz")) == "unknown user 'zzz'"
+    assert isinstance(error, KeyError)
+    assert isinstance(error, errors.PermrankError)
