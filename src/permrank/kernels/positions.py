@@ -13,9 +13,11 @@ differ.
 """
 
 import math
+from typing import Any
 
 import numpy as np
 from numba import njit, prange
+from numpy.typing import NDArray
 
 from permrank.kernels.race import (
     CHANGE,
@@ -30,6 +32,8 @@ from permrank.kernels.race import (
 )
 
 EXACT_LIMIT = 1000
+Array = NDArray[Any]
+
 # Targets whose exact distributions are kept at one time: 16 sums of 64 x 1000 numbers take 8 MB.
 _BATCH = 64
 # The table has a row every h = 1/8 of log time, with four cells between rows: Hermite interpolation errs by
@@ -141,17 +145,16 @@ def rank_distribution(scores, target):
     return rank_distributions(scores, np.array([target], dtype=np.int64))[0]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def rank_quantiles(scores, targets, probabilities):
+def rank_quantiles(scores: Array, targets: Array, probabilities: Array) -> Array:
     """Smallest position p with P(position of targets[t] <= p) >= probabilities[q]: int64 (m, q), 0 is best.
 
     scores (n,), targets int64 (m,), probabilities float64 (q,). Exact up to EXACT_LIMIT items; beyond, the
     expansion at the head of this file, O(n) for each of 140 times and 8 more for every unit between the
-    targets' scores.
+    targets' scores. Plain Python, so that only the one that is needed gets compiled.
     """
-    if scores.size <= EXACT_LIMIT:
-        return exact_rank_quantiles(scores, targets, probabilities)
-    return approximate_rank_quantiles(scores, targets, probabilities)
+    few = scores.size <= EXACT_LIMIT
+    found = (exact_rank_quantiles if few else approximate_rank_quantiles)(scores, targets, probabilities)
+    return np.asarray(found)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
