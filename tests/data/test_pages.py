@@ -1,8 +1,9 @@
 """The look at Parquet page headers lets every sound file pass and stops counts that would end the process."""
 
 import itertools
+import subprocess
+import sys
 
-import duckdb
 import numpy as np
 import polars as pl
 import pyarrow as pa
@@ -34,8 +35,10 @@ def test_files_of_other_programs_pass(n, tmp_path):
         check_pages(path, table.column_names)
     pl.DataFrame(table).write_parquet(path, row_group_size=700)
     check_pages(path, table.column_names)
-    duckdb.from_arrow(table).write_parquet(str(path))
-    check_pages(path, table.column_names)
+    # In a process of its own: DuckDB's bindings complain on standard error when an interpreter ends.
+    code = f"import duckdb; duckdb.read_parquet({str(path)!r}).write_parquet({str(path) + '.copy'!r})"
+    subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    check_pages(path.with_name(path.name + ".copy"), table.column_names)
 
 
 def test_a_negative_count_in_a_page_is_noticed(tmp_path):

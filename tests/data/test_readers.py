@@ -6,7 +6,6 @@ import io
 import time
 import zipfile
 
-import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -319,16 +318,6 @@ def test_a_bad_rating_in_parquet_names_its_row(tmp_path):
 
 def test_a_file_that_is_not_parquet_says_so(read_text):
     assert "Parquet" in refusal(read_text, "user,item\n", "file.parquet")
-
-
-def test_frames_of_pandas_pyarrow_and_duckdb_give_the_same_rankings():
-    columns = {"user": ["ann", "ann", "bob"], "item": [3, 1, 3], "rating": [1.0, 2.0, 5.0]}
-    expected = pr.Rankings.from_ratings(columns)
-    pandas = pd.DataFrame(columns)
-    assert pr.Rankings.from_ratings(pandas) == expected
-    assert pr.Rankings.from_ratings(pa.table(columns)) == expected
-    assert pr.Rankings.from_ratings(duckdb.from_df(pandas)) == expected
-    assert pr.Rankings.from_ratings(pl.LazyFrame(columns)) == expected
 
 
 # JSON lines
