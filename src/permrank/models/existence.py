@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from permrank.data.connectivity import strong_components
 from permrank.data.rankings import Rankings
 from permrank.errors import EstimateError
+from permrank.kernels.closure import small_closed_sets
 from permrank.types import Int64Array
 
 _SHOWN = 20
+_REMEDY = (
+    "Use prior='gaussian' (--set prior=gaussian), or leave them out with rankings.drop(items=error.items) "
+    "(--drop-inestimable)"
+)
 
 
 def require_estimates(rankings: Rankings, *, ties_connect: bool) -> None:
@@ -28,9 +35,63 @@ def require_estimates(rankings: Rankings, *, ties_connect: bool) -> None:
     parts = [f"{reason}: {_names(rankings, items)}" for reason, items in reasons.items() if items.size]
     raise EstimateError(
         f"no maximum-likelihood estimate exists for {outside.size} of {rankings.n_items} items; "
-        f"{'; '.join(parts)}. Use prior='gaussian', or leave them out with rankings.drop(items=error.items)",
+        f"{'; '.join(parts)}. {_REMEDY}",
         items=rankings.item_ids.take(outside).to_list(),
     )
+
+
+def require_partition_estimates(rankings: Rankings) -> None:
+    """`require_estimates` for ties="partition", where a block is chosen with its mean worth.
+
+    Along a direction d the log-probability of a block T before R has the slope max_T d - max_{T + R} d: the
+    block holds its own as long as *one* of its items rises with the rest. So nothing may rise for ever
+    against a set C only if some block lies inside C altogether and is ranked before an item outside; an
+    estimate exists if and only if no set but that of all items is closed under "all of T in C: R in C".
+    """
+    require_estimates(rankings, ties_connect=False)
+    if not rankings.has_ties:
+        return
+    new_block = np.ones(rankings.n_entries, bool)
+    new_block[1:] = rankings.levels[1:] != rankings.levels[:-1]
+    new_block[rankings.indptr[:-1]] = True
+    block = np.cumsum(new_block) - 1
+    bounds = np.append(np.flatnonzero(new_block), rankings.n_entries)
+    is_last = np.zeros(bounds.size - 1, bool)
+    is_last[block[rankings.indptr[1:] - 1]] = True
+    starts = _dead_ends(rankings, block, bounds, is_last)
+    view = rankings.item_view
+    arrays = (view.indptr, view.entries, rankings.items, block, bounds, is_last)
+    outside = np.flatnonzero(small_closed_sets(starts, *arrays))
+    if outside.size:
+        raise EstimateError(
+            f"no maximum-likelihood estimate exists under ties='partition' for {outside.size} of "
+            f"{rankings.n_items} items, because a tied block leaves the shares of its items open, and no block "
+            f"settles them: {_names(rankings, outside)}. {_REMEDY}, or treat ties in another way",
+            items=rankings.item_ids.take(outside).to_list(),
+        )
+
+
+def _dead_ends(rankings: Rankings, block: Int64Array, bounds: Int64Array, is_last: np.ndarray) -> Int64Array:
+    """One item of each strong component that no block of a single item leads out of.
+
+    Every closed set contains such a component, so it is enough to look at the closures of these items.
+    """
+    n, n_blocks = rankings.n_items, bounds.size - 1
+    inner = np.flatnonzero(~is_last)
+    single = inner[np.diff(bounds)[inner] == 1]
+    # Node n + b stands for the gap under block b: it leads to the next block, and to the gap under that.
+    is_first = rankings.levels == 0
+    chained = inner[~is_last[inner + 1]]
+    source = [rankings.items[bounds[single]], n + block[~is_first] - 1, n + chained]
+    target = [n + single, rankings.items[~is_first], n + chained + 1]
+    sources, targets = np.concatenate(source).astype(np.int64), np.concatenate(target).astype(np.int64)
+    shape = (n + n_blocks, n + n_blocks)
+    graph = coo_array((np.ones(sources.size, np.int8), (sources, targets)), shape=shape).tocsr()
+    n_components, labels = connected_components(graph, directed=True, connection="strong")
+    open_end = np.ones(n_components, bool)
+    open_end[labels[sources[labels[sources] != labels[targets]]]] = False
+    _, first = np.unique(labels[:n], return_index=True)
+    return np.asarray(first[open_end[labels[first]]], np.int64)
 
 
 def _won_and_lost(rankings: Rankings) -> tuple[np.ndarray, np.ndarray]:

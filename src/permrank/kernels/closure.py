@@ -1,0 +1,61 @@
+"""Which items a set of items drags along when a whole tie block pulls in all that follows it."""
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _close(item, item_indptr, item_entries, items, block, bounds, is_last, left, reached, verified, queue):
+    """Closure of one item: the length of queue that it fills, and whether it met a verified item.
+
+    Reaching the next block is enough: that block is then whole itself, and reaches the one after it.
+    """
+    queue[0], reached[item] = item, True
+    n_reached, n_done = 1, 0
+    while n_done < n_reached:
+        y = queue[n_done]
+        n_done += 1
+        if verified[y]:
+            return n_reached, n_done, True
+        for place in range(item_indptr[y], item_indptr[y + 1]):
+            b = block[item_entries[place]]
+            left[b] -= 1
+            if left[b] == 0 and not is_last[b]:
+                for e in range(bounds[b + 1], bounds[b + 2]):
+                    if not reached[items[e]]:
+                        reached[items[e]] = True
+                        queue[n_reached] = items[e]
+                        n_reached += 1
+    return n_reached, n_done, False
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def small_closed_sets(starts, item_indptr, item_entries, items, block, bounds, is_last):
+    """Whether the closure of every item of `starts` is everything; if not, what stands in the way: bool (n_items,).
+
+    C is closed if, for every block T and all R that follows it in its ranking, T inside C means R inside C.
+    item_indptr (n_items + 1,), item_entries (n_entries,): entries by item; items, block (n_entries,): item and
+    block of an entry; bounds (n_blocks + 1,): first entries of blocks; is_last (n_blocks,): nothing follows.
+    Of a closure that is not everything, or what it leaves out, the smaller part is marked.
+    """
+    n_items = item_indptr.size - 1
+    left = bounds[1:] - bounds[:-1]
+    reached, verified = np.zeros(n_items, np.bool_), np.zeros(n_items, np.bool_)
+    marked = np.zeros(n_items, np.bool_)
+    queue = np.empty(n_items, np.int64)
+    for item in starts:
+        n_reached, n_done, met = _close(
+            item, item_indptr, item_entries, items, block, bounds, is_last, left, reached, verified, queue
+        )
+        if met or n_reached == n_items:
+            verified[item] = True  # whoever reaches this item reaches everything
+        elif 2 * n_reached <= n_items:
+            marked[queue[:n_reached]] = True
+        else:
+            marked |= ~reached
+        for k in range(n_reached):
+            reached[queue[k]] = False
+            if k < n_done and not (met and k == n_done - 1):
+                for place in range(item_indptr[queue[k]], item_indptr[queue[k] + 1]):
+                    left[block[item_entries[place]]] += 1
+    return marked
