@@ -11,7 +11,11 @@ from scipy.optimize import minimize
 import permrank as pr
 from contract import ModelContract
 from permrank.errors import ConvergenceWarning, EstimateError, InputError
+from permrank.models.existence import require_partition_estimates
+from permrank.models.plackett_luce import _first_guess
+from permrank.models.priors import GaussianPrior
 from permrank.models.uncertainty import quasi_variances
+from permrank.randomness import stream_key
 
 ALL = {"prefers", "top_probability", "position_probabilities", "sample", "log_likelihood"}
 TIES = ["exact", "efron", "breslow", "partition"]
@@ -126,7 +130,6 @@ def test_planted_worths_are_recovered_and_the_error_falls_with_the_data():
     for n in (200, 3_200):
         rng = np.random.default_rng(n)
         keys = truth + rng.gumbel(size=(n, 12))
-        lists = np.argsort(-keys, axis=1)[:, :6]
         picked = np.argsort(rng.random((n, 12)), axis=1)[:, :7]
         lists = [[i for i in np.argsort(-keys[u]) if i in set(picked[u])] for u in range(n)]
         model = pr.PlackettLuce().fit(pr.Rankings.from_lists(lists, users=range(n)))
@@ -165,6 +168,75 @@ def test_shuffled_ties_come_near_the_estimate_of_many_fixed_shuffles():
     assert np.abs(other.scores_ - fixed.scores_).max() > 0.05  # the control: it is another model
 
 
+def test_shuffled_ties_need_no_prior_where_only_a_tie_tells_of_an_item():
+    rankings = pr.Rankings.from_lists([["a", {"b", "c"}], ["b", "a"]])
+    model = pr.PlackettLuce(ties="shuffle", max_iter=1_000).fit(rankings)
+    # Either order of b and c, each half a ballot.
+    orders = pr.Rankings.from_lists([["a", "b", "c"], ["a", "c", "b"], ["b", "a"]], weights=[1, 1, 2])
+    np.testing.assert_allclose(model.scores_, pr.PlackettLuce().fit(orders).scores_, rtol=0, atol=0.1)
+
+
+def test_neighbouring_seeds_of_shuffled_ties_share_no_orders(monkeypatch):
+    rankings = random_rankings(4)
+    drawn = {}
+    original = pr.Rankings.shuffled_ties
+    for seed in (0, 1):
+        seen = drawn.setdefault(seed, [])
+        monkeypatch.setattr(
+            pr.Rankings, "shuffled_ties", lambda r, seed, seen=seen: seen.append(seed) or original(r, seed)
+        )
+        pr.PlackettLuce(ties="shuffle", prior="gaussian", prior_scale=1.0, seed=seed).fit(rankings)
+    assert len(set(drawn[0] + drawn[1])) == 400
+
+
+def test_shuffled_ties_claim_convergence_only_after_averaging():
+    rankings = random_rankings(4)
+    model = pr.PlackettLuce(ties="shuffle")
+    assert model.fit(rankings).converged_
+    assert not model.fit(rankings, callback=lambda progress: progress.iteration == 30).converged_
+    with pytest.warns(ConvergenceWarning, match="did not converge in 20 sweeps"):
+        assert not pr.PlackettLuce(ties="shuffle", max_iter=20).fit(rankings).converged_
+
+
+def test_the_trace_of_shuffled_ties_has_likelihood_and_prior_at_the_same_scores():
+    rankings = random_rankings(4)
+    with pytest.warns(ConvergenceWarning):
+        first = pr.PlackettLuce(ties="shuffle", prior="gaussian", prior_scale=0.01, max_iter=1).fit(rankings)
+    start = _first_guess(rankings)
+    strict = rankings.shuffled_ties(int(stream_key(0, 0)))
+    here = pr.PlackettLuce(prior="gaussian").fit(rankings)
+    here.scores_ = start
+    value = rankings.weights @ here.log_likelihood(strict) + GaussianPrior(0.01).value(start)
+    np.testing.assert_allclose(first.history_, [value], rtol=1e-10)
+
+
+def test_newton_climbs_out_of_where_partition_is_not_concave():
+    lists = [[{1, 2}, {3, 4}, 0], [{0, 1, 4}, {2, 3}], [{0, 2}, {1, 4}, 3], [{2, 4}], [4, 3], [{0, 1}, 4, 2, 3]]
+    rankings = pr.Rankings.from_lists([*lists, [3, 1], [2, 0]])
+    settings = {"ties": "partition", "prior": "gaussian", "prior_scale": 10.0}
+    by_newton = pr.PlackettLuce(**settings).fit(rankings)
+    by_mm = pr.PlackettLuce(**settings, solver="mm").fit(rankings)
+    assert by_newton.converged_
+    assert by_newton.history_[-1] >= by_mm.history_[-1] - 1e-9
+
+
+@pytest.mark.parametrize("solver", ["newton", "mm"])
+@pytest.mark.parametrize("ties", [*TIES, "shuffle"])
+def test_a_single_item_has_the_score_zero(solver, ties):
+    model = pr.PlackettLuce(solver=solver, ties=ties).fit(pr.Rankings.from_lists([["a"]]))
+    assert model.scores_.tolist() == [0.0]
+    assert model.converged_
+    assert model.worths()["worth"].to_list() == [1.0]
+
+
+def test_the_update_under_a_gaussian_prior_is_found_from_far_away():
+    scores, chosen, expected = np.array([500.0, -300, 0, 2]), np.array([1.0, 2, 0, 3]), np.array([1e150, 3, 5, 0])
+    for scale in (0.5, 3.0, 10.0):
+        found = GaussianPrior(scale).maximise(scores, chosen, expected)
+        slope = chosen - expected * np.exp(found - scores) - found / scale**2
+        np.testing.assert_allclose(slope, 0, rtol=0, atol=1e-9)
+
+
 def test_weights_count_as_repetitions():
     rankings = random_rankings(6)
     repeated = [each for each, n in zip(rankings.lists(), rankings.weights, strict=True) for _ in range(int(n))]
@@ -198,6 +270,53 @@ def test_items_without_an_estimate_are_named_with_the_reason():
     assert pr.PlackettLuce().fit(rankings.drop(items=caught.value.items)).converged_
     for prior in ("gaussian", "gamma"):
         assert np.isfinite(pr.PlackettLuce(prior=prior).fit(rankings).scores_).all()
+
+
+@pytest.mark.parametrize(
+    "lists", [[[{"a", "b"}, "c"], ["c", {"a", "b"}], ["b", "a"]], [[{"a", "b"}, "c"], ["c", {"a", "b"}]]]
+)
+def test_partition_refuses_data_in_which_one_item_of_a_block_can_carry_it(lists):
+    # Connected by single comparisons, and yet the shares of a and b in their block are open.
+    with pytest.raises(EstimateError, match=r"ties='partition'.*'[ab]'.*--set prior=gaussian") as caught:
+        pr.PlackettLuce(ties="partition").fit(pr.Rankings.from_lists(lists))
+    assert set(caught.value.items) < {"a", "b", "c"}
+    assert pr.PlackettLuce(ties="partition", prior="gaussian").fit(pr.Rankings.from_lists(lists)).converged_
+
+
+def closed_sets(rankings):
+    """All proper sets of items that hold what follows every block they hold, by enumeration."""
+    stages = []
+    for each in rankings.lists():
+        blocks = [entry if isinstance(entry, set) else {entry} for entry in each]
+        stages += [(blocks[b], set().union(*blocks[b + 1 :])) for b in range(len(blocks) - 1)]
+    for size in range(1, rankings.n_items):
+        for chosen in itertools.combinations(rankings.item_ids, size):
+            if all(after <= set(chosen) for block, after in stages if block <= set(chosen)):
+                yield set(chosen)
+
+
+def test_partition_accepts_exactly_the_data_without_a_closed_set():
+    rng = np.random.default_rng(3)
+    accepted = 0
+    for _ in range(300):
+        n_items, lists = int(rng.integers(2, 7)), []
+        for _ in range(rng.integers(2, 14)):
+            order, blocks = rng.permutation(n_items)[: rng.integers(2, n_items + 1)].tolist(), []
+            while order:
+                size = int(rng.choice([1, 1, 2, 3]))
+                blocks.append(order[0] if len(order[:size]) == 1 else set(order[:size]))
+                order = order[size:]
+            lists.append(blocks)
+        rankings = pr.Rankings.from_lists(lists, items=range(n_items))
+        try:
+            require_partition_estimates(rankings)
+        except EstimateError as error:
+            assert any(closed_sets(rankings))
+            assert len(error.items) > 0
+        else:
+            assert not any(closed_sets(rankings))
+            accepted += 1
+    assert 30 < accepted < 270
 
 
 def test_two_groups_that_meet_in_one_direction_only_are_reported():
@@ -236,6 +355,11 @@ def test_stopping_short_warns_and_keeps_the_estimate():
         ({"tol": float("nan")}, "tol=nan"),
         ({"max_iter": 0}, "max_iter=0"),
         ({"max_iter": 2.5}, "max_iter=2.5"),
+        ({"prior_scale": 1e-9}, "prior_scale=1e-09, expected between 1e-06 and 1e"),
+        ({"prior_scale": 1e9}, "prior_scale=1000000000.0, expected between"),
+        ({"seed": -1}, "seed=-1, expected a whole number from 0"),
+        ({"seed": 1.5}, "seed=1.5"),
+        ({"seed": None}, "seed=None"),
     ],
 )
 def test_bad_parameters_are_refused_by_fit(parameters, message):

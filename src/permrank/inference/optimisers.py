@@ -1,4 +1,4 @@
-"""Maximisers of smooth concave objectives, handed callables and arrays only."""
+"""Maximisers of smooth objectives, handed callables and arrays only."""
 
 from __future__ import annotations
 
@@ -36,12 +36,13 @@ _FLAT = 1e-9
 
 
 def newton(objective: Objective, start: Float64Array, monitor: Monitor, *, tol: float) -> Float64Array:
-    """Truncated Newton ascent for a concave objective of many variables.
+    """Truncated Newton ascent for a smooth objective of many variables; of a concave one it finds the maximum.
 
     Newton's equations are solved by conjugate gradients with a diagonal preconditioner; a product with
     the Hessian is a difference of two gradients, so a step costs some tens of passes over the data and no
     matrix. Convergence is judged by the size of the full step and not by the value, because a value of
-    many millions is blind to changes in an item that was seen twice.
+    many millions is blind to changes in an item that was seen twice. Where the objective bends upwards, as
+    it may if it is not concave, the step is what was found so far, or else uphill along the gradient.
 
     Parameters
     ----------
@@ -54,7 +55,7 @@ def newton(objective: Objective, start: Float64Array, monitor: Monitor, *, tol: 
     Returns
     -------
     float64 (n,)
-        The maximiser; the objective never falls from one sweep to the next.
+        A local maximiser; the objective never falls from one sweep to the next.
     """
     point = start.copy()
     now = objective(point)
@@ -68,10 +69,15 @@ def newton(objective: Objective, start: Float64Array, monitor: Monitor, *, tol: 
         # A solution of the linear equations to 10 % says nothing about steps a thousand times smaller.
         if (moved < tol and forcing <= 1e-3) or length == 0.0:
             # No step helps although one was wanted: that is the end of what rounding lets us see.
-            monitor.converged = float(np.abs(now.gradient / now.curvature).max()) < max(tol, 1e-9)
+            monitor.converged = _newton_size(now) < max(tol, 1e-9)
             break
         forcing = max(1e-6, min(forcing, 0.1 * moved)) if length == 1.0 else 0.1
     return point
+
+
+def _newton_size(now: Evaluation) -> float:
+    """Largest step of any variable by itself."""
+    return float(np.abs(now.gradient / np.maximum(now.curvature, 1e-300)).max(initial=0.0))
 
 
 def _conjugate_gradients(objective: Objective, point: Float64Array, now: Evaluation, forcing: float) -> Float64Array:
@@ -89,9 +95,10 @@ def _conjugate_gradients(objective: Objective, point: Float64Array, now: Evaluat
         h = 1e-6 / max(float(np.abs(direction).max()), 1e-300)
         product = (now.gradient - objective(point + h * direction).gradient) / h
         bend = float(direction @ product)
-        # Along (1, ..., 1) a likelihood of rankings is flat, and what is left there is rounding.
+        # Along (1, ..., 1) a likelihood of rankings is flat, and what is left there is rounding; elsewhere this is
+        # the end of where the objective is concave.
         if bend <= _FLAT * float(direction**2 @ now.curvature):
-            break
+            return step if step.any() else direction
         alpha = rho / bend
         step += alpha * direction
         residual -= alpha * product

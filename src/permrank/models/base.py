@@ -70,7 +70,13 @@ class Ranker(ABC):
         """Raise on bad parameters; called by `fit` before anything else."""
 
     def _check_learned(self) -> None:
-        """Raise if learned arrays from a file do not fit together; finite numbers are the least."""
+        """Raise if learned arrays from a file do not fit together; finite numbers are the least.
+
+        A model extends it by the types and shapes that its answers rely on.
+        """
+        history = np.asarray(self.history_)
+        if history.ndim != 1 or not np.isfinite(history.astype(np.float64)).all():
+            raise InputError("history_ is not a list of finite numbers")
         for name in self.learned:
             if not np.isfinite(getattr(self, name)).all():
                 raise InputError(f"{name} holds values that are not finite")
@@ -138,9 +144,13 @@ class Ranker(ABC):
         self.converged_ = monitor.converged
         self.fit_seconds_ = time.perf_counter() - begin
         if not monitor.converged and not monitor.stopped:
+            full = len(monitor.history) >= monitor.max_iter
+            advice = (
+                "Raise max_iter or tol" if full else "No step raised the objective any more: raise tol, or use a prior"
+            )
             warnings.warn(
-                f"{type(self).__name__} did not converge in {monitor.max_iter} sweeps; the estimate is kept, and "
-                "history_ shows how it went. Raise max_iter or tol",
+                f"{type(self).__name__} did not converge in {len(monitor.history)} sweeps; the estimate is kept, and "
+                f"history_ shows how it went. {advice}",
                 ConvergenceWarning,
                 stacklevel=2,
             )

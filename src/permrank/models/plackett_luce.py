@@ -15,10 +15,11 @@ from permrank.inference.optimisers import Evaluation, minorise_maximise, newton
 from permrank.kernels.plackett_luce import BRESLOW, EFRON, EXACT, PARTITION, stage_statistics
 from permrank.kernels.pooled import pooled_statistics
 from permrank.models.choice import LuceChoiceRanker
-from permrank.models.existence import require_estimates
+from permrank.models.existence import require_estimates, require_partition_estimates
 from permrank.models.priors import Flat, GammaPrior, GaussianPrior, Prior
 from permrank.models.uncertainty import uncertainty_frame
 from permrank.models.users import UserReference
+from permrank.randomness import stream_key
 from permrank.types import Float64Array, Int64Array
 
 Ties = Literal["exact", "efron", "breslow", "partition", "shuffle"]
@@ -27,6 +28,10 @@ TIES = {"exact": EXACT, "efron": EFRON, "breslow": BRESLOW, "partition": PARTITI
 _MAX_ITER = {"newton": 100, "mm": 20_000, "shuffle": 200}
 # A new order every sweep: the first sweeps follow the last order, the later ones average (Robbins-Monro).
 _BURN_IN = 20
+# Beyond these a Gaussian prior is a constraint, or none at all, and its square leaves no digits for the data.
+_SCALES = (1e-6, 1e6)
+# What a model file may claim: differences and sums of such scores are far from overflow.
+_LARGEST_SCORE = 1e100
 
 
 class PlackettLuce(LuceChoiceRanker):
@@ -39,11 +44,12 @@ class PlackettLuce(LuceChoiceRanker):
     ----------
     prior : {None, "gaussian", "gamma"}
         None is maximum likelihood, which exists only if every item was ranked, directly or by a chain,
-        both above and below every other; `fit` names the items that are in the way. With a prior
+        both above and below every other (and more under ``partition``); `fit` names the items that are in
+        the way. With a prior
         there is always an estimate (the posterior mode), and it is the better one on sparse data.
     prior_scale : float or "auto"
-        Standard deviation of the scores under the Gaussian prior; "auto" learns it from the data
-        (empirical Bayes).
+        Standard deviation of the scores under the Gaussian prior, from 1e-6 to 1e6; "auto" learns it from
+        the data (empirical Bayes).
     prior_shape : float
         Shape (> 1) of the Gamma prior on worths; its rate is ``prior_shape - 1``, so that worths
         average one.
@@ -53,7 +59,8 @@ class PlackettLuce(LuceChoiceRanker):
         close. ``partition``: ordered partitions, where a block is chosen with its mean worth.
         ``shuffle``: a new random order every sweep.
     solver : {"newton", "mm"}
-        Truncated Newton, or Hunter's (2004) minorise-maximise. Both reach the same optimum.
+        Truncated Newton, or Hunter's (2004) minorise-maximise. Both reach the same optimum where there is
+        one; under ``partition`` the objective need not be concave, and they may end on different peaks.
     max_iter : int, optional
         The most sweeps; 100 for Newton, 20,000 for MM, 200 for shuffled ties if not given.
     tol : float
@@ -110,19 +117,29 @@ class PlackettLuce(LuceChoiceRanker):
         _one_of("solver", self.solver, ("newton", "mm"))
         if self.prior_scale != "auto":
             _above("prior_scale", self.prior_scale, 0.0)
+            if not _SCALES[0] <= self.prior_scale <= _SCALES[1]:
+                raise InputError(
+                    f"prior_scale={self.prior_scale!r}, expected between {_SCALES[0]:g} and {_SCALES[1]:g}"
+                )
         _above("prior_shape", self.prior_shape, 1.0)
         _above("tol", self.tol, 0.0)
-        if self.max_iter is not None and (
-            isinstance(self.max_iter, bool) or not isinstance(self.max_iter, numbers.Integral) or self.max_iter < 1
-        ):
-            raise InputError(f"max_iter={self.max_iter!r}, expected a whole number from 1")
+        if self.max_iter is not None:
+            _whole_from("max_iter", self.max_iter, 1)
+        _whole_from("seed", self.seed, 0)
 
     def _sweeps(self) -> int:
         return self.max_iter or _MAX_ITER["shuffle" if self.ties == "shuffle" else self.solver]
 
     def _learn(self, rankings: Rankings, monitor: Monitor) -> dict[str, Any]:
         if self.prior is None:
-            require_estimates(rankings, ties_connect=self.ties in ("efron", "breslow", "shuffle"))
+            if rankings.n_items == 1:  # nothing to choose from: any score will do
+                monitor.update(0.0)
+                monitor.converged = True
+                return {"scores_": np.zeros(1), "prior_scale_": 0.0}
+            if self.ties == "partition":
+                require_partition_estimates(rankings)
+            else:
+                require_estimates(rankings, ties_connect=self.ties in ("efron", "breslow", "shuffle"))
         start = _first_guess(rankings)
         prior = self._chosen_prior(rankings, start)
         if self.ties == "shuffle" and rankings.has_ties:
@@ -176,6 +193,7 @@ class PlackettLuce(LuceChoiceRanker):
             )
             variance = 1.0 / (expected + prior.curvature(scores))
             scale = float(np.sqrt((np.sum(scores**2 + variance) + 2.0) / (scores.size + 2)))
+            scale = min(max(scale, _SCALES[0]), _SCALES[1])
             settled = abs(np.log(scale / prior.scale)) < 0.005
             prior = GaussianPrior(scale)
             if settled:
@@ -194,8 +212,14 @@ class PlackettLuce(LuceChoiceRanker):
 
     def _check_learned(self) -> None:
         super()._check_learned()
-        if np.shape(self.scores_) != (self.rankings_.n_items,):
-            raise InputError(f"scores_ has shape {np.shape(self.scores_)}, expected one for each item")
+        if np.shape(self.scores_) != (self.rankings_.n_items,) or self.scores_.dtype != np.float64:
+            raise InputError(f"scores_ has shape {np.shape(self.scores_)}, expected a float64 for each item")
+        if np.abs(self.scores_).max(initial=0.0) > _LARGEST_SCORE:
+            raise InputError(f"scores_ has values beyond {_LARGEST_SCORE:g}")
+        if not isinstance(self.prior_scale_, float) or not self.prior_scale_ >= 0.0:
+            raise InputError(f"prior_scale_ is {self.prior_scale_!r}, expected a number from 0")
+        if self.prior == "gaussian" and self.prior_scale_ == 0.0:
+            raise InputError("prior_scale_ is 0, expected the scale of the Gaussian prior")
 
     def log_likelihood(self, rankings: Rankings) -> Float64Array:
         """Return the log-probability of each ranking, weights left out.
@@ -238,6 +262,8 @@ class PlackettLuce(LuceChoiceRanker):
 
     def _final_prior(self) -> Prior:
         if self.prior == "gaussian":
+            if not self.prior_scale_ > 0:
+                raise InputError("the model was fitted without its prior='gaussian'; call fit(rankings) again")
             return GaussianPrior(self.prior_scale_)
         return GammaPrior(float(self.prior_shape)) if self.prior == "gamma" else Flat()
 
@@ -254,22 +280,36 @@ def _first_guess(rankings: Rankings) -> Float64Array:
 
 
 def _shuffled(rankings: Rankings, scores: Float64Array, prior: Prior, monitor: Monitor, seed: int) -> Float64Array:
-    """Stochastic MM: a new order inside ties every sweep, statistics averaged after the burn-in."""
-    chosen = expected = np.zeros(rankings.n_items)
+    """Stochastic MM: a new order inside ties every sweep, statistics averaged after the burn-in.
+
+    The trace has the objective of each sweep's order at the scores that the sweep began with.
+    """
+    chosen, expected = _mean_choices(rankings), np.zeros(rankings.n_items)
     while not monitor.exhausted:
         sweep = len(monitor.history)
-        strict = rankings.shuffled_ties(seed=seed + sweep)
-        value, new_chosen, new_expected = pooled_statistics(
+        # Keys, not seed + sweep: the runs of neighbouring seeds would share nearly all their orders.
+        strict = rankings.shuffled_ties(seed=int(stream_key(seed, sweep)))
+        value, _, new_expected = pooled_statistics(
             strict.indptr, strict.items, strict.levels, scores, rankings.weights, EXACT
         )
+        value += prior.value(scores)
         rate = 1.0 / max(1, sweep - _BURN_IN + 1)
-        chosen = chosen + rate * (new_chosen - chosen)
         # Kept per unit of worth: scores move while it is averaged.
         expected = expected + rate * (new_expected * np.exp(-scores) - expected)
         scores = prior.centred(prior.maximise(scores, chosen, expected * np.exp(scores)))
-        monitor.update(value + prior.value(scores))
-    monitor.converged = True
+        monitor.update(value)
+    monitor.converged = len(monitor.history) > _BURN_IN and not monitor.stopped
     return scores
+
+
+def _mean_choices(rankings: Rankings) -> Float64Array:
+    """Times that each item is chosen, averaged over all orders inside ties: all but the last of a ranking are."""
+    lengths = np.diff(rankings.indptr)
+    ranking = np.repeat(np.arange(lengths.size), lengths)
+    in_last_block = rankings.levels == rankings.levels[rankings.indptr[1:] - 1][ranking]
+    size = np.bincount(ranking, in_last_block)
+    each = rankings.weights[ranking] * (1.0 - in_last_block / size[ranking])
+    return np.bincount(rankings.items, each, minlength=rankings.n_items).astype(np.float64)
 
 
 def _one_of(name: str, value: object, allowed: tuple[object, ...]) -> None:
@@ -280,3 +320,8 @@ def _one_of(name: str, value: object, allowed: tuple[object, ...]) -> None:
 def _above(name: str, value: object, bound: float) -> None:
     if isinstance(value, bool) or not isinstance(value, numbers.Real) or not bound < float(value) < float("inf"):
         raise InputError(f"{name}={value!r}, expected a finite number above {bound:g}")
+
+
+def _whole_from(name: str, value: object, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
+        raise InputError(f"{name}={value!r}, expected a whole number from {least}")

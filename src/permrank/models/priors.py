@@ -57,18 +57,23 @@ class GaussianPrior(NamedTuple):
         return np.full_like(scores, 1.0 / self.scale**2)
 
     def maximise(self, scores: Float64Array, chosen: Float64Array, expected: Float64Array) -> Float64Array:
-        """argmax_t chosen t - expected e^(t - scores) - t² / 2 scale², by Newton in one dimension."""
+        """argmax_t chosen t - expected e^(t - scores) - t² / 2 scale².
+
+        With E = expected e^-scores and p = 1 / scale² the slope chosen - E e^t - p t vanishes at
+        t = u - log(E / p), where e^u + u = chosen / p + log(E / p) (e^u is Lambert's W).
+        """
         precision = 1.0 / self.scale**2
-        # From the right of the root of a convex decreasing function's negative, Newton descends monotonically.
-        point = np.maximum(scores, scores + np.log((chosen + 1e-300) / (expected + 1e-300)))
-        point = np.where(expected > 0, np.maximum(point, 0.0), chosen / precision)
-        for _ in range(100):
-            rate = expected * np.exp(point - scores)
-            step = (chosen - rate - precision * point) / (rate + precision)
-            point = point + step
-            if np.abs(step).max() < 1e-13:
+        log_ratio = np.log(np.maximum(expected, 1e-300)) - scores - np.log(precision)
+        wanted = chosen / precision + log_ratio
+        # From the right of the root of a convex function that rises, Newton's method descends to it.
+        u = np.where(wanted <= 1.0, wanted, np.log(np.maximum(wanted, 1.0)))
+        for _ in range(50):
+            power = np.exp(u)
+            step = (power + u - wanted) / (power + 1.0)
+            u = u - step
+            if np.abs(step).max(initial=0.0) < 1e-14 * (1.0 + np.abs(u).max(initial=0.0)):
                 break
-        return point
+        return np.asarray(np.where(expected > 0, u - log_ratio, chosen / precision))
 
     def centred(self, scores: Float64Array) -> Float64Array:
         """The prior fixes the level: nothing to do."""
