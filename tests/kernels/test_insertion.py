@@ -8,8 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from scipy.stats import chisquare
 
-from permrank.kernels.insertion import expected_positions, insertion_probabilities
+from permrank.kernels.insertion import (
+    _inside_by_arrivals,
+    _inside_by_subsets,
+    expected_positions,
+    insertion_probabilities,
+)
+from permrank.kernels.plackett_luce import log_block_probability
+from permrank.kernels.positions import rank_distribution
 
 
 def tie_patterns(n):
@@ -31,27 +39,61 @@ def places_by_enumeration(levels, scores, candidate):
     return places / places.sum()
 
 
-def inner_places(levels):
-    return [place for place in range(1, len(levels)) if levels[place] == levels[place - 1]]
-
-
 CASES = [(levels, seed) for n in range(6) for seed, levels in enumerate(tie_patterns(n))]
 
 
 @pytest.mark.parametrize(("levels", "seed"), CASES, ids=lambda value: str(value))
-def test_gaps_and_blocks_have_the_probability_of_all_orders_that_agree(levels, seed):
+def test_every_place_has_the_probability_of_all_orders_that_agree(levels, seed):
     rng = np.random.default_rng(seed)
     for spread in [0.4, 3.0]:
         scores, candidate = rng.normal(size=levels.size) * spread, rng.normal() * spread
         expected = places_by_enumeration(levels, scores, candidate)
-        places = insertion_probabilities(levels, scores, candidate)
-        inner = inner_places(levels)
-        gaps = np.setdiff1d(np.arange(levels.size + 1), inner)
-        assert_allclose(places[gaps], expected[gaps], rtol=1e-9, atol=1e-12)
-        for level in range(levels.max(initial=-1) + 1):
-            block = [place for place in inner if levels[place] == level]
-            assert_allclose(places[block].sum(), expected[block].sum(), rtol=1e-9, atol=1e-11)
-            assert_allclose(places[block], places[block].mean() if block else 0.0, rtol=1e-12, atol=0)
+        assert_allclose(insertion_probabilities(levels, scores, candidate), expected, rtol=1e-9, atol=1e-12)
+
+
+def test_inside_a_tie_the_middle_is_not_as_likely_as_the_end():
+    # The case of a bad candidate among five equals: it comes last or nearly so.
+    places = insertion_probabilities(np.zeros(5, np.int32), np.zeros(5), -2.0)
+    assert_allclose(places, places_by_enumeration(np.zeros(5), np.zeros(5), -2.0), rtol=1e-10, atol=0)
+    assert np.all(np.diff(places) > 0.0)
+
+
+@pytest.mark.parametrize("spread", [0.0, 1.0, 4.0, 30.0, 1000.0])
+@pytest.mark.parametrize("rest", [-np.inf, -40.0, -3.0, 0.0, 3.0, 40.0, 900.0])
+def test_subsets_and_arrival_times_give_the_same_places_inside_a_tie(spread, rest):
+    rng = np.random.default_rng(7)
+    for m in (2, 5, 11):
+        scores = rng.normal(size=m) * spread
+        log_alone = log_block_probability(scores, rest)
+        for candidate in (-5.0, 0.3, 4.0, spread):
+            exact, integrated = np.zeros(m), np.zeros(m)
+            _inside_by_subsets(scores, rest, log_alone, candidate, exact)
+            _inside_by_arrivals(scores, rest, candidate, integrated)
+            assert_allclose(integrated, exact, rtol=0, atol=1e-10)
+
+
+def test_places_inside_a_large_last_block_are_those_of_the_rank_distribution():
+    rng = np.random.default_rng(8)
+    for m in (30, 300):
+        scores = rng.normal(size=m + 1) * 1.5
+        places = insertion_probabilities(np.zeros(m, np.int32), scores[:-1], scores[-1])
+        assert_allclose(places, rank_distribution(scores, m), rtol=0, atol=1e-11)
+
+
+def test_places_inside_a_large_block_agree_with_draws():
+    rng = np.random.default_rng(4)
+    scores, candidate = rng.normal(size=20), 0.2
+    levels = np.repeat([0, 1], [14, 6]).astype(np.int32)
+    scores[14:] -= 4.0  # often enough the block does come first
+    keys = np.append(scores, candidate) + rng.gumbel(size=(200_000, 21))
+    agree = keys[:, :14].min(axis=1) > keys[:, 14:20].max(axis=1)
+    place = (keys[agree, :20] > keys[agree, 20:]).sum(axis=1)
+    counts = np.bincount(place, minlength=21)
+    expected = agree.sum() * insertion_probabilities(levels, scores, candidate)
+    kept = expected > 5
+    assert chisquare(counts[kept], expected[kept] * counts[kept].sum() / expected[kept].sum()).pvalue > 1e-4
+    even = np.where((np.arange(21) > 0) & (np.arange(21) < 14), expected[1:14].mean(), expected)  # the control
+    assert chisquare(counts[kept], even[kept] * counts[kept].sum() / even[kept].sum()).pvalue < 1e-6
 
 
 @settings(deadline=None, max_examples=60)

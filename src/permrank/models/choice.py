@@ -40,9 +40,9 @@ class LuceChoiceRanker(Ranker):
     def position_probabilities(self, user: object, item: object) -> Float64Array:
         """Return the probabilities of the places where an item would enter the user's list (§3.2.2).
 
-        The order of the list stays as it is. Place 0 is before everything, place n after the last of n.
-        A tie says nothing about the order inside it: the probability of coming to stand between tied
-        items is spread evenly over the places there.
+        The order of the list stays as it is. Place 0 is before everything, place n after the last of n;
+        place j has j listed items before it. A tie says nothing about the order inside it: all its orders
+        are summed over, each with its probability.
         """
         reference = self._reference(user)
         place = self.item_ids.index(item)
