@@ -14,12 +14,16 @@ if TYPE_CHECKING:
     from permrank.data.rankings import Rankings
     from permrank.data.readers import read
     from permrank.models.base import Ranker
+    from permrank.models.factored import FactoredPlackettLuce
     from permrank.models.files import load
+    from permrank.models.latent import LatentPlackettLuce
     from permrank.models.plackett_luce import PlackettLuce
 
 __version__ = "0.1.0"
 
 _HOME = {
+    "FactoredPlackettLuce": "permrank.models.factored",
+    "LatentPlackettLuce": "permrank.models.latent",
     "PlackettLuce": "permrank.models.plackett_luce",
     "Ranker": "permrank.models.base",
     "Rankings": "permrank.data.rankings",
@@ -28,7 +32,17 @@ _HOME = {
 }
 _MODULES = {"datasets": "permrank.data.datasets", "errors": "permrank.errors"}
 
-__all__ = ["PlackettLuce", "Ranker", "Rankings", "datasets", "errors", "load", "read"]
+__all__ = [
+    "FactoredPlackettLuce",
+    "LatentPlackettLuce",
+    "PlackettLuce",
+    "Ranker",
+    "Rankings",
+    "datasets",
+    "errors",
+    "load",
+    "read",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -359,8 +359,8 @@ def _is_strict(levels, start, stop):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _one_ranking(levels, scores, start, stop, ties, chosen, expected):
-    """Choose the quick way where it is right."""
+def ranking_statistics(levels, scores, start, stop, ties, chosen, expected):
+    """`stage_statistics` of one ranking, entries start to stop; the quick way where it is right."""
     if stop == start:
         return 0.0
     lowest, largest = scores[start], scores[start]
@@ -394,5 +394,5 @@ def stage_statistics(indptr, levels, scores, ties, chosen, expected):
     """
     log_likelihood = np.empty(indptr.size - 1)
     for r in prange(indptr.size - 1):
-        log_likelihood[r] = _one_ranking(levels, scores, indptr[r], indptr[r + 1], ties, chosen, expected)
+        log_likelihood[r] = ranking_statistics(levels, scores, indptr[r], indptr[r + 1], ties, chosen, expected)
     return log_likelihood

@@ -19,7 +19,7 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # odd integer nearest to 2**64 / golden
 _BRANCH = np.uint64(0x6A09E667F3BCC908)  # fraction of sqrt(2); as in permrank.randomness
 _FIRST = np.uint64(0xBF58476D1CE4E5B9)  # Stafford's variant 13, as in splitmix64; so is the next
 _SECOND = np.uint64(0x94D049BB133111EB)
-_ONE = np.uint64(1)
+_ONE, _TWO = np.uint64(1), np.uint64(2)
 _SHIFT_11, _SHIFT_27, _SHIFT_30, _SHIFT_31 = np.uint64(11), np.uint64(27), np.uint64(30), np.uint64(31)
 _STEP = 2.0**-53
 
@@ -62,3 +62,11 @@ def exponential(key, counter):
 def gumbel(key, counter):
     """Standard Gumbel, -log(-log U): s_i + Gumbel is the largest with probability e^{s_i} / sum_j e^{s_j}."""
     return -math.log(exponential(key, counter))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def normal(key, counter):
+    """Standard normal by Box and Muller: sqrt(-2 log U) cos(2 pi V), from words 2 counter and 2 counter + 1."""
+    counter = np.uint64(counter) * _TWO
+    radius = math.sqrt(-2.0 * math.log(uniform(key, counter)))
+    return radius * math.cos(2.0 * math.pi * uniform(key, counter + _ONE))

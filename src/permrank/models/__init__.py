@@ -3,4 +3,8 @@
 from __future__ import annotations
 
 # Class name to module: a model file names a class, and only these can be loaded.
-MODELS = {"PlackettLuce": "permrank.models.plackett_luce"}
+MODELS = {
+    "FactoredPlackettLuce": "permrank.models.factored",
+    "LatentPlackettLuce": "permrank.models.latent",
+    "PlackettLuce": "permrank.models.plackett_luce",
+}

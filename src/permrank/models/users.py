@@ -30,6 +30,12 @@ class NewUser:
     state: dict[str, Float64Array] = field(default_factory=dict)
 
 
+def freeze(*arrays: Any) -> None:
+    """Mark arrays read-only, as those of `Rankings` are: Numba compiles anew for arrays that may be written."""
+    for array in arrays:
+        array.flags.writeable = False
+
+
 UserReference: TypeAlias = int | NewUser | None
 """Matrix index of a known user, a new user, or None for a model that treats everybody alike."""
 

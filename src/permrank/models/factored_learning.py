@@ -1,0 +1,317 @@
+"""The two learners of `FactoredPlackettLuce`: alternating draws, and the paper's point estimate."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from permrank.data.rankings import ItemView, Rankings
+from permrank.data.splits import held_out_entries, keep_entries
+from permrank.inference.convergence import Monitor
+from permrank.kernels.factored import item_steps, update_users, user_log_likelihoods
+from permrank.randomness import stream_key
+from permrank.types import BoolArray, Float64Array, Int32Array
+
+# The first sweeps go to the modes, without noise: a draw around a random start helps nobody.
+_QUIET_SWEEPS = 3
+# Precision of an intercept around its prior mean, until it is learnt.
+_FIRST_PRECISION = 4.0
+# An item seen this often counts half in the regression of intercepts on their covariates.
+_HALF_TRUSTED = 5.0
+# Ratings of a user, or of an item, that pull its mean half-way from the overall mean (a usual choice).
+_HALF_MEAN = 5.0
+
+# Where the scale is learnt: its start, and the sweep from which on it moves.
+_FIRST_SCALE, _RELEASED = 1.4, 10
+# Scales of the factors that are tried on held-out entries, and the length of a trial.
+_SCALES = (0.35, 0.7, 1.2, 1.8)
+_TRIAL_SWEEPS, _TRIAL_DRAWS = 60, 12
+# Beyond this many entries the trials would take longer than they are worth; below so few lists they say nothing.
+_MOST_VALIDATED, _FEWEST_VALIDATED = 500_000, 50
+# Rankings whose pairs are looked at: the loss is then good to about 0.5 %, and differences much better.
+_MOST_JUDGED = 4_000
+
+
+class Problem(NamedTuple):
+    """Data in the form that the sweeps want.
+
+    Attributes
+    ----------
+    rankings : Rankings
+    ties : int
+    shuffle : bool
+        Whether ties are put into a new random order every sweep.
+    intercepts : bool
+    user_of_entry : int32 (n_entries,)
+    covariates : float64 (n_items, n_covariates)
+        What the prior mean of an intercept may depend on: the logarithm of how often an item is mentioned (what
+        many come across is liked more) and, if there are ratings, the item's shrunk mean rating, which knows what an
+        order forgets: a user whose ratings are all five says nothing to a ranking.
+    """
+
+    rankings: Rankings
+    ties: int
+    shuffle: bool
+    intercepts: bool
+    user_of_entry: Int32Array
+    covariates: Float64Array
+
+    @classmethod
+    def of(cls, rankings: Rankings, ties: int, *, shuffle: bool, intercepts: bool) -> Problem:
+        """Prepare rankings."""
+        per_user = np.diff(rankings.indptr[rankings.user_indptr])
+        owner = np.repeat(np.arange(rankings.n_users, dtype=np.int32), per_user)
+        columns = [np.log1p(np.bincount(rankings.items, minlength=rankings.n_items))]
+        if rankings.ratings is not None:
+            columns.append(_mean_ratings(rankings, owner))
+        table = np.column_stack(columns)
+        spread = table.std(axis=0)
+        table = (table - table.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+        return cls(rankings, ties, shuffle and rankings.has_ties, intercepts, owner, table)
+
+    def usual_scale(self) -> float:
+        """Standard deviation of the factors' part of a score: the longer the lists, the more they can tell."""
+        lengths = np.diff(self.rankings.indptr[self.rankings.user_indptr])
+        return float(np.sqrt(min(3.0, lengths[lengths > 0].mean() / 25.0)))
+
+    def in_sweep(self, key: Any, sweep: int) -> tuple[Rankings, ItemView, Int32Array]:
+        """Rankings for one sweep: the same, or with ties in a new order."""
+        rankings = self.rankings
+        if self.shuffle:
+            rankings = rankings.shuffled_ties(int(stream_key(int(key), sweep, 2)) % 2**63)
+        return rankings, rankings.item_view, self.user_of_entry
+
+
+def _mean_ratings(rankings: Rankings, owner: Int32Array) -> Float64Array:
+    """Shrunk mean of the ratings of each item, after the users' own means have been taken out."""
+    ratings = rankings.ratings.astype(np.float64)
+    ratings -= ratings.mean()
+    n_users, n_items = rankings.n_users, rankings.n_items
+    user_counts = np.bincount(owner, minlength=n_users) + _HALF_MEAN
+    item_counts = np.bincount(rankings.items, minlength=n_items) + _HALF_MEAN
+    of_items = np.zeros(n_items)
+    for _ in range(10):  # alternating shrunk means settle to three digits in about five rounds
+        of_users = np.bincount(owner, ratings - of_items[rankings.items], n_users) / user_counts
+        of_items = np.bincount(rankings.items, ratings - of_users[owner], n_items) / item_counts
+    return np.asarray(of_items)
+
+
+class InterceptPrior:
+    """b_y ~ N(covariates_y β, 1 / precision), with β and the precision learnt as the sweeps go."""
+
+    def __init__(self, problem: Problem) -> None:
+        counts = np.bincount(problem.rankings.items, minlength=problem.rankings.n_items)
+        self._trust = counts / (counts + _HALF_TRUSTED)
+        self._covariates = problem.covariates
+        self.centre = np.zeros(counts.size)
+        self.precision = _FIRST_PRECISION
+
+    def update(self, intercepts: Float64Array) -> None:
+        """Weighted least squares for β, then the precision of what is left; two imaginary items keep it finite."""
+        weighted = self._covariates * self._trust[:, None]
+        # A hundredth of an item's worth of ridge: covariates may be constant.
+        normal = weighted.T @ self._covariates + 0.01 * np.eye(weighted.shape[1])
+        self.centre = np.asarray(self._covariates @ np.linalg.solve(normal, weighted.T @ intercepts))
+        seen = self._trust > 0
+        squares = float(np.sum((intercepts - self.centre)[seen] ** 2))
+        self.precision = (seen.sum() + 2.0) / (squares + 1.0)
+
+
+def draw_posterior(
+    problem: Problem, n_factors: int, scale: float | None, n_draws: int, key: Any, monitor: Monitor
+) -> tuple[Any, Any]:
+    """Alternate draws of users and items; keep some of them. Without a scale, it is learnt factor by factor.
+
+    Returns
+    -------
+    items : float32 (n_kept, n_items, n_factors + 1)
+    users : float32 (n_kept, n_users, n_factors)
+    """
+    n_users, n_items = problem.rankings.n_users, problem.rankings.n_items
+    theta, modes = _start(n_items, n_users, n_factors, key, problem.intercepts)
+    draws, residual, curvature = _scratch(problem, n_factors)
+    prior = InterceptPrior(problem)
+    user_precision = np.ones(n_factors)
+    learn_scales = scale is None
+    precision = np.full(n_factors + 1, n_factors / (scale or _FIRST_SCALE) ** 2)
+    kept_sweeps = _kept(monitor.max_iter, n_draws)
+    items, users = [], []
+    while not monitor.exhausted:
+        sweep = len(monitor.history)
+        rankings, view, owner = problem.in_sweep(key, sweep)
+        noisy = sweep >= _QUIET_SWEEPS
+        values = update_users(
+            rankings.user_indptr, rankings.indptr, rankings.items, rankings.levels, rankings.weights, problem.ties,
+            theta, user_precision, modes, draws, stream_key(int(key), sweep, 0), noisy, 2 if noisy else 3, 1e-6,
+            residual, curvature,
+        )  # fmt: skip
+        # Without intercepts their prior is a wall at 0.
+        precision[-1] = prior.precision if problem.intercepts else 1e12
+        if sweep in kept_sweeps:
+            kept_items, kept_users = _smoothed(problem, theta, modes, draws, prior, precision, residual, curvature)
+            items.append(kept_items)
+            users.append(kept_users)
+        theta += item_steps(
+            view.indptr, view.entries, owner, draws, theta, prior.centre, precision, residual, curvature,
+            stream_key(int(key), sweep, 1), noisy,
+        )  # fmt: skip
+        if problem.intercepts:
+            theta[:, -1] -= theta[:, -1].mean()
+            prior.update(theta[:, -1])
+        else:
+            theta[:, -1] = 0.0
+        if learn_scales and sweep >= _RELEASED:
+            # Each factor has its own: one that the data do not need shrinks to nothing. Two imaginary items.
+            squares = np.sum(theta[:, :-1] ** 2, axis=0)
+            precision[:-1] = (n_items + 2.0) / (squares + 0.5)
+        monitor.update(float(values.sum()))
+    if not items:  # stopped by a callback before the first draw was due
+        items, users = [theta.astype(np.float32)], [modes.astype(np.float32)]
+    monitor.converged = len(monitor.history) >= monitor.max_iter
+    return np.stack(items), np.stack(users)
+
+
+def _smoothed(
+    problem: Problem,
+    theta: Float64Array,
+    modes: Float64Array,
+    draws: Float64Array,
+    prior: InterceptPrior,
+    precision: Float64Array,
+    residual: Float64Array,
+    curvature: Float64Array,
+) -> tuple[Any, Any]:
+    """What is kept of a sweep: the conditional mean of the items given the users drawn, and the users' modes there.
+
+    A draw of the items carries noise that only a large average removes; their mean given the users' draw carries
+    that of the users alone, which differs from user to user and averages out within an item.
+    """
+    rankings, view = problem.rankings, problem.rankings.item_view
+    if problem.shuffle:
+        return theta.astype(np.float32), modes.astype(np.float32)
+    mean = theta + item_steps(
+        view.indptr, view.entries, problem.user_of_entry, draws, theta, prior.centre, precision, residual, curvature,
+        np.uint64(0), False,
+    )  # fmt: skip
+    users, scratch = modes.copy(), np.empty((2, residual.size))
+    update_users(
+        rankings.user_indptr, rankings.indptr, rankings.items, rankings.levels, rankings.weights, problem.ties, mean,
+        np.ones(modes.shape[1]), users, np.empty_like(users), np.uint64(0), False, 3, 1e-4, scratch[0], scratch[1],
+    )  # fmt: skip
+    return mean.astype(np.float32), users.astype(np.float32)
+
+
+def choose_scale(problem: Problem, n_factors: int, key: Any) -> float | None:
+    """Choose the scale of the factors, or leave it to be learnt (None).
+
+    For strict rankings the likelihood is the model's own, and the scale is learnt with the rest. Breslow's
+    likelihood takes every tie for evidence of closeness, so under it the marginal likelihood prefers factors that
+    are far too small: there the scale is chosen by how well entries held out of the training data are placed. Large
+    data get the rule of `Problem.usual_scale`: with long lists the scale matters little, and time much.
+    """
+    rankings = problem.rankings
+    lengths = np.diff(rankings.indptr)
+    if not rankings.has_ties:
+        return None
+    if rankings.n_entries > _MOST_VALIDATED or (lengths >= 3).sum() < _FEWEST_VALIDATED:
+        return problem.usual_scale()
+    held = held_out_entries(rankings, 0.4 if lengths.mean() < 20 else 0.2, seed=int(key) % 2**63)
+    train = keep_entries(rankings, ~held)
+    part = Problem.of(train, problem.ties, shuffle=problem.shuffle, intercepts=problem.intercepts)
+    losses = []
+    for scale in _SCALES:
+        items, users = draw_posterior(part, n_factors, scale, _TRIAL_DRAWS, key, Monitor(_TRIAL_SWEEPS))
+        losses.append(held_out_loss(rankings, held, items, users))
+    return _SCALES[int(np.argmin(losses))]
+
+
+def held_out_loss(rankings: Rankings, held: BoolArray, items: Any, users: Any) -> float:
+    """Log-loss of pairs of held-out entries at different levels, at the best temperature.
+
+    Known entries do not serve: their scores have been fitted to the very order that is asked for. A mean over
+    rankings, each of the mean over its pairs, so that long lists do not drown the others.
+    """
+    margins, weights = [], []
+    owner = np.repeat(np.arange(rankings.n_users), np.diff(rankings.user_indptr))
+    step = max(1, rankings.n_rankings // _MOST_JUDGED)
+    for ranking in range(0, rankings.n_rankings, step):
+        part = slice(int(rankings.indptr[ranking]), int(rankings.indptr[ranking + 1]))
+        out = held[part]
+        rows = items[:, rankings.items[part]]
+        scores = np.einsum("dik,dk->i", rows[:, :, :-1], users[:, owner[ranking]]) + rows[:, :, -1].sum(axis=0)
+        levels, mine = rankings.levels[part][out], scores[out] / len(items)
+        margin = (mine[:, None] - mine[None, :])[levels[:, None] < levels[None, :]]
+        if margin.size:
+            margins.append(margin)
+            weights.append(np.full(margin.size, 1.0 / margin.size))
+    if not margins:
+        return 0.0
+    margin, weight = np.concatenate(margins), np.concatenate(weights) / len(margins)
+    return min(float(weight @ np.logaddexp(0.0, -heat * margin)) for heat in np.geomspace(0.2, 5.0, 15))
+
+
+def maximise(
+    problem: Problem, n_factors: int, alpha: float, beta: float, tol: float, key: Any, monitor: Monitor
+) -> tuple[Any, Any]:
+    """§3.1: maximise Σ_u log P(π | u) - α ‖W‖² - β ‖H‖² by turns; the objective never falls."""
+    n_users, n_items = problem.rankings.n_users, problem.rankings.n_items
+    theta, modes = _start(n_items, n_users, n_factors, key, problem.intercepts)
+    draws, residual, curvature = _scratch(problem, n_factors)
+    user_precision = np.full(n_factors, 2.0 * alpha)
+    precision = np.full(n_factors + 1, 2.0 * beta)
+    if not problem.intercepts:
+        precision[-1] = 1e12
+    centre = np.zeros(n_items)
+    no_key = np.uint64(0)
+    while not monitor.exhausted:
+        sweep = len(monitor.history)
+        rankings, view, owner = problem.in_sweep(key, sweep)
+        data = (
+            rankings.user_indptr, rankings.indptr, rankings.items, rankings.levels, rankings.weights, problem.ties,
+        )  # fmt: skip
+        values = update_users(*data, theta, user_precision, modes, draws, no_key, False, 2, 1e-8, residual, curvature)
+        before = float(values.sum()) - 0.5 * float(np.sum(precision * theta**2))
+        steps = item_steps(
+            view.indptr, view.entries, owner, modes, theta, centre, precision, residual, curvature, no_key, False
+        )
+        if not problem.intercepts:
+            steps[:, -1] = 0.0
+        length, after = 1.0, -np.inf
+        penalty = 0.5 * float(np.sum(user_precision * modes**2))
+        while length > 1e-6:
+            trial = theta + length * steps
+            likelihood = float(user_log_likelihoods(*data, trial, modes).sum())
+            after = likelihood - penalty - 0.5 * float(np.sum(precision * trial**2))
+            if after >= before:
+                theta = trial
+                break
+            length /= 2
+        value = max(after, before)
+        last = monitor.history[-1] if monitor.history else -np.inf
+        monitor.update(value)
+        if not problem.shuffle and value - last < tol * (abs(value) + 1.0):
+            monitor.converged = True
+            break
+    if problem.shuffle:
+        monitor.converged = not monitor.stopped
+    return theta.astype(np.float32), modes.astype(np.float32)
+
+
+def _start(n_items: int, n_users: int, n_factors: int, key: Any, intercepts: bool) -> tuple[Any, Any]:
+    rng = np.random.default_rng(int(key))
+    # Large enough to break the symmetry of the factors, small against the scores that are learnt.
+    theta = 0.1 * rng.normal(size=(n_items, n_factors + 1))
+    theta[:, -1] = 0.0
+    return theta, 0.3 * rng.normal(size=(n_users, n_factors))
+
+
+def _scratch(problem: Problem, n_factors: int) -> tuple[Float64Array, Float64Array, Float64Array]:
+    n_entries = problem.rankings.n_entries
+    return np.zeros((problem.rankings.n_users, n_factors)), np.empty(n_entries), np.empty(n_entries)
+
+
+def _kept(n_sweeps: int, n_draws: int) -> set[int]:
+    """Sweeps whose state is kept: evenly spread over the last three quarters, the last one among them."""
+    first = min(n_sweeps - 1, max(n_sweeps // 4, _QUIET_SWEEPS + 1))
+    return set(np.unique(np.linspace(first, n_sweeps - 1, n_draws).round().astype(int)).tolist())

@@ -1,0 +1,206 @@
+"""The factored model: point estimate, posterior, new users, integrated likelihood."""
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+import permrank as pr
+from contract import ModelContract
+from permrank.data.splits import held_out_entries, hold_out, keep_entries
+from permrank.errors import ConvergenceWarning, InputError
+from permrank.kernels.plackett_luce import BRESLOW
+from permrank.models.factored_learning import Problem, choose_scale, held_out_loss
+
+ALL = frozenset({"prefers", "top_probability", "position_probabilities", "sample", "log_likelihood"})
+
+
+class TestDrawsContract(ModelContract):
+    supports = ALL
+
+    def make(self, **parameters):
+        return pr.FactoredPlackettLuce(**{"n_factors": 2, "n_sweeps": 12, "n_draws": 4, **parameters})
+
+
+class TestPointContract(ModelContract):
+    supports = ALL
+
+    def make(self, **parameters):
+        return pr.FactoredPlackettLuce(**{"n_factors": 2, "posterior": "point", "n_sweeps": 500, **parameters})
+
+
+def planted(n_users, seed=0, **options):
+    return pr.datasets.simulated(n_users, 40, n_communities=1, separation=0.0, n_factors=2, seed=seed, **options)
+
+
+@pytest.mark.parametrize("ties", ["exact", "efron", "breslow", "partition"])
+@pytest.mark.parametrize("intercepts", [True, False])
+def test_the_objective_of_the_point_estimate_never_falls(ties, intercepts):
+    rankings = planted(150, ties=4, list_length=8).rankings
+    model = pr.FactoredPlackettLuce(3, posterior="point", ties=ties, intercepts=intercepts, n_sweeps=200).fit(rankings)
+    assert (np.diff(model.history_) >= 0).all()
+    assert model.converged_
+    if not intercepts:
+        np.testing.assert_array_equal(model.item_draws_[..., -1], 0)
+
+
+def test_the_point_estimate_is_a_stationary_point_of_the_papers_objective():
+    rankings = planted(60, list_length=6).rankings
+    alpha, beta = 0.7, 0.4
+    model = pr.FactoredPlackettLuce(2, posterior="point", alpha=alpha, beta=beta, tol=1e-12, n_sweeps=3000).fit(
+        rankings
+    )
+    users, theta = model.user_modes_[0].astype(float), model.item_draws_[0].astype(float)
+
+    def objective(users, theta):
+        total = -alpha * np.sum(users**2) - beta * np.sum(theta**2)
+        for u, (a, b) in enumerate(zip(rankings.indptr, rankings.indptr[1:], strict=False)):
+            s = theta[rankings.items[a:b], 2] + theta[rankings.items[a:b], :2] @ users[u]
+            total += sum(s[i] - np.logaddexp.reduce(s[i:]) for i in range(s.size))
+        return total
+
+    np.testing.assert_allclose(objective(users, theta), model.history_[-1], rtol=1e-6)
+    rng = np.random.default_rng(0)
+    for _ in range(10):
+        d, e, h = rng.normal(size=users.shape), rng.normal(size=theta.shape), 1e-4
+        slope = (objective(users + h * d, theta + h * e) - objective(users - h * d, theta - h * e)) / (2 * h)
+        size = np.sqrt(np.sum(d**2) + np.sum(e**2))
+        assert abs(slope) / size < 2e-2  # of gradients that are of size 1 to 10 away from the optimum
+
+
+def test_a_point_estimate_that_is_stopped_short_warns():
+    with pytest.warns(ConvergenceWarning):
+        pr.FactoredPlackettLuce(2, posterior="point", n_sweeps=2).fit(planted(50).rankings)
+
+
+def test_planted_scores_are_recovered_and_the_more_the_more_data_there_is():
+    found = []
+    for n_users in (100, 1_500):
+        rankings, truth = planted(n_users, seed=1)
+        model = pr.FactoredPlackettLuce(4, n_sweeps=80).fit(rankings)
+        unseen = []
+        for u in range(0, 100):
+            items = np.setdiff1d(np.arange(40), rankings.items_of(u))
+            ids = rankings.item_ids.take(items).to_list()
+            unseen.append(np.corrcoef(model.score(rankings.user_ids[u], ids), truth.scores(u)[0, items])[0, 1])
+        found.append(np.mean(unseen))
+    assert found[1] > found[0] + 0.03
+    pooled = pr.PlackettLuce(prior="gaussian").fit(rankings)
+    alike = [np.corrcoef(pooled.scores_, truth.scores(u)[0])[0, 1] for u in range(100)]
+    assert found[1] > np.mean(alike) + 0.03  # the control: an order that is the same for everybody
+
+
+def test_the_posterior_beats_the_bare_point_estimate_on_short_noisy_lists():
+    rankings = planted(800, seed=2, list_length=9).rankings
+    train, test = hold_out(rankings, 0.35, seed=1)
+    right = {}
+    for posterior in ("draws", "point"):
+        model = pr.FactoredPlackettLuce(6, posterior=posterior, alpha=0.05, beta=0.05, tol=1e-4)
+        model.set_params(n_sweeps=100 if posterior == "draws" else 2_000)
+        model.fit(train)
+        hits = []
+        for u in range(test.n_users):
+            order = test.items_of(u)
+            scores = model.score(test.user_ids[u], test.item_ids.take(order.astype(int)).to_list())
+            hits += [scores[i] > scores[j] for i in range(order.size) for j in range(i + 1, order.size)]
+        right[posterior] = np.mean(hits)
+    assert right["draws"] > right["point"] + 0.01
+
+
+def test_folding_in_a_users_own_list_gives_that_users_scores():
+    rankings = planted(400, seed=3).rankings
+    model = pr.FactoredPlackettLuce(4, n_sweeps=60).fit(rankings)
+    for user in list(rankings.user_ids)[:5]:
+        new = model.fold_in(rankings.lists(user)[0])
+        assert np.corrcoef(model.score(new), model.score(user))[0, 1] > 0.999
+    many = model.fold_in_many(rankings.select(users=list(rankings.user_ids)[:5]))
+    np.testing.assert_allclose(many[4], new.state["modes"], rtol=0, atol=1e-6)
+
+
+def test_pairs_are_scored_as_one_at_a_time():
+    rankings = planted(60).rankings
+    model = pr.FactoredPlackettLuce(2, n_sweeps=15).fit(rankings)
+    users, items = list(rankings.user_ids)[:3], list(rankings.item_ids)[:3]
+    expected = [model.score(u, [i])[0] for u, i in zip(users, items, strict=True)]
+    np.testing.assert_allclose(model.score_pairs(users, items), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_the_integrated_likelihood_is_that_of_a_one_dimensional_integral():
+    model = pr.FactoredPlackettLuce(1, posterior="point", alpha=0.5, beta=0.05, n_sweeps=300).fit(planted(300).rankings)
+    theta = model.item_draws_[0].astype(float)
+    rankings = planted(5, seed=9).rankings
+    values, errors = model.log_likelihood_with_error(rankings, size=2_000)
+    grid = np.linspace(-8, 8, 4_001)
+    for r in range(5):
+        items = rankings.items[rankings.indptr[r] : rankings.indptr[r + 1]]
+        s = theta[items, 1][None, :] + grid[:, None] * theta[items, 0][None, :]
+        log_p = sum(s[:, i] - np.logaddexp.reduce(s[:, i:], axis=1) for i in range(items.size))
+        density = np.exp(-0.5 * grid**2) / np.sqrt(2 * np.pi)  # alpha = 1/2 is a standard normal prior
+        exact = np.log(np.trapezoid(np.exp(log_p) * density, grid))
+        assert abs(values[r] - exact) < max(5 * errors[r], 1e-6)
+        assert errors[r] < 0.05
+
+
+def test_preferences_are_averages_over_the_posterior_and_agree_with_samples():
+    rankings = planted(200, seed=4, list_length=4).rankings
+    model = pr.FactoredPlackettLuce(3, n_sweeps=40).fit(rankings)
+    user, (a, b) = rankings.user_ids[0], list(rankings.item_ids)[:2]
+    rows = model.sample(user, [a, b], size=4_000, seed=1)
+    assert abs((rows[:, 0] == a).mean() - model.prefers(user, a, b)) < 0.03
+    plug_in = expit(np.subtract(*model.score(user, [a, b])))
+    assert abs(model.prefers(user, a, b) - 0.5) < abs(plug_in - 0.5) + 1e-9  # uncertainty pulls towards one half
+
+
+def test_the_scale_is_chosen_by_what_is_held_out():
+    chosen = {}
+    for name, strength in {"none": 0.0, "much": 1.0}.items():
+        rng = np.random.default_rng(0)
+        users, items = rng.normal(size=(500, 2)), rng.normal(size=(30, 2)) * 1.2 * strength
+        lists = {}
+        for u in range(500):
+            seen = rng.permutation(30)[:16]
+            score = users[u] @ items[seen].T + 0.5 * rng.gumbel(size=16)
+            stars = np.digitize(score, [-1.5, -0.5, 0.5, 1.5])
+            lists |= {(u, int(i)): int(s) for i, s in zip(seen, stars, strict=True)}
+        frame = {"user": [u for u, _ in lists], "item": [i for _, i in lists], "rating": list(lists.values())}
+        problem = Problem.of(pr.Rankings.from_ratings(frame), BRESLOW, shuffle=False, intercepts=True)
+        chosen[name] = choose_scale(problem, 4, np.uint64(1))
+    assert chosen["none"] < chosen["much"]
+
+
+def test_the_held_out_loss_of_no_knowledge_is_a_coin_and_that_of_the_truth_is_less():
+    rankings, truth = planted(200, seed=5)
+    held = held_out_entries(rankings, 0.3, seed=1)
+    items = np.column_stack([truth.item_factors, truth.popularity])[None]
+    users = truth.user_factors[None]
+    assert held_out_loss(rankings, held, items, users) < 0.6
+    np.testing.assert_allclose(held_out_loss(rankings, held, 0 * items, users), np.log(2), rtol=1e-12)
+
+
+def test_holding_out_parts_the_entries():
+    rankings = planted(50, ties=3).rankings
+    train, test = hold_out(rankings, 0.25, seed=3)
+    assert train.n_entries + test.n_entries == rankings.n_entries
+    assert train.user_ids == test.user_ids == rankings.user_ids
+    both = {*train.to_frame().select("user", "item").iter_rows(), *test.to_frame().select("user", "item").iter_rows()}
+    assert both == set(rankings.to_frame().select("user", "item").iter_rows())
+    assert keep_entries(rankings, np.ones(rankings.n_entries, bool)) == rankings
+    with pytest.raises(InputError, match="share=1"):
+        hold_out(rankings, 1)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"n_factors": 0}, "n_factors=0, expected a whole number from 1"),
+        ({"n_sweeps": 1.5}, "n_sweeps=1.5"),
+        ({"n_draws": True}, "n_draws=True"),
+        ({"posterior": "exact"}, "posterior='exact'"),
+        ({"ties": "none"}, "ties='none'"),
+        ({"alpha": -1}, "alpha=-1, expected a finite number above 0"),
+        ({"beta": float("nan")}, "beta=nan"),
+        ({"factor_scale": float("inf")}, "factor_scale=inf"),
+    ],
+)
+def test_bad_parameters_are_refused_by_fit(parameters, message):
+    with pytest.raises(InputError, match=message):
+        pr.FactoredPlackettLuce(**parameters).fit(planted(10).rankings)
