@@ -96,3 +96,22 @@ def log_block_probability(log_rates: Sequence[float]) -> float:
         panels = [low + (high - low) * k / 8 for k in range(9)]
         integral = mpmath.quad(lambda y: mpmath.exp(log_integrand(y) - peak), panels, method="gauss-legendre")
         return float(peak + mpmath.log(integral))
+
+
+def stage_terms(order: Sequence[int], worths: Sequence[Sequence[float]]) -> list[list[float]]:
+    """p_i^z of every stage, the last included: [stage][community]."""
+    n_communities = len(worths[0])
+    return [
+        [worths[order[i]][z] / math.fsum(worths[j][z] for j in order[i:]) for z in range(n_communities)]
+        for i in range(len(order))
+    ]
+
+
+def community_probability(
+    order: Sequence[int], worths: Sequence[Sequence[float]], theta: Sequence[float], mixing: str
+) -> float:
+    """P(order | θ) by §3.2, stage by stage or list by list."""
+    terms = stage_terms(order, worths)
+    if mixing == "stage":
+        return math.prod(math.fsum(t * p for t, p in zip(theta, row, strict=True)) for row in terms)
+    return math.fsum(theta[z] * math.prod(row[z] for row in terms) for z in range(len(theta)))
