@@ -49,7 +49,27 @@ def test_a_resigned_but_unchanged_file_loads(path):
 @pytest.mark.parametrize(
     ("header", "tensors", "message"),
     [
-        ({"format": "2"}, {}, "has format 2; this permrank reads format 1"),
+        ({"format": "2"}, {}, "has format '2'; this permrank reads format '1'"),
+        ({"parameters": '{"ties": "zzz"}'}, {}, "ties='zzz'"),
+        ({"parameters": '{"prior": "gaussian"}'}, {}, "prior_scale_ is 0"),
+        ({"parameters": "[" * 200_000}, {}, "not a whole permrank model"),
+        ({"fit": "[" * 200_000}, {}, "not a whole permrank model"),
+        ({"fit": "[]"}, {}, "not a whole permrank model"),
+        ({}, {"prior_scale_": np.ones(3)}, "prior_scale_"),
+        ({}, {"prior_scale_": np.array(-1.0)}, "prior_scale_ is -1.0"),
+        ({}, {"scores_": np.zeros(3, np.float16)}, "float64"),
+        ({}, {"scores_": np.zeros(3, np.int8)}, "float64"),
+        ({}, {"scores_": np.array([1e308, -1e308, 0])}, "beyond 1e"),
+        ({}, {"history_": np.zeros((2, 2))}, "history_"),
+        ({}, {"history_": np.array([np.nan])}, "history_"),
+        ({}, {"data.user_ids.offsets": None, "data.user_ids": np.zeros((3, 2), np.int64)}, "not a whole"),
+        ({}, {"data.user_ids.offsets": None, "data.user_ids": np.array(3)}, "not a whole"),
+        ({}, {"data.user_ids.offsets": None, "data.user_ids": np.array([0.5, 1.5, 2.5])}, "not a whole"),
+        ({}, {"data.user_ids.offsets": np.array(0)}, "not a whole"),
+        ({}, {"data.user_ids.offsets": np.zeros((2, 2), np.int64)}, "not a whole"),
+        ({}, {"data.indptr": np.array(0)}, "not a whole"),
+        ({}, {"data.indptr": np.array([0, 2, np.nan, 8])}, "not a whole"),
+        ({}, {"data.weights": np.array(1.0)}, "not a whole"),
         ({"class": "os.system"}, {}, "class 'os.system' is not known"),
         ({"parameters": '{"nonsense": 1}'}, {}, "nonsense"),
         ({"parameters": "[]"}, {}, "not a whole permrank model"),
@@ -98,6 +118,41 @@ def test_a_header_that_claims_a_huge_length_is_refused(tmp_path):
     path.write_bytes(struct.pack("<Q", 2**60) + b"{}")
     with pytest.raises(FormatError, match="not a permrank model file"):
         pr.load(path)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        b"[" * 200_000,
+        b"[]",
+        json.dumps({"__metadata__": None}).encode(),
+        json.dumps({"__metadata__": {"format": "1", "sha256": "\ud800" * 64}}).encode(),
+        json.dumps({"__metadata__": {"format": "\x1b[2J" * 50, "sha256": "0" * 64}}).encode(),
+    ],
+)
+def test_a_header_of_nonsense_is_refused_in_one_printable_line(tmp_path, header):
+    path = tmp_path / "x.permrank"
+    path.write_bytes(struct.pack("<Q", len(header)) + header)
+    with pytest.raises(FormatError) as caught:
+        pr.load(path)
+    message = str(caught.value).replace(str(path), "")
+    assert message.isprintable()
+    assert len(message) < 200
+
+
+def test_names_that_no_file_can_have_are_reported(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    pr.PlackettLuce(prior="gamma").fit(RANKINGS).save(tmp_path / "m.permrank")
+    assert pr.load("~/m.permrank").rankings_ == RANKINGS
+    for name in ("a\0", "x" * 300):
+        with pytest.raises(FormatError, match="cannot be read"):
+            pr.load(name)
+        with pytest.raises(pr.errors.InputError):
+            pr.read(f"{name}.csv")
+        with pytest.raises(pr.errors.InputError, match="cannot write"):
+            RANKINGS.write(f"{name}.csv")
+        with pytest.raises(pr.errors.InputError, match="cannot write"):
+            pr.PlackettLuce(prior="gamma").fit(RANKINGS).save(f"{name}.permrank")
 
 
 def test_a_missing_file_and_a_missing_folder_are_reported(tmp_path):

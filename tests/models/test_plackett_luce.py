@@ -395,6 +395,28 @@ def test_standard_errors_match_the_spread_over_repeated_surveys():
     np.testing.assert_allclose(np.mean(claimed, axis=0), np.std(estimates, axis=0), rtol=0.2, atol=0)
 
 
+def test_standard_errors_are_null_or_an_error_where_there_are_none(monkeypatch):
+    rankings = random_rankings(2)
+    model = pr.PlackettLuce(prior="gaussian", prior_scale=1.0).fit(rankings)
+    with monkeypatch.context() as patch:  # not a maximum: the information need not be positive
+        saddle = np.diag([3.0, -3.0, 3.0, 3.0, 3.0, 3.0])
+        patch.setattr("permrank.models.uncertainty.observed_information", lambda *_: saddle.copy())
+        errors = model.standard_errors().sort("item")
+    assert errors["standard_error"].to_list() == [0.5, None, 0.5, 0.5, 0.5, 0.5]
+    assert errors["quasi_standard_error"].null_count() == 6
+    with pytest.raises(InputError, match="fit"):
+        pr.PlackettLuce().fit(rankings).set_params(prior="gaussian").standard_errors()
+    alone = pr.PlackettLuce().fit(pr.Rankings.from_lists([["a"]])).standard_errors()
+    assert alone["standard_error"].to_list() == [None]
+
+
+def test_a_singular_information_matrix_is_reported(monkeypatch):
+    model = pr.PlackettLuce().fit(random_rankings(2))
+    monkeypatch.setattr("permrank.models.uncertainty.observed_information", lambda *_: np.zeros((6, 6)))
+    with pytest.raises(InputError, match="standard errors do not exist"):
+        model.standard_errors()
+
+
 def test_quasi_variances_reproduce_the_variances_of_differences():
     rng = np.random.default_rng(13)
     independent = np.diag(rng.uniform(0.1, 1.0, 7))

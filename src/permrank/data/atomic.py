@@ -40,15 +40,19 @@ def atomic_write(path: str | Path) -> Iterator[BinaryIO]:
     ...     (Path(folder) / "a.txt").read_text()
     'whole'
     """
-    path = Path(path)
-    if path.is_dir():
+    path = Path(path).expanduser()
+    try:
+        is_folder = path.is_dir()
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot write {str(path)!r}: {error}") from error
+    if is_folder:
         raise InputError(f"{path} is a folder; give the name of a file")
     # Not tempfile: its files are private to the user, and the rename would keep that.
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
     try:
         file = temporary.open("xb")
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror or error}") from error
+    except (OSError, ValueError) as error:  # a ValueError for a name with a NUL in it
+        raise InputError(f"cannot write {str(path)!r}: {getattr(error, 'strerror', None) or error}") from error
     try:
         with file:
             yield file

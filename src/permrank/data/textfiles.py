@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import gzip
+import os
 import zlib
 from pathlib import Path
 
@@ -16,11 +17,19 @@ _PIECE = 2**24
 
 def existing_file(path: str | Path) -> Path:
     """Return the path of a file that is there; otherwise say what was looked for and what is near it."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise InputError(f"{path!r} is no path; give the name of a file")
     file = Path(path).expanduser()
-    if file.is_dir():
+    try:
+        is_folder, exists = file.is_dir(), file.exists()
+    except (OSError, ValueError) as error:  # a name that is too long, or with a NUL in it
+        raise InputError(f"{str(file)!r} cannot be the name of a file: {error}") from error
+    if is_folder:
         raise InputError(f"{file} is a folder; give the name of a file")
-    if file.exists():
+    if exists:
         return file
+    if "\0" in str(file):
+        raise InputError(f"{str(file)!r} cannot be the name of a file")
     if not file.parent.is_dir():
         raise InputError(f"there is no file {file}: the folder {file.parent} does not exist")
     names = sorted(other.name for other in file.parent.iterdir())

@@ -30,6 +30,18 @@ from permrank.models.base import Ranker
 
 FORMAT_VERSION = "1"
 _BLANK = "0" * 64
+# What content that lies about itself can raise on the way to a model.
+_SPOILED = (
+    SafetensorError,
+    KeyError,
+    ValueError,
+    TypeError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+    PermrankError,
+    pl.exceptions.PolarsError,
+)
 _DATA = ("user_indptr", "indptr", "items", "levels", "weights", "ratings")
 
 
@@ -86,16 +98,16 @@ def load(path: str | Path) -> Ranker:
     >>> pr.load(path).rank(None, ["a", "b"])["item"].to_list()
     ['a', 'b']
     """
-    path = Path(path)
+    path = Path(path).expanduser()
     try:
         content = path.read_bytes()
-    except OSError as error:
-        raise FormatError(f"{path} cannot be read: {error.strerror or error}") from error
+    except (OSError, ValueError) as error:  # a ValueError for a name with a NUL in it
+        raise FormatError(f"{str(path)!r} cannot be read: {getattr(error, 'strerror', None) or error}") from error
     header = read_header(content, path)
     try:
         tensors = load_tensors(content)
         return _rebuild(header, tensors)
-    except (SafetensorError, KeyError, ValueError, TypeError, PermrankError) as error:
+    except _SPOILED as error:
         raise FormatError(f"{path} is not a whole permrank model: {error}") from error
 
 
@@ -110,13 +122,15 @@ def read_header(content: bytes, path: Path) -> dict[str, Any]:
     try:
         header = json.loads(content[8 : 8 + length])["__metadata__"]
         version, digest = str(header["format"]), str(header["sha256"])
-    except (ValueError, KeyError, TypeError) as error:
+        signature = digest.encode()
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise spoiled from error
     if version != FORMAT_VERSION:
         raise FormatError(
-            f"{path} has format {version}; this permrank reads format {FORMAT_VERSION}: use the version that wrote it"
+            f"{path} has format {version[:20]!r}; this permrank reads format {FORMAT_VERSION!r}: "
+            "use the version that wrote it"
         )
-    blanked = content.replace(digest.encode(), _BLANK.encode(), 1) if len(digest) == 64 else b""
+    blanked = content.replace(signature, _BLANK.encode(), 1) if len(signature) == 64 else b""
     if hashlib.sha256(blanked).hexdigest() != digest:
         raise spoiled
     return dict(header)
@@ -127,8 +141,12 @@ def _rebuild(header: dict[str, Any], tensors: dict[str, Any]) -> Ranker:
     if name not in MODELS:
         raise FormatError(f"class {name!r} is not known to this version of permrank")
     model: Ranker = getattr(importlib.import_module(MODELS[name]), name)(**json.loads(header["parameters"]))
+    model._validate()
     fit = json.loads(header["fit"])
     arrays = {key: tensors[f"data.{key}"] for key in _DATA if f"data.{key}" in tensors}
+    for key, array in arrays.items():
+        if array.dtype.kind != ("f" if key in ("weights", "ratings") else "i") or array.ndim != 1:
+            raise FormatError(f"{key} of the training data is {array.ndim}-dimensional {array.dtype}")
     ratings = arrays.pop("ratings", None)
     rankings = Rankings(
         **arrays,
@@ -143,7 +161,7 @@ def _rebuild(header: dict[str, Any], tensors: dict[str, Any]) -> Ranker:
         value = tensors[attribute]
         setattr(model, attribute, value if value.ndim else value.item())
     model.rankings_ = rankings
-    model.history_ = tensors["history_"].tolist()
+    model.history_ = np.atleast_1d(tensors["history_"]).tolist()
     model.n_iter_ = len(model.history_)
     model.converged_, model.fit_seconds_ = bool(fit["converged"]), float(fit["seconds"])
     model._check_learned()

@@ -253,7 +253,8 @@ class PlackettLuce(LuceChoiceRanker):
 
         The first belongs to the score as it is (against the mean of all scores under maximum likelihood).
         The second (Firth and de Menezes 2004) serves for comparisons: the variance of a difference of two
-        scores is nearly the sum of the two squared quasi standard errors. Null where no such numbers fit.
+        scores is nearly the sum of the two squared quasi standard errors. Null where no such numbers fit, and
+        where a variance is not positive (learning stopped short of a maximum).
         """
         self._require_fitted()
         prior = self._final_prior()

@@ -27,22 +27,32 @@ def uncertainty_frame(rankings: Rankings, scores: Float64Array, ties: int, prior
     return pl.DataFrame(
         {
             "item": rankings.item_ids.ids,
-            "standard_error": np.sqrt(np.diag(covariance)),
+            "standard_error": _roots(np.diag(covariance)),
             "quasi_standard_error": pl.Series([None] * n if quasi is None else np.sqrt(quasi), dtype=pl.Float64),
         }
     )
+
+
+def _roots(variances: Float64Array) -> pl.Series:
+    """Square roots, null where there is no positive number: not at a maximum, or nothing is known."""
+    good = np.isfinite(variances) & (variances > 0)
+    return pl.Series(np.sqrt(np.where(good, variances, 1.0))).set(pl.Series(~good), None)
 
 
 def covariance_of_scores(rankings: Rankings, scores: Float64Array, ties: int, prior: Prior) -> Float64Array:
     """Inverse of the observed information; without a prior, of scores measured from their mean."""
     information = observed_information(rankings.indptr, rankings.items, rankings.levels, scores, rankings.weights, ties)
     information[np.diag_indices_from(information)] += prior.curvature(scores)
-    if isinstance(prior, Flat):
-        # The likelihood is flat along (1, ..., 1): fill that direction, invert, and take it out again.
-        n = scores.size
-        ones = np.full((n, n), 1.0 / n)
+    n = scores.size
+    # The likelihood is flat along (1, ..., 1): without a prior fill that direction, invert, and take it out again.
+    ones = np.full((n, n), 1.0 / n) if isinstance(prior, Flat) else np.zeros((n, n))
+    try:
         return np.asarray(np.linalg.inv(information + ones) - ones)
-    return np.asarray(np.linalg.inv(information))
+    except np.linalg.LinAlgError as error:
+        raise InputError(
+            "standard errors do not exist: the data say nothing about some scores, or too little for the digits of a "
+            "computer; use a prior, or leave out items that were ranked once or twice"
+        ) from error
 
 
 def quasi_variances(covariance: Float64Array) -> Float64Array | None:
@@ -56,7 +66,7 @@ def quasi_variances(covariance: Float64Array) -> Float64Array | None:
     diagonal = np.diag(covariance)
     wanted = diagonal[:, None] + diagonal[None, :] - 2.0 * covariance
     np.fill_diagonal(wanted, 1.0)
-    if not (wanted > 0).all():
+    if not (np.isfinite(wanted) & (wanted > 0)).all():
         return None
     target = np.log(wanted)
     # The contrast variances of item i average to about q_i + mean q: a good start, kept positive.
