@@ -33,7 +33,6 @@ def _installed(python: Path, name: str) -> bool:
 def run_peer(python: str, script: str, *arguments: object) -> dict[str, float]:
     """Run a script beside this file and read the JSON on its last line."""
     command = [python, str(Path(__file__).with_name(script)), *(str(argument) for argument in arguments)]
-    # One BLAS thread more or less changes nothing for the peers, but keeps runs comparable.
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     answer: dict[str, float] = json.loads(done.stdout.strip().splitlines()[-1])
     return answer
