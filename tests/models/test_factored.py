@@ -11,7 +11,17 @@ from permrank.errors import ConvergenceWarning, InputError
 from permrank.kernels.plackett_luce import BRESLOW
 from permrank.models.factored_learning import Problem, choose_scale, held_out_loss
 
-ALL = frozenset({"prefers", "top_probability", "position_probabilities", "sample", "log_likelihood"})
+ALL = frozenset(
+    {
+        "prefers",
+        "top_probability",
+        "position_probabilities",
+        "sample",
+        "log_likelihood",
+        "similar_items",
+        "similar_users",
+    }
+)
 
 
 class TestDrawsContract(ModelContract):
@@ -114,6 +124,37 @@ def test_folding_in_a_users_own_list_gives_that_users_scores():
         assert np.corrcoef(model.score(new), model.score(user))[0, 1] > 0.999
     many = model.fold_in_many(rankings.select(users=list(rankings.user_ids)[:5]))
     np.testing.assert_allclose(many[4], new.state["modes"], rtol=0, atol=1e-6)
+
+
+def test_an_explanation_adds_up_to_the_score():
+    rankings = planted(200, seed=6, ties=4).rankings
+    model = pr.FactoredPlackettLuce(3, n_sweeps=30).fit(rankings)
+    user = rankings.user_ids[3]
+    unseen = model.recommend(user, k=1)["item"][0]
+    for who in (user, model.fold_in(rankings.lists(user)[0])):
+        frame = model.explain(who, unseen)
+        np.testing.assert_allclose(frame["contribution"].sum(), model.score(who, [unseen])[0], rtol=0, atol=2e-3)
+        assert frame["item"][0] is None
+        blocks = [block if isinstance(block, set) else {block} for block in rankings.lists(user)[0]]
+        assert set(frame["item"][1:]) == set.union(*blocks)
+        assert frame["contribution"][1:].abs().is_sorted(descending=True)
+
+
+def test_items_and_users_of_one_taste_are_neighbours():
+    rng = np.random.default_rng(0)
+    lists = {}
+    for user in range(300):  # even users like even items, odd users odd ones
+        seen = rng.permutation(20)[:10]
+        keys = 2.0 * (seen % 2 == user % 2) + rng.gumbel(size=10)
+        lists[user] = seen[np.argsort(-keys)].tolist()
+    model = pr.FactoredPlackettLuce(2, n_sweeps=60).fit(pr.Rankings.from_lists(lists))
+    assert all(item % 2 == 0 for item in model.similar_items(4, k=9)["item"])
+    alike = model.similar_users(7, k=20)
+    assert (alike["user"] % 2 == 1).mean() > 0.9
+    assert 7 not in alike["user"]
+    assert (model.similar_users(model.fold_in(lists[7]), k=20)["user"] % 2 == 1).mean() > 0.9
+    with pytest.raises(InputError, match="k=0"):
+        model.similar_items(4, k=0)
 
 
 def test_pairs_are_scored_as_one_at_a_time():

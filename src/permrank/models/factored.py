@@ -13,8 +13,8 @@ from permrank.errors import InputError
 from permrank.inference.convergence import Monitor
 from permrank.kernels.factored import update_users
 from permrank.kernels.plackett_luce import BRESLOW, EFRON, EXACT, PARTITION
-from permrank.models.factored_answers import PosteriorAnswers
 from permrank.models.factored_learning import Problem, choose_scale, draw_posterior, maximise
+from permrank.models.factored_neighbours import Neighbours
 from permrank.models.users import NewUser, UserReference, freeze, new_user
 from permrank.randomness import stream_key
 from permrank.types import Float64Array, Int64Array
@@ -26,7 +26,7 @@ TIES = {"exact": EXACT, "efron": EFRON, "breslow": BRESLOW, "partition": PARTITI
 _ENTRIES_VISITED, _FEWEST_SWEEPS, _MOST_SWEEPS = 40_000_000, 80, 400
 
 
-class FactoredPlackettLuce(PosteriorAnswers):
+class FactoredPlackettLuce(Neighbours):
     """Factored Plackett-Luce model with a posterior over its factors (§3.1).
 
     P(ranking | u) = Π_i e^{s_i} / Σ_{j >= i} e^{s_j} with s_y^u = b_y + Σ_k W_uk H_ky. Point estimates of W and H

@@ -41,8 +41,8 @@ class PosteriorAnswers(Ranker):
 
         return TIES[self.ties]
 
-    def _user_draws(self, user: UserReference, size: int = _USER_DRAWS) -> Float64Array:
-        """Draws of the user's vector: (n_kept, size, n_factors)."""
+    def _user_data(self, user: UserReference) -> tuple[Any, Any, Any, Any, Any]:
+        """Rankings of one user in the form of the kernels, items in the model's numbering."""
         source, place = (user.rankings, 0) if isinstance(user, NewUser) else (self.rankings_, int(user or 0))
         first, last = (int(x) for x in source.user_indptr[place : place + 2])
         bounds = source.indptr[first : last + 1]
@@ -50,11 +50,16 @@ class PosteriorAnswers(Ranker):
         items = source.items[part]
         if isinstance(user, NewUser):
             items = self.item_ids.indices(source.item_ids.take(items.astype(np.int64)).to_list()).astype(np.int32)
-        modes = self._modes(user)
-        out = np.empty((len(modes), size, modes.shape[1]))
         bounds, owner = bounds - bounds[0], np.array([0, last - first])
         levels, weights = source.levels[part], source.weights[first:last]
         freeze(owner, bounds, items, levels, weights)
+        return owner, bounds, items, levels, weights
+
+    def _user_draws(self, user: UserReference, size: int = _USER_DRAWS) -> Float64Array:
+        """Draws of the user's vector: (n_kept, size, n_factors)."""
+        owner, bounds, items, levels, weights = self._user_data(user)
+        modes = self._modes(user)
+        out = np.empty((len(modes), size, modes.shape[1]))
         for d, theta in enumerate(self.item_draws_):
             out[d] = posterior_draws(
                 owner, bounds, items, levels, weights, self._tie_code(), theta.astype(np.float64), self._precision(),

@@ -1,0 +1,98 @@
+"""Who and what is alike, and why an item is where it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from permrank.errors import InputError
+from permrank.kernels.factored import update_users
+from permrank.models.factored_answers import PosteriorAnswers
+from permrank.types import Float64Array
+
+
+class Neighbours(PosteriorAnswers):
+    """Similarities and explanations from ``item_draws_`` and ``user_modes_``."""
+
+    user_modes_: Any
+
+    def similar_items(self, item: object, k: int = 10) -> pl.DataFrame:
+        """Items that the same people like: cosine of the factors, averaged over the draws.
+
+        Returns
+        -------
+        polars.DataFrame
+            Columns ``rank``, ``item``, ``similarity``, best first, without the item itself.
+        """
+        self._require_fitted()
+        place = self.item_ids.index(item)
+        similarity = _mean_cosine(self.item_draws_[:, :, :-1], self.item_draws_[:, place, :-1])
+        return _nearest(similarity, place, k, self.item_ids.take, "item")
+
+    def similar_users(self, user: object, k: int = 10) -> pl.DataFrame:
+        """Users of the training data who rank as this one does: cosine of their factors, averaged over the draws.
+
+        Returns
+        -------
+        polars.DataFrame
+            Columns ``rank``, ``user``, ``similarity``, best first, without the user.
+        """
+        reference = self._reference(user)
+        similarity = _mean_cosine(self.user_modes_, self._modes(reference))
+        own = reference if isinstance(reference, int) else -1
+        return _nearest(similarity, own, k, self.user_ids.take, "user")
+
+    def explain(self, user: object, item: object) -> pl.DataFrame:
+        """Which listed items pushed this one up or down for the user, and by how much.
+
+        At the mode of a user's posterior, precision * W_u = Σ_e g_e H_e over the listed entries, g_e being how much
+        more often an item was chosen than expected. So the personal part of a score is a sum over what was listed:
+        W_u H_y = Σ_e g_e <H_e, H_y> / precision, averaged over the draws.
+
+        Returns
+        -------
+        polars.DataFrame
+            Columns ``item`` and ``contribution``, strongest first; the first row, ``item`` null, is what the item
+            has for everybody. The contributions add up to the score.
+        """
+        reference = self._reference(user)
+        place = self.item_ids.index(item)
+        owner, bounds, items, levels, weights = self._user_data(reference)
+        modes, precision = self._modes(reference), self._precision()
+        total, base = np.zeros(items.size), 0.0
+        for d, stored in enumerate(self.item_draws_):
+            theta = stored.astype(np.float64)
+            mode, residual, curvature = modes[d][None].copy(), np.empty(items.size), np.empty(items.size)
+            update_users(
+                owner, bounds, items, levels, weights, self._tie_code(), theta, precision, mode, np.empty_like(mode),
+                np.uint64(0), False, 50, 1e-10, residual, curvature,
+            )  # fmt: skip
+            total += residual * (theta[items, :-1] @ (theta[place, :-1] / precision))
+            base += theta[place, -1]
+        order = np.argsort(-np.abs(total), kind="stable")
+        names = self.item_ids.take(items[order].astype(np.int64))
+        return pl.DataFrame(
+            {
+                "item": pl.concat([pl.Series([None], dtype=names.dtype), names]),
+                "contribution": np.concatenate(([base], total[order])) / len(self.item_draws_),
+            }
+        )
+
+
+def _mean_cosine(rows: Any, target: Any) -> Float64Array:
+    """Cosine of every row with the target, (n_draws, n, K) and (n_draws, K), averaged over the draws."""
+    total = np.zeros(rows.shape[1])
+    for each, wanted in zip(rows, target, strict=True):
+        lengths = np.linalg.norm(each, axis=1) * np.linalg.norm(wanted)
+        total += (each @ wanted) / np.where(lengths > 0, lengths, 1.0)
+    return total / len(rows)
+
+
+def _nearest(similarity: Float64Array, own: int, k: int, take: Any, kind: str) -> pl.DataFrame:
+    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
+        raise InputError(f"k={k!r}, expected a whole number from 1")
+    order = np.lexsort((np.arange(similarity.size), -similarity))
+    order = order[order != own][: int(k)]
+    return pl.DataFrame({"rank": np.arange(1, order.size + 1), kind: take(order), "similarity": similarity[order]})
