@@ -228,6 +228,53 @@ def test_similar_people_share_communities():
     assert model.membership(0)["probability"].sum() == pytest.approx(1.0)
 
 
+def test_communities_are_described_by_what_sets_them_apart():
+    rng = np.random.default_rng(6)
+    lists = []
+    for user in range(300):
+        # Everybody likes "rice"; tastes differ in the rest.
+        scores = {"rice": 4.0, "fish": 0.0, "meat": 0.0, "soup": 0.0, "cake": 0.0}
+        scores["fish" if user % 3 else "meat"] += 2.5
+        lists.append(sorted(scores, key=lambda item: -scores[item] - rng.gumbel()))
+    rankings = pr.Rankings.from_lists(lists, users=range(300), items=["never listed"])
+    model = pr.LatentPlackettLuce(2, mixing="list", n_starts=2, prior_strength=2.0).fit(rankings)
+    frame = model.communities(n_items=1, n_users=10)
+    assert frame["items"].to_list() == [["fish"], ["meat"]]
+    np.testing.assert_allclose(frame["size"], [2 / 3, 1 / 3], rtol=0, atol=0.08)
+    assert frame["lifts"][1][0] > 2
+    assert all(user % 3 == 0 for user in frame["users"][1])
+    assert "never listed" not in [item for row in model.communities(9)["items"] for item in row]
+    with pytest.raises(InputError, match="n_items=-1"):
+        model.communities(-1)
+
+
+def test_the_number_of_communities_is_found_and_its_curve_kept(tmp_path):
+    rankings, _, _ = planted(600, 25, 4, 10, 2.0, 7)
+    model = pr.LatentPlackettLuce("auto", mixing="list", n_starts=1, prior_strength=2.0).fit(rankings)
+    assert model.scores_.shape[2] == 4
+    assert model.curve_[:, 0].tolist() == [1, 2, 4, 8, 16, 32]
+    assert model.curve_[2, 1] > model.curve_[0, 1] + 5 * model.curve_[0, 2]
+    model.save(tmp_path / "m.permrank")
+    np.testing.assert_array_equal(pr.load(tmp_path / "m.permrank").curve_, model.curve_)
+
+
+def test_people_who_do_not_differ_need_one_community():
+    rankings, _, _ = planted(600, 12, 1, 8, 1.5, 8)
+    model = pr.LatentPlackettLuce("auto", mixing="list", n_starts=1, prior_strength=4.0).fit(rankings)
+    assert model.curve_[:, 1].max() < model.curve_[0, 1] + 2 * model.curve_[0, 2]
+
+
+def test_many_pairs_at_once_have_the_scores_of_one_user_at_a_time():
+    lists = {"u": ["a", "b", {"c", "d"}], "v": [], "w": ["d", "a"], "x": ["c"]}
+    model = pr.LatentPlackettLuce(2, n_starts=2, prior_strength=1.0, concentration=1.0)
+    model.fit(pr.Rankings.from_lists(lists))
+    users, items = ["w", "u", "v", "w", "x", "v"], ["c", "a", "b", "b", "d", "a"]
+    wanted = [model.score(user, [item])[0] for user, item in zip(users, items, strict=True)]
+    np.testing.assert_array_equal(model.score_pairs(users, items), wanted)
+    with pytest.raises(InputError, match="2 users and 1 items"):
+        model.score_pairs(["u", "v"], ["a"])
+
+
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [

@@ -182,6 +182,9 @@ def info(
     ] = None,
     models: Annotated[bool, typer.Option("--models", help="List the models.")] = False,
     datasets: Annotated[bool, typer.Option("--datasets", help="List the data sets, their owners and terms.")] = False,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", help="Draw a model's communities into this file (.png, .svg, .pdf).")
+    ] = None,
     unlisted: Unlisted = "ignore",
     duplicates: Duplicates = "error",
     as_json: Json = False,
@@ -201,6 +204,11 @@ def info(
         show(summary.datasets(), as_json=as_json, title="data sets")
     else:
         show(summary.describe(str(source), unlisted, duplicates), as_json=as_json)
+    if plot is not None:
+        from permrank.interfaces.plots import save_plot
+        from permrank.models.files import load
+
+        save_plot(load(str(source)), plot)
 
 
 @app.command()

@@ -12,6 +12,7 @@ from permrank.interfaces.sources import open_rankings
 from permrank.models import MODELS
 from permrank.models.base import Ranker
 from permrank.models.files import load
+from permrank.models.latent import LatentPlackettLuce
 
 
 def models() -> pl.DataFrame:
@@ -51,4 +52,16 @@ def model_summary(model: Ranker, path: Path) -> pl.DataFrame:
         "seconds": f"{model.fit_seconds_:.2f}",
         "file": f"{path} ({path.stat().st_size:,} bytes)",
     }
+    if isinstance(model, LatentPlackettLuce):
+        rows |= communities(model)
     return pl.DataFrame({"quantity": list(rows), "value": [str(value) for value in rows.values()]})
+
+
+def communities(model: LatentPlackettLuce) -> dict[str, object]:
+    """Each community with its size, what sets it apart, and who is typical."""
+    rows: dict[str, object] = {}
+    for row in model.communities().iter_rows(named=True):
+        items = ", ".join(f"{item} x{lift:.1f}" for item, lift in zip(row["items"], row["lifts"], strict=True))
+        users = ", ".join(str(user) for user in row["users"])
+        rows[f"community {row['community']} ({row['size']:.0%})"] = f"{items}; typical: {users}"
+    return rows

@@ -7,12 +7,14 @@ import warnings
 from typing import Any, Literal
 
 import numpy as np
+import polars as pl
 
 from permrank.data.rankings import Rankings
 from permrank.errors import ConvergenceWarning, InputError
 from permrank.inference.convergence import Monitor
 from permrank.kernels.latent import BY_LIST, BY_STAGE
 from permrank.models.latent_answers import MIXING, POSITION, TIES, CommunityRanker, memberships_of
+from permrank.models.latent_communities import communities_frame
 from permrank.models.latent_learning import Fit, Priors, Problem, learn, members, problem_of, starts, warmed
 from permrank.models.latent_selection import Selection, choose_number
 from permrank.models.plackett_luce import PlackettLuce
@@ -199,6 +201,34 @@ class LatentPlackettLuce(CommunityRanker):
             "memberships_": np.take_along_axis(found, by_size[:, None, :], axis=2),
             "concentration_": np.take_along_axis(concentration, by_size, axis=1),
         }
+
+    def communities(self, n_items: int = 5, n_users: int = 3) -> pl.DataFrame:
+        """Describe the communities of the best start, largest first.
+
+        Parameters
+        ----------
+        n_items, n_users : int
+            How many items and users to name.
+
+        Returns
+        -------
+        polars.DataFrame
+            ``community`` (from 1), ``size`` (its part of all memberships), ``items`` that set it apart with their
+            ``lifts`` (worth in the community over worth to everybody, both relative to the average item: 2 is twice
+            as sought after here; popular items that everybody likes are not among them), and typical ``users`` with
+            their ``memberships``.
+        """
+        self._require_fitted()
+        for name, value in {"n_items": n_items, "n_users": n_users}.items():
+            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 0:
+                raise InputError(f"{name}={value!r}, expected a whole number")
+        data = self.rankings_
+        seen = np.bincount(data.items, minlength=data.n_items).astype(np.float64)
+        people = np.array(data.weights) if data.anonymous else np.ones(data.n_users)
+        return communities_frame(
+            self.scores_[0], self.memberships_[0], self.pooled_scores_, seen, people,
+            self.item_ids, self.user_ids, int(n_items), int(n_users),
+        )  # fmt: skip
 
     def _check_learned(self) -> None:
         super()._check_learned()

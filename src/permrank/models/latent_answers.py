@@ -94,6 +94,32 @@ class CommunityRanker(Ranker):
             )  # fmt: skip
         return total / len(self.scores_)
 
+    def score_pairs(self, users: Iterable[object], items: Iterable[object]) -> Float64Array:
+        """Scores of many (user, item) pairs at once, as `score` gives them; parallel over users and candidates.
+
+        Parameters
+        ----------
+        users, items : sequences of ids, equally long
+        """
+        self._require_fitted()
+        who, what = self.user_ids.indices(users), self.item_ids.indices(items)
+        if who.size != what.size:
+            raise InputError(f"{who.size} users and {what.size} items; give one item for each user")
+        order = np.argsort(who, kind="stable")
+        bounds = np.searchsorted(who[order], np.arange(len(self.user_ids) + 1))
+        data, total = self.rankings_, np.zeros(who.size)
+        for scores, own in zip(self.scores_, self.memberships_, strict=True):
+            total[order] += insertion_scores(
+                data.user_indptr, data.indptr, data.levels, data.items, worth_table(scores), own, bounds,
+                what[order], TIES[self.ties], MIXING[self.mixing], POSITION[self.position],
+            )  # fmt: skip
+        total /= len(self.scores_)
+        silent = np.diff(data.indptr[data.user_indptr]) == 0
+        for user in np.unique(who[silent[who]]):
+            asked = who == user
+            total[asked] = self._against_the_average(self.memberships_[:, user], what[asked])
+        return total
+
     def _against_the_average(self, theta: Float64Array, items: Int64Array) -> Float64Array:
         """Without a list: the chance to be chosen before an item of average score, Σ_z θ_z w^z / (w^z + mean^z)."""
         d = self.scores_[:, items, :] - self.scores_.mean(axis=1, keepdims=True)
