@@ -13,7 +13,6 @@ Int32Array: TypeAlias = NDArray[np.int32]
 Int64Array: TypeAlias = NDArray[np.int64]
 BoolArray: TypeAlias = NDArray[np.bool_]
 
-ItemId: TypeAlias = str | int
 UserId: TypeAlias = str | int
 
 

@@ -24,7 +24,9 @@ def no_network(monkeypatch, tmp_path):
 def small_filmtrust(monkeypatch):
     """Let the registry expect a small file, so that tests can make one."""
     entry = registry.DATASETS["filmtrust"]
-    small = registry.Entry(**{**vars(entry), "counts": {"": (2, 2, 3, 2)}})
+    content = pr.Rankings.from_ratings({"user": [1, 1, 2], "item": [10, 20, 10], "rating": [3, 3.5, 2]})
+    facts = {"counts": {"": (2, 2, 3, 2)}, "fingerprints": {"": content.fingerprint}}
+    small = registry.Entry(**{**vars(entry), **facts})
     monkeypatch.setitem(registry.DATASETS, "filmtrust", small)
     return "1 10 3\n1 20 3.5\n2 10 1\n2 10 2\n"
 
@@ -125,6 +127,21 @@ def test_a_wrong_file_of_the_user_is_named_and_left_alone(tmp_path, monkeypatch)
     assert (tmp_path / "mine" / "filmtrust.zip").exists()
 
 
+def test_a_file_with_the_right_counts_and_other_content_is_refused(small_filmtrust, tmp_path, monkeypatch):
+    monkeypatch.setenv("PERMRANK_DATA", str(tmp_path / "mine"))
+    lines = small_filmtrust.splitlines()
+    pack(tmp_path / "mine", "\n".join([lines[2], lines[1], lines[3], lines[0]]) + "\n")  # another order is fine
+    assert pr.datasets.load("filmtrust").n_users == 2
+    pack(tmp_path / "mine", small_filmtrust.replace("20 3.5", "20 1.5"))
+    with pytest.raises(DataError, match="counts are right, but"):
+        pr.datasets.load("filmtrust")
+
+
+def test_every_part_of_every_data_set_has_a_fingerprint():
+    for name, entry in registry.DATASETS.items():
+        assert (entry.fingerprints or {}).keys() == (entry.counts or {}).keys(), name
+
+
 def test_a_cache_that_cannot_be_written_is_no_reason_to_fail(small_filmtrust, tmp_path, monkeypatch):
     pack(tmp_path / "mine", small_filmtrust)
     monkeypatch.setenv("PERMRANK_DATA", str(tmp_path / "mine"))
@@ -141,6 +158,8 @@ def test_simulated_takes_the_options_of_the_function():
 def test_unknown_options_are_refused():
     with pytest.raises(InputError, match="complete"):
         pr.datasets.load("sushi", complete=True)
+    with pytest.raises(InputError, match="has no option 'n_user'; it takes n_users"):
+        pr.datasets.load("simulated", n_user=3)
 
 
 def test_the_description_names_owner_terms_and_citation():

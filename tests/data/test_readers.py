@@ -63,7 +63,7 @@ def test_columns_may_stand_in_any_order_with_others_between_them(read_text):
 
 def test_columns_can_be_named(read_text):
     text = "who;what;stars\n"
-    assert "pass user=" in refusal(read_text, text + "1;2;3\n")
+    assert "pass user=" in refusal(read_text, (text + "1;2;3\n").replace(";", ","))
     text = "who,what,place,rating\nann,ebi,2,9\nann,uni,1,1\n"
     rankings = read_text(text, user="who", item="what", rank="place")
     assert rankings.lists() == [["uni", "ebi"]]
@@ -450,4 +450,50 @@ def test_a_cut_archive_says_so(tmp_path):
     path = packed(tmp_path, {"any.csv": "user,item,rank\n1,10,2\n" * 100})
     path.write_bytes(path.read_bytes()[:-30])
     with pytest.raises(FormatError, match="zip"):
+        pr.read(path)
+
+
+@pytest.mark.parametrize("header", ["weight", "Count", "votes", "counts", "weights"])
+def test_a_column_of_counts_is_taken_for_weights(tmp_path, header):
+    path = tmp_path / "b.csv"
+    path.write_text(f"ballot,item,rank,{header}\n1,a,1,3\n1,b,2,3\n2,b,1,2\n2,a,2,2\n")
+    assert pr.read(path).weights.tolist() == [3, 2]
+
+
+@pytest.mark.parametrize(("name", "separator", "word"), [("x.csv", ";", "semicolons"), ("x.tsv", ",", "commas")])
+def test_another_separator_is_recognised_in_the_error(tmp_path, name, separator, word):
+    path = tmp_path / name
+    path.write_text("user,item,rating\n1,a,3\n".replace(",", separator))
+    with pytest.raises(FormatError, match=f"seems to be separated by {word}"):
+        pr.read(path)
+
+
+def test_what_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
+    text = "user,item,rating\n" + "".join(f"1,i{i},3\n" for i in range(2000))
+    with gzip.open(tmp_path / "r.csv.gz", "wt") as file:
+        file.write(text)
+    with zipfile.ZipFile(tmp_path / "r.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("ratings.csv", text)
+    for name in ("r.csv.gz", "r.zip"):
+        assert pr.read(tmp_path / name).n_items == 2000
+    monkeypatch.setattr("permrank.data.textfiles.MOST_UNPACKED", 10_000)
+    for name in ("r.csv.gz", "r.zip"):
+        with pytest.raises(FormatError, match="unpacks to more than"):
+            pr.read(tmp_path / name)
+
+
+def test_ballots_are_completed_before_equal_ones_are_merged(tmp_path):
+    path = tmp_path / "b.jsonl"
+    path.write_text('["a", "b"]\n["a"]\n["b"]\n')
+    for ballots in (
+        pr.read(path, unlisted="last"),
+        pr.Rankings.from_lists([["a", "b"], ["a"], ["b"]], unlisted="last"),
+    ):
+        assert ballots.lists() == [["a", "b"], ["b", "a"]]
+        assert ballots.weights.tolist() == [2, 1]
+
+
+@pytest.mark.parametrize("path", [None, 3])
+def test_something_else_than_a_path_is_refused(path):
+    with pytest.raises(InputError, match="is no path"):
         pr.read(path)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import permrank as pr
+from permrank.data.datasets import _sorted_ballots
 
 pytestmark = pytest.mark.realdata
 
@@ -70,6 +71,13 @@ def test_fatty_tuna_wins_and_cucumber_rolls_come_last_in_both_parts_of_sushi(fol
         ranked = sorted(ten, key=lambda item: mean[rankings.item_ids.index(item)])
         assert ranked[0] == "toro"
         assert ranked[-1] == "kappa_maki"
+
+
+def test_ballots_in_another_order_are_the_same_data(folder):
+    ballots = pr.datasets.load("apa")
+    turned = pr.Rankings.from_lists(ballots.lists()[::-1], weights=ballots.weights[::-1])
+    assert turned != ballots
+    assert _sorted_ballots(turned).fingerprint == _sorted_ballots(ballots).fingerprint
 
 
 def test_apa_has_the_first_places_of_diaconis(folder):

@@ -11,6 +11,7 @@ from typing import TypeAlias
 import numpy as np
 import polars as pl
 
+from permrank.data import textfiles
 from permrank.data.build import Duplicates
 from permrank.data.columns import find_roles, rankings_of, with_catalogue
 from permrank.data.constructors import Columns, from_values
@@ -195,6 +196,8 @@ def _open(data: bytes, where: str) -> tuple[list[str], Fetch]:
     def guarded(action: Callable[[], list[str] | bytes]) -> list[str] | bytes:
         try:
             return action()
+        except FormatError:
+            raise
         except Exception as error:  # zipfile fails in a dozen ways on damaged archives
             raise FormatError(f"{where} is not a whole zip archive ({error}); fetch it again") from error
 
@@ -211,7 +214,9 @@ def _open(data: bytes, where: str) -> tuple[list[str], Fetch]:
     def fetch(name: str) -> bytes:
         def content() -> bytes:
             with zipfile.ZipFile(io.BytesIO(data)) as archive:
-                return archive.read(paths[name])
+                if archive.getinfo(paths[name]).file_size > textfiles.MOST_UNPACKED:
+                    raise textfiles.too_large(f"{where}/{name}")
+                return archive.read(paths[name])  # never more than the size that it claims
 
         if name not in paths:
             raise FormatError(f"{where} has no file {name}; fetch it again")

@@ -27,7 +27,7 @@ _WORDS = {
     "rating": ("rating", "stars"),
     "rank": ("rank",),
     "ranking": ("ranking", "rankingid"),
-    "weight": ("weight",),
+    "weight": ("weight", "weights", "count", "counts", "votes"),
     "winner": ("winner", "winnerid"),
     "loser": ("loser", "loserid"),
 }
@@ -119,6 +119,12 @@ def _not_recognised(names: Sequence[str], found: Mapping[str, str], where: str) 
     missing = [role for role in ("user", "item") if role not in found and not (role == "user" and "ballot" in found)]
     if "rank" not in found and "rating" not in found:
         missing.append("rating or rank")
+    for separator, name in ((";", "semicolons"), ("\t", "tabs"), (",", "commas")):
+        if len(names) == 1 and separator in names[0]:
+            return FormatError(
+                f"{where}: the only column is {names[0][:60]!r}, so it seems to be separated by {name}; "
+                "separate a .csv by commas, a .tsv by tabs"
+            )
     return FormatError(
         f"{where}: no column for {' and '.join(missing)} is recognised among {_listed(names)}; pass user=, "
         "item= and rating= (or rank=) with the names of the columns, or winner= and loser= for choices"

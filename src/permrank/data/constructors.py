@@ -195,9 +195,9 @@ def from_lists(
     given = _list_weights(weights, len(rows))
     arrays = _order_by_user(list(names), lengths, places, levels, given, item_ids.__len__())
     rankings = Rankings._trusted(*arrays, item_ids, anonymous=False)
-    if anonymous:
-        rankings = merged(rankings)
-    return with_unlisted_last(rankings) if unlisted == "last" else rankings
+    if unlisted == "last":
+        rankings = with_unlisted_last(rankings)
+    return merged(rankings) if anonymous else rankings
 
 
 def _flatten(rows: list[Any]) -> tuple[list[Any], list[int], list[int]]:

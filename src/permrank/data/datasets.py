@@ -5,13 +5,16 @@ the usual place of the system), and only then fetched from its owner's address. 
 this library, because most owners forbid to hand their data on.
 
 Two checks guard what is loaded. A download with a known SHA-256 must have it. Archives whose owners give
-no checksum, and files that you supply yourself, may be packed in any way: their content is checked
-instead, users, items, entries and ballots against the published counts.
+no checksum, and files that you supply yourself, may be packed in any way and have their lines in any order:
+their content is checked instead. Users, items, entries and ballots are compared with the published counts,
+then a fingerprint of everything (ids, orders, ties, ratings, weights) with the one in the registry.
 """
 
 from __future__ import annotations
 
 import contextlib
+import inspect
+import itertools
 import os
 import sys
 from pathlib import Path
@@ -113,6 +116,10 @@ def load(name: str, **options: Any) -> Rankings:
     """
     entry = _entry(name)
     if name == "simulated":
+        known = inspect.signature(simulated).parameters
+        for option in options:
+            if option not in known:
+                raise InputError(f"data set 'simulated' has no option {option!r}; it takes {', '.join(known)}")
         return simulated(**options).rankings
     complete = options.pop("complete", True) if name == "apa" else True
     if options:
@@ -122,7 +129,8 @@ def load(name: str, **options: Any) -> Rankings:
     path, is_new = _locate(name, entry)
     try:
         rankings = read(path, part=part, duplicates="last" if name == "filmtrust" else "error")
-        _check_content(rankings, entry, part or "")
+        # A download with a known checksum is the owner's file to the last bit.
+        _check_content(rankings, entry, part or "", trusted=is_new and bool(entry.sha256))
     except PermrankError as error:
         if is_new:
             path.unlink(missing_ok=True)  # what came was a page about an error, or something else altogether
@@ -193,12 +201,27 @@ def _fetch(name: str, entry: Entry, folders: list[Path]) -> Path:
     return Path(found)
 
 
-def _check_content(rankings: Rankings, entry: Entry, part: str) -> None:
+def _check_content(rankings: Rankings, entry: Entry, part: str, *, trusted: bool) -> None:
+    """Compare counts, whose message says most, and then everything: ids, orders, ties, ratings and weights."""
     expected = (entry.counts or {})[part]
     found = (rankings.n_users, rankings.n_items, rankings.n_entries, float(rankings.weights.sum()))
     for what, value, right in zip(("users", "items", "entries", "total weight"), found, expected, strict=True):
         if value != right:
             raise DataError(f"{what}: {value:.12g}, expected {right:.12g}")
+    wanted = (entry.fingerprints or {}).get(part)
+    if wanted is not None and not trusted and _sorted_ballots(rankings).fingerprint != wanted:
+        raise DataError("the counts are right, but ids, orders or ratings differ from those of the owner")
+
+
+def _sorted_ballots(rankings: Rankings) -> Rankings:
+    """Ballots without a voter come in the order of their file, which says nothing: sort them."""
+    if not rankings.anonymous:
+        return rankings
+    bounds = rankings.indptr
+    content = [(rankings.items[a:b].tolist(), rankings.levels[a:b].tolist()) for a, b in itertools.pairwise(bounds)]
+    order = sorted(range(len(content)), key=content.__getitem__)
+    lists = rankings.lists()
+    return Rankings.from_lists([lists[r] for r in order], weights=rankings.weights[order], items=rankings.item_ids)
 
 
 def _show_terms(entry: Entry) -> None:

@@ -72,7 +72,11 @@ class Description:
 def _text(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return f"{value:,.4g}" if isinstance(value, float) else f"{value:,}"
+    if not isinstance(value, float):
+        return f"{value:,}"
+    if value.is_integer():
+        return f"{value:,.0f}"
+    return f"{value:,.4g}" if abs(value) < 10_000 else f"{value:,.1f}"
 
 
 def describe(rankings: Rankings) -> Description:

@@ -66,8 +66,8 @@ def read(
         Names of columns. Left out, they are recognised by their header: ``user`` (or ``userId``,
         ``user_id``; ``ballot`` for ballots without a voter), ``item`` (``itemId``, ``movieId``), then
         ``rating`` or ``rank``, and if present ``ranking``, which tells several rankings of a user apart,
-        and ``weight``; or ``winner`` and ``loser``. With both a rank and a rating the rank makes the
-        order and the rating is kept.
+        and ``weight`` (``count``, ``votes``); or ``winner`` and ``loser``. With both a rank and a rating
+        the rank makes the order and the rating is kept.
 
     Returns
     -------

@@ -22,6 +22,8 @@ class Entry:
         Of the owner's archive, where it is known with certainty; else empty.
     counts : mapping of str to (users, items, entries, total weight)
         Facts about the content by part, checked after every load.
+    fingerprints : mapping of str to str
+        `Rankings.fingerprint` by part (of sorted ballots, where there are no voters), checked likewise.
     """
 
     title: str
@@ -33,6 +35,7 @@ class Entry:
     address: str = ""
     sha256: str = ""
     counts: Mapping[str, tuple[int, int, int, float]] | None = None
+    fingerprints: Mapping[str, str] | None = None
 
 
 _GROUPLENS_TERMS = "research only; no redistribution; no commercial use without permission; acknowledge in publications"
@@ -60,6 +63,7 @@ DATASETS: Mapping[str, Entry] = {
         address="https://files.grouplens.org/datasets/movielens/ml-100k.zip",
         sha256="50d2a982c66986937beb9ffb3aa76efe955bf3d5c6b761f4e3a7cd717c6a3229",
         counts={"": (943, 1682, 100_000, 943)},
+        fingerprints={"": "3458c9c9f9b7e19121ae60a65cda9ecb46830073bcf3540caeff6cb9f12870dd"},
     ),
     "ml-1m": Entry(
         title="MovieLens 1M: ratings of films from 1 to 5",
@@ -71,15 +75,18 @@ DATASETS: Mapping[str, Entry] = {
         address="https://files.grouplens.org/datasets/movielens/ml-1m.zip",
         sha256="a6898adb50b9ca05aa231689da44c217cb524e7ebd39d264c56e2832f2c54e20",
         counts={"": (6040, 3706, 1_000_209, 6040)},
+        fingerprints={"": "d0caab9070d02ddaa27dee8b24f5a2009a7fc05c7e35168d80bae1533b72c6f0"},
     ),
     "sushi": Entry(
         title="SUSHI, item set B: each person ranks 10 of 100 kinds",
         counts={"b": (5000, 100, 50_000, 5000)},
+        fingerprints={"b": "8ee8eabe8d63d2287aa6eb72c3bdcadd54dc8dd50b412f14c02d8225fbf93cc9"},
         **_SUSHI,
     ),
     "sushi-10": Entry(
         title="SUSHI, item set A: each person ranks the same 10 kinds",
         counts={"a": (5000, 10, 50_000, 5000)},
+        fingerprints={"a": "91cfef5138d71d66f66490a54543a7103c3b27784d98eae77467b4bc00da8cbb"},
         **_SUSHI,
     ),
     "apa": Entry(
@@ -90,6 +97,10 @@ DATASETS: Mapping[str, Entry] = {
         citation="P. Diaconis (1988), Group Representations in Probability and Statistics, IMS",
         file="apa1980.zip",
         counts={"complete": (120, 5, 600, 5738), "all": (205, 5, 825, 15_449)},
+        fingerprints={
+            "complete": "09b08d6aa0a254893de9b06e2eefbcbd1f457381f461cd897a446dfe3b7bd15e",
+            "all": "54768172c2f50b50d482df0c943de18230121fa4ab3e5f7581d6d3cec10879e2",
+        },
     ),
     "nascar": Entry(
         title="NASCAR 2002: 36 races of 43 drivers",
@@ -102,6 +113,7 @@ DATASETS: Mapping[str, Entry] = {
         ),
         file="nascar2002.zip",
         counts={"": (36, 87, 1548, 36)},
+        fingerprints={"": "89f713fcf08b0473d534f427fa6b7abd0a74607724980d3d05a0ba9028a071a2"},
     ),
     "filmtrust": Entry(
         title="FilmTrust: ratings of films from 0.5 to 4",
@@ -115,6 +127,7 @@ DATASETS: Mapping[str, Entry] = {
         file="filmtrust.zip",
         address="https://guoguibing.github.io/librec/datasets/filmtrust.zip",
         counts={"": (1508, 2071, 35_494, 1508)},
+        fingerprints={"": "3c1938cf6ce1c6dfbfc857718fe6c61890ed54e67fcdb11a20aa3458f5de6478"},
     ),
     "simulated": Entry(
         title="Users of four communities rank dishes; drawn from a known model",

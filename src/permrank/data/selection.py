@@ -109,7 +109,7 @@ def with_unlisted_last(rankings: Rankings) -> Rankings:
     rows, rest = np.nonzero(~listed)
     last = rankings.levels[rankings.indptr[1:] - 1] + 1
     order = np.argsort(np.concatenate([np.repeat(np.arange(n), lengths), rows]), kind="stable")
-    return Rankings._trusted(
+    completed = Rankings._trusted(
         rankings.user_indptr,
         np.arange(n + 1) * m,
         np.concatenate([rankings.items, rest])[order],
@@ -119,6 +119,8 @@ def with_unlisted_last(rankings: Rankings) -> Rankings:
         rankings.item_ids,
         anonymous=rankings.anonymous,
     )
+    # Ballots that differed only in whether they name the last item are now equal.
+    return merged(completed) if rankings.anonymous else completed
 
 
 def shuffled_ties(rankings: Rankings, seed: int | None) -> Rankings:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import gzip
+import io
 import os
 import zlib
 from pathlib import Path
@@ -13,6 +14,8 @@ from permrank.errors import FormatError, InputError
 _BOM = b"\xef\xbb\xbf"
 # Text is checked in pieces, so that a large file needs no second copy in memory.
 _PIECE = 2**24
+# What is packed well may be a thousand times its size: unpacked beyond this it would not fit most machines.
+MOST_UNPACKED = 4 * 2**30
 
 
 def existing_file(path: str | Path) -> Path:
@@ -46,10 +49,20 @@ def read_bytes(path: Path, where: str) -> bytes:
         raise InputError(f"cannot read {where}: {error.strerror or error}") from error
     if path.suffix.lower() == ".gz":
         try:
-            data = gzip.decompress(data)
+            with gzip.GzipFile(fileobj=io.BytesIO(data)) as packed:
+                data = packed.read(MOST_UNPACKED + 1)
         except (OSError, EOFError, zlib.error) as error:
             raise FormatError(f"{where} is not a whole gzip file ({error}); fetch it again") from error
+        if len(data) > MOST_UNPACKED:
+            raise too_large(where)
     return without_mark(data, where)
+
+
+def too_large(where: str) -> FormatError:
+    """The error for what unpacks to more than memory can be expected to hold."""
+    return FormatError(
+        f"{where} unpacks to more than {MOST_UNPACKED / 2**30:g} GiB; unpack it yourself and read the file"
+    )
 
 
 def without_mark(data: bytes, where: str) -> bytes:

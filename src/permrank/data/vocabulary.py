@@ -57,8 +57,8 @@ class Vocabulary:
             self._index = {name: place for place, name in enumerate(self._ids.to_list())}
         if isinstance(value, np.generic):
             value = value.item()
-        # True == 1 in Python, but a bool is no id.
-        found = None if isinstance(value, bool) else self._index.get(value)  # type: ignore[call-overload]
+        # True == 1 and 1.0 == 1 in Python, but neither is an id.
+        found = self._index.get(value) if isinstance(value, (str, int)) and not isinstance(value, bool) else None
         if found is None:
             raise UnknownIdError(self.kind, value, self)
         return int(found)
@@ -67,6 +67,8 @@ class Vocabulary:
         """Places of several ids."""
         if isinstance(values, str):
             raise InputError(f"expected several {self.kind}s, got the one string {values!r}; pass a list")
+        if not isinstance(values, Iterable):
+            raise InputError(f"expected several {self.kind}s, got {values!r}; pass a list")
         return np.array([self.index(value) for value in values], dtype=np.int64)
 
     def take(self, places: Int64Array) -> pl.Series:
