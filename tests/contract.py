@@ -80,8 +80,8 @@ class ModelContract:
         twin = model.clone()
         assert twin is not model
         assert twin.get_params() == model.get_params()
-        name, value = next(iter(model.get_params().items()))
-        assert twin.set_params(**{name: value}) is twin
+        assert twin.set_params(seed=model.seed + 7) is twin
+        assert twin.get_params() == {**model.get_params(), "seed": model.seed + 7}
         with pytest.raises(UnknownIdError, match="unknown parameter of"):
             twin.set_params(nonsense=1)
         assert type(model).__name__ in repr(model)
@@ -136,6 +136,13 @@ class ModelContract:
             fitted.rank("ann", "toro")
         with pytest.raises(InputError, match="k=0"):
             fitted.recommend("ann", k=0)
+        with pytest.raises(InputError, match="expected several items, got 5"):
+            fitted.rank("ann", 5)
+        for strange in (["toro"], {"toro": 1}, 1.0, True):
+            with pytest.raises(UnknownIdError, match="unknown user"):
+                fitted.recommend(strange)
+            with pytest.raises(UnknownIdError, match="unknown item"):
+                fitted.rank("ann", [strange])
 
     def test_a_new_user_is_valid_wherever_a_user_is(self, fitted):
         for said in (["toro", {"ika", "ebi"}], {"toro": 5, "ika": 3, "ebi": 3.5}):
@@ -144,8 +151,9 @@ class ModelContract:
             assert np.isfinite(fitted.score(new)).all()
         with pytest.raises(UnknownIdError, match="unknown item 'beer'"):
             fitted.fold_in(["toro", "beer"])
-        with pytest.raises(InputError, match="fold_in takes"):
-            fitted.fold_in("toro")
+        for wrong in ("toro", {"toro": "x"}, 3):
+            with pytest.raises(InputError, match="fold_in takes"):
+                fitted.fold_in(wrong)
 
     def test_what_is_not_supported_raises_one_clear_error(self, fitted):
         for name, ask in QUESTIONS.items():
@@ -191,8 +199,10 @@ class ModelContract:
     def test_a_progress_bar_is_shown_only_when_asked_off_a_terminal(self, rankings, capsys):
         self.make().fit(rankings)
         assert capsys.readouterr() == ("", "")
-        self.make().fit(rankings, verbose=True)
-        assert capsys.readouterr().out == ""
+        model = self.make().fit(rankings, verbose=True)
+        shown = capsys.readouterr()
+        assert shown.out == ""
+        assert type(model).__name__ in shown.err
 
     def test_saving_and_loading_gives_the_same_answers(self, fitted, tmp_path):
         path = tmp_path / "m.permrank"

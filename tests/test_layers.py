@@ -27,15 +27,18 @@ def imported_modules(path):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: relative import"
-            yield node.module
             if node.module == "permrank":
                 yield from (f"permrank.{alias.name}" for alias in node.names)
+            else:
+                yield node.module
 
 
 def violations(path, layer):
     for module in imported_modules(path):
         parts = module.split(".")
-        if parts[0] == "permrank" and len(parts) > 1 and not parts[1].startswith("__"):
+        if parts == ["permrank"] and layer != "interfaces":  # every layer can be had through it
+            yield f"{path.name} ({layer}) imports permrank itself"
+        elif parts[0] == "permrank" and len(parts) > 1 and not parts[1].startswith("__"):
             if parts[1] != layer and parts[1] not in MAY_IMPORT[layer]:
                 yield f"{path.name} ({layer}) imports {module}"
         elif parts[0] in ONLY_IN_INTERFACES and layer != "interfaces":
@@ -54,6 +57,6 @@ def test_every_layer_imports_only_what_lies_below_it():
 
 def test_an_import_upwards_is_noticed(tmp_path):
     wrong = tmp_path / "wrong.py"
-    wrong.write_text("from permrank.models.base import Ranker\nimport typer\n")
-    assert len(list(violations(wrong, "data"))) == 2
+    wrong.write_text("from permrank.models.base import Ranker\nimport typer\nimport permrank as pr\n")
+    assert len(list(violations(wrong, "data"))) == 3
     assert list(violations(wrong, "interfaces")) == []

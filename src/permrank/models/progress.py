@@ -34,7 +34,9 @@ def progress_bar(title: str, verbose: bool | None) -> Iterator[Callable[[Progres
         TextColumn("objective {task.fields[objective]:,.2f}"),
         TimeElapsedColumn(),
     )
-    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+    console = Console(stderr=True)
+    # On a terminal the bar goes when it is done; elsewhere one line is left in the log, or nothing would be seen.
+    with Bar(*columns, console=console, transient=console.is_terminal) as bar:
         task = bar.add_task(title, total=None, objective=float("nan"))
 
         def show(progress: Progress) -> None:

@@ -55,6 +55,13 @@ def lists_of(user: UserReference, rankings: Rankings, items: Vocabulary) -> list
     return found
 
 
+def _ratings(said: Mapping[Any, Any]) -> list[float]:
+    try:
+        return [float(value) for value in said.values()]
+    except (TypeError, ValueError) as error:
+        raise InputError(f"fold_in takes a dict of item to rating, and ratings are numbers: {error}") from error
+
+
 def new_user(said: Any, items: Vocabulary) -> NewUser:
     """A new user from a list (best first, sets are ties) or from a mapping of item to rating."""
     if isinstance(said, Rankings):
@@ -62,9 +69,7 @@ def new_user(said: Any, items: Vocabulary) -> NewUser:
             raise InputError(f"fold_in takes one user, got Rankings of {said.n_users}")
         rankings = said
     elif isinstance(said, Mapping):
-        rankings = Rankings.from_ratings(
-            {"user": [0] * len(said), "item": list(said), "rating": [float(value) for value in said.values()]}
-        )
+        rankings = Rankings.from_ratings({"user": [0] * len(said), "item": list(said), "rating": _ratings(said)})
     elif isinstance(said, Iterable) and not isinstance(said, str):
         rankings = Rankings.from_lists([said], users=[0])
     else:
