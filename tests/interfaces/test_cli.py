@@ -69,6 +69,12 @@ def test_a_new_person_is_given_as_a_list(model):
         (["recommend", "MODEL"], "name at least one user"),
         (["recommend", "MODEL", "--list", "toro >"], "an empty place in the list"),
         (["recommend", "nothing.permrank", "ann"], "cannot be read"),
+        (["recommend", "MODEL", "--list", "toro > ebi > toro"], "'toro' comes twice"),
+        (["recommend", "MODEL", "--list", "toro = toro"], "'toro' comes twice"),
+        (["rank", "MODEL", "--user", "ann", "--list", "toro"], "give one of them"),
+        (["info", "simulated", "--unlisted", "never"], "--unlisted never, expected"),
+        (["info", "simulated", "--duplicates", "no"], "--duplicates no, expected one of"),
+        (["fit", "simulated", "--user", "who"], "no option 'user'"),
         (["rank", "MODEL", "torro"], "unknown item 'torro'; the nearest known one is 'toro'"),
         (["fit", "BALLOTS", "--model", "Plucket"], "unknown model 'Plucket'"),
         (["fit", "BALLOTS", "--set", "prior"], "expected key=value"),
@@ -96,12 +102,17 @@ def test_mistakes_get_one_line_and_exit_code_1(arguments, message, model, ballot
 
 def test_settings_reach_the_model(ballots, tmp_path):
     path = tmp_path / "g.permrank"
-    rows = json.loads(
+    values = json.loads(
         run("fit", ballots, "-o", path, "-m", "plackett-luce", "-s", "prior=gaussian", "-s", "prior_scale=2.5", "-s",
             "max_iter=none", "--json").output
     )  # fmt: skip
-    values = {row["quantity"]: row["value"] for row in rows}
-    assert values["parameter prior"] == "gaussian"
+    assert values["parameter"]["prior"] == "gaussian"
+    assert values["parameter"]["prior_scale"] == 2.5
+    assert values["parameter"]["max_iter"] is None
+    assert values["users"] == 5
+    assert values["converged"] is True
+    assert isinstance(values["objective"], float)
+    assert values["bytes"] == path.stat().st_size
     assert pr.load(path).get_params()["prior_scale"] == 2.5
     assert pr.load(path).get_params()["max_iter"] is None
 
@@ -115,14 +126,105 @@ def test_an_estimate_that_does_not_exist_is_explained(tmp_path):
 
 
 def test_info_describes_data_models_and_lists(ballots, model):
-    described = {row["quantity"]: row["value"] for row in json.loads(run("info", ballots, "--json").output)}
-    assert described["n_users"] == "5"
-    of_model = {row["quantity"]: row["value"] for row in json.loads(run("info", model, "--json").output)}
+    described = json.loads(run("info", ballots, "--json").output)
+    assert described["n_users"] == 5
+    assert described["total_weight"] == 5
+    assert described["connected"] is True
+    of_model = json.loads(run("info", model, "--json").output)
     assert of_model["class"] == "PlackettLuce"
+    assert of_model["parameter"]["prior"] is None
+    assert "PlackettLuce" in run("info", model).output
     assert "PlackettLuce" in run("info", "--models").output
     assert {"sushi", "ml-1m", "simulated"} <= {
         row["name"] for row in json.loads(run("info", "--datasets", "--json").output)
     }
+
+
+def test_whole_numbers_are_shown_whole(tmp_path):
+    path = tmp_path / "b.jsonl"
+    path.write_text('{"ranking": ["a", "b"], "weight": 43942}\n{"ranking": ["b", "a"], "weight": 1}\n')
+    assert "43,943" in run("info", path).output
+    assert "43,943" in str(pr.read(path).describe())
+
+
+def test_the_list_of_data_sets_can_be_read_on_80_columns(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = run("info", "--datasets").output.splitlines()
+    assert max(map(len, lines)) <= 80
+    for name in pr.datasets.names():
+        assert any(f" {name} " in line for line in lines)  # no name is broken over two lines
+    assert not any("…" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("header", "options"),
+    [
+        ("who,what,stars_given,n", ["--user", "who", "--item", "what", "--rating", "stars_given", "--weight", "n"]),
+        ("who,what,place,n", ["--user", "who", "--item", "what", "--rank", "place", "--weight", "n"]),
+    ],
+)
+def test_columns_are_named_alike_in_every_command(tmp_path, header, options):
+    path = tmp_path / "x.csv"
+    path.write_text(f"{header}\n1,a,1,2\n1,b,2,2\n2,b,1,1\n2,a,2,1\n")
+    assert json.loads(run("info", path, *options, "--json").output)["total_weight"] == 3
+    run("fit", path, *options, "-o", tmp_path / "m.permrank")
+    assert pr.load(tmp_path / "m.permrank").rankings_.weights.tolist() == [2, 1]
+    run("convert", path, tmp_path / "y.csv", *options)
+    assert pr.read(tmp_path / "y.csv").weights.tolist() == [2, 1]
+
+
+def test_choices_can_be_named_from_the_shell(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("better,worse\na,b\nb,a\na,b\n")
+    options = ["--winner", "better", "--loser", "worse"]
+    assert json.loads(run("info", path, *options, "--json").output)["total_weight"] == 3
+
+
+def test_items_without_an_estimate_can_be_left_out(tmp_path):
+    path, model = tmp_path / "b.jsonl", tmp_path / "m.permrank"
+    path.write_text('["a", "b", "c"]\n["b", "a", "c"]\n')
+    refused = run("fit", path, "-o", model, code=1).stderr
+    assert "--set prior=gaussian" in refused
+    assert "--drop-inestimable" in refused
+    result = run("fit", path, "-o", model, "--drop-inestimable", "--json")
+    assert "left out 1 items without an estimate: c" in result.stderr
+    assert json.loads(result.stdout)["left_out"] == ["c"]
+    assert list(pr.load(model).item_ids) == ["a", "b"]
+
+
+def test_a_fit_that_stops_short_warns_in_one_line(ballots, tmp_path):
+    result = run("fit", ballots, "-o", tmp_path / "m.permrank", "-s", "solver=mm", "-s", "max_iter=2")
+    assert result.stderr.startswith("warning: PlackettLuce did not converge in 2 sweeps")
+    assert result.stderr.count("\n") == 1
+
+
+def test_nothing_left_to_recommend_is_said(model):
+    result = run("recommend", model, "--list", "toro > ebi > uni > ika")
+    assert "nothing is left to recommend to new" in result.stderr
+    assert json.loads(run("recommend", model, "--list", "toro>ebi>uni>ika", "--json").stdout) == []
+
+
+def test_an_id_may_hold_what_separates_a_list(tmp_path):
+    path, model = tmp_path / "b.jsonl", tmp_path / "m.permrank"
+    path.write_text('["a, b", "x = y", "c"]\n["c", "x = y", "a, b"]\n')
+    run("fit", path, "-o", model)
+    for given in ("a, b", "a, b > x = y", "x = y"):
+        rows = json.loads(run("recommend", model, "--list", given, "--json").stdout)
+        assert "c" in [row["item"] for row in rows]
+
+
+def test_a_full_disk_is_one_line(ballots, tmp_path, monkeypatch):
+    monkeypatch.setattr("os.fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    result = run("fit", ballots, "-o", tmp_path / "m.permrank", code=1)
+    assert result.stderr.startswith("error: ")
+    assert "No space left" in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_the_folder_is_looked_at_before_anything_is_learnt(ballots, tmp_path, monkeypatch):
+    monkeypatch.setattr(pr.PlackettLuce, "fit", lambda *_: pytest.fail("learnt in vain"))
+    assert "does not exist" in run("fit", ballots, "-o", tmp_path / "no" / "m.permrank", code=1).stderr
+    assert "is a folder" in run("fit", ballots, "-o", tmp_path, code=1).stderr
 
 
 def test_convert_loses_nothing(ballots, tmp_path):

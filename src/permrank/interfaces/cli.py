@@ -17,9 +17,11 @@ class _Group(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
-        except PermrankError as error:
+        except (PermrankError, OSError) as error:
+            if isinstance(error, BrokenPipeError):
+                raise
             typer.secho("error: ", fg="red", bold=True, nl=False, err=True)
-            typer.echo(str(error), err=True)
+            typer.echo(" ".join(str(error).split()), err=True)
             raise typer.Exit(1) from error
 
 
@@ -48,10 +50,22 @@ Unlisted = Annotated[
     str, typer.Option(help="Items that a ranking does not list: 'ignore', or 'last' (below all listed ones).")
 ]
 Duplicates = Annotated[str, typer.Option(help="An item twice in a ranking: error, first, last or mean.")]
-UserColumn = Annotated[str | None, typer.Option("--user", help="Column of users, if it is not recognised.")]
-ItemColumn = Annotated[str | None, typer.Option("--item", help="Column of items.")]
-RatingColumn = Annotated[str | None, typer.Option("--rating", help="Column of ratings, higher is better.")]
-RankColumn = Annotated[str | None, typer.Option("--rank", help="Column of ranks, 1 is best.")]
+_COLUMNS = "Columns, where their headers are not recognised"
+
+
+def _column(name: str, about: str) -> Any:
+    return typer.Option(f"--{name}", metavar="COLUMN", help=about, rich_help_panel=_COLUMNS)
+
+
+# The same eight for every command that reads data.
+UserColumn = Annotated[str | None, _column("user", "Users.")]
+ItemColumn = Annotated[str | None, _column("item", "Items.")]
+RatingColumn = Annotated[str | None, _column("rating", "Ratings, higher is better.")]
+RankColumn = Annotated[str | None, _column("rank", "Ranks, 1 is best.")]
+RankingColumn = Annotated[str | None, _column("ranking", "What tells several rankings of a user apart.")]
+WeightColumn = Annotated[str | None, _column("weight", "How often a ranking was given.")]
+WinnerColumn = Annotated[str | None, _column("winner", "The better of two, for choices.")]
+LoserColumn = Annotated[str | None, _column("loser", "The other of two.")]
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A .permrank file that 'fit' has written.")]
 
 
@@ -91,28 +105,41 @@ def fit(
         list[str] | None,
         typer.Option("--set", "-s", metavar="KEY=VALUE", help="A parameter; may be repeated."),
     ] = None,
+    drop_inestimable: Annotated[
+        bool, typer.Option("--drop-inestimable", help="Leave out items for which no estimate exists, and name them.")
+    ] = False,
     unlisted: Unlisted = "ignore",
     duplicates: Duplicates = "error",
     user: UserColumn = None,
     item: ItemColumn = None,
     rating: RatingColumn = None,
     rank: RankColumn = None,
+    ranking: RankingColumn = None,
+    weight: WeightColumn = None,
+    winner: WinnerColumn = None,
+    loser: LoserColumn = None,
     as_json: Json = False,
 ) -> None:
     """Learn a model from rankings or ratings and write it to one file.
 
     Example: permrank fit ratings.csv --set prior=gaussian -o ratings.permrank
     """
-    from permrank.interfaces.output import show
+    from permrank.interfaces.learning import learn, require_folder
+    from permrank.interfaces.output import show_values
     from permrank.interfaces.sources import make_model, open_rankings
-    from permrank.interfaces.summary import model_summary
+    from permrank.interfaces.summary import model_summary, readable
 
+    require_folder(output)
     ranker = make_model(model, settings or [])
     columns = {"user": user, "item": item, "rating": rating, "rank": rank}
+    columns |= {"ranking": ranking, "weight": weight, "winner": winner, "loser": loser}
     rankings = open_rankings(data, unlisted=unlisted, duplicates=duplicates, **columns)
-    ranker.fit(rankings)
+    left_out = learn(ranker, rankings, drop_inestimable=drop_inestimable)
     ranker.save(output)
-    show(model_summary(ranker, output), as_json=as_json, title=f"{type(ranker).__name__} written to {output}")
+    values = model_summary(ranker, output) | ({"left_out": left_out} if left_out else {})
+    show_values(
+        values if as_json else readable(values), as_json=as_json, title=f"{type(ranker).__name__} written to {output}"
+    )
 
 
 @app.command()
@@ -145,7 +172,11 @@ def recommend(
     frames = [
         ranker.recommend(reference, k).select(pl.lit(str(name)).alias("user"), pl.all()) for name, reference in people
     ]
-    show(pl.concat(frames), as_json=as_json)
+    for (name, _), frame in zip(people, frames, strict=True):
+        if frame.is_empty():
+            typer.echo(f"nothing is left to recommend to {name}: every item is in the list already", err=True)
+    if as_json or any(not frame.is_empty() for frame in frames):
+        show(pl.concat(frames), as_json=as_json)
 
 
 @app.command()
@@ -166,6 +197,8 @@ def rank(
     from permrank.interfaces.sources import parse_id, parse_list
     from permrank.models.files import load
 
+    if user is not None and given is not None:
+        raise InputError("--user is somebody known and --list somebody new; give one of them")
     ranker = load(model)
     reference: Any = None if user is None else parse_id(user, ranker.user_ids)
     if given is not None:
@@ -187,6 +220,14 @@ def info(
     ] = None,
     unlisted: Unlisted = "ignore",
     duplicates: Duplicates = "error",
+    user: UserColumn = None,
+    item: ItemColumn = None,
+    rating: RatingColumn = None,
+    rank: RankColumn = None,
+    ranking: RankingColumn = None,
+    weight: WeightColumn = None,
+    winner: WinnerColumn = None,
+    loser: LoserColumn = None,
     as_json: Json = False,
 ) -> None:
     """Say what is in a file, a data set or a model.
@@ -194,16 +235,19 @@ def info(
     Example: permrank info sushi
     """
     from permrank.interfaces import summary
-    from permrank.interfaces.output import show
+    from permrank.interfaces.output import show, show_values
 
     if sum([models, datasets, source is not None]) != 1:
         raise InputError("say one thing to describe: a file, the name of a data set, --models or --datasets")
     if models:
         show(summary.models(), as_json=as_json, title="models")
     elif datasets:
-        show(summary.datasets(), as_json=as_json, title="data sets")
+        show(summary.datasets(whole=as_json), as_json=as_json, title="data sets (--json gives owners and addresses)")
     else:
-        show(summary.describe(str(source), unlisted, duplicates), as_json=as_json)
+        columns = {"user": user, "item": item, "rating": rating, "rank": rank}
+        columns |= {"ranking": ranking, "weight": weight, "winner": winner, "loser": loser}
+        found = summary.describe(str(source), unlisted=unlisted, duplicates=duplicates, **columns)
+        show_values(found if as_json else summary.readable(found), as_json=as_json)
     if plot is not None:
         from permrank.interfaces.plots import save_plot
         from permrank.models.files import load
@@ -222,6 +266,10 @@ def convert(
     item: ItemColumn = None,
     rating: RatingColumn = None,
     rank: RankColumn = None,
+    ranking: RankingColumn = None,
+    weight: WeightColumn = None,
+    winner: WinnerColumn = None,
+    loser: LoserColumn = None,
     as_json: Json = False,
 ) -> None:
     """Write rankings in another format; nothing is lost, or the command refuses and says why.
@@ -234,6 +282,7 @@ def convert(
     from permrank.interfaces.sources import open_rankings
 
     columns = {"user": user, "item": item, "rating": rating, "rank": rank}
+    columns |= {"ranking": ranking, "weight": weight, "winner": winner, "loser": loser}
     rankings = open_rankings(source, unlisted=unlisted, duplicates=duplicates, **columns)
     rankings = rankings.merged() if merge else rankings
     rankings.write(target)

@@ -26,6 +26,26 @@ def show(frame: pl.DataFrame, *, as_json: bool, title: str = "", most: int | Non
         console.print(f"... and {frame.height - shown.height:,} more (--json prints all)", style="dim")
 
 
+def show_values(values: dict[str, Any], *, as_json: bool, title: str = "") -> None:
+    """Print named values as a table of two columns, or as one JSON object with numbers, truth values and nulls."""
+    if as_json:
+        print_json(values)
+        return
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    built = Table(
+        "quantity", "value", title=title or None, title_justify="left", title_style="bold", header_style="bold"
+    )
+    for name, value in values.items():
+        inner = value.items() if isinstance(value, dict) else [("", value)]
+        for key, one in inner:
+            text = f"{one:,}" if type(one) is int else _text(one)
+            built.add_row(escape(f"{name} {key}".rstrip().replace("_", " ")), escape(text))
+    Console().print(built)
+
+
 def table(frame: pl.DataFrame, title: str = "") -> Table:
     """Build a Rich table: numbers to the right, four digits."""
     from rich.markup import escape
@@ -47,4 +67,12 @@ def print_json(value: Any) -> None:
 def _text(value: object) -> str:
     if value is None:
         return ""
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(map(_text, value))
+    if isinstance(value, float):
+        if value.is_integer():
+            return f"{value:,.0f}"
+        return f"{value:,.4g}" if abs(value) < 10_000 else f"{value:,.1f}"
+    return str(value)

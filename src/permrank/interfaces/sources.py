@@ -17,12 +17,20 @@ if TYPE_CHECKING:
 def open_rankings(source: str, **options: Any) -> Rankings:
     """Read a file, or load a data set by its name."""
     from permrank.data import datasets
+    from permrank.data.build import DUPLICATES
     from permrank.data.readers import read
 
     given = {name: value for name, value in options.items() if value is not None}
+    unlisted, duplicates = given.get("unlisted", "ignore"), given.get("duplicates", "error")
+    if unlisted not in ("ignore", "last"):
+        raise InputError(f"--unlisted {unlisted}, expected 'ignore' or 'last'")
+    if duplicates not in DUPLICATES:
+        raise InputError(f"--duplicates {duplicates}, expected one of {', '.join(DUPLICATES)}")
     if not Path(source).exists() and source in datasets.names():
+        if duplicates != "error":
+            raise InputError(f"--duplicates is for files; the data set {source} settles its own")
         given.pop("duplicates", None)
-        unlisted = given.pop("unlisted", "ignore")
+        given.pop("unlisted", None)
         rankings = datasets.load(source, **given)
         return rankings.with_unlisted_last() if unlisted == "last" else rankings
     if not Path(source).exists() and not Path(source).suffix:
@@ -66,12 +74,25 @@ def parse_id(text: str, vocabulary: Vocabulary) -> str | int:
 
 
 def parse_list(text: str, vocabulary: Vocabulary) -> list[Any]:
-    """``a > b = c > d``, or ``a, b, c``: best first; ``=`` joins ties."""
-    levels = text.split(">") if ">" in text else text.split(",")
+    """``a > b = c > d``, or ``a, b, c``: best first; ``=`` joins ties.
+
+    What is an id as it stands is one, though it may hold a comma or an equals sign.
+    """
+    levels = text.split(">") if ">" in text else [text] if _known(text, vocabulary) else text.split(",")
     ranking: list[Any] = []
+    seen: set[Any] = set()
     for level in levels:
-        block = [parse_id(part.strip(), vocabulary) for part in level.split("=") if part.strip()]
-        if not block:
+        parts = [level] if _known(level, vocabulary) else level.split("=")
+        if not all(part.strip() for part in parts):
             raise InputError(f"an empty place in the list {text!r}; write it as 'a > b > c', or 'a > b = c' for a tie")
+        block = [parse_id(part.strip(), vocabulary) for part in parts]
+        for name in block:
+            if name in seen:
+                raise InputError(f"{name!r} comes twice in the list {text!r}; name every item once")
+            seen.add(name)
         ranking.append(block[0] if len(block) == 1 else set(block))
     return ranking
+
+
+def _known(text: str, vocabulary: Vocabulary) -> bool:
+    return not vocabulary.is_integer and text.strip() in vocabulary

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -24,44 +25,45 @@ def models() -> pl.DataFrame:
     return pl.DataFrame(rows)
 
 
-def datasets() -> pl.DataFrame:
-    """Every data set of the registry."""
-    return registry.describe()
+def datasets(*, whole: bool) -> pl.DataFrame:
+    """Every data set of the registry; without ``whole`` only what fits a terminal."""
+    found = registry.describe()
+    return found if whole else found.select("name", "title", "terms", "users", "items", "entries")
 
 
-def describe(source: str, unlisted: str, duplicates: str) -> pl.DataFrame:
+def describe(source: str, **options: Any) -> dict[str, Any]:
     """Quantities of a data source or of a model file."""
     if Path(source).suffix == ".permrank":
         return model_summary(load(source), Path(source))
-    return open_rankings(source, unlisted=unlisted, duplicates=duplicates).describe().to_frame()
+    return open_rankings(source, **options).describe().to_dict()
 
 
-def model_summary(model: Ranker, path: Path) -> pl.DataFrame:
+def model_summary(model: Ranker, path: Path) -> dict[str, Any]:
     """What a fitted model is and what it learnt from."""
     data = model.rankings_
-    rows: dict[str, object] = {"class": type(model).__name__}
-    rows |= {f"parameter {name}": value for name, value in model.get_params().items()}
-    rows |= {
-        "users": f"{data.n_users:,}",
-        "rankings": f"{data.n_rankings:,}",
-        "items": f"{data.n_items:,}",
-        "entries": f"{data.n_entries:,}",
+    values = {
+        "class": type(model).__name__,
+        "parameter": model.get_params(),
+        "users": data.n_users,
+        "rankings": data.n_rankings,
+        "items": data.n_items,
+        "entries": data.n_entries,
         "sweeps": model.n_iter_,
-        "converged": "yes" if model.converged_ else "no",
-        "objective": f"{model.history_[-1]:,.4f}" if model.history_ else "",
-        "seconds": f"{model.fit_seconds_:.2f}",
-        "file": f"{path} ({path.stat().st_size:,} bytes)",
+        "converged": model.converged_,
+        "objective": model.history_[-1] if model.history_ else None,
+        "seconds": model.fit_seconds_,
+        "file": str(path),
+        "bytes": path.expanduser().stat().st_size,
     }
-    if isinstance(model, LatentPlackettLuce):
-        rows |= communities(model)
-    return pl.DataFrame({"quantity": list(rows), "value": [str(value) for value in rows.values()]})
+    return values | ({"communities": model.communities().to_dicts()} if isinstance(model, LatentPlackettLuce) else {})
 
 
-def communities(model: LatentPlackettLuce) -> dict[str, object]:
-    """Each community with its size, what sets it apart, and who is typical."""
-    rows: dict[str, object] = {}
-    for row in model.communities().iter_rows(named=True):
+def readable(values: dict[str, Any]) -> dict[str, Any]:
+    """Values for a table: each community in a line with its size, what sets it apart, and who is typical."""
+    rows = {name: value for name, value in values.items() if name != "communities"}
+    rows["community"] = {}
+    for row in values.get("communities", []):
         items = ", ".join(f"{item} x{lift:.1f}" for item, lift in zip(row["items"], row["lifts"], strict=True))
         users = ", ".join(str(user) for user in row["users"])
-        rows[f"community {row['community']} ({row['size']:.0%})"] = f"{items}; typical: {users}"
+        rows["community"][f"{row['community']} ({row['size']:.0%})"] = f"{items}; typical: {users}"
     return rows
