@@ -6,10 +6,10 @@ from scipy.special import expit
 
 import permrank as pr
 from contract import ModelContract
-from permrank.data.splits import held_out_entries, hold_out, keep_entries
+from permrank.data.splits import hold_out, keep_entries
 from permrank.errors import ConvergenceWarning, InputError
 from permrank.kernels.plackett_luce import BRESLOW
-from permrank.models.factored_learning import Problem, choose_scale, held_out_loss
+from permrank.models.factored_learning import Problem
 
 ALL = frozenset(
     {
@@ -36,6 +36,11 @@ class TestPointContract(ModelContract):
 
     def make(self, **parameters):
         return pr.FactoredPlackettLuce(**{"n_factors": 2, "posterior": "point", "n_sweeps": 500, **parameters})
+
+
+def listed(rankings, user):
+    """Items of a user with one ranking, best first."""
+    return rankings.items[rankings.indptr[user] : rankings.indptr[user + 1]]
 
 
 def planted(n_users, seed=0, **options):
@@ -89,7 +94,7 @@ def test_planted_scores_are_recovered_and_the_more_the_more_data_there_is():
         model = pr.FactoredPlackettLuce(4, n_sweeps=80).fit(rankings)
         unseen = []
         for u in range(0, 100):
-            items = np.setdiff1d(np.arange(40), rankings.items_of(u))
+            items = np.setdiff1d(np.arange(40), listed(rankings, u))
             ids = rankings.item_ids.take(items).to_list()
             unseen.append(np.corrcoef(model.score(rankings.user_ids[u], ids), truth.scores(u)[0, items])[0, 1])
         found.append(np.mean(unseen))
@@ -109,7 +114,7 @@ def test_the_posterior_beats_the_bare_point_estimate_on_short_noisy_lists():
         model.fit(train)
         hits = []
         for u in range(test.n_users):
-            order = test.items_of(u)
+            order = listed(test, u)
             scores = model.score(test.user_ids[u], test.item_ids.take(order.astype(int)).to_list())
             hits += [scores[i] > scores[j] for i in range(order.size) for j in range(i + 1, order.size)]
         right[posterior] = np.mean(hits)
@@ -191,30 +196,28 @@ def test_preferences_are_averages_over_the_posterior_and_agree_with_samples():
     assert abs(model.prefers(user, a, b) - 0.5) < abs(plug_in - 0.5) + 1e-9  # uncertainty pulls towards one half
 
 
-def test_the_scale_is_chosen_by_what_is_held_out():
-    chosen = {}
-    for name, strength in {"none": 0.0, "much": 1.0}.items():
+def test_the_learnt_scale_follows_the_planted_one():
+    sizes = []
+    for strength in (0.2, 1.5):
         rng = np.random.default_rng(0)
-        users, items = rng.normal(size=(500, 2)), rng.normal(size=(30, 2)) * 1.2 * strength
-        lists = {}
-        for u in range(500):
-            seen = rng.permutation(30)[:16]
-            score = users[u] @ items[seen].T + 0.5 * rng.gumbel(size=16)
-            stars = np.digitize(score, [-1.5, -0.5, 0.5, 1.5])
-            lists |= {(u, int(i)): int(s) for i, s in zip(seen, stars, strict=True)}
-        frame = {"user": [u for u, _ in lists], "item": [i for _, i in lists], "rating": list(lists.values())}
-        problem = Problem.of(pr.Rankings.from_ratings(frame), BRESLOW, shuffle=False, intercepts=True)
-        chosen[name] = choose_scale(problem, 4, np.uint64(1))
-    assert chosen["none"] < chosen["much"]
+        users, items = rng.normal(size=(600, 2)), strength * rng.normal(size=(30, 2))
+        seen = np.argsort(rng.random((600, 30)), axis=1)[:, :12]
+        keys = np.einsum("uk,uik->ui", users, items[seen]) + rng.gumbel(size=seen.shape)
+        lists = np.take_along_axis(seen, np.argsort(-keys, axis=1), axis=1).tolist()
+        model = pr.FactoredPlackettLuce(2, n_sweeps=80).fit(pr.Rankings.from_lists(lists, users=range(600)))
+        sizes.append(np.sqrt(np.mean(np.sum(model.item_draws_[:, :, :-1] ** 2, axis=2))))
+        assert abs(np.log(sizes[-1] / (strength * np.sqrt(2)))) < 0.7
+    assert sizes[1] > 4 * sizes[0]
 
 
-def test_the_held_out_loss_of_no_knowledge_is_a_coin_and_that_of_the_truth_is_less():
-    rankings, truth = planted(200, seed=5)
-    held = held_out_entries(rankings, 0.3, seed=1)
-    items = np.column_stack([truth.item_factors, truth.popularity])[None]
-    users = truth.user_factors[None]
-    assert held_out_loss(rankings, held, items, users) < 0.6
-    np.testing.assert_allclose(held_out_loss(rankings, held, 0 * items, users), np.log(2), rtol=1e-12)
+def test_the_rule_for_ratings_grows_with_the_lists_and_has_a_limit():
+    scales = []
+    for length in (5, 20, 40):
+        rankings = pr.datasets.simulated(30, 90, list_length=length, ties=5).rankings
+        scales.append(Problem.of(rankings, BRESLOW, shuffle=False, intercepts=True).usual_scale())
+    np.testing.assert_allclose(scales, np.sqrt([0.2, 0.8, 1.6]), rtol=1e-12)
+    long = pr.datasets.simulated(30, 200, list_length=190, ties=5).rankings
+    np.testing.assert_allclose(Problem.of(long, BRESLOW, shuffle=False, intercepts=True).usual_scale(), np.sqrt(3))
 
 
 def test_holding_out_parts_the_entries():

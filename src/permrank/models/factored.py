@@ -13,7 +13,7 @@ from permrank.errors import InputError
 from permrank.inference.convergence import Monitor
 from permrank.kernels.factored import update_users
 from permrank.kernels.plackett_luce import BRESLOW, EFRON, EXACT, PARTITION
-from permrank.models.factored_learning import Problem, choose_scale, draw_posterior, maximise
+from permrank.models.factored_learning import Problem, draw_posterior, maximise
 from permrank.models.factored_neighbours import Neighbours
 from permrank.models.users import NewUser, UserReference, freeze, new_user
 from permrank.randomness import stream_key
@@ -23,7 +23,7 @@ Ties = Literal["exact", "efron", "breslow", "partition", "shuffle"]
 TIES = {"exact": EXACT, "efron": EFRON, "breslow": BRESLOW, "partition": PARTITION, "shuffle": EXACT}
 # Sweeps by default: this many entries are visited in all, within the bounds. Set so that a million ratings take
 # about twenty seconds on two cores, and small data are averaged until nothing changes any more.
-_ENTRIES_VISITED, _FEWEST_SWEEPS, _MOST_SWEEPS = 40_000_000, 80, 400
+_ENTRIES_VISITED, _FEWEST_SWEEPS, _MOST_SWEEPS = 40_000_000, 60, 400
 
 
 class FactoredPlackettLuce(Neighbours):
@@ -45,12 +45,12 @@ class FactoredPlackettLuce(Neighbours):
     intercepts : bool
         Whether items have an intercept b_y; False is the paper's form.
     factor_scale : float or "auto"
-        Standard deviation of the score that the factors make, a priori; "auto" is sqrt(mean list length / 25),
-        at most sqrt(3). Only for ``posterior="draws"``.
+        Standard deviation of the score that the factors make, a priori. "auto": learnt, factor by factor, for strict
+        rankings; sqrt(mean list length / 25), at most sqrt(3), where there are ties. Only for ``posterior="draws"``.
     alpha, beta : float
         Penalties of ``posterior="point"``.
     n_sweeps : int, optional
-        Sweeps over the data; by default 80 to 400, fewer for more data. The most sweeps for ``point``.
+        Sweeps over the data; by default 60 to 400, fewer for more data. The most sweeps for ``point``.
     n_draws : int
         Draws that are kept, evenly spread over the sweeps after the first quarter.
     tol : float
@@ -132,7 +132,7 @@ class FactoredPlackettLuce(Neighbours):
         if self.n_sweeps is None:
             wanted = _ENTRIES_VISITED // max(rankings.n_entries, 1)
             monitor.max_iter = int(np.clip(wanted, _FEWEST_SWEEPS, _MOST_SWEEPS))
-        scale = choose_scale(problem, self.n_factors, key) if self.factor_scale == "auto" else float(self.factor_scale)
+        scale = problem.usual_scale() if self.factor_scale == "auto" else float(self.factor_scale)
         items, users = draw_posterior(problem, self.n_factors, scale, self.n_draws, key, monitor)
         return {"item_draws_": items, "user_modes_": users, "factor_scale_": float(scale or 0.0)}
 
