@@ -46,6 +46,8 @@ def test_names_are_those_of_the_documentation():
 def test_an_unknown_name_is_answered_with_the_nearest():
     with pytest.raises(UnknownIdError, match="sushi"):
         pr.datasets.load("sushi10")
+    with pytest.raises(UnknownIdError, match="data set"):
+        pr.datasets.load(["sushi"])
 
 
 @pytest.mark.parametrize("name", ["ml-100k", "ml-1m", "sushi", "sushi-10", "filmtrust"])

@@ -493,6 +493,12 @@ def test_ballots_are_completed_before_equal_ones_are_merged(tmp_path):
         assert ballots.weights.tolist() == [2, 1]
 
 
+def test_a_format_that_is_no_word_is_refused(tmp_path):
+    (tmp_path / "x.csv").write_text("user,item,rating\n1,a,3\n")
+    with pytest.raises(InputError, match="format=3, expected one of"):
+        pr.read(tmp_path / "x.csv", format=3)
+
+
 @pytest.mark.parametrize("path", [None, 3])
 def test_something_else_than_a_path_is_refused(path):
     with pytest.raises(InputError, match="is no path"):

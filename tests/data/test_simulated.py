@@ -150,3 +150,17 @@ def test_items_have_readable_names_in_sorted_order():
 def test_sizes_that_make_no_sense_are_refused(options):
     with pytest.raises(InputError):
         simulated(**options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"separation": "x"}, "separation='x', expected a number"),
+        ({"separation": float("nan")}, "separation=nan"),
+        ({"noise": "x"}, "noise='x', expected a number"),
+        ({"n_users": True}, "n_users=True, expected a whole number"),
+    ],
+)
+def test_things_that_are_no_numbers_are_refused(options, message):
+    with pytest.raises(InputError, match=message):
+        simulated(**{"n_users": 10, **options})

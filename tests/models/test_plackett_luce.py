@@ -348,6 +348,7 @@ def test_stopping_short_warns_and_keeps_the_estimate():
     [
         ({"prior": "flat"}, "prior='flat', expected one of None, 'gaussian', 'gamma'"),
         ({"ties": "none"}, "ties='none'"),
+        ({"prior": np.zeros(2)}, "prior=array"),
         ({"solver": "sgd"}, "solver='sgd'"),
         ({"prior_scale": 0}, "prior_scale=0, expected a finite number above 0"),
         ({"prior_scale": "big"}, "prior_scale='big'"),
@@ -448,6 +449,14 @@ def test_quasi_variances_are_a_minimum_of_their_loss():
         )
 
     assert all(loss(found + 1e-3 * rng.normal(size=5)) >= loss(found) for _ in range(50))
+
+
+def test_questions_that_cannot_be_answered_are_refused():
+    model = pr.PlackettLuce().fit(random_rankings(16))
+    with pytest.raises(InputError, match="too many; draw them in parts"):
+        model.sample(None, size=10**15)
+    with pytest.raises(InputError, match="ties='zzz'"):
+        model.set_params(ties="zzz").log_likelihood(model.rankings_)
 
 
 def test_worths_add_up_to_one_and_are_best_first():

@@ -160,7 +160,7 @@ def cache_folder() -> Path:
 
 
 def _entry(name: str) -> Entry:
-    if name not in DATASETS:
+    if not isinstance(name, str) or name not in DATASETS:
         raise UnknownIdError("data set", name, names())
     return DATASETS[name]
 

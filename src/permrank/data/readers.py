@@ -130,6 +130,8 @@ def read(
 
 def _format_of(name: str, given: str | None, where: str) -> str:
     if given is not None:
+        if not isinstance(given, str):
+            raise InputError(f"format={given!r}, expected one of {', '.join(FORMATS)}")
         kind = _SAME.get(given.removeprefix(".").lower(), given.removeprefix(".").lower())
         if kind not in FORMATS:
             raise InputError(f"format={given!r}, expected one of {', '.join(FORMATS)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -140,7 +141,7 @@ def simulated(
     >>> rankings.n_users, rankings.n_items, truth.scores([0, 1]).shape
     (50, 12, (2, 12))
     """
-    low, high = _checked(n_users, n_items, n_communities, n_factors, list_length, noise, ties)
+    low, high = _checked(n_users, n_items, n_communities, n_factors, list_length, noise, ties, separation)
     rng = generator(seed)
     truth = Truth(
         popularity=rng.normal(size=n_items),
@@ -187,15 +188,17 @@ def _checked(
     list_length: int | tuple[int, int],
     noise: float,
     ties: int | None,
+    separation: float,
 ) -> tuple[int, int]:
     """Refuse sizes that make no sense; return the shortest and the longest list."""
     counts = {"n_users": (n_users, 1), "n_items": (n_items, 1), "n_communities": (n_communities, 1)}
     counts |= {"n_factors": (n_factors, 0)} | ({} if ties is None else {"ties": (ties, 1)})
     for name, (value, least) in counts.items():
-        if not isinstance(value, int | np.integer) or value < least:
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
             raise InputError(f"{name}={value!r}, expected a whole number of at least {least}")
-    if not (np.isfinite(noise) and noise >= 0):
-        raise InputError(f"noise={noise!r}, expected a number of at least 0")
+    for name, real in (("noise", noise), ("separation", separation)):
+        if isinstance(real, bool) or not isinstance(real, numbers.Real) or not 0.0 <= real < np.inf:
+            raise InputError(f"{name}={real!r}, expected a number of at least 0")
     try:
         low, high = (list_length, list_length) if isinstance(list_length, int) else map(int, list_length)
     except (TypeError, ValueError) as error:

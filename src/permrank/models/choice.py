@@ -15,6 +15,9 @@ from permrank.models.users import UserReference, lists_of
 from permrank.randomness import stream_key
 from permrank.types import Float64Array, Int64Array
 
+# 2^31 places are 8 GiB before they become ids.
+_MOST_DRAWN = 2**31
+
 
 class LuceChoiceRanker(Ranker):
     """A `Ranker` whose scores are the log-worths of a Plackett-Luce distribution.
@@ -68,6 +71,8 @@ class LuceChoiceRanker(Ranker):
         if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 0:
             raise InputError(f"size={size!r}, expected a whole number")
         places = self._item_indices(items)
+        if size * places.size > _MOST_DRAWN:
+            raise InputError(f"size={size} rankings of {places.size} items at once are too many; draw them in parts")
         orders = gumbel_rankings(self._scores(reference, places), stream_key(seed), int(size))
         ids = np.asarray(self.item_ids.take(places).to_list())
         return np.asarray(ids[orders])

@@ -229,6 +229,7 @@ class PlackettLuce(LuceChoiceRanker):
         one order, on average, so the numbers of different treatments are not comparable.
         """
         self._require_fitted()
+        _one_of("ties", self.ties, tuple(TIES))  # it may have been set since
         scores = self.scores_[self._aligned_items(rankings)]
         unused = np.empty_like(scores), np.empty_like(scores)
         values: Float64Array = stage_statistics(rankings.indptr, rankings.levels, scores, TIES[self.ties], *unused)
@@ -314,7 +315,7 @@ def _mean_choices(rankings: Rankings) -> Float64Array:
 
 
 def _one_of(name: str, value: object, allowed: tuple[object, ...]) -> None:
-    if value not in allowed:
+    if not (value is None or isinstance(value, str)) or value not in allowed:
         raise InputError(f"{name}={value!r}, expected one of {', '.join(repr(option) for option in allowed)}")
 
 
