@@ -320,6 +320,11 @@ class Rankings:
         """Matrix index of a user; an unknown one raises."""
         return self.user_ids.index(user)
 
+    def items_of(self, user_index: int) -> Int32Array:
+        """Item indices that a user has ranked, in the order of the entries."""
+        first, last = self.user_indptr[user_index : user_index + 2]
+        return self.items[self.indptr[first] : self.indptr[last]]
+
     def lists(self, user: object = None) -> list[list[Any]]:
         """Rankings as Python lists of ids, ties as sets; of one user or of all."""
         if user is None:
