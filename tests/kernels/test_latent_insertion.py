@@ -187,9 +187,10 @@ def test_many_candidates_have_the_same_bits_for_one_thread_and_two_and_in_any_co
 def test_the_log_probability_of_a_place_is_that_of_the_distribution():
     worths, theta = problem(6, 5, 3)
     items, levels = np.arange(5, dtype=np.int32), np.arange(5, dtype=np.int32)
-    wanted = np.log(probabilities(worths, theta, "stage"))
-    for place in range(6):
+    wanted = probabilities(worths, theta, "stage")
+    for first, last in ((0, 0), (2, 2), (5, 5), (1, 3)):
         found = place_log_probabilities(
-            np.array([0, 5]), items, levels, worths, theta[None], np.array([5]), np.array([place]), EFRON, BY_STAGE
-        )
-        np.testing.assert_allclose(found[0], wanted[place], rtol=1e-12)
+            np.array([0, 5]), items, levels, worths, theta[None], np.array([5]), np.array([first]), np.array([last]),
+            EFRON, BY_STAGE,
+        )  # fmt: skip
+        np.testing.assert_allclose(found[0], math.log(wanted[first : last + 1].sum()), rtol=1e-12)

@@ -216,8 +216,9 @@ def latent_statistics(
     """
     n_items, n_communities = worths.shape
     n_users = user_indptr.size - 1
-    most = max(2, _MOST_CELLS // max(1, n_items * n_communities))
-    n_blocks = int(max(1, min(_MOST_BLOCKS, most, n_users)))
+    # Clearing and adding up a block must cost little beside its entries: a sixteenth as many items as entries.
+    most = min(_MOST_CELLS // max(1, n_items * n_communities), items.size // max(1, 16 * n_items))
+    n_blocks = int(max(1, min(_MOST_BLOCKS, max(2, most), n_users)))
     ends = indptr[user_indptr]
     bounds = np.searchsorted(ends[:-1], np.arange(n_blocks + 1) * (items.size / n_blocks))
     bounds[0], bounds[-1] = 0, n_users

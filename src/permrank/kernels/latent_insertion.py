@@ -191,13 +191,16 @@ def insertion_scores(
 
 
 @njit(cache=True, nogil=True, error_model="numpy", parallel=True)
-def place_log_probabilities(indptr, items, levels, worths, memberships, candidates, places, ties, mixing):
-    """log P(candidate of each list enters it at the given place), (n_lists,): memberships (n_lists, K)."""
+def place_log_probabilities(indptr, items, levels, worths, memberships, candidates, first, last, ties, mixing):
+    """log P(the candidate of each list enters it from place `first` to place `last`), (n_lists,).
+
+    memberships (n_lists, K); candidates, first, last (n_lists,).
+    """
     out = np.empty(indptr.size - 1)
     for r in prange(indptr.size - 1):
         part = slice(indptr[r], indptr[r + 1])
         found = latent_insertion_probabilities(
             levels[part], items[part], worths, memberships[r], worths[candidates[r]], ties, mixing
         )
-        out[r] = math.log(max(found[places[r]], 1e-300))
+        out[r] = math.log(max(found[first[r] : last[r] + 1].sum(), 1e-300))
     return out

@@ -165,12 +165,11 @@ class LatentPlackettLuce(CommunityRanker):
 
     def _settings(self, problem: Problem, n_communities: int) -> tuple[float, float]:
         """Imaginary choices, and the sum of the Dirichlet's parameters (not used with one community a list)."""
-        strength, total = self.prior_strength, 1.0 if self.mixing == "list" else self.concentration
-        if strength == "auto" or total == "auto":
+        strength, total = self.prior_strength, self.concentration
+        if strength == "auto" or (total == "auto" and self.mixing == "stage"):
             selection = Selection(problem, n_communities, self.seed)
-            strength = selection.strength() if strength == "auto" else strength
-            total = selection.total(float(strength)) if total == "auto" else total
-        return float(strength), float(total)
+            return selection.settings(MIXING[self.mixing], strength, total)
+        return float(strength), 1.0 if total == "auto" else float(total)
 
     def _climb(
         self, problem: Problem, begin: Fit, strength: float, total: float, monitor: Monitor

@@ -1,12 +1,15 @@
 """Settings of `LatentPlackettLuce` by held-out people: how strong the priors are, how many communities there are.
 
 A fifth of the users is kept aside. Of each of their lists every item is left out in turn: the membership is worked out
-from the rest, and what counts is the log-probability of the place where the item really was. That is the question which
+from the rest, and what counts is the log-probability of the place where the item really was (of all places beside or
+among its equals, if it was tied). That is the question which
 the model will be asked, so a prior that is too weak shows as much as one that is too strong.
 """
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,9 +21,9 @@ from permrank.kernels.latent_membership import memberships
 from permrank.models.latent_learning import Fit, Priors, Problem, learn, members, starts, warmed
 from permrank.types import Float64Array, Int32Array, Int64Array
 
-STRENGTHS = 2.0 ** np.arange(0, 4)
+STRENGTHS: Float64Array = np.exp2(np.arange(0.0, 5.0))
 # Sum of the Dirichlet's parameters: from nearly one community a person to nearly the same mixture for everybody.
-TOTALS = 2.0 ** np.arange(0, 7)
+TOTALS: Float64Array = np.exp2(np.arange(0.0, 7.0))
 NUMBERS = (1, 2, 4, 8, 16, 32)
 _MOST_USERS = 6_000
 # Items left out of one list: the answer needs no more of a long list.
@@ -39,15 +42,16 @@ class LeftOut(NamedTuple):
         One user and one list each.
     candidates : int64 (n,)
         Items that were left out.
-    places : int64 (n,)
-        Entries of the list that were before them.
+    first, last : int64 (n,)
+        The places, from 0, where they were; more than one for an item that was tied.
     """
 
     indptr: Int64Array
     items: Int32Array
     levels: Int32Array
     candidates: Int64Array
-    places: Int64Array
+    first: Int64Array
+    last: Int64Array
 
 
 def subset(problem: Problem, users: Int64Array) -> Problem:
@@ -65,28 +69,31 @@ def subset(problem: Problem, users: Int64Array) -> Problem:
 
 
 def left_out(problem: Problem) -> LeftOut:
-    """Leave out the items of every list in turn, evenly spread over long lists; ties of the item are no place."""
-    parts: list[tuple[Any, Any, int, int]] = []
-    for first, last in zip(problem.indptr[:-1], problem.indptr[1:], strict=True):
-        items, levels = problem.items[first:last], problem.levels[first:last]
-        n = int(last - first)
-        alone = np.ones(n, bool)
-        alone[1:] &= levels[1:] != levels[:-1]
-        alone[:-1] &= levels[1:] != levels[:-1]
-        chosen = np.flatnonzero(alone) if n > 2 else np.zeros(0, np.int64)
-        if chosen.size > _MOST_LEFT_OUT:
-            chosen = chosen[np.linspace(0, chosen.size - 1, _MOST_LEFT_OUT).astype(np.int64)]
-        parts += [(np.delete(items, i), np.delete(levels, i), int(items[i]), int(i)) for i in chosen]
-    if not parts:
+    """Leave out the items of every list in turn, evenly spread over long lists."""
+    lists, entries = [], []
+    for r, (start, stop) in enumerate(itertools.pairwise(problem.indptr)):
+        if stop - start > 2:
+            n = min(int(stop - start), _MOST_LEFT_OUT)
+            chosen = start + np.linspace(0, stop - start - 1, n).astype(np.int64)
+            entries.append(chosen)
+            lists.append(np.full(n, r))
+    if not lists:
         empty = np.zeros(0, np.int64)
-        return LeftOut(np.zeros(1, np.int64), problem.items[:0], problem.levels[:0], empty, empty)
-    kept, kept_levels, candidates, places = zip(*parts, strict=True)
+        return LeftOut(np.zeros(1, np.int64), problem.items[:0], problem.levels[:0], empty, empty, empty)
+    ranking, entry = np.concatenate(lists), np.concatenate(entries)
+    start, stop = problem.indptr[ranking], problem.indptr[ranking + 1]
+    kept = _ranges(start, stop)
+    kept = kept[kept != np.repeat(entry, stop - start)]
+    # Levels do not fall within a list: with the number of the list before them they are sorted throughout.
+    keys = np.repeat(np.arange(problem.indptr.size - 1), np.diff(problem.indptr)) * (1 << 32) + problem.levels
+    own = keys[entry]
     return LeftOut(
-        _pointers(np.array([each.size for each in kept])),
-        np.concatenate(kept),
-        np.concatenate(kept_levels),
-        np.array(candidates, np.int64),
-        np.array(places, np.int64),
+        _pointers(stop - start - 1),
+        problem.items[kept],
+        problem.levels[kept],
+        problem.items[entry].astype(np.int64),
+        np.searchsorted(keys, own, side="left") - start,
+        np.searchsorted(keys, own, side="right") - 1 - start,
     )
 
 
@@ -109,7 +116,16 @@ def place_scores(test: LeftOut, problem: Problem, fit: Fit, prior: Float64Array,
     )
     return np.asarray(
         place_log_probabilities(
-            test.indptr, test.items, test.levels, worths, theta, test.candidates, test.places, problem.ties, mixing
+            test.indptr,
+            test.items,
+            test.levels,
+            worths,
+            theta,
+            test.candidates,
+            test.first,
+            test.last,
+            problem.ties,
+            mixing,
         )
     )
 
@@ -134,33 +150,36 @@ class Selection:
         self.possible = self.test.candidates.size > 0
         self._begin = starts(self.train, n_communities, 1, seed)
 
-    def strength(self) -> float:
-        """Imaginary choices that serve held-out people best, with one community a list."""
+    def settings(self, mixing: int, strength: Any, total: Any) -> tuple[float, float]:
+        """What serves held-out people best: imaginary choices, and the sum of the Dirichlet's parameters.
+
+        "auto" is chosen, the first before the second, and numbers are kept.
+        """
+        if strength == "auto":
+            usual = _USUAL_TOTAL if total == "auto" else float(total)
+            strength = self._best(STRENGTHS, _USUAL_STRENGTH, lambda each: self.scores(mixing, each, usual))
+        if total == "auto":
+            total = _USUAL_TOTAL
+            if mixing == BY_STAGE:
+                chosen = float(strength)
+                total = self._best(TOTALS, _USUAL_TOTAL, lambda each: self.scores(mixing, chosen, each))
+        return float(strength), float(total)
+
+    def _best(self, grid: Float64Array, usual: float, ask: Callable[[float], Float64Array]) -> float:
         if not self.possible:
-            return _USUAL_STRENGTH
-        found = [self.by_list(float(strength)).mean() for strength in STRENGTHS]
-        return float(STRENGTHS[int(np.argmax(found))])
+            return usual
+        return float(grid[int(np.argmax([ask(float(each)).mean() for each in grid]))])
 
-    def by_list(self, strength: float) -> Float64Array:
-        """Held-out scores with one community a list."""
-        fit = warmed(self.train, strength, self._begin, _LIST_SWEEPS)
-        return place_scores(self.test, self.train, fit, fit.mixtures[0, 0], BY_LIST)
-
-    def by_stage(self, strength: float, total: float, warm: Fit | None = None) -> Float64Array:
-        """Held-out scores with a community for each stage."""
-        warm = warmed(self.train, strength, self._begin) if warm is None else warm
+    def scores(self, mixing: int, strength: float, total: float) -> Float64Array:
+        """Log-probabilities of the places of left-out items, learnt with these settings."""
+        if mixing == BY_LIST:
+            fit = warmed(self.train, strength, self._begin, _LIST_SWEEPS)
+            return place_scores(self.test, self.train, fit, fit.mixtures[0, 0], BY_LIST)
+        warm = warmed(self.train, strength, self._begin)
         prior = total * warm.mixtures[:, 0]
         fit = members(self.train, warm, prior)
         fit = learn(self.train, Priors(strength, prior), BY_STAGE, fit, Monitor(_STAGE_SWEEPS), 0.0, True)
         return place_scores(self.test, self.train, fit, prior[0], BY_STAGE)
-
-    def total(self, strength: float) -> float:
-        """Sum of the Dirichlet's parameters that serves held-out people best."""
-        if not self.possible:
-            return _USUAL_TOTAL
-        warm = warmed(self.train, strength, self._begin)
-        found = [self.by_stage(strength, float(total), warm).mean() for total in TOTALS]
-        return float(TOTALS[int(np.argmax(found))])
 
 
 def choose_number(problem: Problem, mixing: int, settings: tuple[Any, Any], seed: int) -> tuple[Float64Array, int]:
@@ -171,11 +190,7 @@ def choose_number(problem: Problem, mixing: int, settings: tuple[Any, Any], seed
         selection = Selection(problem, number, seed)
         if not selection.possible:
             return np.zeros((0, 3)), 1
-        chosen = selection.strength() if strength == "auto" else float(strength)
-        if mixing == BY_LIST:
-            values = selection.by_list(chosen)
-        else:
-            values = selection.by_stage(chosen, selection.total(chosen) if total == "auto" else float(total))
+        values = selection.scores(mixing, *selection.settings(mixing, strength, total))
         curve.append((number, values.mean(), values.std() / np.sqrt(values.size)))
         if number >= problem.n_users // 5:
             break
