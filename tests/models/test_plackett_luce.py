@@ -343,6 +343,19 @@ def test_stopping_short_warns_and_keeps_the_estimate():
     assert np.isfinite(model.scores_).all()
 
 
+def test_the_warning_counts_the_sweeps_that_were_made_and_advises_accordingly(monkeypatch):
+    def stalled(self, rankings, monitor):
+        for _ in range(3):
+            monitor.update(-1.0)
+        return {"scores_": np.zeros(rankings.n_items), "prior_scale_": 0.0}
+
+    monkeypatch.setattr(pr.PlackettLuce, "_learn", stalled)
+    with pytest.warns(ConvergenceWarning, match=r"in 3 sweeps;.* No step raised the objective any more"):
+        pr.PlackettLuce(max_iter=50).fit(random_rankings(9))
+    with pytest.warns(ConvergenceWarning, match=r"in 3 sweeps;.* Raise max_iter or tol"):
+        pr.PlackettLuce(max_iter=3).fit(random_rankings(9))
+
+
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
