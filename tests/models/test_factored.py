@@ -28,14 +28,14 @@ class TestDrawsContract(ModelContract):
     supports = ALL
 
     def make(self, **parameters):
-        return pr.FactoredPlackettLuce(**{"n_factors": 2, "n_sweeps": 12, "n_draws": 4, **parameters})
+        return pr.FactoredPlackettLuce(**{"n_factors": 2, "max_iter": 12, "n_draws": 4, **parameters})
 
 
 class TestPointContract(ModelContract):
     supports = ALL
 
     def make(self, **parameters):
-        return pr.FactoredPlackettLuce(**{"n_factors": 2, "posterior": "point", "n_sweeps": 500, **parameters})
+        return pr.FactoredPlackettLuce(**{"n_factors": 2, "posterior": "point", "max_iter": 500, **parameters})
 
 
 def listed(rankings, user):
@@ -51,7 +51,7 @@ def planted(n_users, seed=0, **options):
 @pytest.mark.parametrize("intercepts", [True, False])
 def test_the_objective_of_the_point_estimate_never_falls(ties, intercepts):
     rankings = planted(150, ties=4, list_length=8).rankings
-    model = pr.FactoredPlackettLuce(3, posterior="point", ties=ties, intercepts=intercepts, n_sweeps=200).fit(rankings)
+    model = pr.FactoredPlackettLuce(3, posterior="point", ties=ties, intercepts=intercepts, max_iter=200).fit(rankings)
     assert (np.diff(model.history_) >= 0).all()
     assert model.converged_
     if not intercepts:
@@ -61,7 +61,7 @@ def test_the_objective_of_the_point_estimate_never_falls(ties, intercepts):
 def test_the_point_estimate_is_a_stationary_point_of_the_papers_objective():
     rankings = planted(60, list_length=6).rankings
     alpha, beta = 0.7, 0.4
-    model = pr.FactoredPlackettLuce(2, posterior="point", alpha=alpha, beta=beta, tol=1e-12, n_sweeps=3000).fit(
+    model = pr.FactoredPlackettLuce(2, posterior="point", alpha=alpha, beta=beta, tol=1e-12, max_iter=3000).fit(
         rankings
     )
     users, theta = model.user_modes_[0].astype(float), model.item_draws_[0].astype(float)
@@ -84,14 +84,14 @@ def test_the_point_estimate_is_a_stationary_point_of_the_papers_objective():
 
 def test_a_point_estimate_that_is_stopped_short_warns():
     with pytest.warns(ConvergenceWarning):
-        pr.FactoredPlackettLuce(2, posterior="point", n_sweeps=2).fit(planted(50).rankings)
+        pr.FactoredPlackettLuce(2, posterior="point", max_iter=2).fit(planted(50).rankings)
 
 
 def test_planted_scores_are_recovered_and_the_more_the_more_data_there_is():
     found = []
     for n_users in (100, 1_500):
         rankings, truth = planted(n_users, seed=1)
-        model = pr.FactoredPlackettLuce(4, n_sweeps=80).fit(rankings)
+        model = pr.FactoredPlackettLuce(4, max_iter=80).fit(rankings)
         unseen = []
         for u in range(0, 100):
             items = np.setdiff1d(np.arange(40), listed(rankings, u))
@@ -110,7 +110,7 @@ def test_the_posterior_beats_the_bare_point_estimate_on_short_noisy_lists():
     right = {}
     for posterior in ("draws", "point"):
         model = pr.FactoredPlackettLuce(6, posterior=posterior, alpha=0.05, beta=0.05, tol=1e-4)
-        model.set_params(n_sweeps=100 if posterior == "draws" else 2_000)
+        model.set_params(max_iter=100 if posterior == "draws" else 2_000)
         model.fit(train)
         hits = []
         for u in range(test.n_users):
@@ -123,7 +123,7 @@ def test_the_posterior_beats_the_bare_point_estimate_on_short_noisy_lists():
 
 def test_folding_in_a_users_own_list_gives_that_users_scores():
     rankings = planted(400, seed=3).rankings
-    model = pr.FactoredPlackettLuce(4, n_sweeps=60).fit(rankings)
+    model = pr.FactoredPlackettLuce(4, max_iter=60).fit(rankings)
     for user in list(rankings.user_ids)[:5]:
         new = model.fold_in(rankings.lists(user)[0])
         assert np.corrcoef(model.score(new), model.score(user))[0, 1] > 0.999
@@ -133,7 +133,7 @@ def test_folding_in_a_users_own_list_gives_that_users_scores():
 
 def test_an_explanation_adds_up_to_the_score():
     rankings = planted(200, seed=6, ties=4).rankings
-    model = pr.FactoredPlackettLuce(3, n_sweeps=30).fit(rankings)
+    model = pr.FactoredPlackettLuce(3, max_iter=30).fit(rankings)
     user = rankings.user_ids[3]
     unseen = model.recommend(user, k=1)["item"][0]
     for who in (user, model.fold_in(rankings.lists(user)[0])):
@@ -152,7 +152,7 @@ def test_items_and_users_of_one_taste_are_neighbours():
         seen = rng.permutation(20)[:10]
         keys = 2.0 * (seen % 2 == user % 2) + rng.gumbel(size=10)
         lists[user] = seen[np.argsort(-keys)].tolist()
-    model = pr.FactoredPlackettLuce(2, n_sweeps=60).fit(pr.Rankings.from_lists(lists))
+    model = pr.FactoredPlackettLuce(2, max_iter=60).fit(pr.Rankings.from_lists(lists))
     assert all(item % 2 == 0 for item in model.similar_items(4, k=9)["item"])
     alike = model.similar_users(7, k=20)
     assert (alike["user"] % 2 == 1).mean() > 0.9
@@ -164,14 +164,14 @@ def test_items_and_users_of_one_taste_are_neighbours():
 
 def test_pairs_are_scored_as_one_at_a_time():
     rankings = planted(60).rankings
-    model = pr.FactoredPlackettLuce(2, n_sweeps=15).fit(rankings)
+    model = pr.FactoredPlackettLuce(2, max_iter=15).fit(rankings)
     users, items = list(rankings.user_ids)[:3], list(rankings.item_ids)[:3]
     expected = [model.score(u, [i])[0] for u, i in zip(users, items, strict=True)]
     np.testing.assert_allclose(model.score_pairs(users, items), expected, rtol=1e-5, atol=1e-6)
 
 
 def test_the_integrated_likelihood_is_that_of_a_one_dimensional_integral():
-    model = pr.FactoredPlackettLuce(1, posterior="point", alpha=0.5, beta=0.05, n_sweeps=300).fit(planted(300).rankings)
+    model = pr.FactoredPlackettLuce(1, posterior="point", alpha=0.5, beta=0.05, max_iter=300).fit(planted(300).rankings)
     theta = model.item_draws_[0].astype(float)
     rankings = planted(5, seed=9).rankings
     values, errors = model.log_likelihood_with_error(rankings, size=2_000)
@@ -188,7 +188,7 @@ def test_the_integrated_likelihood_is_that_of_a_one_dimensional_integral():
 
 def test_preferences_are_averages_over_the_posterior_and_agree_with_samples():
     rankings = planted(200, seed=4, list_length=4).rankings
-    model = pr.FactoredPlackettLuce(3, n_sweeps=40).fit(rankings)
+    model = pr.FactoredPlackettLuce(3, max_iter=40).fit(rankings)
     user, (a, b) = rankings.user_ids[0], list(rankings.item_ids)[:2]
     rows = model.sample(user, [a, b], size=4_000, seed=1)
     assert abs((rows[:, 0] == a).mean() - model.prefers(user, a, b)) < 0.03
@@ -204,7 +204,7 @@ def test_the_learnt_scale_follows_the_planted_one():
         seen = np.argsort(rng.random((600, 30)), axis=1)[:, :12]
         keys = np.einsum("uk,uik->ui", users, items[seen]) + rng.gumbel(size=seen.shape)
         lists = np.take_along_axis(seen, np.argsort(-keys, axis=1), axis=1).tolist()
-        model = pr.FactoredPlackettLuce(2, n_sweeps=80).fit(pr.Rankings.from_lists(lists, users=range(600)))
+        model = pr.FactoredPlackettLuce(2, max_iter=80).fit(pr.Rankings.from_lists(lists, users=range(600)))
         sizes.append(np.sqrt(np.mean(np.sum(model.item_draws_[:, :, :-1] ** 2, axis=2))))
         assert abs(np.log(sizes[-1] / (strength * np.sqrt(2)))) < 0.7
     assert sizes[1] > 4 * sizes[0]
@@ -236,7 +236,7 @@ def test_holding_out_parts_the_entries():
     ("parameters", "message"),
     [
         ({"n_factors": 0}, "n_factors=0, expected a whole number from 1"),
-        ({"n_sweeps": 1.5}, "n_sweeps=1.5"),
+        ({"max_iter": 1.5}, "max_iter=1.5"),
         ({"n_draws": True}, "n_draws=True"),
         ({"posterior": "exact"}, "posterior='exact'"),
         ({"ties": "none"}, "ties='none'"),

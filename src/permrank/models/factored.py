@@ -24,6 +24,8 @@ TIES = {"exact": EXACT, "efron": EFRON, "breslow": BRESLOW, "partition": PARTITI
 # Sweeps by default: this many entries are visited in all, within the bounds. Set so that a million ratings take
 # about twenty seconds on two cores, and small data are averaged until nothing changes any more.
 _ENTRIES_VISITED, _FEWEST_SWEEPS, _MOST_SWEEPS = 40_000_000, 60, 400
+# The point estimate goes on until it has converged, which takes hundreds of sweeps where penalties are weak.
+_MOST_ASCENTS = 5_000
 
 
 class FactoredPlackettLuce(Neighbours):
@@ -49,8 +51,9 @@ class FactoredPlackettLuce(Neighbours):
         rankings; sqrt(mean list length / 25), at most sqrt(3), where there are ties. Only for ``posterior="draws"``.
     alpha, beta : float
         Penalties of ``posterior="point"``.
-    n_sweeps : int, optional
-        Sweeps over the data; by default 60 to 400, fewer for more data. The most sweeps for ``point``.
+    max_iter : int, optional
+        Sweeps over the data: all of them are made under ``draws`` (60 to 400 by default, fewer for more data), and no
+        more than these under ``point`` (5,000 by default).
     n_draws : int
         Draws that are kept, evenly spread over the sweeps after the first quarter.
     tol : float
@@ -69,7 +72,7 @@ class FactoredPlackettLuce(Neighbours):
     --------
     >>> import permrank as pr
     >>> rankings = pr.datasets.load("simulated", n_users=200, n_items=20)
-    >>> model = pr.FactoredPlackettLuce(n_factors=4, n_sweeps=40).fit(rankings)
+    >>> model = pr.FactoredPlackettLuce(n_factors=4, max_iter=40).fit(rankings)
     >>> model.recommend("user-0001", k=3).height
     3
     """
@@ -89,7 +92,7 @@ class FactoredPlackettLuce(Neighbours):
         factor_scale: float | Literal["auto"] = "auto",
         alpha: float = 1.0,
         beta: float = 1.0,
-        n_sweeps: int | None = None,
+        max_iter: int | None = None,
         n_draws: int = 32,
         tol: float = 1e-6,
         seed: int = 0,
@@ -101,16 +104,16 @@ class FactoredPlackettLuce(Neighbours):
         self.factor_scale = factor_scale
         self.alpha = alpha
         self.beta = beta
-        self.n_sweeps = n_sweeps
+        self.max_iter = max_iter
         self.n_draws = n_draws
         self.tol = tol
         self.seed = seed
 
     def _validate(self) -> None:
-        for name in ("n_factors", "n_draws", "n_sweeps"):
+        for name in ("n_factors", "n_draws", "max_iter"):
             value = getattr(self, name)
             whole = isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= 1
-            if not whole and not (name == "n_sweeps" and value is None):
+            if not whole and not (name == "max_iter" and value is None):
                 raise InputError(f"{name}={value!r}, expected a whole number from 1")
         for name, allowed in (("posterior", ("draws", "point")), ("ties", tuple(TIES))):
             if getattr(self, name) not in allowed:
@@ -121,7 +124,7 @@ class FactoredPlackettLuce(Neighbours):
                 raise InputError(f"{name}={value!r}, expected a finite number above 0")
 
     def _sweeps(self) -> int:
-        return self.n_sweeps or _MOST_SWEEPS
+        return self.max_iter or (_MOST_SWEEPS if self.posterior == "draws" else _MOST_ASCENTS)
 
     def _learn(self, rankings: Rankings, monitor: Monitor) -> dict[str, Any]:
         problem = Problem.of(rankings, TIES[self.ties], shuffle=self.ties == "shuffle", intercepts=self.intercepts)
@@ -129,7 +132,7 @@ class FactoredPlackettLuce(Neighbours):
         if self.posterior == "point":
             theta, users = maximise(problem, self.n_factors, self.alpha, self.beta, self.tol, key, monitor)
             return {"item_draws_": theta[None], "user_modes_": users[None], "factor_scale_": 0.0}
-        if self.n_sweeps is None:
+        if self.max_iter is None:
             wanted = _ENTRIES_VISITED // max(rankings.n_entries, 1)
             monitor.max_iter = int(np.clip(wanted, _FEWEST_SWEEPS, _MOST_SWEEPS))
         scale = problem.usual_scale() if self.factor_scale == "auto" else float(self.factor_scale)
