@@ -16,6 +16,7 @@ from permrank.kernels.latent_insertion import EXPECTED, MODE, insertion_scores, 
 from permrank.kernels.latent_membership import given_log_likelihoods, integrated_log_likelihoods, memberships
 from permrank.kernels.race import top_probabilities
 from permrank.models.base import Ranker
+from permrank.models.latent_learning import frozen
 from permrank.models.users import NewUser, UserReference, lists_of
 from permrank.randomness import stream_key
 from permrank.types import Float64Array, Int32Array, Int64Array
@@ -55,7 +56,7 @@ class CommunityRanker(Ranker):
             return self._memberships_of(user.rankings)[:, 0] if known is None else known
         if user is None:
             return np.asarray(self.concentration_ / self.concentration_.sum(axis=1, keepdims=True))
-        return self.memberships_[:, user]
+        return np.ascontiguousarray(self.memberships_[:, user])
 
     def _memberships_of(self, rankings: Rankings) -> Float64Array:
         """P(z | u) of the users of other rankings, (n_starts, n_users, K), items fixed."""
@@ -86,10 +87,11 @@ class CommunityRanker(Ranker):
         indptr = np.cumsum([0, *(listed.size for listed, _ in lists)])
         listed = np.concatenate([codes for codes, _ in lists]).astype(np.int32)
         levels = np.concatenate([level for _, level in lists]).astype(np.int32)
+        users, indptr, levels, listed = frozen(np.array([0, len(lists)]), indptr, levels, listed)
         total = np.zeros(items.size)
         for scores, own in zip(self.scores_, theta, strict=True):
             total += insertion_scores(
-                np.array([0, len(lists)]), indptr, levels, listed, worth_table(scores), own[None, :],
+                users, indptr, levels, listed, worth_table(scores), own[None, :],
                 np.array([0, items.size]), items, TIES[self.ties], MIXING[self.mixing], POSITION[self.position],
             )  # fmt: skip
         return total / len(self.scores_)
@@ -173,7 +175,7 @@ class CommunityRanker(Ranker):
         lists = lists_of(reference, self.rankings_, self.item_ids)
         if len(lists) != 1:
             raise InputError(f"the user has {len(lists)} rankings; a place is defined for a user with one")
-        items, levels = lists[0]
+        items, levels = frozen(lists[0][0].astype(np.int32), lists[0][1])
         if place in items:
             raise InputError(f"item {item!r} is in the user's list already; ask for one that is not")
         every = []
@@ -258,15 +260,16 @@ class CommunityRanker(Ranker):
         self, fit: int, rankings: Rankings, owners: Int64Array, new: str, n_draws: int
     ) -> tuple[Float64Array, Float64Array]:
         """Log-probabilities under one fit, and their standard errors."""
-        arrays = rankings.indptr, self._aligned_items(rankings), rankings.levels, worth_table(self.scores_[fit])
+        items = frozen(self._aligned_items(rankings))[0]
+        arrays = rankings.indptr, items, rankings.levels, worth_table(self.scores_[fit])
         ties, mixing, prior = TIES[self.ties], MIXING[self.mixing], self.concentration_[fit]
         theta = np.repeat((prior / prior.sum())[None, :], rankings.n_rankings, axis=0)
         theta[owners >= 0] = self.memberships_[fit, owners[owners >= 0]]
         strangers = owners < 0
         if new == "maximised" and strangers.any():
-            each = np.arange(rankings.n_rankings + 1)
+            each, ones = frozen(np.arange(rankings.n_rankings + 1), np.ones(rankings.n_rankings))
             best = memberships(
-                each, *arrays[:3], np.ones(rankings.n_rankings), arrays[3],
+                each, *arrays[:3], ones, arrays[3],
                 np.full(prior.size, 1e-12), ties, BY_STAGE, _MEMBERSHIP_SWEEPS, _MEMBERSHIP_TOL,
             )  # fmt: skip
             if mixing == BY_LIST:
@@ -323,7 +326,7 @@ def memberships_of(
     mixing: str,
 ) -> Float64Array:
     """P(z | u) of all users with items fixed, (n_starts, n_users, K); items are in the numbering of the scores."""
-    weights = np.ones(rankings.n_rankings) if rankings.anonymous else np.array(rankings.weights)
+    items, weights = frozen(items, np.ones(rankings.n_rankings) if rankings.anonymous else rankings.weights)
     found = [
         memberships(
             rankings.user_indptr, rankings.indptr, items, rankings.levels, weights, worth_table(table), prior,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -90,7 +90,17 @@ def problem_of(rankings: Rankings, pooled: Float64Array, ties: int, m_step: MSte
     parts = rankings.user_indptr, rankings.indptr, rankings.items, rankings.levels
     if shuffle_seed is not None and rankings.has_ties:
         parts, weights = _shuffled(rankings, weights, shuffle_seed)
-    return Problem(*parts, np.array(weights), np.array(outer), pooled, ties, m_step)
+    return Problem._make((*frozen(*parts, weights, outer, pooled), ties, m_step))
+
+
+def frozen(*arrays: Any) -> tuple[Any, ...]:
+    """Arrays that cannot be written, as those of `Rankings`: Numba compiles every kernel once for each kind."""
+    found = []
+    for array in arrays:
+        view = np.ascontiguousarray(array).view()
+        view.flags.writeable = False
+        found.append(view)
+    return tuple(found)
 
 
 def _shuffled(

@@ -18,7 +18,7 @@ from permrank.inference.convergence import Monitor
 from permrank.kernels.latent import BY_LIST, BY_STAGE, worth_table
 from permrank.kernels.latent_insertion import place_log_probabilities
 from permrank.kernels.latent_membership import memberships
-from permrank.models.latent_learning import Fit, Priors, Problem, learn, members, starts, warmed
+from permrank.models.latent_learning import Fit, Priors, Problem, frozen, learn, members, starts, warmed
 from permrank.types import Float64Array, Int32Array, Int64Array
 
 STRENGTHS: Float64Array = np.exp2(np.arange(0.0, 5.0))
@@ -58,14 +58,15 @@ def subset(problem: Problem, users: Int64Array) -> Problem:
     """The problem with some of its users, all items."""
     rankings = _ranges(problem.user_indptr[:-1][users], problem.user_indptr[1:][users])
     entries = _ranges(problem.indptr[:-1][rankings], problem.indptr[1:][rankings])
-    return problem._replace(
-        user_indptr=_pointers(np.diff(problem.user_indptr)[users]),
-        indptr=_pointers(np.diff(problem.indptr)[rankings]),
-        items=problem.items[entries],
-        levels=problem.levels[entries],
-        weights=problem.weights[rankings],
-        outer=problem.outer[users],
+    parts = frozen(
+        _pointers(np.diff(problem.user_indptr)[users]),
+        _pointers(np.diff(problem.indptr)[rankings]),
+        problem.items[entries],
+        problem.levels[entries],
+        problem.weights[rankings],
+        problem.outer[users],
     )
+    return Problem._make((*parts, problem.pooled, problem.ties, problem.m_step))
 
 
 def left_out(problem: Problem) -> LeftOut:
@@ -79,7 +80,7 @@ def left_out(problem: Problem) -> LeftOut:
             lists.append(np.full(n, r))
     if not lists:
         empty = np.zeros(0, np.int64)
-        return LeftOut(np.zeros(1, np.int64), problem.items[:0], problem.levels[:0], empty, empty, empty)
+        return LeftOut(*frozen(np.zeros(1, np.int64), problem.items[:0], problem.levels[:0], empty, empty, empty))
     ranking, entry = np.concatenate(lists), np.concatenate(entries)
     start, stop = problem.indptr[ranking], problem.indptr[ranking + 1]
     kept = _ranges(start, stop)
@@ -87,7 +88,7 @@ def left_out(problem: Problem) -> LeftOut:
     # Levels do not fall within a list: with the number of the list before them they are sorted throughout.
     keys = np.repeat(np.arange(problem.indptr.size - 1), np.diff(problem.indptr)) * (1 << 32) + problem.levels
     own = keys[entry]
-    return LeftOut(
+    parts = frozen(
         _pointers(stop - start - 1),
         problem.items[kept],
         problem.levels[kept],
@@ -95,39 +96,18 @@ def left_out(problem: Problem) -> LeftOut:
         np.searchsorted(keys, own, side="left") - start,
         np.searchsorted(keys, own, side="right") - 1 - start,
     )
+    return LeftOut(*parts)
 
 
 def place_scores(test: LeftOut, problem: Problem, fit: Fit, prior: Float64Array, mixing: int) -> Float64Array:
     """Log-probability of each left-out item's place under the first start of a fit."""
     n = test.candidates.size
     worths = worth_table(fit.scores[0])
-    theta = memberships(
-        np.arange(n + 1),
-        test.indptr,
-        test.items,
-        test.levels,
-        np.ones(n),
-        worths,
-        prior,
-        problem.ties,
-        mixing,
-        100,
-        1e-6,
-    )
-    return np.asarray(
-        place_log_probabilities(
-            test.indptr,
-            test.items,
-            test.levels,
-            worths,
-            theta,
-            test.candidates,
-            test.first,
-            test.last,
-            problem.ties,
-            mixing,
-        )
-    )
+    each, ones = frozen(np.arange(n + 1), np.ones(n))
+    lists = test.indptr, test.items, test.levels
+    theta = memberships(each, *lists, ones, worths, prior, problem.ties, mixing, 100, 1e-6)
+    places = test.candidates, test.first, test.last
+    return np.asarray(place_log_probabilities(*lists, worths, theta, *places, problem.ties, mixing))
 
 
 class Selection:
