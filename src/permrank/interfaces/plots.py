@@ -47,11 +47,14 @@ def draw_memberships(model: LatentPlackettLuce, axes: Any) -> None:
         f"{row['community']}: {', '.join(map(str, row['items']))} ({row['size']:.0%})"
         for row in frame.iter_rows(named=True)
     ]
+    from matplotlib import colormaps  # the figure has been made, so it is there
+
+    colours = colormaps["tab20"]
     edges = np.linspace(0.0, 1.0, order.size + 1)
     bottom = np.zeros(order.size)
     for z, label in enumerate(labels):
         top = bottom + theta[order, z]
-        axes.stairs(top, edges, baseline=bottom, fill=True, label=label)
+        axes.stairs(top, edges, baseline=bottom, fill=True, label=label, color=colours(z % 20))
         bottom = top
     axes.set(xlim=(0, 1), ylim=(0, 1), xlabel="share of users, by leading community", ylabel="P(community | user)")
     axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize="small", frameon=False)
