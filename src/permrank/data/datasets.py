@@ -194,10 +194,12 @@ def _fetch(name: str, entry: Entry, folders: list[Path]) -> Path:
             path=cache,
         )
     except Exception as error:  # pooch passes on whatever the transport raises
+        # Not "from error": the transport's own story is a hundred lines long and helps nobody.
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise DataError(
-            f"cannot fetch {entry.file} for the data set {name} ({_first_line(error)}): "
+            f"cannot fetch {entry.file} for the data set {name} ({reason[:100]}): "
             f"download it from {entry.address} yourself and {put}"
-        ) from error
+        ) from None
     return Path(found)
 
 
@@ -237,7 +239,3 @@ def _show_terms(entry: Entry) -> None:
     with contextlib.suppress(OSError):
         marker.parent.mkdir(parents=True, exist_ok=True)
         marker.touch()
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]

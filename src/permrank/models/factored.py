@@ -93,7 +93,7 @@ class FactoredPlackettLuce(Neighbours):
         alpha: float = 1.0,
         beta: float = 1.0,
         max_iter: int | None = None,
-        n_draws: int = 32,
+        n_draws: int = 64,
         tol: float = 1e-6,
         seed: int = 0,
     ) -> None:

@@ -17,9 +17,9 @@ from permrank.models.users import NewUser, UserReference, freeze, lists_of
 from permrank.randomness import stream_key
 from permrank.types import Float64Array, Int64Array
 
-# Vectors of a user drawn for each kept draw of the items: with 32 of those, 256 in all, so that the sampling error of
+# Vectors of a user drawn for each kept draw of the items: with 64 of those, 256 in all, so that the sampling error of
 # an averaged probability is at most 0.5 / sqrt(256) = 0.03 and mostly a tenth of that.
-_USER_DRAWS = 8
+_USER_DRAWS = 4
 # Rankings simulated for an interval of ranks: its ends are the 5 % and 95 % quantiles of so many.
 _SIMULATED = 512
 

@@ -10,7 +10,7 @@ from permrank.data.rankings import Rankings
 from permrank.inference.convergence import Monitor
 from permrank.inference.em import Update, expectation_maximisation
 from permrank.kernels.latent import BY_LIST, BY_STAGE, latent_statistics, worth_table
-from permrank.randomness import generator
+from permrank.randomness import generator, stream_key
 from permrank.types import Float64Array, Int32Array, Int64Array
 
 MStep = Literal["mm", "gradient"]
@@ -107,7 +107,7 @@ def _shuffled(
     rankings: Rankings, weights: Float64Array, seed: int
 ) -> tuple[tuple[Int64Array, Int64Array, Int32Array, Int32Array], Float64Array]:
     """Every ranking several times, ties in random orders, the copies of a user side by side."""
-    copies = [rankings.shuffled_ties(seed + copy) for copy in range(_N_SHUFFLES)]
+    copies = [rankings.shuffled_ties(int(stream_key(seed, copy))) for copy in range(_N_SHUFFLES)]
     lengths = np.diff(rankings.indptr)
     owner = np.repeat(np.arange(rankings.n_users), np.diff(rankings.user_indptr))
     order = np.argsort(np.tile(owner, _N_SHUFFLES), kind="stable")
