@@ -47,8 +47,8 @@ class FactoredPlackettLuce(Neighbours):
     intercepts : bool
         Whether items have an intercept b_y; False is the paper's form.
     factor_scale : float or "auto"
-        Standard deviation of the score that the factors make, a priori. "auto": learnt, factor by factor, for strict
-        rankings; sqrt(mean list length / 25), at most sqrt(3), where there are ties. Only for ``posterior="draws"``.
+        Standard deviation of the score that the factors make, a priori. "auto": 1 for strict rankings; where there are
+        ties sqrt(mean entries of a user / 25), at most sqrt(3). Only for ``posterior="draws"``.
     alpha, beta : float
         Penalties of ``posterior="point"``.
     max_iter : int, optional
@@ -137,7 +137,7 @@ class FactoredPlackettLuce(Neighbours):
             monitor.max_iter = int(np.clip(wanted, _FEWEST_SWEEPS, _MOST_SWEEPS))
         scale = problem.usual_scale() if self.factor_scale == "auto" else float(self.factor_scale)
         items, users = draw_posterior(problem, self.n_factors, scale, self.n_draws, key, monitor)
-        return {"item_draws_": items, "user_modes_": users, "factor_scale_": float(scale or 0.0)}
+        return {"item_draws_": items, "user_modes_": users, "factor_scale_": float(scale)}
 
     # Scores: averages over the draws
 

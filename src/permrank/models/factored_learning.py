@@ -21,9 +21,6 @@ _HALF_TRUSTED = 5.0
 # Ratings of a user, or of an item, that pull its mean half-way from the overall mean (a usual choice).
 _HALF_MEAN = 5.0
 
-# Where the scale is learnt: its start, and the sweep from which on it moves.
-_FIRST_SCALE, _RELEASED = 1.4, 10
-
 
 class Problem(NamedTuple):
     """Data in the form that the sweeps want.
@@ -62,16 +59,17 @@ class Problem(NamedTuple):
         table = (table - table.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
         return cls(rankings, ties, shuffle and rankings.has_ties, intercepts, owner, table)
 
-    def usual_scale(self) -> float | None:
-        """Standard deviation of the factors' part of a score a priori; None where it is to be learnt.
+    def usual_scale(self) -> float:
+        """Standard deviation of the factors' part of a score a priori, by a rule.
 
-        For strict rankings the likelihood is the model's own, and the scale is learnt with the rest. Breslow's
-        likelihood takes every tie for evidence of closeness, so under it the marginal likelihood prefers factors that
-        are far too small. There a rule is used, set on splits of ML-100K that no benchmark uses (seeds 10 and 11, with
-        10, 20 and 50 ratings a user; the optimum is flat): the longer the lists, the more they can tell.
+        It cannot be learnt from the fit itself. Breslow's likelihood takes every tie for evidence of closeness, so with
+        ties the marginal likelihood prefers factors that are far too small; on strict lists of few items the draws of all
+        items side by side let it drift upwards. The rule was set on splits that no benchmark uses, and the optimum is
+        flat: 1 for strict rankings (Sushi, seeds 20 and 21); with ties sqrt(mean number of entries of a user / 25), at
+        most sqrt(3) (ML-100K, seeds 10 and 11, with 10, 20 and 50 ratings a user).
         """
         if not self.rankings.has_ties:
-            return None
+            return 1.0
         lengths = np.diff(self.rankings.indptr[self.rankings.user_indptr])
         return float(np.sqrt(min(3.0, lengths[lengths > 0].mean() / 25.0)))
 
@@ -119,9 +117,9 @@ class InterceptPrior:
 
 
 def draw_posterior(
-    problem: Problem, n_factors: int, scale: float | None, n_draws: int, key: Any, monitor: Monitor
+    problem: Problem, n_factors: int, scale: float, n_draws: int, key: Any, monitor: Monitor
 ) -> tuple[Any, Any]:
-    """Alternate draws of users and items; keep some of them. Without a scale, it is learnt factor by factor.
+    """Alternate draws of users and items; keep some of them.
 
     Returns
     -------
@@ -133,8 +131,7 @@ def draw_posterior(
     draws, residual, curvature = _scratch(problem, n_factors)
     prior = InterceptPrior(problem)
     user_precision = np.ones(n_factors)
-    learn_scales = scale is None
-    precision = np.full(n_factors + 1, n_factors / (scale or _FIRST_SCALE) ** 2)
+    precision = np.full(n_factors + 1, n_factors / scale**2)
     kept_sweeps = _kept(monitor.max_iter, n_draws)
     items, users = [], []
     while not monitor.exhausted:
@@ -161,10 +158,6 @@ def draw_posterior(
             prior.update(theta[:, -1])
         else:
             theta[:, -1] = 0.0
-        if learn_scales and sweep >= _RELEASED:
-            # Each factor has its own: one that the data do not need shrinks to nothing. Two imaginary items.
-            squares = np.sum(theta[:, :-1] ** 2, axis=0)
-            precision[:-1] = (n_items + 2.0) / (squares + 0.5)
         monitor.update(float(values.sum()))
     if not items:  # stopped by a callback before the first draw was due
         items, users = [theta.astype(np.float32)], [modes.astype(np.float32)]
