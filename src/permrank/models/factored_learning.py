@@ -63,8 +63,8 @@ class Problem(NamedTuple):
         """Standard deviation of the factors' part of a score a priori, by a rule.
 
         It cannot be learnt from the fit itself. Breslow's likelihood takes every tie for evidence of closeness, so with
-        ties the marginal likelihood prefers factors that are far too small; on strict lists of few items the draws of all
-        items side by side let it drift upwards. The rule was set on splits that no benchmark uses, and the optimum is
+        ties the marginal likelihood prefers factors that are far too small; on strict lists of few items the draws of
+        all items side by side let it drift upwards. The rule was set on splits that no benchmark uses, and the optimum is
         flat: 1 for strict rankings (Sushi, seeds 20 and 21); with ties sqrt(mean number of entries of a user / 25), at
         most sqrt(3) (ML-100K, seeds 10 and 11, with 10, 20 and 50 ratings a user).
         """
