@@ -64,9 +64,9 @@ class Problem(NamedTuple):
 
         It cannot be learnt from the fit itself. Breslow's likelihood takes every tie for evidence of closeness, so with
         ties the marginal likelihood prefers factors that are far too small; on strict lists of few items the draws of
-        all items side by side let it drift upwards. The rule was set on splits that no benchmark uses, and the optimum is
-        flat: 1 for strict rankings (Sushi, seeds 20 and 21); with ties sqrt(mean number of entries of a user / 25), at
-        most sqrt(3) (ML-100K, seeds 10 and 11, with 10, 20 and 50 ratings a user).
+        all items side by side let it drift upwards. The rule was set on splits that no benchmark uses, and the optimum
+        is flat: 1 for strict rankings (Sushi, seeds 20 and 21); with ties sqrt(mean number of entries of a user / 25),
+        at most sqrt(3) (ML-100K, seeds 10 and 11, with 10, 20 and 50 ratings a user).
         """
         if not self.rankings.has_ties:
             return 1.0
