@@ -23,6 +23,7 @@ from permrank.errors import (
     UnknownIdError,
 )
 from permrank.inference.convergence import Monitor
+from permrank.models.checks import whole_from
 from permrank.models.progress import progress_bar
 from permrank.models.users import NewUser, UserReference, lists_of, new_user
 from permrank.types import Callback, Float64Array, Int32Array, Int64Array
@@ -179,8 +180,7 @@ class Ranker(ABC):
     def recommend(self, user: object, k: int = 10) -> pl.DataFrame:
         """Return the best ``k`` items that the user has not listed, as `rank` does; fewer if there are fewer."""
         reference = self._reference(user)
-        if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
-            raise InputError(f"k={k!r}, expected a whole number from 1")
+        whole_from("k", k, 1)
         unseen = np.ones(len(self.item_ids), bool)
         for items, _ in lists_of(reference, self.rankings_, self.item_ids):
             unseen[items] = False
@@ -285,6 +285,17 @@ class Ranker(ABC):
             twice = self.item_ids[int(np.bincount(places).argmax())]
             raise InputError(f"item {twice!r} is given twice; give every item once")
         return places
+
+    def _list_to_enter(self, user: UserReference, item: object) -> tuple[Int64Array, Int32Array, int]:
+        """Items and levels of a user's only list, and the index of an item that is not in it."""
+        place = self.item_ids.index(item)
+        lists = lists_of(user, self.rankings_, self.item_ids)
+        if len(lists) != 1:
+            raise InputError(f"the user has {len(lists)} rankings; a place is defined for a user with one")
+        items, levels = lists[0]
+        if place in items:
+            raise InputError(f"item {item!r} is in the user's list already; ask for one that is not")
+        return items, levels, place
 
     def _aligned_items(self, rankings: Rankings) -> Int32Array:
         """Item indices of other rankings in this model's numbering; an unknown item raises."""

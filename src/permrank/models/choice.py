@@ -11,7 +11,8 @@ from permrank.kernels.insertion import insertion_probabilities
 from permrank.kernels.positions import rank_quantiles
 from permrank.kernels.race import gumbel_rankings, top_probabilities
 from permrank.models.base import Ranker
-from permrank.models.users import UserReference, lists_of
+from permrank.models.checks import whole_from
+from permrank.models.users import UserReference
 from permrank.randomness import stream_key
 from permrank.types import Float64Array, Int64Array
 
@@ -34,8 +35,7 @@ class LuceChoiceRanker(Ranker):
     def top_probability(self, user: object, items: Iterable[object], k: int = 1) -> Float64Array:
         """Return the probability of each item to be among the first ``k`` of the given items."""
         reference = self._reference(user)
-        if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
-            raise InputError(f"k={k!r}, expected a whole number from 1")
+        whole_from("k", k, 1)
         scores = self._scores(reference, self._item_indices(items))
         probabilities: Float64Array = top_probabilities(scores, min(int(k), scores.size))
         return probabilities
@@ -48,13 +48,7 @@ class LuceChoiceRanker(Ranker):
         are summed over, each with its probability.
         """
         reference = self._reference(user)
-        place = self.item_ids.index(item)
-        lists = lists_of(reference, self.rankings_, self.item_ids)
-        if len(lists) != 1:
-            raise InputError(f"the user has {len(lists)} rankings; a place is defined for a user with one")
-        items, levels = lists[0]
-        if place in items:
-            raise InputError(f"item {item!r} is in the user's list already; ask for one that is not")
+        items, levels, place = self._list_to_enter(reference, item)
         scores = self._scores(reference, np.append(items, place))
         probabilities: Float64Array = insertion_probabilities(levels, scores[:-1], scores[-1])
         return probabilities
@@ -68,8 +62,7 @@ class LuceChoiceRanker(Ranker):
             Ids, best first in every row. The same seed gives the same rows.
         """
         reference = self._reference(user)
-        if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 0:
-            raise InputError(f"size={size!r}, expected a whole number")
+        whole_from("size", size, 0)
         places = self._item_indices(items)
         if size * places.size > _MOST_DRAWN:
             raise InputError(f"size={size} rankings of {places.size} items at once are too many; draw them in parts")

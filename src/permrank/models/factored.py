@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Iterable
 from typing import Any, Literal
 
@@ -13,6 +12,7 @@ from permrank.errors import InputError
 from permrank.inference.convergence import Monitor
 from permrank.kernels.factored import update_users
 from permrank.kernels.plackett_luce import BRESLOW, EFRON, EXACT, PARTITION
+from permrank.models.checks import above, one_of, whole_from
 from permrank.models.factored_learning import Problem, draw_posterior, maximise
 from permrank.models.factored_neighbours import Neighbours
 from permrank.models.users import NewUser, UserReference, freeze, new_user
@@ -110,18 +110,15 @@ class FactoredPlackettLuce(Neighbours):
         self.seed = seed
 
     def _validate(self) -> None:
-        for name in ("n_factors", "n_draws", "max_iter"):
-            value = getattr(self, name)
-            whole = isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= 1
-            if not whole and not (name == "max_iter" and value is None):
-                raise InputError(f"{name}={value!r}, expected a whole number from 1")
-        for name, allowed in (("posterior", ("draws", "point")), ("ties", tuple(TIES))):
-            if getattr(self, name) not in allowed:
-                raise InputError(f"{name}={getattr(self, name)!r}, expected one of {', '.join(map(repr, allowed))}")
+        whole_from("n_factors", self.n_factors, 1)
+        whole_from("n_draws", self.n_draws, 1)
+        whole_from("seed", self.seed, 0)
+        if self.max_iter is not None:
+            whole_from("max_iter", self.max_iter, 1)
+        one_of("posterior", self.posterior, ("draws", "point"))
+        one_of("ties", self.ties, tuple(TIES))
         for name in ("alpha", "beta", "tol", *(() if self.factor_scale == "auto" else ("factor_scale",))):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 < float(value) < float("inf"):
-                raise InputError(f"{name}={value!r}, expected a finite number above 0")
+            above(name, getattr(self, name), 0.0)
 
     def _sweeps(self) -> int:
         return self.max_iter or (_MOST_SWEEPS if self.posterior == "draws" else _MOST_ASCENTS)

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from permrank.data.rankings import Rankings
-from permrank.errors import InputError
 from permrank.kernels.factored import posterior_draws, user_log_likelihoods
 from permrank.kernels.insertion import insertion_probabilities
 from permrank.kernels.race import gumbel_rankings, top_probabilities
 from permrank.models.base import Ranker
-from permrank.models.users import NewUser, UserReference, freeze, lists_of
+from permrank.models.checks import whole_from
+from permrank.models.users import NewUser, UserReference, freeze
 from permrank.randomness import stream_key
 from permrank.types import Float64Array, Int64Array
 
@@ -82,21 +82,14 @@ class PosteriorAnswers(Ranker):
     def top_probability(self, user: object, items: Iterable[object], k: int = 1) -> Float64Array:
         """Return the probability of each item to be among the first ``k`` of the given items."""
         reference = self._reference(user)
-        if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
-            raise InputError(f"k={k!r}, expected a whole number from 1")
+        whole_from("k", k, 1)
         scores = self._score_draws(reference, self._item_indices(items))
         return np.asarray(np.mean([top_probabilities(row, min(int(k), row.size)) for row in scores], axis=0))
 
     def position_probabilities(self, user: object, item: object) -> Float64Array:
         """Return the probabilities of the places where an item would enter the user's list (§3.2.2)."""
         reference = self._reference(user)
-        place = self.item_ids.index(item)
-        lists = lists_of(reference, self.rankings_, self.item_ids)
-        if len(lists) != 1:
-            raise InputError(f"the user has {len(lists)} rankings; a place is defined for a user with one")
-        items, levels = lists[0]
-        if place in items:
-            raise InputError(f"item {item!r} is in the user's list already; ask for one that is not")
+        items, levels, place = self._list_to_enter(reference, item)
         scores = self._score_draws(reference, np.append(items, place))
         return np.asarray(
             np.mean([insertion_probabilities(levels, row[:-1].copy(), row[-1]) for row in scores], axis=0)
@@ -111,8 +104,7 @@ class PosteriorAnswers(Ranker):
             Ids, best first in every row. The same seed gives the same rows.
         """
         reference = self._reference(user)
-        if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 0:
-            raise InputError(f"size={size!r}, expected a whole number")
+        whole_from("size", size, 0)
         places = self._item_indices(items)
         ids = np.asarray(self.item_ids.take(places).to_list())
         return np.asarray(ids[self._simulate(reference, places, int(size), seed)])

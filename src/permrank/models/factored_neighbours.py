@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from permrank.errors import InputError
 from permrank.kernels.factored import update_users
+from permrank.models.checks import whole_from
 from permrank.models.factored_answers import PosteriorAnswers
 from permrank.types import Float64Array
 
@@ -91,8 +91,7 @@ def _mean_cosine(rows: Any, target: Any) -> Float64Array:
 
 
 def _nearest(similarity: Float64Array, own: int, k: int, take: Any, kind: str) -> pl.DataFrame:
-    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
-        raise InputError(f"k={k!r}, expected a whole number from 1")
+    whole_from("k", k, 1)
     order = np.lexsort((np.arange(similarity.size), -similarity))
     order = order[order != own][: int(k)]
     return pl.DataFrame({"rank": np.arange(1, order.size + 1), kind: take(order), "similarity": similarity[order]})

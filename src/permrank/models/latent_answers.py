@@ -16,6 +16,7 @@ from permrank.kernels.latent_insertion import EXPECTED, MODE, insertion_scores, 
 from permrank.kernels.latent_membership import given_log_likelihoods, integrated_log_likelihoods, memberships
 from permrank.kernels.race import top_probabilities
 from permrank.models.base import Ranker
+from permrank.models.checks import whole_from
 from permrank.models.latent_learning import frozen
 from permrank.models.users import NewUser, UserReference, lists_of
 from permrank.randomness import stream_key
@@ -146,8 +147,7 @@ class CommunityRanker(Ranker):
         error below 0.0025.
         """
         theta = self._membership(self._reference(user))
-        if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
-            raise InputError(f"k={k!r}, expected a whole number from 1")
+        whole_from("k", k, 1)
         places = self._item_indices(items)
         k, tables = min(int(k), places.size), self._worths(places)
         if self.mixing == "list":
@@ -171,13 +171,8 @@ class CommunityRanker(Ranker):
         The order of the list stays as it is. Place 0 is before everything, place n after the last of n.
         """
         reference = self._reference(user)
-        place = self.item_ids.index(item)
-        lists = lists_of(reference, self.rankings_, self.item_ids)
-        if len(lists) != 1:
-            raise InputError(f"the user has {len(lists)} rankings; a place is defined for a user with one")
-        items, levels = frozen(lists[0][0].astype(np.int32), lists[0][1])
-        if place in items:
-            raise InputError(f"item {item!r} is in the user's list already; ask for one that is not")
+        listed, levels, place = self._list_to_enter(reference, item)
+        items, levels = frozen(listed.astype(np.int32), levels)
         every = []
         for scores, own in zip(self.scores_, self._membership(reference), strict=True):
             table = worth_table(scores)
@@ -197,8 +192,7 @@ class CommunityRanker(Ranker):
             Ids, best first in every row. The same seed gives the same rows.
         """
         theta = self._membership(self._reference(user))
-        if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 0:
-            raise InputError(f"size={size!r}, expected a whole number")
+        whole_from("size", size, 0)
         places = self._item_indices(items)
         orders = latent_rankings(
             self._worths(places), theta, MIXING[self.mixing], places.size, stream_key(seed), int(size)
@@ -309,8 +303,7 @@ class CommunityRanker(Ranker):
         return self._nearest(similarity, k, "item", place)
 
     def _nearest(self, values: Float64Array, k: int, kind: str, without: int | None) -> pl.DataFrame:
-        if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
-            raise InputError(f"k={k!r}, expected a whole number from 1")
+        whole_from("k", k, 1)
         order = np.lexsort((np.arange(values.size), -values))
         order = order[order != (-1 if without is None else without)][: int(k)]
         ids = self.user_ids if kind == "user" else self.item_ids

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from typing import Any, Literal
 
 import numpy as np
@@ -14,6 +13,7 @@ from permrank.inference.convergence import Monitor
 from permrank.inference.optimisers import Evaluation, minorise_maximise, newton
 from permrank.kernels.plackett_luce import BRESLOW, EFRON, EXACT, PARTITION, stage_statistics
 from permrank.kernels.pooled import pooled_statistics
+from permrank.models.checks import above, one_of, whole_from
 from permrank.models.choice import LuceChoiceRanker
 from permrank.models.existence import require_estimates, require_partition_estimates
 from permrank.models.priors import Flat, GammaPrior, GaussianPrior, Prior
@@ -112,20 +112,20 @@ class PlackettLuce(LuceChoiceRanker):
         self.seed = seed
 
     def _validate(self) -> None:
-        _one_of("prior", self.prior, (None, "gaussian", "gamma"))
-        _one_of("ties", self.ties, tuple(TIES))
-        _one_of("solver", self.solver, ("newton", "mm"))
+        one_of("prior", self.prior, (None, "gaussian", "gamma"))
+        one_of("ties", self.ties, tuple(TIES))
+        one_of("solver", self.solver, ("newton", "mm"))
         if self.prior_scale != "auto":
-            _above("prior_scale", self.prior_scale, 0.0)
+            above("prior_scale", self.prior_scale, 0.0)
             if not _SCALES[0] <= self.prior_scale <= _SCALES[1]:
                 raise InputError(
                     f"prior_scale={self.prior_scale!r}, expected between {_SCALES[0]:g} and {_SCALES[1]:g}"
                 )
-        _above("prior_shape", self.prior_shape, 1.0)
-        _above("tol", self.tol, 0.0)
+        above("prior_shape", self.prior_shape, 1.0)
+        above("tol", self.tol, 0.0)
         if self.max_iter is not None:
-            _whole_from("max_iter", self.max_iter, 1)
-        _whole_from("seed", self.seed, 0)
+            whole_from("max_iter", self.max_iter, 1)
+        whole_from("seed", self.seed, 0)
 
     def _sweeps(self) -> int:
         return self.max_iter or _MAX_ITER["shuffle" if self.ties == "shuffle" else self.solver]
@@ -229,7 +229,7 @@ class PlackettLuce(LuceChoiceRanker):
         one order, on average, so the numbers of different treatments are not comparable.
         """
         self._require_fitted()
-        _one_of("ties", self.ties, tuple(TIES))  # it may have been set since
+        one_of("ties", self.ties, tuple(TIES))  # it may have been set since
         scores = self.scores_[self._aligned_items(rankings)]
         unused = np.empty_like(scores), np.empty_like(scores)
         values: Float64Array = stage_statistics(rankings.indptr, rankings.levels, scores, TIES[self.ties], *unused)
@@ -312,18 +312,3 @@ def _mean_choices(rankings: Rankings) -> Float64Array:
     size = np.bincount(ranking, in_last_block)
     each = rankings.weights[ranking] * (1.0 - in_last_block / size[ranking])
     return np.bincount(rankings.items, each, minlength=rankings.n_items).astype(np.float64)
-
-
-def _one_of(name: str, value: object, allowed: tuple[object, ...]) -> None:
-    if not (value is None or isinstance(value, str)) or value not in allowed:
-        raise InputError(f"{name}={value!r}, expected one of {', '.join(repr(option) for option in allowed)}")
-
-
-def _above(name: str, value: object, bound: float) -> None:
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not bound < float(value) < float("inf"):
-        raise InputError(f"{name}={value!r}, expected a finite number above {bound:g}")
-
-
-def _whole_from(name: str, value: object, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
-        raise InputError(f"{name}={value!r}, expected a whole number from {least}")
