@@ -15,7 +15,7 @@ from permrank.kernels.plackett_luce import BRESLOW, EFRON, EXACT, PARTITION
 from permrank.models.checks import above, one_of, whole_from
 from permrank.models.factored_learning import Problem, draw_posterior, maximise
 from permrank.models.factored_neighbours import Neighbours
-from permrank.models.users import NewUser, UserReference, freeze, new_user
+from permrank.models.users import NewUser, UserReference, frozen, new_user
 from permrank.randomness import stream_key
 from permrank.types import Float64Array, Int64Array
 
@@ -181,8 +181,7 @@ class FactoredPlackettLuce(Neighbours):
 
     def fold_in_many(self, rankings: Rankings) -> Float64Array:
         """Posterior modes of many new users at once, parallel over users: (n_users, n_kept, n_factors)."""
-        items = self._aligned_items(rankings)
-        freeze(items)
+        (items,) = frozen(self._aligned_items(rankings))
         modes = np.zeros((rankings.n_users, len(self.item_draws_), self.n_factors))
         scratch = np.empty(items.size), np.empty(items.size)
         for d, theta in enumerate(self.item_draws_):

@@ -13,7 +13,7 @@ from permrank.kernels.insertion import insertion_probabilities
 from permrank.kernels.race import gumbel_rankings, top_probabilities
 from permrank.models.base import Ranker
 from permrank.models.checks import whole_from
-from permrank.models.users import NewUser, UserReference, freeze
+from permrank.models.users import NewUser, UserReference, frozen
 from permrank.randomness import stream_key
 from permrank.types import Float64Array, Int64Array
 
@@ -50,9 +50,9 @@ class PosteriorAnswers(Ranker):
         items = source.items[part]
         if isinstance(user, NewUser):
             items = self.item_ids.indices(source.item_ids.take(items.astype(np.int64)).to_list()).astype(np.int32)
-        bounds, owner = bounds - bounds[0], np.array([0, last - first])
-        levels, weights = source.levels[part], source.weights[first:last]
-        freeze(owner, bounds, items, levels, weights)
+        owner, bounds, items, levels, weights = frozen(
+            np.array([0, last - first]), bounds - bounds[0], items, source.levels[part], source.weights[first:last]
+        )
         return owner, bounds, items, levels, weights
 
     def _user_draws(self, user: UserReference, size: int = _USER_DRAWS) -> Float64Array:
@@ -149,11 +149,8 @@ class PosteriorAnswers(Ranker):
         values, errors : float64 (n_rankings,)
         """
         self._require_fitted()
-        items = self._aligned_items(rankings)
         n, precision = rankings.n_rankings, self._precision()
-        each = np.arange(n + 1)
-        ones = np.ones(n)
-        freeze(each, items, ones)
+        items, each, ones = frozen(self._aligned_items(rankings), np.arange(n + 1), np.ones(n))
         data = (each, rankings.indptr, items, rankings.levels, ones, self._tie_code())
         parts = np.empty((n, len(self.item_draws_), size))
         constant = 0.5 * float(np.sum(np.log(precision / (2.0 * np.pi))))

@@ -17,8 +17,7 @@ from permrank.kernels.latent_membership import given_log_likelihoods, integrated
 from permrank.kernels.race import top_probabilities
 from permrank.models.base import Ranker
 from permrank.models.checks import whole_from
-from permrank.models.latent_learning import frozen
-from permrank.models.users import NewUser, UserReference, lists_of
+from permrank.models.users import NewUser, UserReference, frozen, lists_of
 from permrank.randomness import stream_key
 from permrank.types import Float64Array, Int32Array, Int64Array
 

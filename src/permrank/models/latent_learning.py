@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from permrank.data.rankings import Rankings
 from permrank.inference.convergence import Monitor
 from permrank.inference.em import Update, expectation_maximisation
 from permrank.kernels.latent import BY_LIST, BY_STAGE, latent_statistics, worth_table
+from permrank.models.users import frozen
 from permrank.randomness import generator, stream_key
 from permrank.types import Float64Array, Int32Array, Int64Array
 
@@ -91,16 +92,6 @@ def problem_of(rankings: Rankings, pooled: Float64Array, ties: int, m_step: MSte
     if shuffle_seed is not None and rankings.has_ties:
         parts, weights = _shuffled(rankings, weights, shuffle_seed)
     return Problem._make((*frozen(*parts, weights, outer, pooled), ties, m_step))
-
-
-def frozen(*arrays: Any) -> tuple[Any, ...]:
-    """Arrays that cannot be written, as those of `Rankings`: Numba compiles every kernel once for each kind."""
-    found = []
-    for array in arrays:
-        view = np.ascontiguousarray(array).view()
-        view.flags.writeable = False
-        found.append(view)
-    return tuple(found)
 
 
 def _shuffled(

@@ -18,7 +18,8 @@ from permrank.inference.convergence import Monitor
 from permrank.kernels.latent import BY_LIST, BY_STAGE, worth_table
 from permrank.kernels.latent_insertion import place_log_probabilities
 from permrank.kernels.latent_membership import memberships
-from permrank.models.latent_learning import Fit, Priors, Problem, frozen, learn, members, starts, warmed
+from permrank.models.latent_learning import Fit, Priors, Problem, learn, members, starts, warmed
+from permrank.models.users import frozen
 from permrank.types import Float64Array, Int32Array, Int64Array
 
 STRENGTHS: Float64Array = np.exp2(np.arange(0.0, 5.0))

@@ -30,10 +30,14 @@ class NewUser:
     state: dict[str, Float64Array] = field(default_factory=dict)
 
 
-def freeze(*arrays: Any) -> None:
-    """Mark arrays read-only, as those of `Rankings` are: Numba compiles anew for arrays that may be written."""
+def frozen(*arrays: Any) -> tuple[Any, ...]:
+    """Arrays that cannot be written, as those of `Rankings`: Numba compiles every kernel once for each kind."""
+    found = []
     for array in arrays:
-        array.flags.writeable = False
+        view = np.ascontiguousarray(array).view()
+        view.flags.writeable = False
+        found.append(view)
+    return tuple(found)
 
 
 UserReference: TypeAlias = int | NewUser | None
