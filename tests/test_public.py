@@ -1,5 +1,6 @@
 """The public names."""
 
+import importlib
 import subprocess
 import sys
 
@@ -7,6 +8,7 @@ import pytest
 
 import permrank
 from permrank import errors
+from permrank.models import MODELS
 
 
 def test_public_names_are_sorted_complete_and_loadable():
@@ -37,6 +39,15 @@ def test_importing_and_help_load_neither_numba_nor_polars():
 def test_every_public_class_and_function_has_an_example():
     for name in set(permrank._HOME) - {"Ranker"}:
         assert ">>>" in getattr(permrank, name).__doc__, name
+
+
+def test_every_model_says_what_it_assumes_what_it_takes_and_where_it_comes_from():
+    assert list(MODELS) == sorted(MODELS)
+    for name, module in MODELS.items():
+        kind = getattr(importlib.import_module(module), name)
+        for said in (kind.assumes, kind.takes, kind.reference):
+            assert 5 < len(said) < 90, (name, said)
+            assert not said.endswith("."), (name, said)
 
 
 def test_an_unknown_id_names_the_nearest_one():

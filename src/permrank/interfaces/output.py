@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
@@ -53,7 +53,10 @@ def table(frame: pl.DataFrame, title: str = "") -> Table:
 
     built = Table(title=title or None, title_justify="left", title_style="bold", header_style="bold")
     for name, kind in frame.schema.items():
-        built.add_column(name.replace("_", " "), justify="right" if kind.is_numeric() else "left")
+        # Ids may be long, but they are never cut: the first column, usually the one that names the row, stays whole.
+        whole = name == frame.columns[0]
+        side: Literal["left", "right"] = "right" if kind.is_numeric() else "left"
+        built.add_column(name.replace("_", " "), justify=side, overflow="fold", no_wrap=whole)
     for row in frame.iter_rows():
         built.add_row(*(escape(_text(value)) for value in row))
     return built

@@ -17,12 +17,14 @@ from permrank.models.latent import LatentPlackettLuce
 
 
 def models() -> pl.DataFrame:
-    """Every model with the first sentence of its documentation."""
-    rows = []
-    for name, module in MODELS.items():
-        kind = getattr(importlib.import_module(module), name)
-        rows.append({"model": name, "about": (kind.__doc__ or "").strip().splitlines()[0]})
-    return pl.DataFrame(rows)
+    """Every model: what it assumes, what input it takes, and where it comes from."""
+    kinds = [getattr(importlib.import_module(module), name) for name, module in MODELS.items()]
+    return pl.DataFrame(
+        [
+            {"model": kind.__name__, "assumes": kind.assumes, "takes": kind.takes, "reference": kind.reference}
+            for kind in kinds
+        ]
+    )
 
 
 def datasets(*, whole: bool) -> pl.DataFrame:

@@ -33,8 +33,9 @@ class Ranker(ABC):
     """Base of all models.
 
     A model supplies `_learn`, which returns its learned arrays by name, and `_scores`; the class
-    attribute ``learned`` lists those names, which are also what `save` writes. Everything else has a
-    default here; a question that a model cannot answer raises `NotSupportedError`.
+    attribute ``learned`` lists those names, which are also what `save` writes. ``assumes``, ``takes`` and
+    ``reference`` say in a line each what the model assumes, what input it takes, and where it comes from.
+    Everything else has a default here; a question that a model cannot answer raises `NotSupportedError`.
 
     Attributes
     ----------
@@ -51,6 +52,9 @@ class Ranker(ABC):
     """
 
     learned: ClassVar[tuple[str, ...]] = ()
+    assumes: ClassVar[str]
+    takes: ClassVar[str]
+    reference: ClassVar[str]
     rankings_: Rankings
     history_: list[float]
     n_iter_: int

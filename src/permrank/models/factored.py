@@ -77,6 +77,9 @@ class FactoredPlackettLuce(Neighbours):
     3
     """
 
+    assumes = "scores of users and items come from a few factors"
+    takes = "rankings and ratings, ties, weights"
+    reference = "Tran and Venkatesh (2010), section 3.1"
     learned = ("item_draws_", "user_modes_", "factor_scale_")
     item_draws_: Any
     user_modes_: Any

@@ -89,6 +89,9 @@ class LatentPlackettLuce(CommunityRanker):
     True
     """
 
+    assumes = "each choice is made by one of a few communities"
+    takes = "rankings and ratings, ties, weights"
+    reference = "Tran and Venkatesh (2010), section 3.2"
     learned = ("scores_", "memberships_", "concentration_", "prior_strength_", "pooled_scores_", "curve_")
     prior_strength_: float
     pooled_scores_: Float64Array

@@ -86,6 +86,9 @@ class PlackettLuce(LuceChoiceRanker):
     0.65
     """
 
+    assumes = "everybody chooses by the same worths"
+    takes = "rankings and ratings, ties, weights"
+    reference = "Plackett (1975); Hunter (2004)"
     learned = ("scores_", "prior_scale_")
     scores_: Float64Array
     prior_scale_: float
