@@ -207,8 +207,9 @@ def _peer_environment(distribution: str, module: str) -> tuple[str, str]:
     return python, ""
 
 
+Systems = dict[str, System | None]
 # To add a system: a line here. None marks a model that this version does not have.
-SYSTEMS: dict[str, System | None] = {
+SYSTEMS: Systems = {
     "PlackettLuce gaussian": permrank_model("PlackettLuce", prior="gaussian", ties="breslow"),
     "FactoredPlackettLuce": permrank_model("FactoredPlackettLuce", n_factors=16),
     "FactoredPlackettLuce as published": permrank_model(
@@ -263,9 +264,9 @@ def _line(result: dict[str, Any]) -> str:
     return f"{result['protocol']} seed {result['seed']}, {result['system']}: {told}"
 
 
-def print_tables(results: list[dict[str, Any]]) -> None:
+def print_tables(results: list[dict[str, Any]], table: Systems) -> None:
     """One table a measure, one of seconds, then what went wrong."""
-    systems = [name for name in SYSTEMS if any(result["system"] == name for result in results)]
+    systems = [name for name in table if any(result["system"] == name for result in results)]
     protocols = [name for name in PROTOCOLS if any(result["protocol"] == name for result in results)]
     for measure in (NDCG, PAIRS, NATS, "seconds"):
         columns = [name for name in protocols if measure in ("seconds", *_measures(name))]
@@ -320,8 +321,8 @@ def chosen(patterns: list[str] | None, names: Iterable[str], what: str) -> list[
     return [name for name in names if any(fnmatch(name.lower(), pattern.lower()) for pattern in patterns or ["*"])]
 
 
-def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def arguments(table: Systems, description: str | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--protocols", nargs="+", metavar="PATTERN", help="for example 'ml-100k/*' sushi-10 (all)")
     parser.add_argument("--systems", nargs="+", metavar="PATTERN", help="for example '*Plackett*' 'Surprise*' (all)")
     parser.add_argument("--seeds", nargs="+", type=int, help="0 1 2 3 4 if not given")
@@ -333,16 +334,16 @@ def arguments() -> argparse.Namespace:
     quick = QUICK if given.quick else {}
     given.seeds = given.seeds or quick.get("seeds", [0, 1, 2, 3, 4])
     given.protocols = chosen(given.protocols or quick.get("protocols"), PROTOCOLS, "protocol")
-    given.systems = chosen(given.systems, SYSTEMS, "system")
+    given.systems = chosen(given.systems, table, "system")
     return given
 
 
-def main() -> None:
-    given = arguments()
+def main(table: Systems = SYSTEMS, description: str | None = __doc__) -> None:
+    given = arguments(table, description)
     kept = {}
     if given.json and given.json.exists():
         kept = {(r["system"], r["protocol"], r["seed"]): r for r in json.loads(given.json.read_text())}
-    systems = {name: system for name in given.systems if (system := SYSTEMS[name])}
+    systems = {name: system for name in given.systems if (system := table[name])}
     for name in set(given.systems) - set(systems):
         print(f"{name}: not in this version of permrank", file=sys.stderr)
     for protocol in given.protocols:
@@ -356,7 +357,7 @@ def main() -> None:
                 print(_line(result), file=sys.stderr, flush=True)
                 if given.json:
                     given.json.write_text(json.dumps(list(kept.values()), indent=1))
-    print_tables(list(kept.values()))
+    print_tables(list(kept.values()), table)
 
 
 if __name__ == "__main__":

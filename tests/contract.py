@@ -38,9 +38,10 @@ QUESTIONS = {
 
 
 class ModelContract:
-    """Inherit, and define `make(**parameters)`; `other` is a parameter change that alters the result."""
+    """Inherit, and define `make(**parameters)`; `other` is a change of parameters that is allowed."""
 
     supports: frozenset[str] = frozenset()
+    other: dict = {"seed": 7}  # noqa: RUF012
 
     def make(self, **parameters):
         raise NotImplementedError
@@ -80,8 +81,8 @@ class ModelContract:
         twin = model.clone()
         assert twin is not model
         assert twin.get_params() == model.get_params()
-        assert twin.set_params(seed=model.seed + 7) is twin
-        assert twin.get_params() == {**model.get_params(), "seed": model.seed + 7}
+        assert twin.set_params(**self.other) is twin
+        assert twin.get_params() == {**model.get_params(), **self.other}
         with pytest.raises(UnknownIdError, match="unknown parameter of"):
             twin.set_params(nonsense=1)
         assert type(model).__name__ in repr(model)

@@ -14,17 +14,27 @@ if TYPE_CHECKING:
     from permrank.data.rankings import Rankings
     from permrank.data.readers import read
     from permrank.models.base import Ranker
+    from permrank.models.borda import Borda
+    from permrank.models.copeland import Copeland
     from permrank.models.factored import FactoredPlackettLuce
     from permrank.models.files import load
     from permrank.models.latent import LatentPlackettLuce
+    from permrank.models.mean_rating import MeanRating
     from permrank.models.plackett_luce import PlackettLuce
+    from permrank.models.popularity import Popularity
+    from permrank.models.uniform import Random
 
 __version__ = "0.1.0"
 
 _HOME = {
+    "Borda": "permrank.models.borda",
+    "Copeland": "permrank.models.copeland",
     "FactoredPlackettLuce": "permrank.models.factored",
     "LatentPlackettLuce": "permrank.models.latent",
+    "MeanRating": "permrank.models.mean_rating",
     "PlackettLuce": "permrank.models.plackett_luce",
+    "Popularity": "permrank.models.popularity",
+    "Random": "permrank.models.uniform",
     "Ranker": "permrank.models.base",
     "Rankings": "permrank.data.rankings",
     "load": "permrank.models.files",
@@ -33,9 +43,14 @@ _HOME = {
 _MODULES = {"datasets": "permrank.data.datasets", "errors": "permrank.errors"}
 
 __all__ = [
+    "Borda",
+    "Copeland",
     "FactoredPlackettLuce",
     "LatentPlackettLuce",
+    "MeanRating",
     "PlackettLuce",
+    "Popularity",
+    "Random",
     "Ranker",
     "Rankings",
     "datasets",

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 # Class name to module: a model file names a class, and only these can be loaded.
 MODELS = {
+    "Borda": "permrank.models.borda",
+    "Copeland": "permrank.models.copeland",
     "FactoredPlackettLuce": "permrank.models.factored",
     "LatentPlackettLuce": "permrank.models.latent",
+    "MeanRating": "permrank.models.mean_rating",
     "PlackettLuce": "permrank.models.plackett_luce",
+    "Popularity": "permrank.models.popularity",
+    "Random": "permrank.models.uniform",
 }

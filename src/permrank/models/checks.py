@@ -23,3 +23,9 @@ def whole_from(name: str, value: object, least: int) -> None:
     """Raise unless the value is a whole number and not below the least."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or int(value) < least:
         raise InputError(f"{name}={value!r}, expected a whole number from {least}")
+
+
+def from_zero(name: str, value: object) -> None:
+    """Raise unless the value is a finite number and not negative."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0.0 <= float(value) < float("inf"):
+        raise InputError(f"{name}={value!r}, expected a finite number from 0")

@@ -1,0 +1,63 @@
+"""Models with one score for each item, the same for everybody: what they share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from permrank.data.rankings import Rankings
+from permrank.errors import InputError
+from permrank.inference.convergence import Monitor
+from permrank.models.base import Ranker
+from permrank.models.users import UserReference
+from permrank.types import Float64Array, Int64Array
+
+
+class SameForAllRanker(Ranker):
+    """A `Ranker` that treats everybody alike, so that a question may also be asked about nobody: ``user=None``."""
+
+    def _reference(self, user: object) -> UserReference:
+        self._require_fitted()
+        return None if user is None else super()._reference(user)
+
+
+class OneOrderRanker(SameForAllRanker):
+    """A `Ranker` with ``scores_`` (n_items,), whoever asks."""
+
+    learned = ("scores_",)
+    scores_: Float64Array
+
+    def _scores(self, user: UserReference, items: Int64Array) -> Float64Array:
+        return self.scores_[items]
+
+    def _check_learned(self) -> None:
+        super()._check_learned()
+        if np.shape(self.scores_) != (self.rankings_.n_items,) or self.scores_.dtype != np.float64:
+            raise InputError(f"scores_ has shape {np.shape(self.scores_)}, expected a float64 for each item")
+
+
+class CountingRanker(OneOrderRanker):
+    """A `OneOrderRanker` whose scores are counted in one pass; it supplies `_count`."""
+
+    def _count(self, rankings: Rankings) -> Float64Array:
+        raise NotImplementedError
+
+    def _learn(self, rankings: Rankings, monitor: Monitor) -> dict[str, Any]:
+        scores = self._count(rankings)
+        monitor.update(0.0)  # nothing is maximised
+        monitor.converged = not monitor.stopped
+        return {"scores_": scores}
+
+
+def shares_below(rankings: Rankings) -> tuple[Float64Array, Float64Array]:
+    """Of each entry, how many entries of its ranking it beats (a tie counts one half), and how many others it has."""
+    lengths = np.diff(rankings.indptr)
+    owner = np.repeat(np.arange(lengths.size), lengths)
+    edge = np.ones(rankings.n_entries, bool)
+    edge[1:] = (rankings.levels[1:] != rankings.levels[:-1]) | (owner[1:] != owner[:-1])
+    first = np.flatnonzero(edge)
+    sizes = np.diff(first, append=rankings.n_entries)
+    begin, size = np.repeat(first, sizes), np.repeat(sizes, sizes)
+    beaten = rankings.indptr[1:][owner] - begin - size + (size - 1) / 2.0
+    return beaten, (lengths[owner] - 1).astype(np.float64)
