@@ -19,6 +19,7 @@ SYSTEMS: accuracy.Systems = {
     "Random": permrank_model("Random"),
     "Borda": permrank_model("Borda"),
     "Copeland": permrank_model("Copeland"),
+    "BradleyTerry gaussian": permrank_model("BradleyTerry", prior="gaussian"),
     "PlackettLuce gaussian": permrank_model("PlackettLuce", prior="gaussian", ties="breslow"),
 }
 

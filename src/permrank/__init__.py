@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from permrank.data.readers import read
     from permrank.models.base import Ranker
     from permrank.models.borda import Borda
+    from permrank.models.bradley_terry import BradleyTerry
     from permrank.models.copeland import Copeland
     from permrank.models.factored import FactoredPlackettLuce
     from permrank.models.files import load
@@ -28,6 +29,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "Borda": "permrank.models.borda",
+    "BradleyTerry": "permrank.models.bradley_terry",
     "Copeland": "permrank.models.copeland",
     "FactoredPlackettLuce": "permrank.models.factored",
     "LatentPlackettLuce": "permrank.models.latent",
@@ -44,6 +46,7 @@ _MODULES = {"datasets": "permrank.data.datasets", "errors": "permrank.errors"}
 
 __all__ = [
     "Borda",
+    "BradleyTerry",
     "Copeland",
     "FactoredPlackettLuce",
     "LatentPlackettLuce",

@@ -5,6 +5,7 @@ from __future__ import annotations
 # Class name to module: a model file names a class, and only these can be loaded.
 MODELS = {
     "Borda": "permrank.models.borda",
+    "BradleyTerry": "permrank.models.bradley_terry",
     "Copeland": "permrank.models.copeland",
     "FactoredPlackettLuce": "permrank.models.factored",
     "LatentPlackettLuce": "permrank.models.latent",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
+from scipy.sparse.csgraph import NegativeCycleError, bellman_ford, connected_components
 
 from permrank.data.connectivity import strong_components
 from permrank.data.rankings import Rankings
 from permrank.errors import EstimateError
 from permrank.kernels.closure import small_closed_sets
+from permrank.models.pairs import Comparisons
 from permrank.types import Int64Array
 
 _SHOWN = 20
@@ -69,6 +70,32 @@ def require_partition_estimates(rankings: Rankings) -> None:
             f"settles them: {_names(rankings, outside)}. {_REMEDY}, or treat ties in another way",
             items=rankings.item_ids.take(outside).to_list(),
         )
+
+
+def require_tie_estimate(met: Comparisons) -> None:
+    """Raise if the tie parameter of Davidson, or of Rao and Kupper, can grow for ever with the scores.
+
+    It can if there are scores with a difference of at least 1 wherever somebody won, and of at most 1 wherever there
+    was a tie: all wins and ties then become certain together. By the theorem on difference constraints there are
+    such scores if and only if no cycle of comparisons has more wins than ties.
+    """
+    shape = (met.rows.size - 1, met.rows.size - 1)
+    won = met.wins > 0
+    ones = np.ones(np.count_nonzero(won), np.int8)
+    victories = coo_array((ones, (met.items[won], met.partners[won])), shape=shape).tocsr()
+    if connected_components(victories, directed=True, connection="strong")[0] < shape[0]:
+        return  # a cycle of wins alone
+    edge = won | (met.ties > 0)
+    length = np.where(won, -1.0, 1.0)[edge]
+    graph = coo_array((length, (met.items[edge], met.partners[edge])), shape=shape).tocsr()
+    try:
+        bellman_ford(graph, indices=[0])
+    except NegativeCycleError:
+        return
+    raise EstimateError(
+        "no maximum-likelihood estimate of the tie parameter exists: no chain of comparisons leads back to its first "
+        "item by more wins than ties. Use prior='gaussian' (--set prior=gaussian), or ties='half'"
+    )
 
 
 def _dead_ends(rankings: Rankings, block: Int64Array, bounds: Int64Array, is_last: np.ndarray) -> Int64Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -25,7 +25,7 @@ class SameForAllRanker(Ranker):
 class OneOrderRanker(SameForAllRanker):
     """A `Ranker` with ``scores_`` (n_items,), whoever asks."""
 
-    learned = ("scores_",)
+    learned: ClassVar[tuple[str, ...]] = ("scores_",)
     scores_: Float64Array
 
     def _scores(self, user: UserReference, items: Int64Array) -> Float64Array:

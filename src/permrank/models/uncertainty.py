@@ -19,10 +19,19 @@ _MOST_PAIRED = 1_000
 
 def uncertainty_frame(rankings: Rankings, scores: Float64Array, ties: int, prior: Prior) -> pl.DataFrame:
     """Columns ``item``, ``standard_error``, ``quasi_standard_error``."""
-    n = scores.size
+    require_few(scores.size)
+    return errors_frame(rankings, covariance_of_scores(rankings, scores, ties, prior))
+
+
+def require_few(n: int) -> None:
+    """Raise if the matrix that standard errors need would be too large."""
     if n > _MOST_ITEMS:
         raise InputError(f"standard errors of {n} items need a matrix of {n} x {n}; select at most {_MOST_ITEMS}")
-    covariance = covariance_of_scores(rankings, scores, ties, prior)
+
+
+def errors_frame(rankings: Rankings, covariance: Float64Array) -> pl.DataFrame:
+    """`uncertainty_frame` from the covariance of the scores."""
+    n = covariance.shape[0]
     quasi = quasi_variances(covariance) if n <= _MOST_PAIRED else None
     return pl.DataFrame(
         {
@@ -43,9 +52,14 @@ def covariance_of_scores(rankings: Rankings, scores: Float64Array, ties: int, pr
     """Inverse of the observed information; without a prior, of scores measured from their mean."""
     information = observed_information(rankings.indptr, rankings.items, rankings.levels, scores, rankings.weights, ties)
     information[np.diag_indices_from(information)] += prior.curvature(scores)
-    n = scores.size
+    return inverse_information(information, scores.size if isinstance(prior, Flat) else 0)
+
+
+def inverse_information(information: Float64Array, n_flat: int) -> Float64Array:
+    """Covariance of all parameters; the first ``n_flat`` of them are known up to a common constant only."""
     # The likelihood is flat along (1, ..., 1): without a prior fill that direction, invert, and take it out again.
-    ones = np.full((n, n), 1.0 / n) if isinstance(prior, Flat) else np.zeros((n, n))
+    ones = np.zeros_like(information)
+    ones[:n_flat, :n_flat] = 1.0 / max(n_flat, 1)
     try:
         return np.asarray(np.linalg.inv(information + ones) - ones)
     except np.linalg.LinAlgError as error:
