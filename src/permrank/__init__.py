@@ -13,6 +13,15 @@ if TYPE_CHECKING:
     from permrank.data import datasets
     from permrank.data.rankings import Rankings
     from permrank.data.readers import read
+    from permrank.evaluation.protocols import (
+        Folds,
+        Given,
+        LeaveOut,
+        StrongGeneralisation,
+        Temporal,
+        WeakGeneralisation,
+    )
+    from permrank.evaluation.split import Split
     from permrank.models.base import Ranker
     from permrank.models.borda import Borda
     from permrank.models.bradley_terry import BradleyTerry
@@ -32,13 +41,20 @@ _HOME = {
     "BradleyTerry": "permrank.models.bradley_terry",
     "Copeland": "permrank.models.copeland",
     "FactoredPlackettLuce": "permrank.models.factored",
+    "Folds": "permrank.evaluation.protocols",
+    "Given": "permrank.evaluation.protocols",
     "LatentPlackettLuce": "permrank.models.latent",
+    "LeaveOut": "permrank.evaluation.protocols",
     "MeanRating": "permrank.models.mean_rating",
     "PlackettLuce": "permrank.models.plackett_luce",
     "Popularity": "permrank.models.popularity",
     "Random": "permrank.models.uniform",
     "Ranker": "permrank.models.base",
     "Rankings": "permrank.data.rankings",
+    "Split": "permrank.evaluation.split",
+    "StrongGeneralisation": "permrank.evaluation.protocols",
+    "Temporal": "permrank.evaluation.protocols",
+    "WeakGeneralisation": "permrank.evaluation.protocols",
     "load": "permrank.models.files",
     "read": "permrank.data.readers",
 }
@@ -49,13 +65,20 @@ __all__ = [
     "BradleyTerry",
     "Copeland",
     "FactoredPlackettLuce",
+    "Folds",
+    "Given",
     "LatentPlackettLuce",
+    "LeaveOut",
     "MeanRating",
     "PlackettLuce",
     "Popularity",
     "Random",
     "Ranker",
     "Rankings",
+    "Split",
+    "StrongGeneralisation",
+    "Temporal",
+    "WeakGeneralisation",
     "datasets",
     "errors",
     "load",

@@ -22,12 +22,12 @@ def select(rankings: Rankings, users: Iterable[object] | None, items: Iterable[o
     """Only these users, only these items."""
     keep_user = _mask(rankings.user_ids, users)
     keep_item = _mask(rankings.item_ids, items)
-    return _restrict(rankings, keep_user, keep_item)
+    return restrict(rankings, keep_user, keep_item)
 
 
 def drop(rankings: Rankings, users: Iterable[object], items: Iterable[object]) -> Rankings:
     """All but these users and items."""
-    return _restrict(rankings, ~_mask(rankings.user_ids, users), ~_mask(rankings.item_ids, items))
+    return restrict(rankings, ~_mask(rankings.user_ids, users), ~_mask(rankings.item_ids, items))
 
 
 def _mask(vocabulary: Vocabulary, chosen: Iterable[object] | None) -> BoolArray:
@@ -38,7 +38,8 @@ def _mask(vocabulary: Vocabulary, chosen: Iterable[object] | None) -> BoolArray:
     return mask
 
 
-def _restrict(rankings: Rankings, keep_user: BoolArray, keep_item: BoolArray) -> Rankings:
+def restrict(rankings: Rankings, keep_user: BoolArray, keep_item: BoolArray) -> Rankings:
+    """Only the users and items that are marked."""
     user_of_ranking = np.repeat(np.arange(rankings.n_users), np.diff(rankings.user_indptr))
     lengths = np.diff(rankings.indptr)
     keep_entry = np.repeat(keep_user[user_of_ranking], lengths) & keep_item[rankings.items]

@@ -1,0 +1,1 @@
+"""Protocols, metrics, and comparisons of models."""

@@ -1,0 +1,336 @@
+"""Protocols: who is shown what. Each makes a `Split` from rankings and a seed; docs/protocols.md compares them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+
+from permrank.data.frames import as_frame
+from permrank.data.rankings import Rankings, require_rankings
+from permrank.errors import InputError
+from permrank.evaluation.split import Split, make_split
+from permrank.models.checks import one_of, whole_from
+from permrank.randomness import generator, stream_key
+from permrank.types import Int64Array
+
+
+class Protocol(ABC):
+    """Base of all protocols: ``split(rankings, seed)`` gives the same `Split` every time."""
+
+    measures_order = True
+    """Whether people of the test part are known, so that items can be ranked for them."""
+
+    @abstractmethod
+    def split(self, rankings: Rankings, seed: int = 0) -> Split:
+        """Split rankings; the same seed gives the same split."""
+
+
+@dataclass(frozen=True)
+class WeakGeneralisation(Protocol):
+    """Of every user ``n_train`` entries drawn at random to learn from; all others are asked about.
+
+    Parameters
+    ----------
+    n_train : int
+    min_test : int
+        Users without so many entries left are dropped. The usual protocol for ratings has 10.
+
+    Examples
+    --------
+    >>> import permrank as pr
+    >>> rankings = pr.datasets.load("simulated", n_users=50, n_items=40, list_length=(5, 30))
+    >>> split = pr.WeakGeneralisation(n_train=10).split(rankings, seed=0)
+    >>> set(map(len, split.train.lists())), min(map(len, split.test.lists())) >= 10
+    ({10}, True)
+    """
+
+    n_train: int = 10
+    min_test: int = 10
+
+    def split(self, rankings: Rankings, seed: int = 0) -> Split:
+        """Split rankings; the same seed gives the same split."""
+        whole_from("n_train", self.n_train, 1)
+        whole_from("min_test", self.min_test, 1)
+        owner = _one_list_each(rankings, self)
+        long = np.bincount(owner, minlength=rankings.n_users) >= self.n_train + self.min_test
+        place = _random_places(owner, 1, seed)
+        kept = long[owner]
+        return make_split(
+            rankings, kept & (place < self.n_train), kept & (place >= self.n_train), None, repr(self), seed
+        )
+
+
+@dataclass(frozen=True)
+class StrongGeneralisation(Protocol):
+    """People of the test part are new: a model learns from the others, and folds them in from ``n_given`` entries.
+
+    Parameters
+    ----------
+    n_given : int
+        Entries, drawn at random, that a new person says.
+    share : float
+        Share of the people with long enough lists who are held out.
+    min_test : int
+        Only people with so many entries beyond ``n_given`` are held out.
+
+    Examples
+    --------
+    >>> import permrank as pr
+    >>> rankings = pr.datasets.load("simulated", n_users=50, n_items=12, list_length=10)
+    >>> split = pr.StrongGeneralisation(n_given=4, min_test=2).split(rankings, seed=0)
+    >>> split.train.n_users, split.test.n_users, split.given.n_entries
+    (40, 10, 40)
+    """
+
+    n_given: int = 10
+    share: float = 0.2
+    min_test: int = 10
+
+    def split(self, rankings: Rankings, seed: int = 0) -> Split:
+        """Split rankings; the same seed gives the same split."""
+        whole_from("n_given", self.n_given, 1)
+        whole_from("min_test", self.min_test, 1)
+        _share(self.share)
+        owner = _one_list_each(rankings, self)
+        long = np.flatnonzero(np.bincount(owner, minlength=rankings.n_users) >= self.n_given + self.min_test)
+        drawn = generator(stream_key(seed, 21)).permutation(long)
+        held = np.zeros(rankings.n_users, bool)
+        held[drawn[: max(1, round(self.share * long.size))]] = True
+        place = _random_places(owner, 2, seed)
+        given, hidden = held[owner] & (place < self.n_given), held[owner] & (place >= self.n_given)
+        return make_split(rankings, ~held[owner], hidden, given, repr(self), seed)
+
+
+@dataclass(frozen=True)
+class LeaveOut(Protocol):
+    """Of every user ``k`` entries, or ``k`` of several rankings, drawn at random, are asked about; nobody is dropped.
+
+    Parameters
+    ----------
+    k : int
+    of : {"items", "rankings"}
+        Rankings are what to leave out where a user has many short ones, such as choices between two.
+    min_train : int
+        Users who would be left with fewer entries (or rankings) to learn from are not asked about.
+
+    Examples
+    --------
+    >>> import permrank as pr
+    >>> rankings = pr.Rankings.from_lists({"ann": list("abcde"), "bob": ["a", "b"]})
+    >>> split = pr.LeaveOut(k=2).split(rankings, seed=0)
+    >>> split.train.n_entries, split.test.n_users
+    (5, 1)
+    """
+
+    k: int = 2
+    of: Literal["items", "rankings"] = "items"
+    min_train: int = 1
+
+    def split(self, rankings: Rankings, seed: int = 0) -> Split:
+        """Split rankings; the same seed gives the same split."""
+        whole_from("k", self.k, 1)
+        whole_from("min_train", self.min_train, 1)
+        one_of("of", self.of, ("items", "rankings"))
+        if self.of == "items":
+            owner = _one_list_each(rankings, self)
+            lengths = np.ones(owner.size, np.int64)
+        else:
+            owner = np.repeat(np.arange(rankings.n_users), np.diff(require_rankings(rankings).user_indptr))
+            lengths = np.diff(rankings.indptr)
+        enough = np.bincount(owner, minlength=rankings.n_users) >= self.k + self.min_train
+        test = np.repeat(enough[owner] & (_random_places(owner, 3, seed) < self.k), lengths)
+        return make_split(rankings, ~test, test, None, repr(self), seed)
+
+
+@dataclass(frozen=True)
+class Given(Protocol):
+    """Of every list ``n_given`` items, drawn at random and in their order, to learn from; the others are hidden.
+
+    Lists that would have fewer than two hidden items stay in the training part.
+
+    Parameters
+    ----------
+    n_given : int
+
+    Examples
+    --------
+    >>> import permrank as pr
+    >>> rankings = pr.Rankings.from_lists({"ann": list("abcdefghij"), "bob": ["a", "b"]})
+    >>> split = pr.Given(n_given=7).split(rankings, seed=0)
+    >>> split.train.n_entries, split.test.n_entries
+    (9, 3)
+    """
+
+    n_given: int = 7
+
+    def split(self, rankings: Rankings, seed: int = 0) -> Split:
+        """Split rankings; the same seed gives the same split."""
+        whole_from("n_given", self.n_given, 1)
+        lengths = np.diff(require_rankings(rankings).indptr)
+        owner = np.repeat(np.arange(lengths.size), lengths)
+        test = (_random_places(owner, 4, seed) >= self.n_given) & (lengths >= self.n_given + 2)[owner]
+        return make_split(rankings, ~test, test, None, repr(self), seed)
+
+
+@dataclass(frozen=True)
+class Folds(Protocol):
+    """One of ``n_folds`` parts of the people is held out whole, for the likelihood of what new people say.
+
+    Seeds 0 to ``n_folds - 1`` are the folds of one partition, the next as many those of another.
+
+    Parameters
+    ----------
+    n_folds : int
+
+    Examples
+    --------
+    >>> import permrank as pr
+    >>> rankings = pr.datasets.load("simulated", n_users=50, n_items=12, list_length=10)
+    >>> sum(pr.Folds(n_folds=5).split(rankings, seed).test.n_users for seed in range(5))
+    50
+    """
+
+    n_folds: int = 5
+    measures_order = False
+
+    def split(self, rankings: Rankings, seed: int = 0) -> Split:
+        """Split rankings; the same seed gives the same split."""
+        whole_from("n_folds", self.n_folds, 2)
+        whole_from("seed", seed, 0)
+        require_rankings(rankings)
+        partition, fold = divmod(int(seed), self.n_folds)
+        drawn = generator(stream_key(partition, 5)).permutation(rankings.n_users)
+        held = np.zeros(rankings.n_users, bool)
+        held[np.array_split(drawn, self.n_folds)[fold]] = True
+        test = held[_owner_of_entries(rankings)]
+        return make_split(rankings, ~test, test, None, repr(self), int(seed))
+
+
+@dataclass(frozen=True)
+class Temporal(Protocol):
+    """What was said last is asked about: one moment divides the past from the future for everybody.
+
+    People without a past, and those with fewer than ``min_test`` entries in the future, are not asked about.
+
+    Parameters
+    ----------
+    times : frame, or Rankings with times for ratings
+        Columns ``user``, ``item`` and ``time`` of any Arrow-speaking frame; or the same file read with the column of
+        times for that of ratings: ``permrank.read("ratings.csv", rating="timestamp")``.
+    share : float
+        Share of the entries that lie in the future.
+    min_test : int
+
+    Examples
+    --------
+    >>> import permrank as pr
+    >>> rankings = pr.Rankings.from_lists({"ann": list("abcd"), "bob": list("dcab")})
+    >>> times = {"user": ["ann"] * 4 + ["bob"] * 4, "item": list("abcd") * 2, "time": [1, 2, 8, 9, 3, 4, 5, 6]}
+    >>> split = pr.Temporal(times, share=0.25).split(rankings)
+    >>> split.test.lists()
+    [['c', 'd']]
+    """
+
+    times: Any = field(repr=False)
+    share: float = 0.2
+    min_test: int = 2
+
+    def split(self, rankings: Rankings, seed: int = 0) -> Split:
+        """Split rankings; nothing is drawn, so the seed is only kept."""
+        _share(self.share)
+        whole_from("min_test", self.min_test, 1)
+        owner = _one_list_each(rankings, self)
+        times = self._times_of(rankings)
+        order = np.sort(times)
+        # All entries of the dividing moment belong to the future.
+        cut = order[min(max(round((1.0 - self.share) * times.size), 0), times.size - 1)]
+        future = times >= cut
+        with_past = np.bincount(owner[~future], minlength=rankings.n_users) > 0
+        asked = with_past & (np.bincount(owner[future], minlength=rankings.n_users) >= self.min_test)
+        return make_split(rankings, ~future, future & asked[owner], None, repr(self), seed)
+
+    def _times_of(self, rankings: Rankings) -> np.ndarray:
+        if isinstance(self.times, Rankings):
+            if self.times.ratings is None:
+                raise InputError("times= are Rankings without ratings; read them with rating='the column of times'")
+            known = self.times.to_frame().rename({"rating": "time"})
+        else:
+            known = as_frame(self.times)
+        missing = [name for name in ("user", "item", "time") if name not in known.columns]
+        if missing:
+            raise InputError(f"times= has no column {missing[0]!r}; it needs user, item and time")
+        wanted = pl.DataFrame(
+            {
+                "user": rankings.user_ids.take(_owner_of_entries(rankings)),
+                "item": rankings.item_ids.take(rankings.items.astype(np.int64)),
+            }
+        )
+        try:
+            found = wanted.join(
+                known.select("user", "item", pl.col("time").cast(pl.Float64)).unique(["user", "item"], keep="last"),
+                on=["user", "item"],
+                how="left",
+                maintain_order="left",
+            )
+        except pl.exceptions.PolarsError as error:
+            raise InputError(f"times= does not fit the rankings: {error}") from error
+        if found["time"].null_count():
+            row = wanted.row(int(found["time"].is_null().arg_max() or 0))
+            raise InputError(f"user {row[0]!r}, item {row[1]!r}: no time is given; add it or drop the entry")
+        return found["time"].to_numpy()
+
+
+def usual_protocol(rankings: Rankings) -> Protocol:
+    """The protocol that fits the data, for those who do not name one.
+
+    Long lists (median of at least 20) get `WeakGeneralisation` from 10 given, shorter ones `Given` with about seven
+    tenths of the median, those of two or three items, and people with several lists, `Folds`.
+
+    Examples
+    --------
+    >>> import permrank as pr
+    >>> from permrank.evaluation.protocols import usual_protocol
+    >>> usual_protocol(pr.datasets.load("simulated", n_users=50, n_items=12, list_length=10))
+    Given(n_given=7)
+    """
+    lengths = np.diff(rankings.indptr)
+    middle = float(np.median(lengths)) if lengths.size else 0.0
+    if rankings.anonymous or np.diff(rankings.user_indptr).max(initial=0) > 1 or middle < 4:
+        return Folds()
+    return WeakGeneralisation() if middle >= 20 else Given(min(round(0.7 * middle), int(middle) - 2))
+
+
+def _owner_of_entries(rankings: Rankings) -> Int64Array:
+    user_of_ranking = np.repeat(np.arange(rankings.n_users), np.diff(rankings.user_indptr))
+    return np.repeat(user_of_ranking, np.diff(rankings.indptr))
+
+
+def _one_list_each(rankings: Rankings, protocol: Protocol) -> Int64Array:
+    """User of every entry; a user with several rankings raises."""
+    counts = np.diff(require_rankings(rankings).user_indptr)
+    if counts.max(initial=0) > 1:
+        name = rankings.user_ids[int(counts.argmax())]
+        raise InputError(
+            f"user {name!r} has {counts.max()} rankings, and {type(protocol).__name__} draws entries of one; "
+            "take LeaveOut(of='rankings') or Folds()"
+        )
+    return _owner_of_entries(rankings)
+
+
+def _random_places(owner: Int64Array, stream: int, seed: int) -> Int64Array:
+    """Place of every entry in a random order of its owner's, from 0; owners are sorted."""
+    whole_from("seed", seed, 0)
+    order = np.lexsort((generator(stream_key(seed, stream)).random(owner.size), owner))
+    first = np.searchsorted(owner, owner)
+    places = np.empty(owner.size, np.int64)
+    places[order] = np.arange(owner.size) - first[order]
+    return places
+
+
+def _share(value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1:
+        raise InputError(f"share={value!r}, expected a number between 0 and 1")

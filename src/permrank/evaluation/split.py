@@ -1,0 +1,147 @@
+"""A split: what is learnt from and what is asked about, as a value that can be saved and read again."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from permrank.data.rankings import Rankings
+from permrank.data.readers import read
+from permrank.data.selection import restrict
+from permrank.data.splits import keep_entries
+from permrank.errors import FormatError, InputError
+from permrank.types import BoolArray
+
+_FORMAT = 1
+_PARTS = ("train", "test", "given")
+
+
+@dataclass(frozen=True)
+class Split:
+    """Rankings to learn from and rankings to be asked about.
+
+    Attributes
+    ----------
+    train : Rankings
+        What a model learns from. Items without an entry here are unknown to it.
+    test : Rankings
+        What it is asked about: the hidden entries, best first.
+    given : Rankings or None
+        What people of the test part say about themselves if they are not in the training part; a model folds them in.
+    protocol : str
+        How it was made.
+    seed : int
+
+    Examples
+    --------
+    >>> import tempfile, pathlib, permrank as pr
+    >>> rankings = pr.datasets.load("simulated", n_users=50, n_items=12, list_length=10)
+    >>> split = pr.Given(n_given=4).split(rankings, seed=1)
+    >>> split
+    Split(Given(n_given=4), seed=1: train 50 users, 200 entries; test 50 users, 300 entries)
+    >>> folder = pathlib.Path(tempfile.mkdtemp()) / "split"
+    >>> split.save(folder)
+    >>> pr.Split.load(folder) == split
+    True
+    """
+
+    train: Rankings
+    test: Rankings
+    given: Rankings | None
+    protocol: str
+    seed: int
+
+    def __repr__(self) -> str:
+        parts = [f"{name} {part.n_users} users, {part.n_entries} entries" for name, part in self._parts().items()]
+        return f"Split({self.protocol}, seed={self.seed}: {'; '.join(parts)})"
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _parts(self) -> dict[str, Rankings]:
+        found = {name: getattr(self, name) for name in _PARTS}
+        return {name: part for name, part in found.items() if part is not None}
+
+    def save(self, folder: str | Path, *, format: Literal["parquet", "csv", "tsv", "jsonl"] = "parquet") -> None:  # noqa: A002
+        """Write one file a part and ``split.json``; the folder appears whole or not at all.
+
+        Other programs can read the files as they are: a row an entry (docs/formats.md).
+
+        Parameters
+        ----------
+        folder : str or Path
+            Must not exist, but the folder that it lies in must.
+        format : {"parquet", "csv", "tsv", "jsonl"}
+        """
+        folder = Path(folder).expanduser()
+        if format not in ("parquet", "csv", "tsv", "jsonl"):
+            raise InputError(f"format={format!r}, expected parquet, csv, tsv or jsonl")
+        if folder.exists():
+            raise InputError(f"{folder} exists; give the name of a new folder")
+        if not folder.parent.is_dir():
+            raise InputError(f"the folder {folder.parent} does not exist; make it first")
+        temporary = folder.with_name(f".{folder.name}.{secrets.token_hex(6)}.tmp")
+        temporary.mkdir()
+        try:
+            parts = {}
+            for name, part in self._parts().items():
+                part.write(temporary / f"{name}.{format}")
+                parts[name] = {"file": f"{name}.{format}", "fingerprint": part.fingerprint}
+            header = {"format": _FORMAT, "protocol": self.protocol, "seed": self.seed, "parts": parts}
+            (temporary / "split.json").write_text(json.dumps(header, indent=2) + "\n", encoding="utf-8")
+            temporary.rename(folder)
+        except BaseException:
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Split:
+        """Read what `save` wrote; files that have changed since are refused."""
+        folder = Path(folder).expanduser()
+        try:
+            header = json.loads((folder / "split.json").read_text(encoding="utf-8"))
+            version, listed = header["format"], header["parts"]
+            files = {name: (str(about["file"]), str(about["fingerprint"])) for name, about in listed.items()}
+            protocol, seed = str(header["protocol"]), int(header["seed"])
+        except OSError as error:
+            raise FormatError(f"{folder} is not a saved split: {error.strerror or error}") from error
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise FormatError(f"{folder / 'split.json'} is damaged ({error}); save the split again") from error
+        if version != _FORMAT:
+            raise FormatError(f"{folder} has format {version!r}; this permrank reads format {_FORMAT}")
+        if not {"train", "test"} <= set(files) <= set(_PARTS):
+            raise FormatError(f"{folder / 'split.json'} names the parts {', '.join(files)}; expected train and test")
+        parts: dict[str, Any] = dict.fromkeys(_PARTS)
+        for name, (file, fingerprint) in files.items():
+            if Path(file).name != file:
+                raise FormatError(f"{folder / 'split.json'} names the file {file!r} outside its folder")
+            parts[name] = read(folder / file)
+            if parts[name].fingerprint != fingerprint:
+                raise FormatError(f"{folder / file} has changed since the split was saved")
+        return cls(**parts, protocol=protocol, seed=seed)
+
+
+def part_of(rankings: Rankings, keep: BoolArray) -> Rankings:
+    """Only these entries, with only the users and items that still have one."""
+    left = keep_entries(rankings, keep)
+    ranked = np.bincount(left.items, minlength=left.n_items) > 0
+    return restrict(left, np.diff(left.user_indptr) > 0, ranked)
+
+
+def make_split(
+    rankings: Rankings, train: BoolArray, test: BoolArray, given: BoolArray | None, protocol: str, seed: int
+) -> Split:
+    """A split from marked entries; an empty part raises."""
+    for name, marked in (("train", train), ("test", test)):
+        if not marked.any():
+            raise InputError(
+                f"{protocol} leaves nothing for the {name} part of these {rankings.n_users} users; "
+                "their lists are too short for it"
+            )
+    said = None if given is None else part_of(rankings, given)
+    return Split(part_of(rankings, train), part_of(rankings, test), said, protocol, seed)
