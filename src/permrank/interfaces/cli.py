@@ -215,9 +215,7 @@ def info(
     ] = None,
     models: Annotated[bool, typer.Option("--models", help="List the models.")] = False,
     datasets: Annotated[bool, typer.Option("--datasets", help="List the data sets, their owners and terms.")] = False,
-    plot: Annotated[
-        Path | None, typer.Option("--plot", help="Draw a model's communities into this file (.png, .svg, .pdf).")
-    ] = None,
+    plot: Annotated[Path | None, typer.Option("--plot", help="Draw a model into this file (.png, .svg, .pdf).")] = None,
     unlisted: Unlisted = "ignore",
     duplicates: Duplicates = "error",
     user: UserColumn = None,

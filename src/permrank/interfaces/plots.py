@@ -10,6 +10,7 @@ import numpy as np
 from permrank.errors import InputError, NotSupportedError
 from permrank.models.base import Ranker
 from permrank.models.latent import LatentPlackettLuce
+from permrank.models.spectral import SpectralAnalysis
 
 
 def save_plot(model: Ranker, path: str | Path) -> None:
@@ -18,18 +19,21 @@ def save_plot(model: Ranker, path: str | Path) -> None:
     Parameters
     ----------
     model : Ranker
-        A fitted `LatentPlackettLuce`: memberships, and the curve if the number of communities was chosen.
+        A fitted `LatentPlackettLuce`: memberships, and the curve if the number of communities was chosen. Or a
+        fitted `SpectralAnalysis`: effects of items at places, and the shares of the parts.
     path : str or Path
     """
-    if not isinstance(model, LatentPlackettLuce):
+    panels: list[Any]
+    if isinstance(model, LatentPlackettLuce):
+        panels = [draw_memberships, draw_curve] if model.curve_.size else [draw_memberships]
+    elif isinstance(model, SpectralAnalysis):
+        panels = [draw_effects, draw_shares]
+    else:
         raise NotSupportedError(f"there is no picture of a {type(model).__name__}")
     figure_class = _matplotlib()
-    n_panels = 2 if model.curve_.size else 1
-    figure = figure_class(figsize=(7.0 * n_panels, 4.0), layout="constrained")
-    axes = np.atleast_1d(figure.subplots(1, n_panels))
-    draw_memberships(model, axes[0])
-    if n_panels == 2:
-        draw_curve(model, axes[1])
+    figure = figure_class(figsize=(7.0 * len(panels), 4.0), layout="constrained")
+    for draw, axes in zip(panels, np.atleast_1d(figure.subplots(1, len(panels))), strict=True):
+        draw(model, axes)
     try:
         figure.savefig(path)
     except ValueError as error:
@@ -68,6 +72,33 @@ def draw_curve(model: LatentPlackettLuce, axes: Any) -> None:
     axes.set_xscale("log", base=2)
     axes.set_xticks(numbers, [str(int(number)) for number in numbers])
     axes.set(xlabel="communities", ylabel="log P(place of a left-out item)")
+
+
+def draw_effects(model: SpectralAnalysis, axes: Any) -> None:
+    """Items by places, best item first: how many more, or fewer, put it there than chance would."""
+    n, total = model.rankings_.n_items, model.rankings_.weights.sum()
+    order = np.argsort(-model.scores_, kind="stable")
+    effects = 100.0 * (model.first_order_[order] / total - 1.0 / n)
+    widest = max(float(np.abs(effects).max()), 1e-9)
+    image = axes.imshow(effects, cmap="RdBu_r", vmin=-widest, vmax=widest, aspect="auto")
+    axes.set_yticks(range(n), [str(name) for name in model.item_ids.take(order)])
+    axes.set_xticks(range(n), [str(place + 1) for place in range(n)])
+    axes.set(xlabel="rank", title="first-order effects, percentage points")
+    axes.figure.colorbar(image, ax=axes)
+
+
+def draw_shares(model: SpectralAnalysis, axes: Any) -> None:
+    """Mean squares of the parts on a logarithmic scale, beside those of orders drawn at random."""
+    frame = model.components()[1:]
+    places = np.arange(frame.height)
+    axes.bar(places, np.maximum(frame["mean_square"].to_numpy(), 1e-300), label="data")
+    axes.plot(places, frame["by_chance"], "k_", markersize=20, label="by chance")
+    axes.set_yscale("log")
+    low = max(float(frame["by_chance"].min()), 1e-290) / 10.0  # type: ignore[arg-type]
+    axes.set_ylim(bottom=low)
+    axes.set_xticks(places, frame["component"].to_list(), rotation=30)
+    axes.set(ylabel="mean square", title="parts of the counts")
+    axes.legend(frameon=False)
 
 
 def _matplotlib() -> Any:

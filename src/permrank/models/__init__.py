@@ -13,4 +13,5 @@ MODELS = {
     "PlackettLuce": "permrank.models.plackett_luce",
     "Popularity": "permrank.models.popularity",
     "Random": "permrank.models.uniform",
+    "SpectralAnalysis": "permrank.models.spectral",
 }
