@@ -119,6 +119,12 @@ class ModelContract:
         assert frame["item"].to_list() == sorted(items, key=lambda item: (-scores[item], item))
         np.testing.assert_allclose(frame["score"], [scores[item] for item in frame["item"]], rtol=0, atol=0)
 
+    def test_many_pairs_get_the_scores_of_each(self, fitted):
+        users, items = ["eve", "ann", "eve", "gus", "ann"], ["toro", "tako", "ika", "uni", "toro"]
+        one_by_one = [fitted.score(user, [item])[0] for user, item in zip(users, items, strict=True)]
+        np.testing.assert_allclose(fitted.score_pairs(users, items), one_by_one, rtol=1e-6, atol=1e-9)
+        assert fitted.score_pairs([], []).size == 0
+
     def test_intervals_contain_the_median_rank_and_stay_within_bounds(self, fitted):
         frame = fitted.rank("ann", ["tako", "ebi", "uni", "toro"])
         if "rank_low" in frame.columns:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from permrank.data import datasets
     from permrank.data.rankings import Rankings
     from permrank.data.readers import read
+    from permrank.evaluation.comparison import compare
     from permrank.evaluation.protocols import (
         Folds,
         Given,
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
         Temporal,
         WeakGeneralisation,
     )
+    from permrank.evaluation.run import evaluate
     from permrank.evaluation.split import Split
     from permrank.models.base import Ranker
     from permrank.models.borda import Borda
@@ -56,6 +58,8 @@ _HOME = {
     "StrongGeneralisation": "permrank.evaluation.protocols",
     "Temporal": "permrank.evaluation.protocols",
     "WeakGeneralisation": "permrank.evaluation.protocols",
+    "compare": "permrank.evaluation.comparison",
+    "evaluate": "permrank.evaluation.run",
     "load": "permrank.models.files",
     "read": "permrank.data.readers",
 }
@@ -81,8 +85,10 @@ __all__ = [
     "StrongGeneralisation",
     "Temporal",
     "WeakGeneralisation",
+    "compare",
     "datasets",
     "errors",
+    "evaluate",
     "load",
     "read",
 ]

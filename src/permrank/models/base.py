@@ -168,6 +168,22 @@ class Ranker(ABC):
         reference = self._reference(user)
         return self._scores(reference, self._item_indices(items))
 
+    def score_pairs(self, users: Iterable[object], items: Iterable[object]) -> Float64Array:
+        """Scores of many (user, item) pairs at once, each as `score` gives it.
+
+        Parameters
+        ----------
+        users, items : sequences of ids, equally long
+        """
+        self._require_fitted()
+        who, what = self.user_ids.indices(users), self.item_ids.indices(items)
+        if who.size != what.size:
+            raise InputError(f"{who.size} users and {what.size} items; give one item for each user")
+        scores, order = np.empty(who.size), np.argsort(who, kind="stable")
+        for part in np.split(order, np.flatnonzero(np.diff(who[order])) + 1) if who.size else []:
+            scores[part] = self._scores(int(who[part[0]]), what[part])
+        return scores
+
     def rank(self, user: object, items: Iterable[object]) -> pl.DataFrame:
         """Order the given items for a user, best first.
 

@@ -1,0 +1,171 @@
+"""Questions of an evaluation put to a model: scores of what is hidden, likelihoods, and probabilities of pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from permrank.data.rankings import Rankings
+from permrank.data.splits import keep_entries
+from permrank.data.vocabulary import Vocabulary
+from permrank.errors import NotSupportedError
+from permrank.evaluation.metrics import grades_of
+from permrank.models.base import Ranker
+from permrank.randomness import generator, stream_key
+from permrank.types import BoolArray, Float64Array, Int64Array
+
+# Candidates ranked at a time with candidates="all": about 100 MB.
+_CHUNK = 1 << 21
+
+
+class Lists(NamedTuple):
+    """Lists to be measured: grades and scores (NaN where the model cannot say) of their candidates."""
+
+    indptr: Int64Array
+    grades: Float64Array
+    scores: Float64Array
+
+
+def places_in(other: Vocabulary, known: Vocabulary) -> Int64Array:
+    """Place of every id of one vocabulary in another, -1 where it is not there."""
+    if other.ids.dtype != known.ids.dtype:
+        return np.full(len(other), -1)
+    if not len(known):
+        return np.full(len(other), -1)
+    if not known.is_integer:
+        codes = other.ids.cast(pl.Enum(known.ids), strict=False).to_physical()
+        return codes.cast(pl.Int64).fill_null(-1).to_numpy()
+    ours, theirs = known.ids.to_numpy(), other.ids.to_numpy()
+    places = np.minimum(np.searchsorted(ours, theirs), len(known) - 1)
+    return np.where(ours[places] == theirs, places, -1)
+
+
+def owners(rankings: Rankings) -> Int64Array:
+    """User of every ranking."""
+    return np.repeat(np.arange(rankings.n_users), np.diff(rankings.user_indptr))
+
+
+def hidden_lists(model: Ranker, test: Rankings, given: Rankings | None) -> Lists:
+    """Every test ranking with the scores of its own entries."""
+    scores = np.full(test.n_entries, np.nan)
+    item = places_in(test.item_ids, model.item_ids)[test.items]
+    lengths = np.diff(test.indptr)
+    if given is None:
+        user = np.repeat(places_in(test.user_ids, model.user_ids)[owners(test)], lengths)
+        asked = np.flatnonzero((item >= 0) & (user >= 0))
+        if asked.size:
+            who, what = model.user_ids.take(user[asked]), model.item_ids.take(item[asked])
+            scores[asked] = model.score_pairs(who.to_list(), what.to_list())
+    else:
+        bounds = test.indptr[test.user_indptr]
+        for place, person in people(model, test, given):
+            part = np.arange(bounds[place], bounds[place + 1])
+            part = part[item[part] >= 0]
+            if person is not None and part.size:
+                scores[part] = model._scores(person, item[part])
+    return Lists(test.indptr, grades_of(test), scores)
+
+
+def people(model: Ranker, test: Rankings, given: Rankings | None) -> Iterator[tuple[int, Any]]:
+    """Every user of the test part as the model knows them: an index, somebody folded in, or None."""
+    if given is None:
+        for place, known in enumerate(places_in(test.user_ids, model.user_ids).tolist()):
+            yield place, known if known >= 0 else None
+        return
+    known_items = places_in(given.item_ids, model.item_ids)
+    said = keep_entries(given, known_items[given.items] >= 0)
+    for place, own in enumerate(places_in(test.user_ids, said.user_ids).tolist()):
+        if own < 0 or said.user_indptr[own] == said.user_indptr[own + 1]:
+            yield place, None
+        elif said.ratings is None:
+            yield place, model.fold_in(said.lists(said.user_ids[own])[0])
+        else:
+            first = int(said.user_indptr[own])
+            part = slice(int(said.indptr[first]), int(said.indptr[first + 1]))
+            ids = said.item_ids.take(said.items[part].astype(np.int64)).to_list()
+            yield place, model.fold_in(dict(zip(ids, said.ratings[part].tolist(), strict=True)))
+
+
+def catalogue_lists(model: Ranker, test: Rankings, given: Rankings | None) -> Iterator[tuple[Int64Array, Lists]]:
+    """Every test user with all items that are not in the training list, some users at a time.
+
+    Yields the users' places and their lists; an item that the user did not rate has the grade 0.
+    """
+    n_items = len(model.item_ids)
+    in_model = places_in(test.item_ids, model.item_ids)
+    grades, bounds = grades_of(test), test.indptr[test.user_indptr]
+    held: list[tuple[int, Float64Array, Float64Array]] = []
+    for place, person in people(model, test, given):
+        if person is None:
+            continue
+        listed = model.rankings_ if isinstance(person, int) else person.rankings
+        seen = np.zeros(n_items, bool)
+        own = listed.items_of(person if isinstance(person, int) else 0)
+        seen[own if isinstance(person, int) else places_in(listed.item_ids, model.item_ids)[own]] = True
+        worth = np.zeros(n_items)
+        part = slice(int(bounds[place]), int(bounds[place + 1]))
+        wanted = in_model[test.items[part]]
+        worth[wanted[wanted >= 0]] = grades[part][wanted >= 0]
+        candidates = np.flatnonzero(~seen)
+        scores = model._scores(person, candidates)
+        # A relevant item that the model has never seen cannot be shown: it comes after everything else.
+        missed = grades[part][wanted < 0]
+        last = np.full(missed.size, scores.min(initial=0.0) - 1.0)
+        held.append((place, np.append(worth[candidates], missed), np.append(scores, last)))
+        if len(held) * n_items >= _CHUNK:
+            yield _joined(held)
+            held = []
+    if held:
+        yield _joined(held)
+
+
+def _joined(held: list[tuple[int, Float64Array, Float64Array]]) -> tuple[Int64Array, Lists]:
+    places, grades, scores = zip(*held, strict=True)
+    indptr = np.cumsum([0, *map(len, grades)])
+    return np.array(places), Lists(indptr, np.concatenate(grades), np.concatenate(scores))
+
+
+def log_likelihoods(model: Ranker, test: Rankings) -> Float64Array:
+    """log P of every test ranking, of its known items; NaN where fewer than two are known."""
+    known: BoolArray = (places_in(test.item_ids, model.item_ids) >= 0)[test.items]
+    owner = np.repeat(np.arange(test.n_rankings), np.diff(test.indptr))
+    known &= (np.bincount(owner[known], minlength=test.n_rankings) >= 2)[owner]
+    asked = np.unique(owner[known])
+    out = np.full(test.n_rankings, np.nan)
+    if asked.size:
+        out[asked] = model.log_likelihood(keep_entries(test, known))
+    return out
+
+
+def pair_probabilities(
+    model: Ranker, test: Rankings, given: Rankings | None, n_pairs: int, seed: int
+) -> tuple[Float64Array, Float64Array] | None:
+    """P(one before the other) of random hidden pairs, and whether it came true; None if the model cannot tell.
+
+    Every pair is of another person as long as there are enough people.
+    """
+    rng = generator(stream_key(seed, 7))
+    item = places_in(test.item_ids, model.item_ids)[test.items]
+    bounds = test.indptr
+    told: list[float] = []
+    true: list[float] = []
+    persons, owner = dict(people(model, test, given)), owners(test)
+    # Many pairs that are drawn are tied or unknown: four draws for each that is wanted.
+    for ranking in np.resize(rng.permutation(test.n_rankings), 4 * n_pairs):
+        person = persons.get(int(owner[ranking]))
+        first, second = rng.integers(bounds[ranking], bounds[ranking + 1], 2)
+        different = test.levels[first] != test.levels[second]
+        if person is None or not different or item[first] < 0 or item[second] < 0:
+            continue
+        reference = model.user_ids[person] if isinstance(person, int) else person
+        try:
+            told.append(model.prefers(reference, model.item_ids[int(item[first])], model.item_ids[int(item[second])]))
+        except NotSupportedError:
+            return None
+        true.append(float(test.levels[first] < test.levels[second]))
+        if len(told) == n_pairs:
+            break
+    return np.array(told), np.array(true)

@@ -1,0 +1,218 @@
+"""evaluate and compare: every person's result, on every kind of split, whatever a model does."""
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+
+import permrank as pr
+from permrank.errors import InputError, UnknownIdError
+from permrank.evaluation.metrics import blind_log_likelihood, per_list
+from permrank.evaluation.scoring import hidden_lists, places_in
+from permrank.models.base import Ranker
+
+
+class Broken(Ranker):
+    """A model that fails where it is told to."""
+
+    def __init__(self, where="fit"):
+        self.where = where
+
+    def _learn(self, rankings, monitor):
+        if self.where == "fit":
+            raise ZeroDivisionError("on purpose")
+        monitor.update(0.0)
+        monitor.converged = True
+        return {}
+
+    def _scores(self, user, items):
+        raise ValueError("no scores\n today")
+
+
+class Echo(Ranker):
+    """Likes best what stands near the first thing that a person says."""
+
+    def __init__(self):
+        pass
+
+    def _learn(self, rankings, monitor):
+        monitor.update(0.0)
+        monitor.converged = True
+        return {}
+
+    def _scores(self, user, items):
+        first = self.item_ids.index(user.rankings.lists()[0][0])
+        return -np.abs(items - first).astype(float)
+
+
+@pytest.fixture(scope="module")
+def rankings():
+    return pr.datasets.load(
+        "simulated", n_users=150, n_items=30, list_length=(8, 14), separation=0.0, noise=0.3, seed=3
+    )
+
+
+def test_the_value_of_a_person_is_the_metric_of_the_persons_scores(rankings):
+    split = pr.Given(5).split(rankings, seed=1)
+    result = pr.evaluate(pr.MeanRating(), split, metrics=["pairs_right", "ndcg", "mrr"], k=3)
+    model = pr.MeanRating().fit(split.train)
+    assert result.per_user.height == split.test.n_rankings
+    for row in result.per_user.head(20).iter_rows(named=True):
+        (items,) = split.test.lists(row["user"])
+        grades = np.linspace(5, 1, len(items))
+        found = per_list(["pairs_right", "ndcg", "mrr"], [0, len(items)], grades, model.score(row["user"], items), k=3)
+        for name, value in found.items():
+            assert row[name] == pytest.approx(value[0], abs=1e-12)
+    assert result.means()["ndcg"] == pytest.approx(result.per_user["ndcg"].mean())
+    table = result.table()
+    assert ((table["low"] <= table["mean"]) & (table["mean"] <= table["high"])).all()
+
+
+def test_a_fitted_model_is_measured_as_it_is_and_stays_as_it_is(rankings):
+    split = pr.Given(5).split(rankings, seed=1)
+    model = pr.MeanRating().fit(split.train)
+    direct, fitted = pr.evaluate(model, split.test), pr.evaluate(pr.MeanRating(), split)
+    assert direct.per_user.equals(fitted.per_user)
+    assert direct.model is model
+    unfitted = pr.MeanRating()
+    pr.evaluate(unfitted, split)
+    assert not hasattr(unfitted, "rankings_")
+
+
+def test_items_that_nobody_has_in_training_are_neutral():
+    train = pr.Rankings.from_lists({"ann": ["a", "b", "c"], "bob": ["a", "c", "b"]})
+    test = pr.Rankings.from_lists({"ann": ["a", "new", "c"], "eve": ["a", "c"]})
+    lists = hidden_lists(pr.Borda().fit(train), test, None)
+    assert np.isnan(lists.scores).tolist() == [False, True, False, True, True]
+    result = pr.evaluate(pr.Borda().fit(train), test, metrics=["pairs_right"])
+    assert result.per_user["pairs_right"].to_list() == [1.0, 0.5]
+
+
+def test_places_of_ids_in_another_vocabulary():
+    for ids, known in (([1, 5, 9], [5, 9, 11]), (["a", "é", "z"], ["b", "é", "zz"])):
+        first, second = (pr.Rankings.from_lists({0: each}).item_ids for each in (ids, known))
+        expected = [second.index(x) if x in second else -1 for x in first]
+        assert places_in(first, second).tolist() == expected
+
+
+def test_new_people_are_folded_in_and_ranked_for(rankings):
+    split = pr.StrongGeneralisation(n_given=5, min_test=3).split(rankings, seed=0)
+    result = pr.evaluate(Echo(), split)
+    for place, user in enumerate(split.test.user_ids):
+        new = result.model.fold_in(split.given.lists(user)[0])
+        (items,) = split.test.lists(user)
+        found = per_list(["pairs_right"], [0, len(items)], range(len(items), 0, -1), result.model.score(new, items))
+        assert result.per_user["pairs_right"][place] == pytest.approx(found["pairs_right"][0])
+    rated = pr.datasets.load("simulated", n_users=80, n_items=20, list_length=12, ties=5)
+    split = pr.StrongGeneralisation(n_given=5, min_test=3).split(rated, seed=0)
+    assert pr.evaluate(pr.MeanRating(), split).means()["pairs_right"] > 0.6
+
+
+def test_whole_lists_of_new_people_are_judged_by_their_probability(rankings):
+    split = pr.Folds(5).split(rankings, seed=0)
+    result = pr.evaluate(pr.Random(), split)
+    np.testing.assert_allclose(result.per_user["log_likelihood"], blind_log_likelihood(split.test), rtol=1e-12)
+    stages = np.diff(split.test.indptr) - 1
+    np.testing.assert_allclose(
+        result.per_user["log_likelihood_per_stage"] * stages, result.per_user["log_likelihood"], rtol=1e-12
+    )
+    better = pr.evaluate(pr.PlackettLuce(prior="gaussian"), split)
+    assert better.means()["log_likelihood"] > result.means()["log_likelihood"] + 1
+    with pytest.raises(InputError, match="ndcg needs people that the model knows"):
+        pr.evaluate(pr.Random(), split, metrics=["ndcg"])
+
+
+def test_the_whole_catalogue_is_ranked_but_for_what_is_listed(rankings):
+    split = pr.Given(5).split(rankings, seed=1)
+    options = {"metrics": ["recall", "precision", "ndcg"], "k": 4, "candidates": "all", "relevant_from": 1.0}
+    result = pr.evaluate(pr.MeanRating(), split, **options)
+    for row in result.per_user.head(10).iter_rows(named=True):
+        top = result.model.recommend(row["user"], 4)["item"].to_list()
+        hits = len(set(top) & set(split.test.lists(row["user"])[0]))
+        assert row["precision"] == pytest.approx(hits / 4)
+        assert row["recall"] == pytest.approx(hits / len(split.test.lists(row["user"])[0]))
+    random = pr.evaluate(pr.Random(), split, **options)
+    # Every unlisted item is as likely as every other to be among the first four.
+    left = np.diff(split.test.indptr) / (split.train.n_items - 5)
+    assert random.means()["precision"] == pytest.approx(left.mean(), abs=0.06)
+
+
+def test_a_random_scorer_gets_half_of_the_pairs_and_the_best_is_found(rankings):
+    models = {"good": pr.MeanRating(), "twin": pr.MeanRating(tol=1e-7), "guess": pr.Random()}
+    found = pr.compare(models, rankings, protocol=pr.Given(5), seeds=range(3))
+    table = found.table()
+    assert table["model"][2] == "guess"
+    assert table["pairs_right"][2] == pytest.approx(0.5, abs=0.02)
+    assert table["verdict"].to_list() == ["best", "same", "worse"]
+    assert table["p"][2] < 0.001 < 0.05 < table["p"][1]
+    assert found.by_seed().height == 9
+    assert found.per_user("pairs_right").height == rankings.n_users
+    json.dumps(found.to_dict(), allow_nan=False)
+
+
+def test_a_model_that_fails_does_not_stop_the_others(rankings):
+    models = {"bad": Broken(), "worse": Broken("score"), "good": pr.MeanRating(), "none": pr.PlackettLuce(tol=-1.0)}
+    seen = []
+    found = pr.compare(models, rankings, seeds=(0, 1), on_result=seen.append)
+    assert len(seen) == 8
+    assert found.table().select("model", "verdict").rows()[0] == ("good", "best")
+    assert set(found.table().filter(pl.col("verdict") == "failed")["model"]) == {"bad", "worse", "none"}
+    assert found.problems()["bad"] == "failed: ZeroDivisionError: on purpose"
+    assert found.problems()["worse"] == "failed: ValueError: no scores today"
+    assert "tol=-1.0" in found.problems()["none"]
+    only_bad = pr.compare({"bad": Broken()}, rankings)
+    assert only_bad.table()["verdict"].to_list() == ["failed"]
+    json.dumps(only_bad.to_dict(), allow_nan=False)
+
+
+def test_costs_are_told_apart(rankings):
+    result = pr.compare([pr.PlackettLuce(prior="gaussian")], rankings).results[0]
+    assert result.first_seconds > 0
+    assert result.fit_seconds > 0
+    assert result.score_seconds > 0
+    assert result.peak_megabytes is None or result.peak_megabytes >= 0
+
+
+def test_a_fit_can_be_given_a_time_limit(rankings):
+    split = pr.Given(5).split(rankings)
+    model = pr.PlackettLuce(prior="gaussian", solver="mm", tol=1e-15, prior_scale=1.0)
+    result = pr.evaluate(model, split, max_seconds=0.0)
+    assert result.model.n_iter_ == 1
+    assert result.notes == ["stopped after 0 s, 1 sweeps"]
+
+
+def test_calibration_is_measured_where_there_are_probabilities():
+    rankings, truth = pr.datasets.simulated(
+        n_users=1500, n_items=12, list_length=10, n_communities=1, separation=0.0, n_factors=0, seed=3
+    )
+
+    class Oracle(pr.PlackettLuce):
+        """Knows the worths that the lists were drawn with; `tol` blows them up."""
+
+        def _learn(self, rankings, monitor):
+            monitor.update(0.0)
+            monitor.converged = True
+            return {"scores_": truth.popularity * self.tol, "prior_scale_": 1.0}
+
+    split = pr.Given(5).split(rankings)
+    right = pr.evaluate(Oracle(tol=1.0), split, n_pairs=1500)
+    assert right.reliability["n"].sum() == 1500
+    assert right.means()["calibration_error"] < 0.05
+    assert pr.evaluate(Oracle(tol=3.0), split, n_pairs=1500).means()["calibration_error"] > 0.1
+    assert pr.evaluate(pr.MeanRating(), split, n_pairs=10).notes == ["gives no probabilities of pairs"]
+
+
+def test_bad_arguments_are_named(rankings):
+    split = pr.Given(5).split(rankings)
+    with pytest.raises(UnknownIdError, match="unknown metric 'nddcg'; the nearest known one is 'ndcg'"):
+        pr.evaluate(pr.Random(), split, metrics=["nddcg"])
+    with pytest.raises(InputError, match="candidates='some'"):
+        pr.evaluate(pr.Random(), split, candidates="some")
+    with pytest.raises(InputError, match="expected Rankings, got list"):
+        pr.evaluate(pr.Random(), [[1, 2]])
+    for wrong, text in (([], "no models"), ([3], "expected models, got int"), ([pr.Random(), pr.Random()], "twice")):
+        with pytest.raises(InputError, match=text):
+            pr.compare(wrong, rankings)
+    with pytest.raises(InputError, match="expected Rankings, a Split or several"):
+        pr.compare([pr.Random()], ["x"])
