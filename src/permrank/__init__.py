@@ -27,11 +27,14 @@ if TYPE_CHECKING:
     from permrank.models.base import Ranker
     from permrank.models.borda import Borda
     from permrank.models.bradley_terry import BradleyTerry
+    from permrank.models.cofirank import CofiRank
     from permrank.models.copeland import Copeland
     from permrank.models.factored import FactoredPlackettLuce
     from permrank.models.files import load
     from permrank.models.latent import LatentPlackettLuce
+    from permrank.models.listnet import ListNet
     from permrank.models.mean_rating import MeanRating
+    from permrank.models.pairwise_factorisation import PairwiseFactorisation
     from permrank.models.plackett_luce import PlackettLuce
     from permrank.models.popularity import Popularity
     from permrank.models.uniform import Random
@@ -41,13 +44,16 @@ __version__ = "0.1.0"
 _HOME = {
     "Borda": "permrank.models.borda",
     "BradleyTerry": "permrank.models.bradley_terry",
+    "CofiRank": "permrank.models.cofirank",
     "Copeland": "permrank.models.copeland",
     "FactoredPlackettLuce": "permrank.models.factored",
     "Folds": "permrank.evaluation.protocols",
     "Given": "permrank.evaluation.protocols",
     "LatentPlackettLuce": "permrank.models.latent",
     "LeaveOut": "permrank.evaluation.protocols",
+    "ListNet": "permrank.models.listnet",
     "MeanRating": "permrank.models.mean_rating",
+    "PairwiseFactorisation": "permrank.models.pairwise_factorisation",
     "PlackettLuce": "permrank.models.plackett_luce",
     "Popularity": "permrank.models.popularity",
     "Random": "permrank.models.uniform",
@@ -68,13 +74,16 @@ _MODULES = {"datasets": "permrank.data.datasets", "errors": "permrank.errors"}
 __all__ = [
     "Borda",
     "BradleyTerry",
+    "CofiRank",
     "Copeland",
     "FactoredPlackettLuce",
     "Folds",
     "Given",
     "LatentPlackettLuce",
     "LeaveOut",
+    "ListNet",
     "MeanRating",
+    "PairwiseFactorisation",
     "PlackettLuce",
     "Popularity",
     "Random",

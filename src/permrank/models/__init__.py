@@ -6,10 +6,13 @@ from __future__ import annotations
 MODELS = {
     "Borda": "permrank.models.borda",
     "BradleyTerry": "permrank.models.bradley_terry",
+    "CofiRank": "permrank.models.cofirank",
     "Copeland": "permrank.models.copeland",
     "FactoredPlackettLuce": "permrank.models.factored",
     "LatentPlackettLuce": "permrank.models.latent",
+    "ListNet": "permrank.models.listnet",
     "MeanRating": "permrank.models.mean_rating",
+    "PairwiseFactorisation": "permrank.models.pairwise_factorisation",
     "PlackettLuce": "permrank.models.plackett_luce",
     "Popularity": "permrank.models.popularity",
     "Random": "permrank.models.uniform",

@@ -53,7 +53,7 @@ class Problem(NamedTuple):
         owner = np.repeat(np.arange(rankings.n_users, dtype=np.int32), per_user)
         columns = [np.log1p(np.bincount(rankings.items, minlength=rankings.n_items))]
         if rankings.ratings is not None:
-            columns.append(_mean_ratings(rankings, owner))
+            columns.append(shrunk_means(rankings.ratings, rankings, owner))
         table = np.column_stack(columns)
         spread = table.std(axis=0)
         table = (table - table.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
@@ -81,9 +81,9 @@ class Problem(NamedTuple):
         return rankings, rankings.item_view, self.user_of_entry
 
 
-def _mean_ratings(rankings: Rankings, owner: Int32Array) -> Float64Array:
-    """Shrunk mean of the ratings of each item, after the users' own means have been taken out."""
-    ratings = rankings.ratings.astype(np.float64)
+def shrunk_means(ratings: Any, rankings: Rankings, owner: Int32Array) -> Float64Array:
+    """Shrunk mean of the ratings (n_entries,) of each item, after the users' own means have been taken out."""
+    ratings = ratings.astype(np.float64)
     ratings -= ratings.mean()
     n_users, n_items = rankings.n_users, rankings.n_items
     user_counts = np.bincount(owner, minlength=n_users) + _HALF_MEAN

@@ -28,8 +28,8 @@ class Neighbours(PosteriorAnswers):
         """
         self._require_fitted()
         place = self.item_ids.index(item)
-        similarity = _mean_cosine(self.item_draws_[:, :, :-1], self.item_draws_[:, place, :-1])
-        return _nearest(similarity, place, k, self.item_ids.take, "item")
+        similarity = mean_cosine(self.item_draws_[:, :, :-1], self.item_draws_[:, place, :-1])
+        return nearest(similarity, place, k, self.item_ids.take, "item")
 
     def similar_users(self, user: object, k: int = 10) -> pl.DataFrame:
         """Users of the training data who rank as this one does: cosine of their factors, averaged over the draws.
@@ -40,9 +40,9 @@ class Neighbours(PosteriorAnswers):
             Columns ``rank``, ``user``, ``similarity``, best first, without the user.
         """
         reference = self._reference(user)
-        similarity = _mean_cosine(self.user_modes_, self._modes(reference))
+        similarity = mean_cosine(self.user_modes_, self._modes(reference))
         own = reference if isinstance(reference, int) else -1
-        return _nearest(similarity, own, k, self.user_ids.take, "user")
+        return nearest(similarity, own, k, self.user_ids.take, "user")
 
     def explain(self, user: object, item: object) -> pl.DataFrame:
         """Which listed items pushed this one up or down for the user, and by how much.
@@ -81,7 +81,7 @@ class Neighbours(PosteriorAnswers):
         )
 
 
-def _mean_cosine(rows: Any, target: Any) -> Float64Array:
+def mean_cosine(rows: Any, target: Any) -> Float64Array:
     """Cosine of every row with the target, (n_draws, n, K) and (n_draws, K), averaged over the draws."""
     total = np.zeros(rows.shape[1])
     for each, wanted in zip(rows, target, strict=True):
@@ -90,7 +90,8 @@ def _mean_cosine(rows: Any, target: Any) -> Float64Array:
     return total / len(rows)
 
 
-def _nearest(similarity: Float64Array, own: int, k: int, take: Any, kind: str) -> pl.DataFrame:
+def nearest(similarity: Float64Array, own: int, k: int, take: Any, kind: str) -> pl.DataFrame:
+    """The k most similar rows but one's own, as a frame."""
     whole_from("k", k, 1)
     order = np.lexsort((np.arange(similarity.size), -similarity))
     order = order[order != own][: int(k)]

@@ -22,6 +22,7 @@ from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as dump_tensors
 
 from permrank.data.atomic import atomic_write
+from permrank.data.frames import as_frame
 from permrank.data.rankings import Rankings
 from permrank.data.vocabulary import Vocabulary
 from permrank.errors import FormatError, PermrankError
@@ -203,4 +204,6 @@ def _plain(value: Any) -> Any:
         return value.tolist()
     if isinstance(value, np.generic):
         return value.item()
-    raise TypeError(f"parameter {value!r} cannot be written to a model file; use numbers, strings or lists")
+    if hasattr(value, "__arrow_c_stream__") or hasattr(value, "__dataframe__"):
+        return as_frame(value).to_dict(as_series=False)
+    raise TypeError(f"parameter {value!r} cannot be written to a model file; use numbers, strings, lists or frames")

@@ -1,0 +1,163 @@
+"""What `PairwiseFactorisation`, `CofiRank` and `ListNet` have in common: factors that minimise a loss over lists."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import polars as pl
+
+from permrank.data.rankings import Rankings
+from permrank.errors import InputError
+from permrank.inference.convergence import Monitor
+from permrank.models.base import Ranker
+from permrank.models.checks import above, whole_from
+from permrank.models.factored_neighbours import mean_cosine, nearest
+from permrank.models.matrix_learning import Data, Design, Loss, Settings, best_users, learn
+from permrank.models.relevance import item_covariates
+from permrank.models.users import NewUser, UserReference, new_user
+from permrank.types import Float64Array, Int64Array
+
+Penalty = float | Literal["auto"]
+
+# Penalty by default, as a share of what keeps noise out altogether; set as the constants of `matrix_learning`.
+NOISE_SHARE = 0.6
+
+
+class MatrixRanker(Ranker):
+    """Base of models with s_y^u = b_y + Σ_k W_uk H_ky that minimise a loss over the lists of the users.
+
+    A model supplies `_loss`; parameters ``n_factors``, ``intercepts``, ``max_iter``, ``tol`` and ``seed`` are common.
+    """
+
+    learned: ClassVar[tuple[str, ...]] = ("user_factors_", "item_factors_", "item_intercepts_", "alpha_", "beta_")
+    fewest_factors: ClassVar[int] = 1
+    user_factors_: Any
+    item_factors_: Any
+    item_intercepts_: Any
+    alpha_: float
+    beta_: float
+    n_factors: int
+    intercepts: bool
+    max_iter: int
+    tol: float
+    seed: int
+
+    @abstractmethod
+    def _loss(self, rankings: Rankings, training: Rankings) -> Loss:
+        """The loss of the scores of all entries, as a function."""
+
+    def _penalties(self, rankings: Rankings) -> tuple[float | None, float | None, bool]:
+        """Penalties of users and items (None: to be set from the noise), and whether entries multiply them."""
+        raise NotImplementedError
+
+    def _noise_share(self) -> float:
+        return NOISE_SHARE
+
+    def _design(self, data: Data) -> Design:
+        """Covariates of items and entries."""
+        rankings = data.rankings
+        known = item_covariates(rankings, data.user_of_entry) if self.intercepts else np.zeros((rankings.n_items, 0))
+        return Design(known, np.zeros((rankings.n_entries, 0)))
+
+    def _validate(self) -> None:
+        whole_from("n_factors", self.n_factors, self.fewest_factors)
+        whole_from("max_iter", self.max_iter, 1)
+        whole_from("seed", self.seed, 0)
+        above("tol", self.tol, 0.0)
+        if not isinstance(self.intercepts, bool):
+            raise InputError(f"intercepts={self.intercepts!r}, expected True or False")
+
+    def _learn(self, rankings: Rankings, monitor: Monitor) -> dict[str, Any]:
+        data = Data.of(rankings)
+        alpha, beta, by_entries = self._penalties(rankings)
+        settings = Settings(
+            self.n_factors, self.intercepts, alpha, beta, by_entries, self._noise_share(), self.tol, self.seed
+        )
+        fit = learn(data, self._loss(rankings, rankings), self._design(data), settings, monitor)
+        return {
+            "user_factors_": fit.point.users,
+            "item_factors_": np.ascontiguousarray(fit.theta[:, :-1]),
+            "item_intercepts_": np.ascontiguousarray(fit.theta[:, -1]),
+            "alpha_": fit.alpha,
+            "beta_": fit.beta,
+            "item_weights": fit.point.item_weights,
+            "entry_weights": fit.point.entry_weights,
+        }
+
+    # Scores
+
+    def _factors(self, user: UserReference) -> Float64Array:
+        return user.state["factors"] if isinstance(user, NewUser) else np.asarray(self.user_factors_[user])
+
+    def _scores(self, user: UserReference, items: Int64Array) -> Float64Array:
+        own = np.einsum("ik,k->i", self.item_factors_[items], self._factors(user))
+        return np.asarray(self.item_intercepts_[items] + own)
+
+    def score_pairs(self, users: Iterable[object], items: Iterable[object]) -> Float64Array:
+        """Scores of (user, item) pairs, many at a time: two sequences of one length to float64 (n_pairs,)."""
+        self._require_fitted()
+        u, y = self.user_ids.indices(users), self.item_ids.indices(items)
+        if u.size != y.size:
+            raise InputError(f"{u.size} users and {y.size} items; give as many of the one as of the other")
+        return np.asarray(
+            self.item_intercepts_[y] + np.einsum("ek,ek->e", self.user_factors_[u], self.item_factors_[y])
+        )
+
+    # New users
+
+    def fold_in(self, said: Any) -> NewUser:
+        """Make a new user from a list, or from a dict of item to rating: the items stay as they are."""
+        self._require_fitted()
+        made = new_user(said, self.item_ids)
+        return NewUser(made.rankings, {"factors": self.fold_in_many(made.rankings)[0]})
+
+    def fold_in_many(self, rankings: Rankings) -> Float64Array:
+        """Factors of many new users at once, parallel over users: (n_users, n_factors)."""
+        self._require_fitted()
+        if self.n_factors == 0:
+            return np.zeros((rankings.n_users, 0))
+        data = Data.of(rankings, self._aligned_items(rankings))
+        counts = np.ones(rankings.n_users)
+        if self._penalties(self.rankings_)[2]:
+            counts[:] = np.bincount(data.user_of_entry, data.entry_weights(), rankings.n_users)
+        theta = np.column_stack([self.item_factors_, self.item_intercepts_])
+        loss = self._loss(rankings, self.rankings_)
+        return best_users(data, loss, theta, self.alpha_ * np.maximum(counts, 1e-12), self.n_factors)
+
+    # Likeness
+
+    def similar_items(self, item: object, k: int = 10) -> pl.DataFrame:
+        """Items that the same people like, by the cosine of their factors: ``rank``, ``item``, ``similarity``."""
+        self._require_fitted()
+        place = self.item_ids.index(item)
+        similarity = mean_cosine(self.item_factors_[None], self.item_factors_[None, place])
+        return nearest(similarity, place, k, self.item_ids.take, "item")
+
+    def similar_users(self, user: object, k: int = 10) -> pl.DataFrame:
+        """Users of the training data who rank as this one does: ``rank``, ``user``, ``similarity``."""
+        reference = self._reference(user)
+        similarity = mean_cosine(self.user_factors_[None], self._factors(reference)[None])
+        return nearest(similarity, reference if isinstance(reference, int) else -1, k, self.user_ids.take, "user")
+
+    def _check_learned(self) -> None:
+        super()._check_learned()
+        n_users, n_items = self.rankings_.n_users, self.rankings_.n_items
+        wanted = {
+            "user_factors_": (n_users, self.n_factors),
+            "item_factors_": (n_items, self.n_factors),
+            "item_intercepts_": (n_items,),
+            "alpha_": (),
+            "beta_": (),
+        }
+        for name, shape in wanted.items():
+            if np.shape(getattr(self, name)) != shape:
+                raise InputError(f"{name} has shape {np.shape(getattr(self, name))}, expected {shape}")
+
+
+def check_penalty(name: str, value: object) -> None:
+    """Raise unless a penalty is a positive number or "auto"."""
+    if value != "auto":
+        above(name, value, 0.0)

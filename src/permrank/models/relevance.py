@@ -1,0 +1,42 @@
+"""Ratings on one scale, whatever the data gave: losses over grades need numbers where an order is all there is."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from permrank.data.rankings import Rankings
+from permrank.models.factored_learning import shrunk_means
+from permrank.types import Float64Array, Int32Array
+
+LOWEST, HIGHEST = 1.0, 5.0  # the usual stars; the gain of DCG, 2^r - 1, is then between 1 and 31
+
+
+def relevance(rankings: Rankings, training: Rankings) -> Float64Array:
+    """Relevance of every entry between 1 and 5, (n_entries,).
+
+    If the training data have ratings, their range is stretched to that; otherwise (or if these rankings have none)
+    the levels of a ranking are spread evenly, the best at 5, the last at 1. A ranking with one level has 3.
+    """
+    if training.ratings is not None and rankings.ratings is not None:
+        low, high = float(training.ratings.min()), float(training.ratings.max())
+        if high == low:
+            return np.full(rankings.n_entries, 0.5 * (LOWEST + HIGHEST))
+        share = (rankings.ratings.astype(np.float64) - low) / (high - low)
+        return np.asarray(np.clip(LOWEST + (HIGHEST - LOWEST) * share, LOWEST, HIGHEST))
+    sizes = np.diff(rankings.indptr)
+    last = np.repeat(rankings.levels[rankings.indptr[1:] - 1], sizes).astype(np.float64)
+    spread = HIGHEST - (HIGHEST - LOWEST) * rankings.levels / np.maximum(last, 1.0)
+    return np.where(last > 0, spread, 0.5 * (LOWEST + HIGHEST))
+
+
+def item_covariates(rankings: Rankings, user_of_entry: Int32Array) -> Float64Array:
+    """What an item's intercept is expected to follow, (n_items, 2): log of its count, and its shrunk mean relevance."""
+    counts = np.log1p(np.bincount(rankings.items, minlength=rankings.n_items))
+    table = np.column_stack([counts, shrunk_means(relevance(rankings, rankings), rankings, user_of_entry)])
+    return standardised(table)
+
+
+def standardised(table: Float64Array) -> Float64Array:
+    """Columns with mean 0 and standard deviation 1; one that does not vary becomes 0."""
+    spread = table.std(axis=0)
+    return np.asarray((table - table.mean(axis=0)) / np.where(spread > 0, spread, 1.0))
