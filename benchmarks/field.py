@@ -20,6 +20,14 @@ SYSTEMS: accuracy.Systems = {
     "Borda": permrank_model("Borda"),
     "Copeland": permrank_model("Copeland"),
     "BradleyTerry gaussian": permrank_model("BradleyTerry", prior="gaussian"),
+    "PairwiseFactorisation logistic": permrank_model("PairwiseFactorisation"),
+    "PairwiseFactorisation hinge": permrank_model("PairwiseFactorisation", loss="hinge"),
+    "PairwiseFactorisation squared": permrank_model("PairwiseFactorisation", loss="squared"),
+    "CofiRank NDCG": permrank_model("CofiRank"),
+    "CofiRank ordinal": permrank_model("CofiRank", loss="ordinal"),
+    "CofiRank squared": permrank_model("CofiRank", loss="squared"),
+    "ListNet": permrank_model("ListNet"),
+    "ListMLE": permrank_model("ListNet", loss="listmle"),
     "PlackettLuce gaussian": permrank_model("PlackettLuce", prior="gaussian", ties="breslow"),
 }
 

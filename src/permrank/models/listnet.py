@@ -22,6 +22,9 @@ from permrank.models.relevance import relevance
 from permrank.models.users import UserReference
 from permrank.types import Float64Array, Int64Array
 
+# The chance to be first says little of the rest of a list and gives calmer gradients; set as `NOISE_SHARE`.
+_NOISE_SHARES = {"listnet": 0.5, "listmle": 0.7}
+
 
 class ListNet(MatrixRanker, LuceChoiceRanker):
     """Listwise learning of scores from given features, from factors, or from both.
@@ -112,6 +115,9 @@ class ListNet(MatrixRanker, LuceChoiceRanker):
     def _penalties(self, rankings: Rankings) -> tuple[float | None, float | None, bool]:
         penalty = None if self.penalty == "auto" else float(self.penalty)
         return penalty, penalty, True
+
+    def _noise_share(self) -> float:
+        return _NOISE_SHARES[self.loss]
 
     def _loss(self, rankings: Rankings, training: Rankings) -> Loss:
         indptr, levels = rankings.indptr, rankings.levels

@@ -23,7 +23,7 @@ from permrank.types import Float64Array, Int64Array
 Penalty = float | Literal["auto"]
 
 # Penalty by default, as a share of what keeps noise out altogether; set as the constants of `matrix_learning`.
-NOISE_SHARE = 0.6
+NOISE_SHARE = 0.65
 
 
 class MatrixRanker(Ranker):
@@ -101,7 +101,7 @@ class MatrixRanker(Ranker):
         self._require_fitted()
         u, y = self.user_ids.indices(users), self.item_ids.indices(items)
         if u.size != y.size:
-            raise InputError(f"{u.size} users and {y.size} items; give as many of the one as of the other")
+            raise InputError(f"{u.size} users and {y.size} items; give one item for each user")
         return np.asarray(
             self.item_intercepts_[y] + np.einsum("ek,ek->e", self.user_factors_[u], self.item_factors_[y])
         )

@@ -75,7 +75,7 @@ class PairwiseFactorisation(MatrixRanker):
         alpha: Penalty = "auto",
         beta: Penalty = "auto",
         intercepts: bool = True,
-        smoothing: float = 0.5,
+        smoothing: float = 1.0,
         n_partners: int = 32,
         max_iter: int = 500,
         tol: float = 1e-5,
