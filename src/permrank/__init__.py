@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from permrank.models.pairwise_factorisation import PairwiseFactorisation
     from permrank.models.plackett_luce import PlackettLuce
     from permrank.models.popularity import Popularity
+    from permrank.models.spectral import SpectralAnalysis
     from permrank.models.uniform import Random
 
 __version__ = "0.1.0"
