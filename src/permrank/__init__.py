@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from permrank.models.files import load
     from permrank.models.latent import LatentPlackettLuce
     from permrank.models.listnet import ListNet
+    from permrank.models.mallows import Mallows
     from permrank.models.mean_rating import MeanRating
     from permrank.models.pairwise_factorisation import PairwiseFactorisation
     from permrank.models.plackett_luce import PlackettLuce
@@ -53,6 +54,7 @@ _HOME = {
     "LatentPlackettLuce": "permrank.models.latent",
     "LeaveOut": "permrank.evaluation.protocols",
     "ListNet": "permrank.models.listnet",
+    "Mallows": "permrank.models.mallows",
     "MeanRating": "permrank.models.mean_rating",
     "PairwiseFactorisation": "permrank.models.pairwise_factorisation",
     "PlackettLuce": "permrank.models.plackett_luce",
@@ -83,6 +85,7 @@ __all__ = [
     "LatentPlackettLuce",
     "LeaveOut",
     "ListNet",
+    "Mallows",
     "MeanRating",
     "PairwiseFactorisation",
     "PlackettLuce",

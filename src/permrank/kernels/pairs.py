@@ -1,6 +1,6 @@
 """Rankings broken into pairs: how often each item is ranked above, below and level with each other.
 
-Row y of the result holds the items that share a ranking with y, by their index. Rows are independent, so they are
+Row y of the result holds the items that share a ranking with y. Rows are independent, so they are
 filled in parallel over blocks of items, and the sums come out in the same order for any number of threads.
 """
 
@@ -38,13 +38,12 @@ def _row_sizes(item_indptr, entries, owner, indptr, items, n_blocks):
 
 @njit(cache=True, nogil=True, parallel=True)
 def _fill_rows(item_indptr, entries, owner, indptr, items, levels, weights, n_blocks, rows):
-    """Partners of each item in the order of their indices, with weighted numbers of wins, losses and ties."""
+    """Partners of each item in the order of meeting, with weighted numbers of wins, losses and ties."""
     n_items = item_indptr.size - 1
     partners = np.empty(rows[-1], np.int32)
     counts = np.zeros((rows[-1], 3))
     for b in prange(n_blocks):
-        sums = np.zeros((n_items, 3))
-        met = np.zeros(n_items, np.bool_)
+        sums, met = np.zeros((n_items, 3)), np.zeros(n_items, np.bool_)
         for y in range(b, n_items, n_blocks):
             place = rows[y]
             for k in range(item_indptr[y], item_indptr[y + 1]):
@@ -60,12 +59,12 @@ def _fill_rows(item_indptr, entries, owner, indptr, items, levels, weights, n_bl
                         place += 1
                     column = 0 if levels[e] < levels[f] else (1 if levels[e] > levels[f] else 2)
                     sums[x, column] += weights[r]
-            partners[rows[y] : place] = np.sort(partners[rows[y] : place])
             for k in range(rows[y], place):
                 x = partners[k]
-                counts[k] = sums[x]
-                sums[x] = 0.0
                 met[x] = False
+                for column in range(3):
+                    counts[k, column] = sums[x, column]
+                    sums[x, column] = 0.0
     return partners, counts
 
 

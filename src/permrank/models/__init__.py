@@ -11,6 +11,7 @@ MODELS = {
     "FactoredPlackettLuce": "permrank.models.factored",
     "LatentPlackettLuce": "permrank.models.latent",
     "ListNet": "permrank.models.listnet",
+    "Mallows": "permrank.models.mallows",
     "MeanRating": "permrank.models.mean_rating",
     "PairwiseFactorisation": "permrank.models.pairwise_factorisation",
     "PlackettLuce": "permrank.models.plackett_luce",

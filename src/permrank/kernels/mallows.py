@@ -1,0 +1,233 @@
+"""Mallows' model with Kendall's distance: P(π) = e^{-θ d(π, centre)} / Z_n(θ).
+
+Repeated insertion: put the items of the centre, first to last, into a growing list. The t-th (from 0) goes before the
+last v of those already there with probability ∝ e^{-θ v}, v = 0 .. t, and so adds v to the distance. Hence
+Z_n = Π_{m <= n} (1 - e^{-mθ}) / (1 - e^{-θ}). A complete list with ties, blocks of sizes m_b, has the probability
+e^{-θ D} Π Z_{m_b} / Z_n, where D counts the pairs between blocks that the centre has the other way round. A list that
+leaves items out has none in closed form; see `insert_around`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numba import njit, prange
+from numpy.typing import NDArray
+
+from permrank.kernels.streams import derive, uniform
+
+Array = NDArray[Any]
+
+# Rankings are summed in this many blocks whatever the number of threads: the bits do not depend on it.
+_N_BLOCKS = 16
+
+
+def log_normalisers(theta: float, n: int) -> Array:
+    """log Z_m(θ) for m = 0 .. n."""
+    sizes = np.arange(1, n + 1)
+    steps = np.log(sizes) if theta < 1e-12 else np.log(np.expm1(-sizes * theta) / np.expm1(-theta))
+    return np.concatenate(([0.0], np.cumsum(steps)))
+
+
+def expected_distance(theta: float, n: int) -> float:
+    """E d = Σ_m e^{-θ} / (1 - e^{-θ}) - m e^{-mθ} / (1 - e^{-mθ})."""
+    sizes = np.arange(1, n + 1)
+    if theta < 1e-5:  # E v = (m - 1) / 2 - θ (m² - 1) / 12 + ...
+        return float(np.sum((sizes - 1) / 2 - theta * (sizes**2 - 1) / 12))
+    return float(np.sum(1.0 / math.expm1(theta) - sizes / np.expm1(np.minimum(sizes * theta, 700.0))))
+
+
+def precedence(theta: float, n: int) -> Array:
+    """P(the earlier of two items of the centre comes first) by their distance g = 0 .. n - 1 in it; 1/2 at 0.
+
+    (g + 1) / (1 - e^{-(g+1)θ}) - g / (1 - e^{-gθ})   (Mallows 1957).
+    """
+    gaps = np.arange(1, n)
+    if theta < 1e-5:
+        inside = 0.5 + theta * (2 * gaps + 1) / 12
+    else:
+        inside = -(gaps + 1) / np.expm1(-(gaps + 1) * theta) + gaps / np.expm1(-gaps * theta)
+    return np.concatenate(([0.5], inside))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _drawn_steps(theta, n_choices, u):
+    """v with P(v) ∝ e^{-θ v}, v = 0 .. n_choices - 1, from a uniform number."""
+    if theta * n_choices < 1e-9:
+        return min(n_choices - 1, np.int64(u * n_choices))
+    v = np.int64(math.log1p(u * math.expm1(-theta * n_choices)) / -theta)
+    return min(max(v, 0), n_choices - 1)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _log_geometric(theta, n_choices):
+    """log Σ_{v < n_choices} e^{-θ v}."""
+    if theta * n_choices < 1e-9:
+        return math.log(n_choices)
+    return math.log(math.expm1(-theta * n_choices) / math.expm1(-theta))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def insert_around(centre, theta, level_of, n_wanted, key, order):
+    """Draw a complete order that agrees with a list, and the weight that makes it count right.
+
+    Repeated insertion where a listed item is only put where the list allows it (Lu and Boutilier 2014). The weight is
+    the product of the probabilities of what was allowed: its mean over draws is the probability of the list, without
+    bias. `level_of` has the level of every listed item and -1 for the others; only the first `n_wanted` of the centre
+    are put in. Fills `order` and returns the logarithm of the weight.
+    """
+    log_weight = 0.0
+    for t in range(n_wanted):
+        item = centre[t]
+        level = level_of[item]
+        low, high = 0, t
+        if level >= 0:
+            for p in range(t):
+                other = level_of[order[p]]
+                if 0 <= other < level:
+                    low = p + 1
+                elif other > level and high == t:
+                    high = p
+            log_weight += _log_geometric(theta, high - low + 1) - theta * (t - high) - _log_geometric(theta, t + 1)
+        p = high - _drawn_steps(theta, high - low + 1, uniform(key, t))
+        for q in range(t, p, -1):
+            order[q] = order[q - 1]
+        order[p] = item
+    return log_weight
+
+
+@njit(cache=True, nogil=True, parallel=True)
+def repeated_insertion(centre, theta, key, size):
+    """Orders drawn from the model (size, n)."""
+    n = centre.size
+    out = np.empty((size, n), np.int64)
+    for draw in prange(size):
+        insert_around(centre, theta, np.full(n, -1, np.int64), n, derive(key, draw), out[draw])
+    return out
+
+
+@njit(cache=True, nogil=True)
+def _block_log_probability(items, levels, places, theta, log_z):
+    """log P of a complete list with ties."""
+    n = items.size
+    crossed, value, size = 0, 0.0, 1
+    for i in range(n):
+        for j in range(i + 1, n):
+            crossed += levels[j] > levels[i] and places[items[j]] < places[items[i]]
+        if i + 1 < n and levels[i + 1] == levels[i]:
+            size += 1
+        else:
+            value += log_z[size]
+            size = 1
+    return value - theta * crossed - log_z[n]
+
+
+@njit(cache=True, nogil=True, parallel=True, error_model="numpy")
+def list_log_probabilities(indptr, items, levels, centres, places, thetas, log_z, key, n_draws):
+    """log P(list | community) (n_lists, n_communities): exact for complete lists, else the log of the mean weight.
+
+    `places` has the place of each item in each centre, `log_z` the normalisers by size.
+    """
+    n_lists, n = indptr.size - 1, centres.shape[1]
+    out = np.zeros((n_lists, centres.shape[0]))
+    for r in prange(n_lists):
+        start, end = indptr[r], indptr[r + 1]
+        level_of, order = np.full(n, -1, np.int64), np.empty(n, np.int64)
+        for e in range(start, end):
+            level_of[items[e]] = levels[e]
+        for z in range(centres.shape[0]):
+            first, last = n, -1
+            for e in range(start, end):
+                first, last = min(first, places[z, items[e]]), max(last, places[z, items[e]])
+            # All items, or neighbours in the centre: the others lie before or after all of them and change nothing.
+            if last - first + 1 == end - start:
+                out[r, z] = _block_log_probability(items[start:end], levels[start:end], places[z], thetas[z], log_z[z])
+                continue
+            total, top = 0.0, -np.inf
+            for draw in range(n_draws):
+                stream = derive(derive(derive(key, r), z), draw)
+                weight = insert_around(centres[z], thetas[z], level_of, last + 1, stream, order)
+                if weight > top:
+                    total, top = total * math.exp(top - weight) + 1.0, weight
+                else:
+                    total += math.exp(weight - top)
+            out[r, z] = top + math.log(total / n_draws)
+    return out
+
+
+@njit(cache=True, nogil=True)
+def _add_block_pairs(items, levels, places, chance, weight, inside, above):
+    """Add P(i before j | list) of a complete list with ties: certain between blocks, Mallows' inside.
+
+    `inside` is room for a block, in the order of the centre.
+    """
+    n = items.size
+    begin = 0
+    while begin < n:
+        end = begin + 1
+        while end < n and levels[end] == levels[begin]:
+            end += 1
+        for e in range(begin, end):
+            slot = e - begin
+            while slot > 0 and places[inside[slot - 1]] > places[items[e]]:
+                inside[slot] = inside[slot - 1]
+                slot -= 1
+            inside[slot] = items[e]
+        for a in range(end - begin):
+            for b in range(a + 1, end - begin):
+                above[inside[a], inside[b]] += weight * chance[b - a]
+                above[inside[b], inside[a]] += weight * (1.0 - chance[b - a])
+            for e in range(end, n):
+                above[inside[a], items[e]] += weight
+        begin = end
+
+
+@njit(cache=True, nogil=True, parallel=True, error_model="numpy")
+def _pairs_by_block(indptr, items, levels, centres, places, thetas, chances, shares, key, n_draws):
+    """`expected_pairs` of each block of lists."""
+    n_lists, (n_communities, n) = indptr.size - 1, centres.shape
+    parts = np.zeros((_N_BLOCKS, n_communities, n, n))
+    for b in prange(_N_BLOCKS):
+        orders, weights = np.empty((n_draws, n), np.int64), np.empty(n_draws)
+        level_of, inside = np.full(n, -1, np.int64), np.empty(n, np.int64)
+        for r in range(b * n_lists // _N_BLOCKS, (b + 1) * n_lists // _N_BLOCKS):
+            start, end = indptr[r], indptr[r + 1]
+            for e in range(start, end):
+                level_of[items[e]] = levels[e]
+            for z in range(n_communities):
+                share, above = shares[r, z], parts[b, z]
+                if share < 1e-12:
+                    continue
+                if end - start == n:
+                    _add_block_pairs(items[start:end], levels[start:end], places[z], chances[z], share, inside, above)
+                    continue
+                total, top = 0.0, -np.inf
+                for draw in range(n_draws):
+                    stream = derive(derive(derive(key, r), z), draw)
+                    weights[draw] = insert_around(centres[z], thetas[z], level_of, n, stream, orders[draw])
+                    top = max(top, weights[draw])
+                for draw in range(n_draws):
+                    weights[draw] = math.exp(weights[draw] - top)
+                    total += weights[draw]
+                for draw in range(n_draws):
+                    weight = share * weights[draw] / total
+                    for i in range(n):
+                        for j in range(i + 1, n):
+                            above[orders[draw, i], orders[draw, j]] += weight
+            for e in range(start, end):
+                level_of[items[e]] = -1
+    return parts
+
+
+def expected_pairs(
+    indptr: Array, items: Array, levels: Array, centres: Array, places: Array, thetas: Array, chances: Array,
+    shares: Array, key: Any, n_draws: int,
+) -> Array:  # fmt: skip
+    """E[i before j] summed over lists (n_communities, n, n), each list counting `shares` (n_lists, n_communities).
+
+    Exact for complete lists; otherwise over the draws of `list_log_probabilities`, by their weights.
+    """
+    parts = _pairs_by_block(indptr, items, levels, centres, places, thetas, chances, shares, key, n_draws)
+    return np.asarray(parts.sum(axis=0))

@@ -1,0 +1,85 @@
+"""Mallows' model with Spearman's distance, the sum of squared differences of places, by sums over all subsets.
+
+Z_n(θ) = perm(e^{-θ (i - j)²}) (permanent), in O(2^n n): place by place, over the set of items placed so far.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit, prange
+
+from permrank.kernels.streams import derive, uniform
+
+MOST_ITEMS = 16
+
+
+@njit(cache=True, nogil=True)
+def _n_members(members):
+    count = 0
+    while members:
+        members &= members - 1
+        count += 1
+    return count
+
+
+@njit(cache=True, nogil=True)
+def completions(theta, n, first, second):
+    """Sums over the orders of what is not yet placed, by the set of items placed (2^n,), and minus their θ-slopes.
+
+    Item i of the centre at place k weighs e^{-θ (i - k)²}. Where first >= 0 only orders with
+    `first` before `second` count.
+    """
+    size = 1 << n
+    value, slope = np.zeros(size), np.zeros(size)
+    value[size - 1] = 1.0
+    for members in range(size - 2, -1, -1):
+        place = _n_members(members)
+        for i in range(n):
+            if members >> i & 1 or (i == second and first >= 0 and not members >> first & 1):
+                continue
+            squared = float((i - place) ** 2)
+            weight = math.exp(-theta * squared)
+            after = members | 1 << i
+            value[members] += weight * value[after]
+            slope[members] += weight * (slope[after] + squared * value[after])
+    return value, slope
+
+
+@njit(cache=True, nogil=True, parallel=True)
+def spearman_precedence(theta, n):
+    """P(i before j) for items i and j of the centre (n, n)."""
+    out = np.full((n, n), 0.5)
+    total = completions(theta, n, -1, -1)[0][0]
+    for pair in prange(n * n):
+        i, j = pair // n, pair % n
+        if i < j:
+            out[i, j] = completions(theta, n, i, j)[0][0] / total
+    for i in range(n):
+        for j in range(i):
+            out[i, j] = 1.0 - out[j, i]
+    return out
+
+
+@njit(cache=True, nogil=True)
+def spearman_rankings(centre, theta, key, size):
+    """Orders drawn from the model, exactly (size, n)."""
+    n = centre.size
+    value = completions(theta, n, -1, -1)[0]
+    out = np.empty((size, n), np.int64)
+    for draw in range(size):
+        stream, members = derive(key, draw), 0
+        for place in range(n):
+            left = uniform(stream, place) * value[members]
+            chosen = -1
+            for i in range(n):
+                if members >> i & 1:
+                    continue
+                chosen = i  # rounding may leave nothing: the last one serves
+                left -= math.exp(-theta * float((i - place) ** 2)) * value[members | 1 << i]
+                if left <= 0.0:
+                    break
+            members |= 1 << chosen
+            out[draw, place] = centre[chosen]
+    return out

@@ -1,0 +1,292 @@
+"""Mallows: the contract, probabilities and samples by enumeration, central orders, planted truth, partial lists."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+
+import permrank as pr
+from contract import ModelContract
+from permrank.errors import InputError
+from permrank.kernels.kemeny import order_cost
+from permrank.kernels.mallows import (
+    expected_distance,
+    expected_pairs,
+    list_log_probabilities,
+    log_normalisers,
+    precedence,
+    repeated_insertion,
+)
+from permrank.kernels.spearman import spearman_precedence, spearman_rankings
+from permrank.models import kemeny
+from permrank.models.users import frozen
+from permrank.randomness import stream_key
+
+SUPPORTS = frozenset({"prefers", "sample", "log_likelihood"})
+
+
+class TestMallowsContract(ModelContract):
+    supports = SUPPORTS
+
+    def make(self, **parameters):
+        return pr.Mallows(**{"n_draws": 20, **parameters})
+
+
+class TestMixtureContract(ModelContract):
+    supports = SUPPORTS
+
+    def make(self, **parameters):
+        return pr.Mallows(**{"n_communities": 2, "n_starts": 3, "n_draws": 20, "tol": 0.05, **parameters})
+
+
+def distance(order, centre, kind="kendall"):
+    """By the definitions."""
+    if kind == "kendall":
+        return sum(order.index(a) > order.index(b) for a, b in itertools.combinations(centre, 2))
+    return sum((order.index(item) - place) ** 2 for place, item in enumerate(centre))
+
+
+def enumerated(centre, theta, kind="kendall"):
+    """P of every order."""
+    weights = {order: math.exp(-theta * distance(order, centre, kind)) for order in itertools.permutations(centre)}
+    total = math.fsum(weights.values())
+    return {order: weight / total for order, weight in weights.items()}
+
+
+def agrees(order, ranking):
+    """Whether an order has the blocks of a ranking one after the other."""
+    places = [[order.index(item) for item in block] for block in ranking]
+    return all(max(first) < min(second) for first, second in itertools.pairwise(places))
+
+
+CENTRE = (2, 0, 4, 1, 3)
+THETA = 0.6
+
+
+def arrays_of(rankings):
+    return frozen(
+        np.cumsum([0, *(sum(map(len, ranking)) for ranking in rankings)]),
+        np.array([item for ranking in rankings for block in ranking for item in sorted(block)], np.int32),
+        np.array([level for ranking in rankings for level, block in enumerate(ranking) for _ in block], np.int32),
+    )
+
+
+@pytest.mark.parametrize("theta", [0.0, 1e-7, 1e-3, 0.6, 5.0])
+def test_normaliser_mean_distance_and_precedence_are_sums_over_all_orders(theta):
+    orders = enumerated(CENTRE, theta)
+    log_total = math.log(math.fsum(math.exp(-theta * distance(order, CENTRE)) for order in orders))
+    assert math.isclose(log_normalisers(theta, 5)[5], log_total, rel_tol=1e-12)
+    mean = math.fsum(p * distance(order, CENTRE) for order, p in orders.items())
+    assert math.isclose(expected_distance(theta, 5), mean, rel_tol=1e-9)
+    chance = precedence(theta, 5)
+    for i, j in itertools.combinations(range(5), 2):
+        wanted = sum(p for order, p in orders.items() if order.index(CENTRE[i]) < order.index(CENTRE[j]))
+        assert math.isclose(chance[j - i], wanted, rel_tol=1e-9)
+
+
+LISTS = [
+    [{2}, {0}, {1}, {4}, {3}],
+    [{3}, {1, 2}, {0, 4}],
+    [{4}, {0, 1, 2, 3}],
+    [{0}, {4}, {2}],  # neighbours in the centre
+    [{3}, {2}],
+    [{3, 1}, {2}],
+    [{1}],
+]
+
+
+def list_probability(ranking, orders):
+    return math.fsum(p for order, p in orders.items() if agrees(order, ranking))
+
+
+def test_probabilities_of_ties_top_k_and_partial_lists_are_sums_over_the_orders_that_agree():
+    orders = enumerated(CENTRE, THETA)
+    centres, thetas = np.array([CENTRE]), np.array([THETA])
+    tables = (centres, np.argsort(centres, axis=1), thetas, log_normalisers(THETA, 5)[None, :])
+    found = np.exp(list_log_probabilities(*arrays_of(LISTS), *tables, stream_key(1), 20_000))[:, 0]
+    wanted = [list_probability(ranking, orders) for ranking in LISTS]
+    np.testing.assert_allclose(found[:4], wanted[:4], rtol=1e-12)
+    np.testing.assert_allclose(found[6], 1.0, rtol=1e-12)
+    np.testing.assert_allclose(found[4:6], wanted[4:6], rtol=0.02)  # drawn: some standard errors of 0.5 %
+
+
+def test_expected_pairs_are_those_of_the_orders_that_agree():
+    orders = enumerated(CENTRE, THETA)
+    centres, thetas = np.array([CENTRE]), np.array([THETA])
+    tables = (centres, np.argsort(centres, axis=1), thetas, precedence(THETA, 5)[None, :])
+    for ranking in LISTS:
+        n_draws, tolerance = (1, 1e-12) if sum(map(len, ranking)) == 5 else (20_000, 0.015)
+        found = expected_pairs(*arrays_of([ranking]), *tables, np.ones((1, 1)), stream_key(2), n_draws)[0]
+        total = list_probability(ranking, orders)
+        for a, b in itertools.permutations(range(5), 2):
+            wanted = sum(p for o, p in orders.items() if agrees(o, ranking) and o.index(a) < o.index(b)) / total
+            assert abs(found[a, b] - wanted) < tolerance, (ranking, a, b)
+
+
+@pytest.mark.parametrize("kind", ["kendall", "spearman"])
+def test_samples_follow_the_enumerated_distribution_and_not_that_of_another_dispersion(kind):
+    centre, theta, size = CENTRE[:4], {"kendall": 0.5, "spearman": 0.1}[kind], 20_000
+    centre = tuple(np.argsort(np.argsort(centre)).tolist())
+    draw = repeated_insertion if kind == "kendall" else spearman_rankings
+    rows = [tuple(row) for row in draw(np.array(centre), theta, stream_key(3), size).tolist()]
+
+    def p_value(scale):
+        orders = enumerated(centre, theta * scale, kind)
+        return chisquare([rows.count(order) for order in orders], [size * p for p in orders.values()]).pvalue
+
+    assert p_value(1.0) > 1e-4
+    assert p_value(1.2) < 1e-6
+
+
+def test_precedence_under_spearman_is_a_sum_over_all_orders():
+    table, orders = spearman_precedence(0.07, 5), enumerated(tuple(range(5)), 0.07, "spearman")
+    for i, j in itertools.permutations(range(5), 2):
+        wanted = sum(p for order, p in orders.items() if order.index(i) < order.index(j))
+        assert math.isclose(table[i, j], wanted, rel_tol=1e-10)
+
+
+@pytest.mark.parametrize("n", [2, 5, 7])
+def test_central_orders_are_the_best_of_all(n):
+    for seed in range(5):
+        above = np.random.default_rng(seed).integers(0, 6, (n, n)).astype(float)
+        np.fill_diagonal(above, 0)
+        found = kemeny.kemeny_order(above, stream_key(0))
+        best = min(
+            sum(above[b, a] for a, b in itertools.combinations(order, 2)) for order in itertools.permutations(range(n))
+        )
+        assert math.isclose(found.cost, best)
+        assert math.isclose(order_cost(above, found.order), best)
+        assert found.gap == 0.0
+
+
+def test_local_search_finds_the_best_order_of_sixteen_and_its_bound_holds(monkeypatch):
+    rng = np.random.default_rng(4)
+    for _ in range(3):
+        above = rng.integers(0, 20, (16, 16)).astype(float)
+        np.fill_diagonal(above, 0)
+        monkeypatch.setattr(kemeny, "MOST_EXACT", 16)
+        exact = kemeny.kemeny_order(above, stream_key(0))
+        monkeypatch.setattr(kemeny, "MOST_EXACT", 2)
+        searched = kemeny.kemeny_order(above, stream_key(0))
+        assert exact.gap == 0
+        assert searched.cost >= exact.cost - 1e-9
+        assert searched.cost <= 1.02 * exact.cost
+        assert searched.cost - searched.gap <= exact.cost + 1e-9
+
+
+def drawn_rankings(centres, theta, n_people, seed=0, keep=None):
+    rng = np.random.default_rng(seed)
+    lists, community = [], rng.integers(len(centres), size=n_people)
+    for person, z in enumerate(community):
+        order = repeated_insertion(np.array(centres[z]), theta, stream_key(seed, person), 1)[0].tolist()
+        if keep:
+            seen = set(rng.permutation(len(order))[:keep].tolist())
+            order = [item for item in order if item in seen]
+        lists.append(order)
+    return pr.Rankings.from_lists(lists, users=range(n_people), items=range(len(centres[0]))), community
+
+
+def test_one_centre_and_its_dispersion_are_the_maximum_over_all_centres_and_dispersions():
+    rankings, _ = drawn_rankings([(3, 1, 0, 2)], 0.4, 40, seed=2)
+    model = pr.Mallows().fit(rankings)
+    lists = [tuple(ranking) for ranking in rankings.lists()]
+
+    def value(centre, theta):
+        return -theta * sum(distance(order, centre) for order in lists) - len(lists) * log_normalisers(theta, 4)[4]
+
+    best = max(value(centre, theta) for centre in itertools.permutations(range(4)) for theta in np.linspace(0, 2, 801))
+    np.testing.assert_allclose(model.history_[-1], best, rtol=1e-5)
+    assert model.history_[-1] >= best - 1e-9
+    np.testing.assert_allclose(model.log_likelihood(rankings).sum(), model.history_[-1], rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["kendall", "spearman"])
+def test_answers_follow_from_the_distribution(kind):
+    rankings, _ = drawn_rankings([(3, 1, 0, 2, 4), (4, 2, 1, 3, 0)], 0.9, 300, seed=5)
+    model = pr.Mallows(2, distance=kind, n_starts=4).fit(rankings)
+    assert (np.diff(model.history_) >= -1e-9).all()
+    parts = [enumerated(tuple(c), t, kind) for c, t in zip(model.centres_.tolist(), model.dispersions_, strict=True)]
+    share = model.memberships_[7]
+    orders = {order: sum(s * part[order] for s, part in zip(share, parts, strict=True)) for order in parts[0]}
+    before = sum(p for order, p in orders.items() if order.index(1) < order.index(3))
+    np.testing.assert_allclose(model.prefers(7, 1, 3), before, rtol=1e-9)
+    places = [sum(p * order.index(item) for order, p in orders.items()) for item in range(5)]
+    np.testing.assert_allclose(model.score(7), 1 - np.array(places) / 4, rtol=1e-9)
+    whole = {order: sum(w * part[order] for w, part in zip(model.weights_, parts, strict=True)) for order in orders}
+    asked = list(itertools.islice(whole, 0, 120, 17))
+    found = model.log_likelihood(pr.Rankings.from_lists(asked, users=range(len(asked))))
+    np.testing.assert_allclose(np.exp(found), [whole[order] for order in asked], rtol=1e-9)
+    rows = [tuple(row) for row in model.sample(7, [0, 2, 4], size=6000, seed=2).tolist()]
+    expected = [
+        sum(p for o, p in orders.items() if tuple(i for i in o if i in order) == order)
+        for order in itertools.permutations([0, 2, 4])
+    ]
+    counts = [rows.count(order) for order in itertools.permutations([0, 2, 4])]
+    assert chisquare(counts, 6000 * np.array(expected) / sum(expected)).pvalue > 1e-4
+
+
+def test_planted_communities_are_found_again_and_new_people_join_them():
+    centres = [tuple(range(8)), (7, 5, 6, 4, 0, 2, 1, 3)]
+    rankings, community = drawn_rankings(centres, 1.0, 400, seed=1)
+    model = pr.Mallows(2, n_starts=8).fit(rankings)
+    found = [tuple(row) for row in model.centres_.tolist()]
+    assert set(found) == set(centres)
+    np.testing.assert_allclose(model.dispersions_, 1.0, rtol=0, atol=0.1)
+    own = np.array([found.index(centres[z]) for z in community])
+    assert np.mean(model.memberships_[np.arange(400), own] > 0.5) > 0.99
+    new = model.fold_in(list(centres[1][:5]))
+    assert new.state["memberships"][found.index(centres[1])] > 0.9
+    assert model.rank(new, [0, 7])["item"].to_list() == [7, 0]
+
+
+def test_a_centre_is_found_from_lists_that_leave_half_of_the_items_out():
+    centre = (4, 2, 7, 0, 1, 6, 3, 5)
+    rankings, _ = drawn_rankings([centre], 0.8, 400, seed=3, keep=4)
+    model = pr.Mallows(tol=0.01).fit(rankings)
+    assert distance(tuple(model.centres_[0].tolist()), centre) <= 1
+    np.testing.assert_allclose(model.dispersions_, 0.8, rtol=0, atol=0.12)
+
+
+def test_top_k_lists_give_what_complete_ones_give():
+    rankings, _ = drawn_rankings([(1, 3, 0, 2, 4)], 0.7, 600, seed=8)
+    tops = [ranking[:2] for ranking in rankings.lists()]
+    top = pr.Rankings.from_lists(tops, users=range(600), items=range(5), unlisted="last")
+    model = pr.Mallows().fit(top)
+    assert model.centres_.tolist() == [[1, 3, 0, 2, 4]]
+    np.testing.assert_allclose(model.dispersions_, 0.7, rtol=0, atol=0.12)
+    assert (np.diff(model.history_) >= -1e-9).all()
+
+
+def test_ballots_count_as_often_as_they_were_given():
+    lists, weights = [["a", "b", "c"], ["c", "a", "b"]], [7.0, 2.0]
+    once = pr.Mallows().fit(pr.Rankings.from_lists(lists, weights=weights))
+    often = pr.Mallows().fit(pr.Rankings.from_lists([*lists[:1] * 7, *lists[1:] * 2], users=range(9)))
+    np.testing.assert_allclose(once.dispersions_, often.dispersions_, rtol=1e-9)
+    np.testing.assert_allclose(once.history_[-1], often.history_[-1], rtol=1e-9)
+
+
+def test_what_spearman_cannot_take_is_refused():
+    for lists in ({"u": ["a", "b"], "v": ["c"]}, {"u": [{"a", "b"}]}, {"u": [*range(17)]}):
+        with pytest.raises(InputError, match=r"distance='spearman' takes .*use 'kendall'"):
+            pr.Mallows(distance="spearman").fit(pr.Rankings.from_lists(lists))
+    for parameters in ({"n_communities": 0}, {"distance": "cayley"}, {"n_starts": 0}, {"n_draws": 0}, {"tol": 0}):
+        with pytest.raises(InputError, match=next(iter(parameters))):
+            pr.Mallows(**parameters).fit(pr.Rankings.from_lists([["a", "b"]]))
+
+
+@pytest.mark.realdata
+def test_the_best_centre_of_sushi_is_better_than_that_of_plackett_luce(data_folder):
+    rankings = pr.datasets.load("sushi-10")
+    model = pr.Mallows().fit(rankings)
+    assert model.gaps_.tolist() == [0.0]
+    lists, centre = rankings.lists(), model.communities()["ranking"][0].to_list()
+
+    def nats(centre, theta):
+        return theta * np.mean([distance(order, centre) for order in lists]) + log_normalisers(theta, 10)[10]
+
+    theta = float(model.dispersions_[0])
+    np.testing.assert_allclose(-model.log_likelihood(rankings).mean(), nats(centre, theta), rtol=1e-12)
+    pooled = pr.PlackettLuce().fit(rankings).rank(None, centre)["item"].to_list()
+    assert nats(centre, theta) < min(nats(pooled, t) for t in np.linspace(0.15, 0.3, 31)) < 14.32
