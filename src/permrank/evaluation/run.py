@@ -63,7 +63,7 @@ class Evaluation:
     first_seconds : float or None
         Of a first fit to a few users, which compiles; not part of ``fit_seconds``.
     notes : list of str
-        Warnings, and what could not be asked.
+        Warnings.
     problem : str or None
         Why there are no results.
     """
@@ -202,10 +202,7 @@ def evaluate(
     n_pairs = n_pairs or (1000 if "calibration_error" in wanted else 0)
     if n_pairs and known_people:
         pairs = pair_probabilities(fitted, hidden, given, n_pairs, result.seed)
-        if pairs is None:
-            result.notes.append("gives no probabilities of pairs")
-        else:
-            result.reliability = reliability(*pairs)
+        result.reliability = None if pairs is None else reliability(*pairs)
     return result
 
 

@@ -9,6 +9,8 @@ import typer
 from typer.core import TyperGroup
 
 from permrank.errors import InputError, PermrankError
+from permrank.interfaces import evaluation_commands
+from permrank.interfaces.options import DataSource, Json, ModelFile, Settings, reads_data
 
 
 class _Group(TyperGroup):
@@ -38,36 +40,6 @@ app = typer.Typer(
     "[bold]permrank recommend m.permrank ann[/bold].",
 )
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
-DataSource = Annotated[
-    str,
-    typer.Argument(
-        metavar="DATA",
-        help="A file (.csv .tsv .parquet .jsonl .soc .soi .toc .toi or a data set's .zip), or the name of a data set.",
-    ),
-]
-Unlisted = Annotated[
-    str, typer.Option(help="Items that a ranking does not list: 'ignore', or 'last' (below all listed ones).")
-]
-Duplicates = Annotated[str, typer.Option(help="An item twice in a ranking: error, first, last or mean.")]
-_COLUMNS = "Columns, where their headers are not recognised"
-
-
-def _column(name: str, about: str) -> Any:
-    return typer.Option(f"--{name}", metavar="COLUMN", help=about, rich_help_panel=_COLUMNS)
-
-
-# The same eight for every command that reads data.
-UserColumn = Annotated[str | None, _column("user", "Users.")]
-ItemColumn = Annotated[str | None, _column("item", "Items.")]
-RatingColumn = Annotated[str | None, _column("rating", "Ratings, higher is better.")]
-RankColumn = Annotated[str | None, _column("rank", "Ranks, 1 is best.")]
-RankingColumn = Annotated[str | None, _column("ranking", "What tells several rankings of a user apart.")]
-WeightColumn = Annotated[str | None, _column("weight", "How often a ranking was given.")]
-WinnerColumn = Annotated[str | None, _column("winner", "The better of two, for choices.")]
-LoserColumn = Annotated[str | None, _column("loser", "The other of two.")]
-ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A .permrank file that 'fit' has written.")]
-
 
 def _version(wanted: bool) -> None:
     if wanted:
@@ -95,30 +67,20 @@ def demo(seed: Annotated[int, typer.Option(help="Seed of the simulated people.")
 
 
 @app.command()
+@reads_data
 def fit(
     data: DataSource,
     output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the model.")] = Path("model.permrank"),
     model: Annotated[str, typer.Option("--model", "-m", help="Name of the model: see 'permrank info --models'.")] = (
         "PlackettLuce"
     ),
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", "-s", metavar="KEY=VALUE", help="A parameter; may be repeated."),
-    ] = None,
+    settings: Settings = None,
     drop_inestimable: Annotated[
         bool, typer.Option("--drop-inestimable", help="Leave out items for which no estimate exists, and name them.")
     ] = False,
-    unlisted: Unlisted = "ignore",
-    duplicates: Duplicates = "error",
-    user: UserColumn = None,
-    item: ItemColumn = None,
-    rating: RatingColumn = None,
-    rank: RankColumn = None,
-    ranking: RankingColumn = None,
-    weight: WeightColumn = None,
-    winner: WinnerColumn = None,
-    loser: LoserColumn = None,
     as_json: Json = False,
+    *,
+    reading: dict[str, Any],
 ) -> None:
     """Learn a model from rankings or ratings and write it to one file.
 
@@ -131,9 +93,7 @@ def fit(
 
     require_folder(output)
     ranker = make_model(model, settings or [])
-    columns = {"user": user, "item": item, "rating": rating, "rank": rank}
-    columns |= {"ranking": ranking, "weight": weight, "winner": winner, "loser": loser}
-    rankings = open_rankings(data, unlisted=unlisted, duplicates=duplicates, **columns)
+    rankings = open_rankings(data, **reading)
     left_out = learn(ranker, rankings, drop_inestimable=drop_inestimable)
     ranker.save(output)
     values = model_summary(ranker, output) | ({"left_out": left_out} if left_out else {})
@@ -208,6 +168,7 @@ def rank(
 
 
 @app.command()
+@reads_data
 def info(
     source: Annotated[
         str | None,
@@ -216,17 +177,9 @@ def info(
     models: Annotated[bool, typer.Option("--models", help="List the models.")] = False,
     datasets: Annotated[bool, typer.Option("--datasets", help="List the data sets, their owners and terms.")] = False,
     plot: Annotated[Path | None, typer.Option("--plot", help="Draw a model into this file (.png, .svg, .pdf).")] = None,
-    unlisted: Unlisted = "ignore",
-    duplicates: Duplicates = "error",
-    user: UserColumn = None,
-    item: ItemColumn = None,
-    rating: RatingColumn = None,
-    rank: RankColumn = None,
-    ranking: RankingColumn = None,
-    weight: WeightColumn = None,
-    winner: WinnerColumn = None,
-    loser: LoserColumn = None,
     as_json: Json = False,
+    *,
+    reading: dict[str, Any],
 ) -> None:
     """Say what is in a file, a data set or a model.
 
@@ -242,9 +195,7 @@ def info(
     elif datasets:
         show(summary.datasets(whole=as_json), as_json=as_json, title="data sets (--json gives owners and addresses)")
     else:
-        columns = {"user": user, "item": item, "rating": rating, "rank": rank}
-        columns |= {"ranking": ranking, "weight": weight, "winner": winner, "loser": loser}
-        found = summary.describe(str(source), unlisted=unlisted, duplicates=duplicates, **columns)
+        found = summary.describe(str(source), **reading)
         show_values(found if as_json else summary.readable(found), as_json=as_json)
     if plot is not None:
         from permrank.interfaces.plots import save_plot
@@ -254,21 +205,14 @@ def info(
 
 
 @app.command()
+@reads_data
 def convert(
     source: DataSource,
     target: Annotated[Path, typer.Argument(metavar="TARGET", help="The file to write; its ending says the format.")],
     merge: Annotated[bool, typer.Option("--merge", help="Forget who voted; merge equal ballots.")] = False,
-    unlisted: Unlisted = "ignore",
-    duplicates: Duplicates = "error",
-    user: UserColumn = None,
-    item: ItemColumn = None,
-    rating: RatingColumn = None,
-    rank: RankColumn = None,
-    ranking: RankingColumn = None,
-    weight: WeightColumn = None,
-    winner: WinnerColumn = None,
-    loser: LoserColumn = None,
     as_json: Json = False,
+    *,
+    reading: dict[str, Any],
 ) -> None:
     """Write rankings in another format; nothing is lost, or the command refuses and says why.
 
@@ -279,9 +223,7 @@ def convert(
     from permrank.interfaces.output import show
     from permrank.interfaces.sources import open_rankings
 
-    columns = {"user": user, "item": item, "rating": rating, "rank": rank}
-    columns |= {"ranking": ranking, "weight": weight, "winner": winner, "loser": loser}
-    rankings = open_rankings(source, unlisted=unlisted, duplicates=duplicates, **columns)
+    rankings = open_rankings(source, **reading)
     rankings = rankings.merged() if merge else rankings
     rankings.write(target)
     counts = {
@@ -304,6 +246,9 @@ def doctor(as_json: Json = False) -> None:
     show(report, as_json=as_json, title="permrank doctor")
     if not healthy:
         raise typer.Exit(1)
+
+
+evaluation_commands.register(app)
 
 
 def main() -> None:

@@ -1,0 +1,170 @@
+"""``permrank split``, ``evaluate`` and ``compare``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from permrank.interfaces.options import DataSource, Json, Settings, reads_data
+
+_SPLITTING = "How to split"
+_MEASURING = "What to measure"
+Held = Annotated[
+    str,
+    typer.Argument(
+        metavar="DATA", help="A file of rankings or the name of a data set; or a folder that 'split' has written."
+    ),
+]
+ProtocolName = Annotated[
+    str,
+    typer.Option(
+        "--protocol",
+        help="auto, weak, strong, leave-out, given, folds or temporal: see docs/protocols.md.",
+        rich_help_panel=_SPLITTING,
+    ),
+]
+Number = Annotated[
+    int | None,
+    typer.Option(
+        "--n",
+        min=1,
+        help="Entries given of each user (weak, strong, given) or left out (leave-out), or folds.",
+        rich_help_panel=_SPLITTING,
+    ),
+]
+Time = Annotated[
+    str | None,
+    typer.Option("--time", metavar="COLUMN", help="Times, for --protocol temporal.", rich_help_panel=_SPLITTING),
+]
+Seeds = Annotated[
+    int, typer.Option("--seeds", min=1, help="How many splits, with the seeds 0, 1, ...", rich_help_panel=_SPLITTING)
+]
+MetricNames = Annotated[
+    list[str] | None,
+    typer.Option("--metric", help="By name, may be repeated; the first orders.", rich_help_panel=_MEASURING),
+]
+Places = Annotated[int, typer.Option("--k", "-k", min=1, help="Places looked at.", rich_help_panel=_MEASURING)]
+CandidateSet = Annotated[
+    str,
+    typer.Option(
+        "--candidates",
+        help="What is ranked: 'rated' (a person's held-out items) or 'all' (everything not listed in training).",
+        rich_help_panel=_MEASURING,
+    ),
+]
+Pairs = Annotated[
+    int,
+    typer.Option("--pairs", min=0, help="Held-out pairs for the calibration.", rich_help_panel=_MEASURING),
+]
+
+
+@reads_data
+def split(
+    data: DataSource,
+    output: Annotated[Path, typer.Option("--output", "-o", help="A new folder.")],
+    protocol: ProtocolName = "auto",
+    n: Number = None,
+    time: Time = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the draws.", rich_help_panel=_SPLITTING)] = 0,
+    file_format: Annotated[str, typer.Option("--format", help="Of the files: parquet, csv, tsv or jsonl.")] = "parquet",
+    as_json: Json = False,
+    *,
+    reading: dict[str, Any],
+) -> None:
+    """Divide rankings into what is learnt from and what is asked about, in files that other programs can read.
+
+    Example: permrank split ratings.csv --protocol weak --n 10 -o split-0
+    """
+    from permrank.interfaces.comparing import splits_of
+    from permrank.interfaces.output import show_values
+
+    (made,) = splits_of(data, protocol, n, time, [seed], reading)
+    made.save(output, format=file_format)  # type: ignore[arg-type]
+    values: dict[str, Any] = {"folder": str(output), "protocol": made.protocol, "seed": made.seed}
+    for name, part in made._parts().items():
+        values[name] = {"users": part.n_users, "rankings": part.n_rankings, "entries": part.n_entries}
+    show_values(values, as_json=as_json, title="written")
+
+
+@reads_data
+def evaluate(
+    data: Held,
+    model: Annotated[str, typer.Option("--model", "-m", help="Name of the model: see 'permrank info --models'.")],
+    settings: Settings = None,
+    protocol: ProtocolName = "auto",
+    n: Number = None,
+    time: Time = None,
+    seeds: Seeds = 1,
+    metric: MetricNames = None,
+    k: Places = 10,
+    candidates: CandidateSet = "rated",
+    pairs: Pairs = 500,
+    as_json: Json = False,
+    *,
+    reading: dict[str, Any],
+) -> None:
+    """Learn from one part of the data and say how well the other part is foretold.
+
+    Example: permrank evaluate ml-100k -m FactoredPlackettLuce --n 20
+    """
+    from permrank.interfaces.comparing import evaluated, splits_of
+    from permrank.interfaces.sources import make_model
+
+    ranker = make_model(model, settings or [])
+    splits = splits_of(data, protocol, n, time, range(seeds), reading)
+    evaluated(ranker, splits, metric, k=k, candidates=candidates, n_pairs=pairs, as_json=as_json)
+
+
+@reads_data
+def compare(
+    data: Held,
+    models: Annotated[str, typer.Option("--models", help="Names with commas between them, or all.")] = "",
+    model: Annotated[
+        list[str] | None,
+        typer.Option("--model", "-m", metavar="NAME[:KEY=VALUE,...]", help="One with its settings; may be repeated."),
+    ] = None,
+    protocol: ProtocolName = "auto",
+    n: Number = None,
+    time: Time = None,
+    seeds: Seeds = 1,
+    metric: MetricNames = None,
+    k: Places = 10,
+    candidates: CandidateSet = "rated",
+    pairs: Pairs = 500,
+    max_seconds: Annotated[
+        float, typer.Option("--max-seconds", min=0, help="A fit stops at the sweep that passes this, and counts.")
+    ] = 60.0,
+    report: Annotated[
+        Path | None, typer.Option("--report", help="Write a page with tables and pictures to this file (.html).")
+    ] = None,
+    as_json: Json = False,
+    *,
+    reading: dict[str, Any],
+) -> None:
+    """Compare models on the same splits, person by person; one that fails does not stop the others.
+
+    Example: permrank compare ratings.csv --models all --seeds 3 --report out.html
+    """
+    from permrank.interfaces.comparing import compared, models_of, show_comparison, splits_of
+    from permrank.interfaces.learning import require_folder
+
+    if report is not None:
+        require_folder(report)
+    chosen = models_of(models or ("" if model else "all"), model or [])
+    splits = splits_of(data, protocol, n, time, range(seeds), reading)
+    options = {"k": k, "candidates": candidates, "n_pairs": pairs, "max_seconds": max_seconds}
+    found = compared(chosen, splits, metric, **options)
+    if report is not None:
+        from permrank.interfaces.report import write_report
+
+        write_report(found, splits, report, command=" ".join(["permrank", *sys.argv[1:]]), title=data, k=k)
+    show_comparison(found, k=k, as_json=as_json, report=report)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the application."""
+    for command in (split, evaluate, compare):
+        app.command()(command)

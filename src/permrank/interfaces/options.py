@@ -1,0 +1,74 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+DataSource = Annotated[
+    str,
+    typer.Argument(
+        metavar="DATA",
+        help="A file (.csv .tsv .parquet .jsonl .soc .soi .toc .toi or a data set's .zip), or the name of a data set.",
+    ),
+]
+ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A .permrank file that 'fit' has written.")]
+Settings = Annotated[
+    list[str] | None, typer.Option("--set", "-s", metavar="KEY=VALUE", help="A parameter; may be repeated.")
+]
+
+_COLUMNS = "Columns, where their headers are not recognised"
+_COLUMN_HELP = {
+    "user": "Users.",
+    "item": "Items.",
+    "rating": "Ratings, higher is better.",
+    "rank": "Ranks, 1 is best.",
+    "ranking": "What tells several rankings of a user apart.",
+    "weight": "How often a ranking was given.",
+    "winner": "The better of two, for choices.",
+    "loser": "The other of two.",
+}
+_READING: dict[str, tuple[Any, Any]] = {
+    "unlisted": (
+        Annotated[
+            str, typer.Option(help="Items that a ranking does not list: 'ignore', or 'last' (below all listed ones).")
+        ],
+        "ignore",
+    ),
+    "duplicates": (
+        Annotated[str, typer.Option(help="An item twice in a ranking: error, first, last or mean.")],
+        "error",
+    ),
+    **{
+        name: (
+            Annotated[str | None, typer.Option(f"--{name}", metavar="COLUMN", help=about, rich_help_panel=_COLUMNS)],
+            None,
+        )
+        for name, about in _COLUMN_HELP.items()
+    },
+}
+
+
+def reads_data(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options of all commands that read data; they arrive as its dict ``reading``."""
+    signature = inspect.signature(command, eval_str=True)
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    own = [p.replace(kind=keyword) for p in signature.parameters.values() if p.name != "reading"]
+    added = [
+        inspect.Parameter(name, keyword, default=default, annotation=kind) for name, (kind, default) in _READING.items()
+    ]
+
+    @functools.wraps(command)
+    def wrapped(**given: Any) -> Any:
+        reading = {name: given.pop(name) for name in _READING}
+        return command(**given, reading=reading)
+
+    wrapped.__signature__ = signature.replace(parameters=own + added)  # type: ignore[attr-defined]
+    wrapped.__annotations__ = {p.name: p.annotation for p in own + added}
+    return wrapped
