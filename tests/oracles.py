@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 import mpmath
+import numpy as np
 
 
 def strict_probability(worths: Sequence[float]) -> float:
@@ -115,3 +116,25 @@ def community_probability(
     if mixing == "stage":
         return math.prod(math.fsum(t * p for t, p in zip(theta, row, strict=True)) for row in terms)
     return math.fsum(theta[z] * math.prod(row[z] for row in terms) for z in range(len(theta)))
+
+
+def log_linear_energy(order, unary, basis, pair):
+    """E(order) = -Σ_i γ·g(i) - Σ_{i<j} λ, term by term."""
+    n = len(order)
+    single = sum(float(unary[order[i]] @ basis[i]) for i in range(n))
+    return -single - sum(float(pair[order[i], order[j]]) for i in range(n) for j in range(i + 1, n))
+
+
+def log_linear_target(unary, basis, pair):
+    """All rankings of a log-linear model with their probabilities, and log Z."""
+    orders = list(itertools.permutations(range(len(unary))))
+    weights = np.array([-log_linear_energy(order, unary, basis, pair) for order in orders])
+    log_z = float(np.logaddexp.reduce(weights))
+    return orders, np.exp(weights - log_z), log_z
+
+
+def random_log_linear(n, n_functions, seed, scale=0.6):
+    """Coefficients, position functions and an antisymmetric table of pairs, at random."""
+    rng = np.random.default_rng(seed)
+    pair = scale * rng.normal(size=(n, n))
+    return scale * rng.normal(size=(n, n_functions)), rng.normal(size=(n, n_functions)), pair - pair.T

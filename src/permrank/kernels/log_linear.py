@@ -1,0 +1,195 @@
+"""Energies of rankings and their changes, §4: E(π) = -Σ_i γ_{π_i}·g(i) - Σ_{i<j} λ_{π_i π_j}; P(π) ∝ e^{-E}.
+
+A list of n items is numbered 0..n-1 here, and ``order[position]`` is such a number.
+
+unary: (n, B), coefficients of an item; basis: (n, B), the position functions g at every position (B = 1 in the paper).
+pair: (n, n), λ_ab for a before b, antisymmetric: only λ_ab - λ_ba has an influence, because one of the two always
+counts. An array of shape (0, 0) stands for no pairwise part; a swap then costs O(B).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit, prange
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def energy(order, unary, basis, pair):
+    """E(π), summed anew: O(n²)."""
+    total = 0.0
+    for i in range(order.size):
+        for k in range(basis.shape[1]):
+            total -= unary[order[i], k] * basis[i, k]
+        if pair.shape[0] > 0:
+            for j in range(i + 1, order.size):
+                total -= pair[order[i], order[j]]
+    return total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def swap_energy_delta(order, first, second, unary, basis, pair):
+    """E(after) - E(before) when the items at positions first < second change places: O(second - first).
+
+    (γ_l - γ_m)·(g(l) - g(m)) + 2 λ_lm + 2 Σ_{l<i<m} (λ_li - λ_mi)   (§4.5, with λ antisymmetric).
+    """
+    a, b = order[first], order[second]
+    delta = 0.0
+    for k in range(basis.shape[1]):
+        delta += (unary[a, k] - unary[b, k]) * (basis[first, k] - basis[second, k])
+    if pair.shape[0] > 0:
+        total = pair[a, b]
+        for i in range(first + 1, second):
+            z = order[i]
+            total += pair[a, z] - pair[b, z]
+        delta += 2.0 * total
+    return delta
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def insertion_energies(others, n_others, item, unary, basis, pair, out):
+    """Energies of an item at each of the n_others + 1 places among others, relative to the first place; §4.3.
+
+    A single pass: from place j to j + 1 the item passes others[j], and only these two change. ``basis`` is that of the
+    longer list.
+    """
+    out[0] = 0.0
+    for j in range(n_others):
+        z = others[j]
+        delta = 0.0
+        for k in range(basis.shape[1]):
+            delta += (unary[item, k] - unary[z, k]) * (basis[j, k] - basis[j + 1, k])
+        if pair.shape[0] > 0:
+            delta += 2.0 * pair[item, z]
+        out[j + 1] = out[j] + delta
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def insert(order, source, target):
+    """Take the item at source and put it at target, in place; those between shift by one."""
+    item = order[source]
+    if source < target:
+        for i in range(source, target):
+            order[i] = order[i + 1]
+    else:
+        for i in range(source, target, -1):
+            order[i] = order[i - 1]
+    order[target] = item
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def insertion_energy_delta(order, source, target, unary, basis, pair):
+    """E(after) - E(before) of `insert`: O(|target - source|), a chain of swaps of neighbours."""
+    item = order[source]
+    delta = 0.0
+    if source < target:
+        for j in range(source, target):
+            z = order[j + 1]
+            for k in range(basis.shape[1]):
+                delta += (unary[item, k] - unary[z, k]) * (basis[j, k] - basis[j + 1, k])
+            if pair.shape[0] > 0:
+                delta += 2.0 * pair[item, z]
+    else:
+        for j in range(source, target, -1):
+            z = order[j - 1]
+            for k in range(basis.shape[1]):
+                delta += (unary[item, k] - unary[z, k]) * (basis[j, k] - basis[j - 1, k])
+            if pair.shape[0] > 0:
+                delta -= 2.0 * pair[item, z]
+    return delta
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def softmax_of_energies(energies, n, out):
+    """Probabilities e^{-E} / Σ e^{-E} of n states into out; returns log Σ e^{-E}."""
+    least = energies[0]
+    for j in range(1, n):
+        least = min(least, energies[j])
+    total = 0.0
+    for j in range(n):
+        out[j] = math.exp(least - energies[j])
+        total += out[j]
+    for j in range(n):
+        out[j] /= total
+    return math.log(total) - least
+
+
+# Pairwise parameters are stored for pairs of items a < b, row by row: those of item a belong to the items
+# pair_items[pair_indptr[a]:pair_indptr[a + 1]], ascending.
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def pair_places(items, pair_indptr, pair_items, places):
+    """Where λ of each two items of a list is stored: places[a, b] for a < b, or -1. ``items`` ascend.
+
+    Looks each partner up by bisection, from where the one before it was found.
+    """
+    n = items.size
+    for a in range(n):
+        low, stop = pair_indptr[items[a]], pair_indptr[items[a] + 1]
+        for b in range(a + 1, n):
+            wanted = items[b]
+            high = stop
+            while low < high:
+                middle = (low + high) // 2
+                if pair_items[middle] < wanted:
+                    low = middle + 1
+                else:
+                    high = middle
+            places[a, b] = low if low < stop and pair_items[low] == wanted else -1
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def pair_table(places, n, values):
+    """Antisymmetric (n, n) table of λ from their places; 0 where there is none."""
+    table = np.zeros((n, n))
+    for a in range(n):
+        for b in range(a + 1, n):
+            if places[a, b] >= 0:
+                table[a, b] = values[places[a, b]]
+                table[b, a] = -values[places[a, b]]
+    return table
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def potentials_of(items, pair_indptr, pair_items, values):
+    """Table of λ of a list whose items are in any order; (0, 0) if there are no pairwise parameters at all."""
+    if pair_items.size == 0:
+        return np.zeros((0, 0))
+    n = items.size
+    rank = np.argsort(items)
+    ascending = items[rank]
+    places = np.empty((n, n), np.int64)
+    pair_places(ascending, pair_indptr, pair_items, places)
+    sorted_table = pair_table(places, n, values)
+    table = np.empty((n, n))
+    for a in range(n):
+        for b in range(n):
+            table[rank[a], rank[b]] = sorted_table[a, b]
+    return table
+
+
+@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+def count_pairs(view_indptr, view_entries, ranking_of_entry, indptr, items, weights, least, pair_indptr, pair_items):
+    """Pairs of items that are ranked together in lists of total weight ``least`` or more, row by row.
+
+    With an empty ``pair_items`` the numbers of pairs of each item are written to pair_indptr[item + 1], else the
+    partners are written to their rows. Parallel over items; O(Σ n²) steps, and an array of n_items for each item.
+    """
+    n_items = view_indptr.size - 1
+    fill = pair_items.size > 0
+    for a in prange(n_items):
+        together = np.zeros(n_items)
+        for place in range(view_indptr[a], view_indptr[a + 1]):
+            r = ranking_of_entry[view_entries[place]]
+            for e in range(indptr[r], indptr[r + 1]):
+                together[items[e]] += weights[r]
+        count = 0
+        for b in range(a + 1, n_items):
+            if together[b] >= least and together[b] > 0.0:
+                if fill:
+                    pair_items[pair_indptr[a] + count] = b
+                count += 1
+        if not fill:
+            pair_indptr[a + 1] = count

@@ -1,0 +1,199 @@
+"""Exact sums over rankings by dynamic programming over subsets, in the log domain.
+
+k items ("free") are ranked among n others whose order is fixed ("context"; often there are none). A state is (S, i):
+the free items in S and the first i of the context have been placed, so the next position is |S| + i.
+
+free: (k, B), context: (n, B), coefficients of the items; basis: (k + n, B), position functions.
+pair: (k, k), λ_ab of free items; beside: (k, n), λ_az of a free item a before a context item z; both antisymmetric:
+the other order has the opposite sign. The constant Σ λ within the context is left out.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from permrank.kernels.streams import uniform
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _subset_sums(pair):
+    """Σ_{b in S} pair[b, a], as tables over the low and the high half of the bits of S: O(1) a sum, 2^(k/2) memory."""
+    k, n = pair.shape
+    half = (k + 1) // 2
+    low, high = np.zeros((1 << half, n)), np.zeros((1 << (k - half), n))
+    for b in range(k):
+        table, bit = (low, 1 << b) if b < half else (high, 1 << (b - half))
+        for s in range(bit, 2 * bit):
+            for a in range(n):
+                table[s, a] = table[s - bit, a] + pair[b, a]
+    return half, low, high
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _log_add(x, y):
+    if x < y:
+        x, y = y, x
+    return x if y == -np.inf else x + math.log1p(math.exp(y - x))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _unary_table(coefficients, basis):
+    """Log-potential of each item at each position: (n, n_positions)."""
+    n, n_positions = coefficients.shape[0], basis.shape[0]
+    table = np.zeros((n, n_positions))
+    for a in range(n):
+        for p in range(n_positions):
+            for c in range(basis.shape[1]):
+                table[a, p] += coefficients[a, c] * basis[p, c]
+    return table
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _passed(beside):
+    """-Σ_{z < i} beside[a, z]: what a free item gets for coming after the first i of the context; (k, n + 1)."""
+    k, n = beside.shape
+    table = np.zeros((k, n + 1))
+    for a in range(k):
+        for i in range(n):
+            table[a, i + 1] = table[a, i] - beside[a, i]
+    return table
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _popcount(s):
+    count = 0
+    while s:
+        s &= s - 1
+        count += 1
+    return count
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def prefix_sums(free, context, basis, pair, beside):
+    """F(S, i) = log Σ e^{-E} over all ways to fill the first |S| + i positions; (2^k, n + 1). F at the end is log Z.
+
+    F(S, i) = log [ Σ_{a in S} e^{F(S - a, i) + w(a)} + e^{F(S, i - 1) + w(context i)} ], O(2^k (n + 1) k).
+    """
+    k, n = beside.shape
+    own, fixed, passed = _unary_table(free, basis), _unary_table(context, basis), _passed(beside)
+    half, low, high = _subset_sums(pair)
+    _, low_c, high_c = _subset_sums(beside)
+    mask = (1 << half) - 1
+    out = np.full((1 << k, n + 1), -np.inf)
+    out[0, 0] = 0.0
+    terms = np.empty(k + 1)
+    for s in range(1 << k):
+        size = _popcount(s)
+        for i in range(n + 1):
+            if s == 0 and i == 0:
+                continue
+            position = size + i - 1
+            count = 0
+            for a in range(k):
+                if s >> a & 1:
+                    before = s ^ (1 << a)
+                    weight = own[a, position] + low[before & mask, a] + high[before >> half, a] + passed[a, i]
+                    terms[count] = out[before, i] + weight
+                    count += 1
+            if i > 0:
+                weight = fixed[i - 1, position] + low_c[s & mask, i - 1] + high_c[s >> half, i - 1]
+                terms[count] = out[s, i - 1] + weight
+                count += 1
+            largest = terms[0]
+            for t in range(1, count):
+                largest = max(largest, terms[t])
+            total = 0.0
+            for t in range(count):
+                total += math.exp(terms[t] - largest)
+            out[s, i] = largest + math.log(total)
+    return out
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def exact_expectations(free, context, basis, pair, beside, before, ranks, places):
+    """Log Z and the marginals of the exact distribution, by one pass forwards and one backwards.
+
+    Written: before (k, k), P(a before b); ranks (k, k), P(a is the r-th of the free items); places (k, n + 1),
+    P(a comes after exactly i of the context).
+    """
+    k, n = beside.shape
+    own, fixed, passed = _unary_table(free, basis), _unary_table(context, basis), _passed(beside)
+    half, low, high = _subset_sums(pair)
+    _, low_c, high_c = _subset_sums(beside)
+    mask = (1 << half) - 1
+    forward = prefix_sums(free, context, basis, pair, beside)
+    log_z = forward[(1 << k) - 1, n]
+    backward = np.full((1 << k, n + 1), -np.inf)
+    backward[(1 << k) - 1, n] = 0.0
+    # P(S just before a), summed over the low and the high half of S: the order of two items in O(2^k k) altogether.
+    low_mass, high_mass = np.zeros((k, low.shape[0])), np.zeros((k, high.shape[0]))
+    before[:], ranks[:], places[:] = 0.0, 0.0, 0.0
+    for s in range((1 << k) - 1, -1, -1):
+        size = _popcount(s)
+        for i in range(n, -1, -1):
+            position = size + i
+            value = backward[s, i]
+            here = forward[s, i] - log_z
+            for a in range(k):
+                if not s >> a & 1:
+                    weight = own[a, position] + low[s & mask, a] + high[s >> half, a] + passed[a, i]
+                    after = weight + backward[s | (1 << a), i]
+                    value = _log_add(value, after)
+                    p = math.exp(here + after)
+                    ranks[a, size] += p
+                    places[a, i] += p
+                    low_mass[a, s & mask] += p
+                    high_mass[a, s >> half] += p
+            if i < n:
+                weight = fixed[i, position] + low_c[s & mask, i] + high_c[s >> half, i]
+                value = _log_add(value, weight + backward[s, i + 1])
+            backward[s, i] = value
+    for a in range(k):
+        for b in range(k):
+            bit = 1 << (b if b < half else b - half)
+            mass = low_mass if b < half else high_mass
+            for s in range(mass.shape[1]):
+                if s & bit:
+                    before[b, a] += mass[a, s]
+    return log_z
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def exact_draws(free, context, basis, pair, beside, key, size):
+    """Orders of free items (numbers below k) and context (k + i), drawn exactly, last position first: (size, k + n)."""
+    k, n = beside.shape
+    own, fixed, passed = _unary_table(free, basis), _unary_table(context, basis), _passed(beside)
+    half, low, high = _subset_sums(pair)
+    _, low_c, high_c = _subset_sums(beside)
+    mask = (1 << half) - 1
+    forward = prefix_sums(free, context, basis, pair, beside)
+    orders = np.empty((size, k + n), np.int64)
+    counter = 0
+    for d in range(size):
+        s, i = (1 << k) - 1, n
+        for position in range(k + n - 1, -1, -1):
+            u = uniform(key, counter)
+            counter += 1
+            chosen = -1
+            for a in range(k):
+                if s >> a & 1:
+                    before = s ^ (1 << a)
+                    weight = own[a, position] + low[before & mask, a] + high[before >> half, a] + passed[a, i]
+                    u -= math.exp(forward[before, i] + weight - forward[s, i])
+                    chosen = a
+                    if u < 0.0:
+                        break
+            if i > 0 and u >= 0.0:
+                weight = fixed[i - 1, position] + low_c[s & mask, i - 1] + high_c[s >> half, i - 1]
+                # What rounding leaves of u belongs to the last state that is possible.
+                if chosen < 0 or math.exp(forward[s, i - 1] + weight - forward[s, i]) > 0.0:
+                    chosen = k + i - 1
+            orders[d, position] = chosen
+            if chosen < k:
+                s ^= 1 << chosen
+            else:
+                i -= 1
+    return orders

@@ -1,0 +1,191 @@
+"""Users of the position-wise model, §4.5.1: s_y^u = b_y + Σ_k W_uk H_ky and P(π | u) ∝ exp Σ_i s_{π_i} g(i).
+
+The likelihood of a list is the pseudo-likelihood of its swaps, Σ_{i<j} log σ((s_i - s_j)(g_i - g_j)), times 2 / n.
+That factor makes it the exact likelihood for two items and gives it the exact information at equal scores for any n:
+unscaled it counts the same list n / 2 times, and a posterior would be far too sure. Tied items share the mean of g over
+their places, so that their own swaps say nothing. The objective is concave in s.
+
+Rows of ``theta``, users and the two passes are as in `kernels.factored`.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit, prange
+
+from permrank.kernels.factored import _backward, _cholesky, _forward, _log_prior
+from permrank.kernels.streams import derive, normal
+
+_LONGEST_STEP = 2.0  # as in kernels.factored
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _swap_statistics(g, scores, weight, residual, degree, own):
+    """Value of a list's swaps; writes the gradient in the scores, and Σ_j ω_ij of the Hessian's diagonal.
+
+    own: (n, n), written with the weights ω_ij if it is not empty.
+    """
+    n = g.size
+    value = 0.0
+    for i in range(n):
+        residual[i] = 0.0
+        degree[i] = 0.0
+    if n < 2:
+        return 0.0
+    factor = 2.0 * weight / n
+    for i in range(n):
+        for j in range(i + 1, n):
+            gap = g[i] - g[j]
+            omega = 0.0
+            if gap != 0.0:
+                margin = (scores[i] - scores[j]) * gap
+                small = math.exp(-abs(margin))
+                share = 1.0 / (1.0 + small)
+                value -= math.log1p(small) - min(margin, 0.0)
+                wrong = small * share if margin > 0.0 else share  # σ(-margin)
+                step = factor * wrong * gap
+                residual[i] += step
+                residual[j] -= step
+                omega = factor * gap * gap * small * share * share
+                degree[i] += omega
+                degree[j] += omega
+            if own.shape[0] > 0:
+                own[i, j] = omega
+                own[j, i] = omega
+    return factor * value
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _user_value(first, last, indptr, items, g, weights, theta, user, scores, residual, degree):
+    """Weighted log-likelihood of the lists first to last; fills the entries' statistics."""
+    n_factors = user.size
+    value = 0.0
+    nothing = np.empty((0, 0))
+    for r in range(first, last):
+        start, stop = indptr[r], indptr[r + 1]
+        for e in range(start, stop):
+            row = theta[items[e]]
+            total = row[n_factors]
+            for k in range(n_factors):
+                total += user[k] * row[k]
+            scores[e] = total
+        value += _swap_statistics(
+            g[start:stop], scores[start:stop], weights[r], residual[start:stop], degree[start:stop], nothing
+        )
+    return value
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _newton_system(
+    first, last, indptr, items, g, weights, theta, user, precision, scores, residual, degree, hessian, step
+):
+    """Cholesky factor of minus the Hessian, Σ_i d_i x xᵀ - Σ_ij ω_ij x_i x_jᵀ + precision, and the Newton step."""
+    n_factors = user.size
+    for k in range(n_factors):
+        step[k] = -precision[k] * user[k]
+        for m in range(k):
+            hessian[k, m] = 0.0
+        hessian[k, k] = precision[k]
+    beside = np.empty(n_factors)
+    for r in range(first, last):
+        start, stop = indptr[r], indptr[r + 1]
+        n = stop - start
+        own = np.empty((n, n))
+        _swap_statistics(g[start:stop], scores[start:stop], weights[r], residual[start:stop], degree[start:stop], own)
+        for i in range(n):
+            row = theta[items[start + i]]
+            beside[:] = 0.0
+            for j in range(n):
+                if j != i and own[i, j] != 0.0:
+                    other = theta[items[start + j]]
+                    for k in range(n_factors):
+                        beside[k] += own[i, j] * other[k]
+            for k in range(n_factors):
+                step[k] += residual[start + i] * row[k]
+                part = degree[start + i] * row[k] - beside[k]
+                for m in range(k + 1):
+                    hessian[k, m] += part * row[m]
+    _cholesky(hessian, n_factors)
+    _forward(hessian, step, n_factors)
+    _backward(hessian, step, n_factors)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _climb(first, last, indptr, items, g, weights, theta, user, precision, scores, residual, degree, most, tol):
+    """Newton ascent of one user's log-posterior, steps halved until it does not fall; returns it and the factor L."""
+    n_factors = user.size
+    hessian, step, trial = np.empty((n_factors, n_factors)), np.empty(n_factors), np.empty(n_factors)
+    data = first, last, indptr, items, g, weights, theta
+    value = _log_prior(user, precision) + _user_value(*data, user, scores, residual, degree)
+    for _ in range(most):
+        _newton_system(*data, user, precision, scores, residual, degree, hessian, step)
+        longest = 0.0
+        for k in range(n_factors):
+            longest = max(longest, abs(step[k]))
+        length = 1.0 if longest < _LONGEST_STEP else _LONGEST_STEP / longest
+        moved = False
+        for _ in range(30):
+            for k in range(n_factors):
+                trial[k] = user[k] + length * step[k]
+            there = _log_prior(trial, precision) + _user_value(*data, trial, scores, residual, degree)
+            if there >= value - 1e-12 * abs(value):
+                moved = True
+                break
+            length *= 0.5
+        if not moved:
+            _user_value(*data, user, scores, residual, degree)
+            break
+        user[:] = trial
+        value = there
+        if length * longest < tol:
+            break
+    return value, hessian
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _one_user(
+    first, last, indptr, items, g, weights, theta, precision, user, key, draw, most, tol, scores, residual, degree
+):
+    """Moves ``user`` to its mode; returns the log-posterior there, and a draw around it or the mode."""
+    n_factors = user.size
+    data = first, last, indptr, items, g, weights, theta
+    value, lower = _climb(*data, user, precision, scores, residual, degree, most, tol)
+    drawn = user.copy()
+    if draw:
+        noise = np.empty(n_factors)
+        for k in range(n_factors):
+            noise[k] = normal(key, k)
+        if last > first and most > 0:
+            _backward(lower, noise, n_factors)
+        else:
+            for k in range(n_factors):
+                noise[k] /= math.sqrt(precision[k])
+        drawn += noise
+        _user_value(*data, drawn, scores, residual, degree)
+    return value, drawn
+
+
+@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+def update_swap_users(
+    user_indptr, indptr, items, g, weights, theta, precision, modes, draws, key, draw, most, tol, residual, curvature
+):
+    """As `kernels.factored.update_users`, with the swaps' likelihood; g: (n_entries,), position function of each entry.
+
+    curvature is n / (n - 1) times the Hessian's diagonal: a bound for all items at once if their swaps weigh alike.
+    """
+    n_users = modes.shape[0]
+    values = np.empty(n_users)
+    scores = np.empty(items.size)
+    for u in prange(n_users):
+        values[u], drawn = _one_user(
+            user_indptr[u], user_indptr[u + 1], indptr, items, g, weights, theta, precision, modes[u], derive(key, u),
+            draw, most, tol, scores, residual, curvature,
+        )  # fmt: skip
+        draws[u] = drawn
+        for r in range(user_indptr[u], user_indptr[u + 1]):
+            n = indptr[r + 1] - indptr[r]
+            for e in range(indptr[r], indptr[r + 1]):
+                curvature[e] *= n / max(n - 1.0, 1.0)
+    return values
