@@ -36,8 +36,10 @@ if TYPE_CHECKING:
     from permrank.models.mallows import Mallows
     from permrank.models.mean_rating import MeanRating
     from permrank.models.pairwise_factorisation import PairwiseFactorisation
+    from permrank.models.pairwise_log_linear import PairwiseLogLinear
     from permrank.models.plackett_luce import PlackettLuce
     from permrank.models.popularity import Popularity
+    from permrank.models.positionwise_log_linear import PositionwiseLogLinear
     from permrank.models.spectral import SpectralAnalysis
     from permrank.models.uniform import Random
 
@@ -57,8 +59,10 @@ _HOME = {
     "Mallows": "permrank.models.mallows",
     "MeanRating": "permrank.models.mean_rating",
     "PairwiseFactorisation": "permrank.models.pairwise_factorisation",
+    "PairwiseLogLinear": "permrank.models.pairwise_log_linear",
     "PlackettLuce": "permrank.models.plackett_luce",
     "Popularity": "permrank.models.popularity",
+    "PositionwiseLogLinear": "permrank.models.positionwise_log_linear",
     "Random": "permrank.models.uniform",
     "Ranker": "permrank.models.base",
     "Rankings": "permrank.data.rankings",
@@ -88,8 +92,10 @@ __all__ = [
     "Mallows",
     "MeanRating",
     "PairwiseFactorisation",
+    "PairwiseLogLinear",
     "PlackettLuce",
     "Popularity",
+    "PositionwiseLogLinear",
     "Random",
     "Ranker",
     "Rankings",

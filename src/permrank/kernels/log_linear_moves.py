@@ -23,7 +23,7 @@ from permrank.kernels.log_linear import (
     swap_energy_delta,
 )
 from permrank.kernels.streams import derive, uniform
-from permrank.kernels.subsets import exact_draws
+from permrank.kernels.subsets import _members, exact_draws
 
 RELOCATION, SWAP, WINDOW, INSERTION, INFORMED = 0, 1, 2, 3, 4
 N_MOVES = 5
@@ -120,14 +120,8 @@ def insertion_step(order, source, unary, basis, pair, u, energies, probabilities
 def window_step(order, start, width, unary, basis, pair, key):
     """Draw the order of a sublist from its conditional distribution: the heat bath over width! orders by subsets."""
     members = order[start : start + width].copy()
-    n_columns = basis.shape[1]
-    local, own = np.empty((width, n_columns)), np.zeros((width, width))
-    for a in range(width):
-        local[a] = unary[members[a]]
-        if pair.shape[0] > 0:
-            for b in range(width):
-                own[a, b] = pair[members[a], members[b]]
-    nothing, beside = np.empty((0, n_columns)), np.empty((width, 0))
+    local, own = _members(members, unary, pair)
+    nothing, beside = np.empty((0, basis.shape[1])), np.empty((width, 0))
     drawn = exact_draws(local, nothing, basis[start : start + width], own, beside, key, 1)
     for a in range(width):
         order[start + a] = members[drawn[0, a]]

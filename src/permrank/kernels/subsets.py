@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+from numba import njit, prange
 
 from permrank.kernels.streams import uniform
 
@@ -197,3 +197,34 @@ def exact_draws(free, context, basis, pair, beside, key, size):
             else:
                 i -= 1
     return orders
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _members(members, unary, pair):
+    """Coefficients and pairs of some of the items of a list; no pairwise part becomes one of zeros."""
+    width = members.size
+    local, own = np.empty((width, unary.shape[1])), np.zeros((width, width))
+    for a in range(width):
+        local[a] = unary[members[a]]
+        if pair.shape[0] > 0:
+            for b in range(width):
+                own[a, b] = pair[members[a], members[b]]
+    return local, own
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def block_log_sum(members, start, unary, basis, pair):
+    """log Σ e^{-E} over the orders of some items at the positions from start on."""
+    local, own = _members(members, unary, pair)
+    nothing, beside = np.empty((0, basis.shape[1])), np.empty((members.size, 0))
+    return prefix_sums(local, nothing, basis[start : start + members.size], own, beside)[-1, 0]
+
+
+@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+def many_log_sums(unary, basis, pair):
+    """Log Z of many coefficients of one list: unary (m, n, B) to (m,)."""
+    out = np.empty(unary.shape[0])
+    everybody = np.arange(unary.shape[1])
+    for m in prange(out.size):
+        out[m] = block_log_sum(everybody, 0, unary[m], basis, pair)
+    return out

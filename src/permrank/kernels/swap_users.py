@@ -1,9 +1,11 @@
 """Users of the position-wise model, §4.5.1: s_y^u = b_y + Σ_k W_uk H_ky and P(π | u) ∝ exp Σ_i s_{π_i} g(i).
 
-The likelihood of a list is the pseudo-likelihood of its swaps, Σ_{i<j} log σ((s_i - s_j)(g_i - g_j)), times 2 / n.
-That factor makes it the exact likelihood for two items and gives it the exact information at equal scores for any n:
-unscaled it counts the same list n / 2 times, and a posterior would be far too sure. Tied items share the mean of g over
-their places, so that their own swaps say nothing. The objective is concave in s.
+The likelihood of a list is the pseudo-likelihood of its swaps, Σ_{i<j} log σ((s_i - s_j)(g_i - g_j)), times 4 / n.
+Unscaled it counts a list many times over, and a posterior would be far too sure. At equal scores the factor 2 / n gives
+exactly the information of the full likelihood; where scores differ, distant swaps are nearly certain and say less than
+the list does, and twice that factor predicts better, on strict lists of 7 as on 50 ratings (splits that no benchmark
+uses). Tied items share the mean of g over their places, so that their own swaps say nothing. The objective is concave
+in s.
 
 Rows of ``theta``, users and the two passes are as in `kernels.factored`.
 """
@@ -19,6 +21,7 @@ from permrank.kernels.factored import _backward, _cholesky, _forward, _log_prior
 from permrank.kernels.streams import derive, normal
 
 _LONGEST_STEP = 2.0  # as in kernels.factored
+SHARPNESS = 4.0
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -34,7 +37,7 @@ def _swap_statistics(g, scores, weight, residual, degree, own):
         degree[i] = 0.0
     if n < 2:
         return 0.0
-    factor = 2.0 * weight / n
+    factor = SHARPNESS * weight / n
     for i in range(n):
         for j in range(i + 1, n):
             gap = g[i] - g[j]
@@ -189,3 +192,39 @@ def update_swap_users(
             for e in range(indptr[r], indptr[r + 1]):
                 curvature[e] *= n / max(n - 1.0, 1.0)
     return values
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _several_draws(
+    first, last, indptr, items, g, weights, theta, precision, user, key, scores, residual, degree, draws, log_density
+):
+    n_factors, size = user.size, log_density.size
+    _, lower = _climb(
+        first, last, indptr, items, g, weights, theta, user, precision, scores, residual, degree, 30, 1e-6
+    )
+    log_root = -0.5 * n_factors * math.log(2.0 * math.pi)
+    for k in range(n_factors):
+        log_root += math.log(lower[k, k])
+    noise = np.empty(n_factors)
+    for d in range(size):
+        log_density[d] = log_root
+        for k in range(n_factors):
+            noise[k] = normal(key, d * n_factors + k)
+            log_density[d] -= 0.5 * noise[k] * noise[k]
+        _backward(lower, noise, n_factors)
+        for k in range(n_factors):
+            draws[d, k] = user[k] + noise[k]
+
+
+@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+def swap_posterior_draws(user_indptr, indptr, items, g, weights, theta, precision, modes, key, size, log_density):
+    """Draws of each user's vector from the Gaussian at its mode: (n_users, size, K); modes and log_density written."""
+    n_users, n_factors = modes.shape
+    draws = np.empty((n_users, size, n_factors))
+    scores, residual, degree = np.empty(items.size), np.empty(items.size), np.empty(items.size)
+    for u in prange(n_users):
+        _several_draws(
+            user_indptr[u], user_indptr[u + 1], indptr, items, g, weights, theta, precision, modes[u], derive(key, u),
+            scores, residual, degree, draws[u], log_density[u],
+        )  # fmt: skip
+    return draws

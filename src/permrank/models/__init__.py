@@ -14,8 +14,10 @@ MODELS = {
     "Mallows": "permrank.models.mallows",
     "MeanRating": "permrank.models.mean_rating",
     "PairwiseFactorisation": "permrank.models.pairwise_factorisation",
+    "PairwiseLogLinear": "permrank.models.pairwise_log_linear",
     "PlackettLuce": "permrank.models.plackett_luce",
     "Popularity": "permrank.models.popularity",
+    "PositionwiseLogLinear": "permrank.models.positionwise_log_linear",
     "Random": "permrank.models.uniform",
     "SpectralAnalysis": "permrank.models.spectral",
 }

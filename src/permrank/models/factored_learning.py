@@ -9,6 +9,7 @@ import numpy as np
 from permrank.data.rankings import ItemView, Rankings
 from permrank.inference.convergence import Monitor
 from permrank.kernels.factored import item_steps, update_users, user_log_likelihoods
+from permrank.kernels.swap_users import update_swap_users
 from permrank.randomness import stream_key
 from permrank.types import Float64Array, Int32Array
 
@@ -37,6 +38,8 @@ class Problem(NamedTuple):
         What the prior mean of an intercept may depend on: the logarithm of how often an item is mentioned (what
         many come across is liked more) and, if there are ratings, the item's shrunk mean rating, which knows what an
         order forgets: a user whose ratings are all five says nothing to a ranking.
+    places : float64 (n_entries,), optional
+        Position function of each entry, for a model that is log-linear in it; without them it is Plackett-Luce.
     """
 
     rankings: Rankings
@@ -45,6 +48,16 @@ class Problem(NamedTuple):
     intercepts: bool
     user_of_entry: Int32Array
     covariates: Float64Array
+    places: Float64Array | None = None
+
+    def update_users(self, rankings: Rankings, *arguments: Any) -> Float64Array:
+        """One pass over the users; see `kernels.factored.update_users`."""
+        data = rankings.user_indptr, rankings.indptr, rankings.items
+        if self.places is None:
+            values = update_users(*data, rankings.levels, rankings.weights, self.ties, *arguments)
+        else:
+            values = update_swap_users(*data, self.places, rankings.weights, *arguments)
+        return np.asarray(values)
 
     @classmethod
     def of(cls, rankings: Rankings, ties: int, *, shuffle: bool, intercepts: bool) -> Problem:
@@ -138,10 +151,9 @@ def draw_posterior(
         sweep = len(monitor.history)
         rankings, view, owner = problem.in_sweep(key, sweep)
         noisy = sweep >= _QUIET_SWEEPS
-        values = update_users(
-            rankings.user_indptr, rankings.indptr, rankings.items, rankings.levels, rankings.weights, problem.ties,
-            theta, user_precision, modes, draws, stream_key(int(key), sweep, 0), noisy, 1 if noisy else 3, 1e-6,
-            residual, curvature,
+        values = problem.update_users(
+            rankings, theta, user_precision, modes, draws, stream_key(int(key), sweep, 0), noisy, 1 if noisy else 3,
+            1e-6, residual, curvature,
         )  # fmt: skip
         # Without intercepts their prior is a wall at 0.
         precision[-1] = prior.precision if problem.intercepts else 1e12
@@ -188,9 +200,9 @@ def _smoothed(
         np.uint64(0), False,
     )  # fmt: skip
     users, scratch = modes.copy(), np.empty((2, residual.size))
-    update_users(
-        rankings.user_indptr, rankings.indptr, rankings.items, rankings.levels, rankings.weights, problem.ties, mean,
-        np.ones(modes.shape[1]), users, np.empty_like(users), np.uint64(0), False, 2, 1e-4, scratch[0], scratch[1],
+    problem.update_users(
+        rankings, mean, np.ones(modes.shape[1]), users, np.empty_like(users), np.uint64(0), False, 2, 1e-4, scratch[0],
+        scratch[1],
     )  # fmt: skip
     return mean.astype(np.float32), users.astype(np.float32)
 

@@ -131,6 +131,13 @@ def grouped(lists: Lists) -> Lists:
     )
 
 
+def strict_order(lists: Lists) -> Lists:
+    """The same lists with every position a level of its own."""
+    lengths = np.diff(lists.indptr)
+    levels = np.arange(lists.items.size) - np.repeat(lists.indptr[:-1], lengths)
+    return lists._replace(levels=levels.astype(np.int32))
+
+
 def position_functions(n: int, position: str | Sequence[float], degree: int) -> Float64Array:
     """Functions g(i) of a list of n: (n, degree).
 

@@ -1,0 +1,221 @@
+"""Position-wise log-linear model (§4.5.1): every item draws towards its own part of the list."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from permrank.data.rankings import Rankings, require_rankings
+from permrank.errors import InputError
+from permrank.inference.convergence import Monitor
+from permrank.kernels.subsets import many_log_sums
+from permrank.models.checks import one_of
+from permrank.models.log_linear_answers import _log_weight
+from permrank.models.log_linear_factors import point_factors, prior_draws, usual_scale
+from permrank.models.log_linear_learning import Task, learn
+from permrank.models.log_linear_lists import no_pairs, position_table
+from permrank.models.log_linear_model import LEARNERS, FactoredLogLinear, check_common
+from permrank.models.normaliser import LONGEST_EXACT, log_normaliser
+from permrank.models.users import UserReference
+from permrank.randomness import stream_key
+from permrank.types import Float64Array, Int64Array
+
+# Sweeps by default: this many swaps are visited in all, within the bounds.
+_SWAPS_VISITED, _FEWEST_SWEEPS, _MOST_SWEEPS = 400_000_000, 60, 300
+# The likelihood of a new person's list: draws of the items that are used, and vectors of the person for each.
+_ITEM_DRAWS, _USER_DRAWS = 8, 8
+
+
+class PositionwiseLogLinear(FactoredLogLinear):
+    """Position-wise log-linear model of rankings with factors of users (§4.5.1).
+
+    P(ranking | u) ∝ exp Σ_i s_{π_i}^u g(i), with s_y^u = b_y + Σ_k W_uk H_ky and g decreasing: a Spearman model around
+    every user's own order. Prediction is sorting by s.
+
+    Parameters
+    ----------
+    n_factors : int
+        K; 0 gives everybody the same scores.
+    learner : {"posterior", "swaps", "relocation", "windows", "exact", "contrastive", "persistent"}
+        ``posterior``: users and items are drawn in turn, with the pseudo-likelihood of swaps, and answers are averages.
+        The others give point estimates, which overfit short lists: a pseudo-likelihood (§4.3), exact maximum
+        likelihood for lists of up to 16 items, or contrastive divergence (§4.2).
+    position : {"centred", "linear"} or sequence of numbers
+        g(i): (1 + n - 2 i) / n, or 1 - i / n, or a function given by its values from the first place to the last.
+        Tied items share the mean of g over their places.
+    factor_scale : float or "auto"
+        Standard deviation of the score that the factors make, a priori. "auto": 2 for strict rankings; where there are
+        ties 1.2 sqrt(mean entries of a user / 25), at most 2.
+    item_scale : float
+        Standard deviation of b a priori, for point estimates.
+    window : int
+        Length of the sublists of ``windows``.
+    n_steps : int
+        Swaps of a chain in a sweep of contrastive learning; 0 for as many as the list has items (the paper).
+    max_iter : int, optional
+        Sweeps: all of them are made under ``posterior`` (60 to 300 if not given, fewer for more data) and contrastive
+        learning (200), and no more than these by the others (500).
+    n_draws : int
+        Draws that are kept.
+    tol : float
+        Point estimates end when the objective rises by less than this part of itself.
+    seed : int
+
+    Attributes
+    ----------
+    item_draws_ : (n_kept, n_items, n_factors + 1)
+        Factors and intercept of every item, one slice a draw.
+    user_modes_ : (n_kept, n_users, n_factors)
+
+    Examples
+    --------
+    >>> import permrank as pr
+    >>> rankings = pr.datasets.load("simulated", n_users=200, n_items=20)
+    >>> model = pr.PositionwiseLogLinear(n_factors=2, max_iter=30).fit(rankings)
+    >>> model.recommend("user-0001", k=3).height
+    3
+    """
+
+    assumes = "an item's place depends on a score from a few factors"
+    takes = "rankings and ratings, ties, weights"
+    reference = "Tran and Venkatesh (2010), section 4.5.1"
+
+    def __init__(
+        self,
+        n_factors: int = 8,
+        *,
+        learner: str = "posterior",
+        position: str | Sequence[float] = "centred",
+        factor_scale: float | Literal["auto"] = "auto",
+        item_scale: float = 2.0,
+        window: int = 5,
+        n_steps: int = 0,
+        max_iter: int | None = None,
+        n_draws: int = 32,
+        tol: float = 1e-6,
+        seed: int = 0,
+    ) -> None:
+        self.n_factors = n_factors
+        self.learner = learner
+        self.position = position
+        self.factor_scale = factor_scale
+        self.item_scale = item_scale
+        self.window = window
+        self.n_steps = n_steps
+        self.max_iter = max_iter
+        self.n_draws = n_draws
+        self.tol = tol
+        self.seed = seed
+
+    def _validate(self) -> None:
+        check_common(self)
+        one_of("learner", self.learner, ("posterior", *LEARNERS))
+
+    def _sweeps(self) -> int:
+        if self.max_iter is not None:
+            return self.max_iter
+        return {"posterior": _MOST_SWEEPS, "contrastive": 200, "persistent": 200}.get(self.learner, 500)
+
+    def _learn(self, rankings: Rankings, monitor: Monitor) -> dict[str, Any]:
+        nothing = no_pairs(rankings.n_items)
+        lengths = np.diff(rankings.indptr)
+        self._check_lengths(rankings, self.learner)
+        if self.n_factors and self.learner == "posterior":
+            if self.max_iter is None:
+                wanted = _SWAPS_VISITED / max(0.5 * float(np.sum(lengths.astype(np.float64) ** 2)), 1.0)
+                monitor.max_iter = int(np.clip(wanted, _FEWEST_SWEEPS, _MOST_SWEEPS))
+            items, users = self._draws(rankings, monitor)
+            return self._parts(items, users, nothing, np.zeros(0))
+        table = position_table(lengths, self.position, 1)
+        # Without factors there is nobody to be drawn: the items' posterior is narrow, and its mode will do.
+        learner = "swaps" if self.learner == "posterior" else self.learner
+        if self.n_factors:
+            scale = usual_scale(rankings) if self.factor_scale == "auto" else float(self.factor_scale)
+            items, users = point_factors(
+                rankings, learner, self.window, self.n_steps, table, self.n_factors, scale, self.item_scale, self.seed,
+                monitor, self.tol,
+            )  # fmt: skip
+            return self._parts(items, users, nothing, np.zeros(0))
+        task = Task(
+            rankings, table, nothing, float(self.item_scale) ** -2, 1.0, self.window, self.n_steps, self.tol, self.seed
+        )
+        point = learn(learner, task, monitor)
+        return self._parts(point.items[None].copy(), np.zeros((1, rankings.n_users, 0)), nothing, np.zeros(0))
+
+    def _scores(self, user: UserReference, items: Int64Array) -> Float64Array:
+        return np.asarray(self._coefficients(user, items)[:, :, 0].mean(axis=0))
+
+    def score_pairs(self, users: Iterable[object], items: Iterable[object]) -> Float64Array:
+        """Scores of many (user, item) pairs at once, as `score` gives them.
+
+        Parameters
+        ----------
+        users, items : sequences of ids, equally long
+        """
+        self._require_fitted()
+        who, what = self.user_ids.indices(users), self.item_ids.indices(items)
+        if who.size != what.size:
+            raise InputError(f"{who.size} users and {what.size} items; give one item for each user")
+        return self._mean_pairs(who, what)[:, 0]
+
+    def log_likelihood_with_error(self, rankings: Rankings) -> tuple[Float64Array, Float64Array]:
+        """Log-probabilities with the user integrated out, as if every ranking were given by somebody new, and errors.
+
+        The integral over the user's factors is estimated by importance sampling from the posterior of swaps. The
+        normaliser is exact for lists of up to 16 items; beyond that each one is annealed, which takes seconds a list.
+
+        Returns
+        -------
+        values, errors : float64 (n_rankings,)
+        """
+        self._require_fitted()
+        rankings = require_rankings(rankings)
+        k = self._n_factors
+        if not k:
+            return super().log_likelihood_with_error(rankings)
+        items = self._aligned_items(rankings)
+        kept = np.unique(np.linspace(0, len(self.item_draws_) - 1, _ITEM_DRAWS).round().astype(int))
+        parts = [
+            self._integrands(rankings, items, self.item_draws_[d], stream_key(int(self.seed), int(d))) for d in kept
+        ]
+        logs, errors = (np.concatenate(each, axis=1) for each in zip(*parts, strict=True))
+        top = logs.max(axis=1, keepdims=True)
+        weights = np.exp(logs - top)
+        mean = weights.mean(axis=1)
+        spread = weights.std(axis=1) / (mean * np.sqrt(logs.shape[1]))
+        share = weights / weights.sum(axis=1, keepdims=True)
+        return np.asarray(top[:, 0] + np.log(mean)), np.hypot(spread, np.sqrt(np.sum((share * errors) ** 2, axis=1)))
+
+    def _integrands(self, rankings: Rankings, items: Any, theta: Any, key: Any) -> tuple[Float64Array, Float64Array]:
+        """log P(ranking | user) + log prior / density of some vectors of each ranking's user, and errors: (n, size)."""
+        k = self._n_factors
+        drawn, logs = prior_draws(rankings, items, theta, k, self.position, _USER_DRAWS, key)
+        theta, nothing, errors = np.asarray(theta, np.float64), np.zeros((0, 0)), np.zeros_like(logs)
+        for r in range(rankings.n_rankings):
+            part = slice(int(rankings.indptr[r]), int(rankings.indptr[r + 1]))
+            rows, levels = theta[items[part]], rankings.levels[part]
+            n = len(rows)
+            basis = self._basis(n)
+            unary = (drawn[r] @ rows[:, :k].T + rows[:, k])[:, :, None].copy()
+            if n <= LONGEST_EXACT:
+                logs[r] -= many_log_sums(unary, basis, nothing)
+            strict = n <= LONGEST_EXACT and int(levels[-1]) == n - 1
+            for j in range(len(unary)):
+                if strict:
+                    logs[r, j] += float(np.sum(unary[j] * basis))
+                    continue
+                above, error = _log_weight(levels, unary[j], basis, nothing)
+                logs[r, j] += above
+                if n > LONGEST_EXACT:
+                    below = log_normaliser(unary[j], basis, nothing)
+                    logs[r, j] -= below.value
+                    error = float(np.hypot(error, below.error))
+                errors[r, j] = error
+        return logs, errors
+
+    def _check_learned(self) -> None:
+        super()._check_learned()
+        if self._n_factors != self.n_factors or self._degree() != 1:
+            raise InputError(f"item_draws_ has shape {np.shape(self.item_draws_)}, which does not fit the parameters")
