@@ -23,6 +23,8 @@ import numpy as np
 from numba import njit, prange
 from numpy.typing import NDArray
 
+from permrank.kernels.streams import derive, gumbel
+
 Array = NDArray[Any]
 
 # The largest |ρ - m| |s - c| of a panel. Terms of size e^z cancel down to e^-z: 2e-16 e^{2z} = 7e-13 for z = 4.
@@ -199,7 +201,7 @@ def _one_by_one(scores, damping, tops, first, last, worths, means, expected, cur
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _one_ranking(scores, damping, work, sums, expected, curvature, with_gradient):
+def damped_ranking(scores, damping, work, sums, expected, curvature, with_gradient):
     """One ranking, its last panel first. work: (5, n); sums: (2, terms + 1). work[4] receives Σ_j p_i(j) s_j."""
     n = scores.size
     tops, bottoms, worths, inverses, means = work[0, :n], work[1, :n], work[2, :n], work[3, :n], work[4, :n]
@@ -264,7 +266,7 @@ def damped_statistics(indptr, scores, damping, chosen, expected, curvature):
             start, stop = indptr[r], indptr[r + 1]
             log_likelihood[r] = 0.0
             if stop > start:
-                log_likelihood[r] = _one_ranking(
+                log_likelihood[r] = damped_ranking(
                     scores[start:stop], damping, work, sums, expected[start:stop], curvature[start:stop], True
                 )
                 for e in range(start, stop - 1):
@@ -289,7 +291,31 @@ def damping_gradient(indptr, scores, damping, weights):
         for r in range(bounds[b], bounds[b + 1]):
             start, n = indptr[r], indptr[r + 1] - indptr[r]
             if n > 1:
-                _one_ranking(scores[start : start + n], damping, work, sums, unused[0, :n], unused[1, :n], False)
+                damped_ranking(scores[start : start + n], damping, work, sums, unused[0, :n], unused[1, :n], False)
                 for i in range(n - 1):
                     parts[b, i] += weights[r] * (scores[start + i] - work[4, i])
     return _add_up(parts)
+
+
+@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+def damped_rankings(scores, turns, damping, key):
+    """Rankings drawn stage by stage: at stage i the largest ρ_i s_j + Gumbel noise of those left, n²/2 steps each.
+
+    scores: (rows, n); turns: (size,), the row of each draw; damping: (n,) or longer. Returns int32 (size, n), best
+    first.
+    """
+    n = scores.shape[1]
+    orders = np.empty((turns.size, n), np.int32)
+    for d in prange(turns.size):
+        stream, counter, own = derive(key, d), 0, orders[d]
+        for j in range(n):
+            own[j] = j
+        for i in range(n - 1):
+            best, place = -np.inf, i
+            for j in range(i, n):
+                value = damping[i] * scores[turns[d], own[j]] + gumbel(stream, counter)
+                counter += 1
+                if value > best:
+                    best, place = value, j
+            own[i], own[place] = own[place], own[i]
+    return orders

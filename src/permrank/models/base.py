@@ -330,6 +330,8 @@ class Ranker(ABC):
     def __repr__(self) -> str:
         defaults = inspect.signature(type(self).__init__).parameters
         shown = ", ".join(
-            f"{name}={value!r}" for name, value in self.get_params().items() if value != defaults[name].default
+            f"{name}={value!r}"
+            for name, value in self.get_params().items()
+            if repr(value) != repr(defaults[name].default)
         )
         return f"{type(self).__name__}({shown})"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -13,8 +13,9 @@ from permrank.inference.convergence import Monitor
 from permrank.kernels.factored import update_users
 from permrank.kernels.plackett_luce import BRESLOW, EFRON, EXACT, PARTITION
 from permrank.models.checks import above, one_of, whole_from
-from permrank.models.factored_learning import Problem, draw_posterior, maximise
-from permrank.models.factored_neighbours import Neighbours
+from permrank.models.factored_damping import DampedAnswers, check_damping
+from permrank.models.factored_learning import Problem, draw_posterior
+from permrank.models.factored_point import point_estimate
 from permrank.models.users import NewUser, UserReference, frozen, new_user
 from permrank.randomness import stream_key
 from permrank.types import Float64Array, Int64Array
@@ -28,7 +29,7 @@ _ENTRIES_VISITED, _FEWEST_SWEEPS, _MOST_SWEEPS = 40_000_000, 60, 400
 _MOST_ASCENTS = 5_000
 
 
-class FactoredPlackettLuce(Neighbours):
+class FactoredPlackettLuce(DampedAnswers):
     """Factored Plackett-Luce model with a posterior over its factors (§3.1).
 
     P(ranking | u) = Π_i e^{s_i} / Σ_{j >= i} e^{s_j} with s_y^u = b_y + Σ_k W_uk H_ky. Point estimates of W and H
@@ -51,6 +52,10 @@ class FactoredPlackettLuce(Neighbours):
         ties sqrt(mean entries of a user / 25), at most sqrt(3). Only for ``posterior="draws"``.
     alpha, beta : float
         Penalties of ``posterior="point"``.
+    damping : {"none", "log", "learnt"} or sequence of float
+        Benter's factors ρ_i of the scores at each stage of a list, for ``posterior="point"``: 1 / log2(1 + i), learnt
+        from the data, or given: the first 1, positive, never rising; a short sequence goes on with its last value. They
+        are for strict orders: rankings with ties need ``ties="shuffle"``.
     max_iter : int, optional
         Sweeps over the data: all of them are made under ``draws`` (60 to 400 by default, fewer for more data), and no
         more than these under ``point`` (5,000 by default).
@@ -67,6 +72,8 @@ class FactoredPlackettLuce(Neighbours):
         Factors and intercept of every item, one slice a draw.
     user_modes_ : float32 (n_kept, n_users, n_factors)
         Posterior mode of every user given the items of each draw.
+    damping_ : float64 (n_stages,)
+        Damping factors of the stages; one 1 without damping.
 
     Examples
     --------
@@ -80,7 +87,7 @@ class FactoredPlackettLuce(Neighbours):
     assumes = "scores of users and items come from a few factors"
     takes = "rankings and ratings, ties, weights"
     reference = "Tran and Venkatesh (2010), section 3.1"
-    learned = ("item_draws_", "user_modes_", "factor_scale_")
+    learned = ("item_draws_", "user_modes_", "factor_scale_", "damping_")
     item_draws_: Any
     user_modes_: Any
     factor_scale_: float
@@ -95,6 +102,7 @@ class FactoredPlackettLuce(Neighbours):
         factor_scale: float | Literal["auto"] = "auto",
         alpha: float = 1.0,
         beta: float = 1.0,
+        damping: str | Sequence[float] = "none",
         max_iter: int | None = None,
         n_draws: int = 64,
         tol: float = 1e-6,
@@ -107,6 +115,7 @@ class FactoredPlackettLuce(Neighbours):
         self.factor_scale = factor_scale
         self.alpha = alpha
         self.beta = beta
+        self.damping = damping
         self.max_iter = max_iter
         self.n_draws = n_draws
         self.tol = tol
@@ -122,22 +131,27 @@ class FactoredPlackettLuce(Neighbours):
         one_of("ties", self.ties, tuple(TIES))
         for name in ("alpha", "beta", "tol", *(() if self.factor_scale == "auto" else ("factor_scale",))):
             above(name, getattr(self, name), 0.0)
+        check_damping(self.damping)
+        if self._is_damped and self.posterior != "point":
+            raise InputError(f"damping={self.damping!r} is for posterior='point'; draws are made without damping")
 
     def _sweeps(self) -> int:
         return self.max_iter or (_MOST_SWEEPS if self.posterior == "draws" else _MOST_ASCENTS)
 
     def _learn(self, rankings: Rankings, monitor: Monitor) -> dict[str, Any]:
-        problem = Problem.of(rankings, TIES[self.ties], shuffle=self.ties == "shuffle", intercepts=self.intercepts)
         key = stream_key(self.seed)
         if self.posterior == "point":
-            theta, users = maximise(problem, self.n_factors, self.alpha, self.beta, self.tol, key, monitor)
-            return {"item_draws_": theta[None], "user_modes_": users[None], "factor_scale_": 0.0}
+            return point_estimate(
+                rankings, monitor, key, n_factors=self.n_factors, alpha=self.alpha, beta=self.beta, tol=self.tol,
+                ties=TIES[self.ties], shuffle=self.ties == "shuffle", intercepts=self.intercepts, damping=self.damping,
+            )  # fmt: skip
+        problem = Problem.of(rankings, TIES[self.ties], shuffle=self.ties == "shuffle", intercepts=self.intercepts)
         if self.max_iter is None:
             wanted = _ENTRIES_VISITED // max(rankings.n_entries, 1)
             monitor.max_iter = int(np.clip(wanted, _FEWEST_SWEEPS, _MOST_SWEEPS))
         scale = problem.usual_scale() if self.factor_scale == "auto" else float(self.factor_scale)
         items, users = draw_posterior(problem, self.n_factors, scale, self.n_draws, key, monitor)
-        return {"item_draws_": items, "user_modes_": users, "factor_scale_": float(scale)}
+        return {"item_draws_": items, "user_modes_": users, "factor_scale_": float(scale), "damping_": np.ones(1)}
 
     # Scores: averages over the draws
 
@@ -184,6 +198,8 @@ class FactoredPlackettLuce(Neighbours):
 
     def fold_in_many(self, rankings: Rankings) -> Float64Array:
         """Posterior modes of many new users at once, parallel over users: (n_users, n_kept, n_factors)."""
+        if self._is_damped:
+            return self._fold_in_damped(rankings)
         (items,) = frozen(self._aligned_items(rankings))
         modes = np.zeros((rankings.n_users, len(self.item_draws_), self.n_factors))
         scratch = np.empty(items.size), np.empty(items.size)
@@ -204,3 +220,4 @@ class FactoredPlackettLuce(Neighbours):
             raise InputError(f"item_draws_ has shape {shape}, which does not fit the items and factors")
         if np.shape(self.user_modes_) != (n_kept, self.rankings_.n_users, self.n_factors):
             raise InputError(f"user_modes_ has shape {np.shape(self.user_modes_)}, which does not fit the users")
+        check_damping(np.asarray(self.damping_))

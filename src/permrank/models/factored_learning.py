@@ -1,4 +1,4 @@
-"""The two learners of `FactoredPlackettLuce`: alternating draws, and the paper's point estimate."""
+"""The default learner of `FactoredPlackettLuce`: alternating draws (for the point estimate see factored_point.py)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from permrank.data.rankings import ItemView, Rankings
 from permrank.inference.convergence import Monitor
-from permrank.kernels.factored import item_steps, update_users, user_log_likelihoods
+from permrank.kernels.factored import item_steps, update_users
 from permrank.kernels.swap_users import update_swap_users
 from permrank.randomness import stream_key
 from permrank.types import Float64Array, Int32Array
@@ -205,53 +205,6 @@ def _smoothed(
         scratch[1],
     )  # fmt: skip
     return mean.astype(np.float32), users.astype(np.float32)
-
-
-def maximise(
-    problem: Problem, n_factors: int, alpha: float, beta: float, tol: float, key: Any, monitor: Monitor
-) -> tuple[Any, Any]:
-    """§3.1: maximise Σ_u log P(π | u) - α ‖W‖² - β ‖H‖² by turns; the objective never falls."""
-    n_users, n_items = problem.rankings.n_users, problem.rankings.n_items
-    theta, modes = _start(n_items, n_users, n_factors, key, problem.intercepts)
-    draws, residual, curvature = _scratch(problem, n_factors)
-    user_precision = np.full(n_factors, 2.0 * alpha)
-    precision = np.full(n_factors + 1, 2.0 * beta)
-    if not problem.intercepts:
-        precision[-1] = 1e12
-    centre = np.zeros(n_items)
-    no_key = np.uint64(0)
-    while not monitor.exhausted:
-        sweep = len(monitor.history)
-        rankings, view, owner = problem.in_sweep(key, sweep)
-        data = (
-            rankings.user_indptr, rankings.indptr, rankings.items, rankings.levels, rankings.weights, problem.ties,
-        )  # fmt: skip
-        values = update_users(*data, theta, user_precision, modes, draws, no_key, False, 2, 1e-8, residual, curvature)
-        before = float(values.sum()) - 0.5 * float(np.sum(precision * theta**2))
-        steps = item_steps(
-            view.indptr, view.entries, owner, modes, theta, centre, precision, residual, curvature, no_key, False
-        )
-        if not problem.intercepts:
-            steps[:, -1] = 0.0
-        length, after = 1.0, -np.inf
-        penalty = 0.5 * float(np.sum(user_precision * modes**2))
-        while length > 1e-6:
-            trial = theta + length * steps
-            likelihood = float(user_log_likelihoods(*data, trial, modes).sum())
-            after = likelihood - penalty - 0.5 * float(np.sum(precision * trial**2))
-            if after >= before:
-                theta = trial
-                break
-            length /= 2
-        value = max(after, before)
-        last = monitor.history[-1] if monitor.history else -np.inf
-        monitor.update(value)
-        if not problem.shuffle and value - last < tol * (abs(value) + 1.0):
-            monitor.converged = True
-            break
-    if problem.shuffle:
-        monitor.converged = not monitor.stopped
-    return theta.astype(np.float32), modes.astype(np.float32)
 
 
 def _start(n_items: int, n_users: int, n_factors: int, key: Any, intercepts: bool) -> tuple[Any, Any]:

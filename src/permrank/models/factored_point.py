@@ -1,0 +1,262 @@
+"""The point estimate of `FactoredPlackettLuce`: the paper's regularised maximum likelihood (§3.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from permrank.data.rankings import Rankings
+from permrank.errors import InputError
+from permrank.inference.convergence import Monitor
+from permrank.inference.limited_memory import LimitedMemory, inner
+from permrank.kernels.damping import damping_sequence
+from permrank.kernels.factored_point import add_blocks, climb_users
+from permrank.randomness import stream_key
+from permrank.types import Float64Array, Int64Array
+
+# Steps remembered: 6 pairs of arrays of the size of the items. More did not help (5 to 20 are usual).
+_MEMORY = 6
+# Newton steps of a user in a sweep, and conjugate gradients in each; from the random start a few more.
+_STEPS, _FIRST_STEPS, _CONJUGATE = 1, 3, 5
+# No number of an item changes by more than this in a sweep.
+_LONGEST = 2.0
+# A step that fails is shortened at most so often: 0.1^8 of it is lost in float32.
+_SHORTENED = 8
+# The rise of the objective is judged over so many sweeps: a single short one means little.
+_JUDGED = 5
+# Blocks of users that add up side by side. Each holds an array of the size of the items, and all of them together at
+# most 12 bytes an entry, unless fewer than 4 would be left.
+_MOST_BLOCKS, _FEWEST_BLOCKS, _NUMBERS_AN_ENTRY = 32, 4, 3
+
+
+class Place(NamedTuple):
+    """Where the ascent is.
+
+    Attributes
+    ----------
+    theta : float32 (n_items, K + 1)
+    slopes : float64 (n_stages - 1,)
+        What the learnt damping is made from (see `learnt_damping`); empty if it is given.
+    users : float32 (n_users, K)
+    value : float
+        Σ_u log P - α ‖W‖² - β ‖H‖².
+    gradient : float64 (n,)
+        In the items, then in the slopes. The users are (nearly) at their maxima, so by the envelope theorem it is also
+        the gradient of the objective with the users maximised out.
+    diagonal : float64 (n,)
+        About the inverse of minus its second derivatives.
+    """
+
+    theta: Any
+    slopes: Float64Array
+    users: Any
+    value: float
+    gradient: Float64Array
+    diagonal: Float64Array
+
+    def vector(self) -> Float64Array:
+        """All that the ascent changes, users apart."""
+        return np.concatenate((self.theta.ravel(), self.slopes))
+
+
+class Objective:
+    """The objective as a function of the items (and of the damping), with the users climbing along.
+
+    Parameters
+    ----------
+    rankings : Rankings
+    ties : int
+    n_factors : int
+    alpha, beta : float
+    intercepts : bool
+    damping : float64 (n_stages,)
+        Empty for none.
+    """
+
+    def __init__(
+        self,
+        rankings: Rankings,
+        ties: int,
+        n_factors: int,
+        alpha: float,
+        beta: float,
+        *,
+        intercepts: bool,
+        damping: Float64Array,
+    ) -> None:
+        self.rankings, self.ties, self.damping = rankings, ties, damping
+        self._alpha, self._beta, self._intercepts = float(alpha), float(beta), intercepts
+        self._bounds = blocks_of_users(rankings, n_factors)
+        n_blocks = self._bounds.size - 1
+        self._gradients = np.empty((n_blocks, rankings.n_items, n_factors + 2), np.float32)
+        self._moments = np.empty((n_blocks, n_factors))
+
+    def at(self, theta: Any, slopes: Float64Array, users: Any, n_steps: int = _STEPS) -> Place:
+        """Climb with copies of the users at given items and slopes."""
+        users, rankings = users.copy(), self.rankings
+        damping = learnt_damping(slopes) if slopes.size else self.damping
+        in_damping = np.empty((self._bounds.size - 1, damping.size))
+        values = climb_users(
+            self._bounds, rankings.user_indptr, rankings.indptr, rankings.items, rankings.levels, rankings.weights,
+            self.ties, damping, theta, np.float32(2.0 * self._alpha), users, n_steps, _CONJUGATE, self._gradients,
+            self._moments, in_damping,
+        )  # fmt: skip
+        sums = np.empty(self._gradients.shape[1:])
+        add_blocks(self._gradients, sums)
+        expected = sums[:, -1]
+        # As if every item had been met by the same mean of users: Σ_e c w² = (Σ_e c) mean(w²).
+        spread = np.append(self._moments.sum(axis=0) / max(float(expected.sum()), 1e-300), 1.0)
+        gradient = sums[:, :-1] - 2.0 * self._beta * theta
+        if not self._intercepts:
+            gradient[:, -1] = 0.0
+        diagonal = 1.0 / (2.0 * self._beta + expected[:, None] * spread)
+        value = float(values.sum()) - self._beta * inner(theta, theta)
+        parts = [gradient.ravel()], [diagonal.ravel()]
+        if slopes.size:
+            for part, found in zip(parts, _in_slopes(slopes, in_damping.sum(axis=0), rankings), strict=True):
+                part.append(found)
+        return Place(theta, slopes, users, value, np.concatenate(parts[0]), np.concatenate(parts[1]))
+
+
+def learnt_damping(slopes: Float64Array) -> Float64Array:
+    """ρ_1 = 1, log ρ_i = log ρ_{i-1} - log(1 + e^{a_i}): decreasing and positive whatever the slopes a.
+
+    The last ρ is there twice, because the last stage of a list is certain and says nothing about its own.
+    """
+    damping = np.exp(-np.concatenate(([0.0], np.cumsum(np.logaddexp(0.0, slopes)))))
+    return np.append(damping, damping[-1])
+
+
+def _in_slopes(slopes: Float64Array, in_damping: Float64Array, rankings: Rankings) -> tuple[Float64Array, Float64Array]:
+    """Derivatives in the slopes from those in ρ, and about their inverse curvatures, for scores of variance one."""
+    damping = learnt_damping(slopes)[1:-1]
+    lengths = np.diff(rankings.indptr)
+    lists = np.cumsum(np.bincount(lengths, rankings.weights, slopes.size + 2)[::-1])[
+        ::-1
+    ]  # with this many items or more
+    rise = 1.0 / (1.0 + np.exp(-slopes))
+    gradient = -rise * np.cumsum((in_damping[1:-1] * damping)[::-1])[::-1]
+    curvature = rise**2 * np.cumsum((lists[3:] * damping**2)[::-1])[::-1]
+    return gradient, 1.0 / (1.0 + curvature)
+
+
+def first_slopes(n_stages: int) -> Float64Array:
+    """Slopes that make ρ_i = 1 / sqrt(log2(1 + i)), half-way between no damping and the paper's."""
+    steps = np.diff(0.5 * np.log(np.log2(1.0 + np.arange(1.0, n_stages))))
+    return np.asarray(np.log(np.expm1(steps)))
+
+
+def maximise(
+    objective: Objective,
+    n_factors: int,
+    tol: float,
+    key: Any,
+    monitor: Monitor,
+    *,
+    shuffle: bool,
+    slopes: Float64Array,
+) -> Place:
+    """Maximise Σ_u log P(π | u) - α ‖W‖² - β ‖H‖² (§3.1); the value never falls from sweep to sweep.
+
+    The users are maximised out: what is left is a function of the items alone, climbed by limited-memory BFGS, so that
+    a step of the items takes account of how the users will follow. (Turns of users and items, each with the other
+    fixed, need many times as many sweeps.) With ``shuffle`` ties are in a new random order every sweep, the value is
+    another function each time, and steps follow the gradient alone.
+    """
+    given, memory = objective.rankings, LimitedMemory(_MEMORY)
+    theta, users = start(given.n_items, given.n_users, n_factors, key)
+    here = objective.at(theta, slopes, users, _FIRST_STEPS)
+    while not monitor.exhausted:
+        if shuffle:
+            objective.rankings = given.shuffled_ties(int(stream_key(int(key), len(monitor.history), 2)) % 2**63)
+            memory.forget()
+            here = objective.at(here.theta, here.slopes, here.users)
+        new = _step(objective, here, memory)
+        moved = new is not here
+        if moved:
+            memory.remember(new.vector() - here.vector(), here.gradient - new.gradient)
+        here = new
+        monitor.update(here.value)
+        before = monitor.history[-1 - _JUDGED] if len(monitor.history) > _JUDGED else -np.inf
+        if not shuffle and (not moved or here.value - before < _JUDGED * tol * (abs(here.value) + 1.0)):
+            monitor.converged = True
+            break
+    if shuffle:
+        monitor.converged = not monitor.stopped
+    return here
+
+
+def _step(objective: Objective, here: Place, memory: LimitedMemory) -> Place:
+    """One step that does not lower the objective; the same place if float32 allows none."""
+    n = here.theta.size
+    while True:
+        direction = memory.direction(here.gradient, here.diagonal)
+        slope = inner(direction, here.gradient)
+        length = min(1.0, _LONGEST / max(float(np.abs(direction).max()), 1e-300))
+        for _ in range(_SHORTENED if slope > 0.0 else 0):
+            theta = (here.theta + length * direction[:n].reshape(here.theta.shape)).astype(np.float32)
+            new = objective.at(theta, here.slopes + length * direction[n:], here.users)
+            if new.value >= here.value:
+                return new
+            # Where a parabola through the two values and the slope is highest.
+            lack = here.value + length * slope - new.value
+            length *= min(0.5, max(0.1, 0.5 * length * slope / lack))
+        if not len(memory):
+            return here
+        memory.forget()
+
+
+def point_estimate(
+    rankings: Rankings,
+    monitor: Monitor,
+    key: Any,
+    *,
+    n_factors: int,
+    alpha: float,
+    beta: float,
+    tol: float,
+    ties: int,
+    shuffle: bool,
+    intercepts: bool,
+    damping: str | Sequence[float],
+) -> dict[str, Any]:
+    """Learned attributes of the model (see `FactoredPlackettLuce` for the arguments)."""
+    shuffle = shuffle and rankings.has_ties
+    damped, slopes = np.zeros(0), np.zeros(0)
+    n_stages = int(np.diff(rankings.indptr).max())
+    if not (isinstance(damping, str) and damping == "none"):
+        if rankings.has_ties and not shuffle:
+            raise InputError("damping is for strict orders, and these rankings have ties: set ties='shuffle'")
+        if isinstance(damping, str) and damping == "learnt":
+            slopes = first_slopes(n_stages)  # none for lists of two, whose only stage has the factor 1
+        else:
+            damped = damping_sequence(damping, n_stages)
+    objective = Objective(rankings, ties, n_factors, alpha, beta, intercepts=intercepts, damping=damped)
+    found = maximise(objective, n_factors, tol, key, monitor, shuffle=shuffle, slopes=slopes)
+    damped = learnt_damping(found.slopes) if found.slopes.size else damped
+    return {
+        "item_draws_": found.theta[None],
+        "user_modes_": found.users[None],
+        "factor_scale_": 0.0,
+        "damping_": damped if damped.size else np.ones(1),
+    }
+
+
+def start(n_items: int, n_users: int, n_factors: int, key: Any) -> tuple[Any, Any]:
+    """Random factors: large enough to break their symmetry, small against the scores that are learnt."""
+    rng = np.random.default_rng(int(key))
+    theta = 0.1 * rng.normal(size=(n_items, n_factors + 1))
+    theta[:, -1] = 0.0
+    return theta.astype(np.float32), (0.3 * rng.normal(size=(n_users, n_factors))).astype(np.float32)
+
+
+def blocks_of_users(rankings: Rankings, n_factors: int) -> Int64Array:
+    """Bounds of blocks of users with about as many entries each, whatever the number of threads."""
+    allowed = _NUMBERS_AN_ENTRY * rankings.n_entries // max(rankings.n_items * (n_factors + 2), 1)
+    n_blocks = min(_MOST_BLOCKS, max(_FEWEST_BLOCKS, allowed), max(rankings.n_users, 1))
+    entries = rankings.indptr[rankings.user_indptr]
+    bounds = np.searchsorted(entries, np.linspace(0, rankings.n_entries, n_blocks + 1))
+    bounds[0], bounds[-1] = 0, rankings.n_users
+    return np.asarray(np.maximum.accumulate(bounds), dtype=np.int64)
