@@ -21,14 +21,17 @@ _MEMORY = 6
 # Newton steps of a user in a sweep, and conjugate gradients in each; from the random start a few more.
 _STEPS, _FIRST_STEPS, _CONJUGATE = 1, 3, 5
 # No number of an item changes by more than this in a sweep.
-_LONGEST = 2.0
+_LONGEST = 1.0
 # A step that fails is shortened at most so often: 0.1^8 of it is lost in float32.
 _SHORTENED = 8
 # The rise of the objective is judged over so many sweeps: a single short one means little.
 _JUDGED = 5
+# Damping is learnt when the scores are worth it, when the objective rises by less than this part of itself: from a
+# random start the ascent might go where it cannot come back from.
+_ROUGHLY = 1e-3
 # Blocks of users that add up side by side. Each holds an array of the size of the items, and all of them together at
 # most 12 bytes an entry, unless fewer than 4 would be left.
-_MOST_BLOCKS, _FEWEST_BLOCKS, _NUMBERS_AN_ENTRY = 32, 4, 3
+_MOST_BLOCKS, _FEWEST_BLOCKS, _NUMBERS_AN_ENTRY = 16, 4, 3
 
 
 class Place(NamedTuple):
@@ -92,6 +95,7 @@ class Objective:
         n_blocks = self._bounds.size - 1
         self._gradients = np.empty((n_blocks, rankings.n_items, n_factors + 2), np.float32)
         self._moments = np.empty((n_blocks, n_factors))
+        self.hold_slopes = True
 
     def at(self, theta: Any, slopes: Float64Array, users: Any, n_steps: int = _STEPS) -> Place:
         """Climb with copies of the users at given items and slopes."""
@@ -116,7 +120,7 @@ class Objective:
         parts = [gradient.ravel()], [diagonal.ravel()]
         if slopes.size:
             for part, found in zip(parts, _in_slopes(slopes, in_damping.sum(axis=0), rankings), strict=True):
-                part.append(found)
+                part.append(np.zeros(slopes.size) if self.hold_slopes else found)
         return Place(theta, slopes, users, value, np.concatenate(parts[0]), np.concatenate(parts[1]))
 
 
@@ -180,7 +184,12 @@ def maximise(
         here = new
         monitor.update(here.value)
         before = monitor.history[-1 - _JUDGED] if len(monitor.history) > _JUDGED else -np.inf
-        if not shuffle and (not moved or here.value - before < _JUDGED * tol * (abs(here.value) + 1.0)):
+        rise = (here.value - before) / (_JUDGED * (abs(here.value) + 1.0)) if moved else 0.0
+        if slopes.size and objective.hold_slopes and rise < _ROUGHLY:
+            objective.hold_slopes = False
+            memory.forget()
+            here = objective.at(here.theta, here.slopes, here.users)
+        elif not shuffle and rise < tol:
             monitor.converged = True
             break
     if shuffle:
