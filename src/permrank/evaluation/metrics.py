@@ -94,10 +94,12 @@ def per_list(
         relevant = _RELEVANT_SHARE * top if relevant_from is None else float(relevant_from)
         discounts = 1.0 / np.log2(np.arange(2, longest + 2))
         reach = longest if k is None else int(k)
-        table = kernels.graded_metrics(bounds, grades, scores, discounts, reach, relevant, top)
+        table = np.full((bounds.size - 1, len(GRADED)), np.nan)
+        kernels.graded_metrics(bounds, grades, scores, discounts, reach, relevant, top, table)
         found |= {name: table[:, column] for name, column in GRADED.items()}
     if any(name in ORDERED for name in names):
-        table = kernels.order_metrics(bounds, grades, scores)
+        table = np.full((bounds.size - 1, len(ORDERED)), np.nan)
+        kernels.order_metrics(bounds, grades, scores, table)
         found |= {name: table[:, column] for name, column in ORDERED.items()}
     return {name: found[name] for name in names}
 

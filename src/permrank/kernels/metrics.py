@@ -17,6 +17,36 @@ TAU_B, SPEARMAN, PAIRS_RIGHT = range(3)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def _stable_sort(values, order, spare):
+    """Sort places by their values, upwards and stable; return how many pairs stood wrong before (Knight 1966)."""
+    n, swaps, width = order.size, 0, 8
+    for left in range(0, n, width):  # short runs by insertion, then merged two by two
+        for place in range(left + 1, min(left + width, n)):
+            moved, gap = order[place], place
+            while gap > left and values[order[gap - 1]] > values[moved]:
+                order[gap] = order[gap - 1]
+                gap -= 1
+            order[gap] = moved
+            swaps += place - gap
+    while width < n:
+        for left in range(0, n, 2 * width):
+            middle, right = min(left + width, n), min(left + 2 * width, n)
+            a, b = left, middle
+            for place in range(left, right):
+                if a < middle and (b >= right or values[order[a]] <= values[order[b]]):
+                    spare[place] = order[a]
+                    a += 1
+                else:
+                    spare[place] = order[b]
+                    b += 1
+                    swaps += middle - a
+        for place in range(n):
+            order[place] = spare[place]
+        width *= 2
+    return swaps
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def _end_of_tie(values, begin):
     """First place after the run of equal values that begins at `begin`."""
     end = begin + 1
@@ -29,7 +59,7 @@ def _end_of_tie(values, begin):
 def _discounted_gains(grades, scores, discounts, k, out):
     """sum_{p < k} E[gain at p] / log2(p + 2) for the gains 2^g - 1 and g: a tied entry has the mean of its block."""
     begin = 0
-    out[:] = 0.0
+    out[0] = out[1] = 0.0
     while begin < min(k, scores.size):
         end = _end_of_tie(scores, begin)
         exponential = linear = discount = 0.0
@@ -55,7 +85,8 @@ def _expected_reciprocal_rank(grades, scores, top_grade, k, means):
         end = _end_of_tie(scores, begin)
         most = min(end, k) - begin
         means[0] = 1.0
-        means[1 : most + 1] = 0.0
+        for j in range(most):
+            means[j + 1] = 0.0
         for t in range(1, end - begin + 1):
             on = 1.0 - (2.0 ** grades[begin + t - 1] - 1.0) / 2.0**top_grade
             for j in range(min(t, most), 0, -1):
@@ -91,7 +122,7 @@ def _reciprocal_rank(relevant, scores, k):
 def _relevance_sums(relevant, scores, k, out):
     """E[number of relevant entries before k], and E[sum of the precisions at those]."""
     before, begin = 0.0, 0
-    out[:] = 0.0
+    out[0] = out[1] = 0.0
     while begin < min(k, scores.size):
         end = _end_of_tie(scores, begin)
         m, r = end - begin, 0
@@ -125,70 +156,52 @@ def _overlap(grades, ideal, scores, k):
     return total / k
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
-def graded_metrics(indptr, grades, scores, discounts, k, relevant_from, top_grade):
-    """Metrics of the first k places, one row a list; columns NDCG to OVERLAP. `discounts` is 1 / log2(2, 3, ...)."""
-    out = np.full((indptr.size - 1, 8), np.nan)
-    for u in prange(indptr.size - 1):
-        n = indptr[u + 1] - indptr[u]
-        if n == 0:
-            continue
-        order = np.argsort(-scores[indptr[u] : indptr[u + 1]])
-        own_scores, own = np.empty(n), np.empty(n)
-        relevant = np.empty(n, np.bool_)
-        n_relevant = 0
-        for p in range(n):
-            own_scores[p] = scores[indptr[u] + order[p]]
-            own[p] = grades[indptr[u] + order[p]]
-            relevant[p] = own[p] >= relevant_from
-            n_relevant += relevant[p]
-        ideal = np.sort(own)[::-1]
-        sums, best, reach = np.empty(2), np.zeros(2), min(k, n)
-        for p in range(reach):
-            best[0] += (2.0 ** ideal[p] - 1.0) * discounts[p]
-            best[1] += ideal[p] * discounts[p]
-        _discounted_gains(own, own_scores, discounts, k, sums)
-        for gain in range(2):
-            if best[gain] > 0.0:
-                out[u, NDCG + gain] = sums[gain] / best[gain]
-        out[u, ERR] = _expected_reciprocal_rank(own, own_scores, top_grade, k, np.empty(reach + 1))
-        out[u, OVERLAP] = _overlap(own, ideal, own_scores, reach)
-        if n_relevant > 0:
-            out[u, RECIPROCAL_RANK] = _reciprocal_rank(relevant, own_scores, k)
-            _relevance_sums(relevant, own_scores, k, sums)
-            out[u, PRECISION] = sums[0] / reach
-            out[u, RECALL] = sums[0] / n_relevant
-            out[u, AVERAGE_PRECISION] = sums[1] / n_relevant
-    return out
-
-
 @njit(cache=True, nogil=True, error_model="numpy")
-def _sort_counting_inversions(values, spare):
-    """Sort upwards in place and return the number of pairs that stood the wrong way round (Knight 1966)."""
-    n, swaps, width = values.size, 0, 8
-    for left in range(0, n, width):  # short runs by insertion, then merged two by two
-        for place in range(left + 1, min(left + width, n)):
-            value, gap = values[place], place
-            while gap > left and values[gap - 1] > value:
-                values[gap] = values[gap - 1]
-                gap -= 1
-            values[gap] = value
-            swaps += place - gap
-    while width < n:
-        for left in range(0, n, 2 * width):
-            middle, right = min(left + width, n), min(left + 2 * width, n)
-            a, b = left, middle
-            for place in range(left, right):
-                if a < middle and (b >= right or values[a] <= values[b]):
-                    spare[place] = values[a]
-                    a += 1
-                else:
-                    spare[place] = values[b]
-                    b += 1
-                    swaps += middle - a
-        values[:] = spare
-        width *= 2
-    return swaps
+def _graded(grades, scores, discounts, k, relevant_from, top_grade, out):
+    """Metrics of one list into a row of `graded_metrics`."""
+    n = grades.size
+    order, spare = np.arange(n), np.empty(n, np.int64)
+    shown, own, ideal, relevant = np.empty(n), np.empty(n), np.empty(n), np.empty(n, np.bool_)
+    _stable_sort(grades, order, spare)
+    for p in range(n):
+        ideal[p] = grades[order[n - 1 - p]]
+    _stable_sort(scores, order, spare)
+    n_relevant = 0
+    for p in range(n):
+        place = order[n - 1 - p]
+        shown[p], own[p] = scores[place], grades[place]
+        relevant[p] = own[p] >= relevant_from
+        n_relevant += relevant[p]
+    sums, reach = np.empty(2), min(k, n)
+    best = best_linear = 0.0
+    for p in range(reach):
+        best += (2.0 ** ideal[p] - 1.0) * discounts[p]
+        best_linear += ideal[p] * discounts[p]
+    _discounted_gains(own, shown, discounts, k, sums)
+    if best > 0.0:
+        out[NDCG] = sums[0] / best
+    if best_linear > 0.0:
+        out[NDCG_LINEAR] = sums[1] / best_linear
+    out[ERR] = _expected_reciprocal_rank(own, shown, top_grade, k, np.empty(reach + 1))
+    out[OVERLAP] = _overlap(own, ideal, shown, reach)
+    if n_relevant > 0:
+        out[RECIPROCAL_RANK] = _reciprocal_rank(relevant, shown, k)
+        _relevance_sums(relevant, shown, k, sums)
+        out[PRECISION] = sums[0] / reach
+        out[RECALL] = sums[0] / n_relevant
+        out[AVERAGE_PRECISION] = sums[1] / n_relevant
+
+
+@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+def graded_metrics(indptr, grades, scores, discounts, k, relevant_from, top_grade, out):
+    """Metrics of the first k places, one row of `out` a list; columns NDCG to OVERLAP.
+
+    `out` comes filled with NaN, `discounts` is 1 / log2(2, 3, ...).
+    """
+    for u in prange(indptr.size - 1):
+        first, last = indptr[u], indptr[u + 1]
+        if last > first:
+            _graded(grades[first:last], scores[first:last], discounts, k, relevant_from, top_grade, out[u])
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -203,63 +216,69 @@ def _tied_pairs(sorted_values):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _rank_correlation(truth_by_score, sorted_truth, sorted_scores):
-    """Pearson's correlation of mid-ranks; 0 if all scores are equal."""
-    n, middle = truth_by_score.size, (truth_by_score.size - 1) / 2.0
-    # Truths are mostly a few stars: look their mid-ranks up among the different ones only.
-    values, ranks = np.empty(n), np.empty(n)
-    n_values = begin = 0
-    while begin < n:
-        end = _end_of_tie(sorted_truth, begin)
-        values[n_values], ranks[n_values] = sorted_truth[begin], (begin + end - 1) / 2.0 - middle
-        n_values += 1
-        begin = end
-    product = of_truth = of_scores = 0.0
-    begin = 0
-    while begin < n:
-        end = _end_of_tie(sorted_scores, begin)
-        by_score = (begin + end - 1) / 2.0 - middle
+def _middle_ranks(sorted_values, order, ranks):
+    """Ranks of places less their mean, ties sharing theirs; returns the sum of squares."""
+    middle, squares, begin = (order.size - 1) / 2.0, 0.0, 0
+    while begin < order.size:
+        end = _end_of_tie(sorted_values, begin)
+        rank = (begin + end - 1) / 2.0 - middle
         for p in range(begin, end):
-            by_truth = ranks[np.searchsorted(values[:n_values], truth_by_score[p])]
-            product += by_score * by_truth
-            of_truth += by_truth * by_truth
-            of_scores += by_score * by_score
+            ranks[order[p]] = rank
+            squares += rank * rank
         begin = end
-    return product / math.sqrt(of_truth * of_scores) if of_scores > 0.0 else 0.0
+    return squares
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _ordered(truth, scores, out):
+    """Metrics of one list into a row of `order_metrics`."""
+    n = truth.size
+    order, spare = np.arange(n), np.empty(n, np.int64)
+    by_truth, by_score, values = np.empty(n), np.empty(n), np.empty(n)
+    _stable_sort(truth, order, spare)
+    for p in range(n):
+        values[p] = truth[order[p]]
+    pairs = n * (n - 1) // 2
+    asked = pairs - _tied_pairs(values)
+    if asked == 0:
+        return
+    of_truth = _middle_ranks(values, order, by_truth)
+    _stable_sort(scores, order, spare)  # inside ties of the score still by truth: such pairs do not stand wrong
+    for p in range(n):
+        values[p] = scores[order[p]]
+    of_scores = _middle_ranks(values, order, by_score)
+    told, undecided, begin = pairs, 0, 0
+    while begin < n:
+        end = _end_of_tie(values, begin)
+        size = (end - begin) * (end - begin - 1) // 2
+        told -= size
+        undecided += size
+        same = begin
+        for p in range(begin + 1, end + 1):  # runs of equal truth inside the tie were not asked about
+            if p == end or truth[order[p]] != truth[order[same]]:
+                undecided -= (p - same) * (p - same - 1) // 2
+                same = p
+        begin = end
+    wrong = _stable_sort(truth, order, spare)
+    right = asked - undecided - wrong
+    out[PAIRS_RIGHT] = (right + 0.5 * undecided) / asked
+    if told == 0:
+        out[TAU_B] = out[SPEARMAN] = 0.0
+        return
+    out[TAU_B] = (right - wrong) / (math.sqrt(asked) * math.sqrt(told))
+    product = 0.0
+    for p in range(n):
+        product += by_truth[p] * by_score[p]
+    out[SPEARMAN] = product / math.sqrt(of_truth * of_scores)
 
 
 @njit(cache=True, nogil=True, error_model="numpy", parallel=True)
-def order_metrics(indptr, truth, scores):
-    """Agreement of two orders, one row a list; columns TAU_B to PAIRS_RIGHT. NaN where all truths are equal."""
-    out = np.full((indptr.size - 1, 3), np.nan)
+def order_metrics(indptr, truth, scores, out):
+    """Agreement of two orders, one row of `out` a list; columns TAU_B to PAIRS_RIGHT.
+
+    `out` comes filled with NaN, which stays where all truths are equal.
+    """
     for u in prange(indptr.size - 1):
-        n = indptr[u + 1] - indptr[u]
-        if n < 2:
-            continue
-        order = np.argsort(scores[indptr[u] : indptr[u + 1]])
-        own_scores, own = np.empty(n), np.empty(n)
-        for p in range(n):
-            own_scores[p] = scores[indptr[u] + order[p]]
-            own[p] = truth[indptr[u] + order[p]]
-        by_score = own.copy()
-        tied_scores = tied_both = 0
-        begin = 0
-        while begin < n:  # sorted inside ties of the score: such pairs are not the wrong way round
-            end = _end_of_tie(own_scores, begin)
-            if end - begin > 1:
-                own[begin:end] = np.sort(own[begin:end])
-                tied_scores += (end - begin) * (end - begin - 1) // 2
-                tied_both += _tied_pairs(own[begin:end])
-            begin = end
-        wrong = _sort_counting_inversions(own, np.empty(n))
-        pairs = n * (n - 1) // 2
-        asked = pairs - _tied_pairs(own)
-        if asked == 0:
-            continue
-        undecided = tied_scores - tied_both
-        right = asked - undecided - wrong
-        told = pairs - tied_scores
-        out[u, TAU_B] = (right - wrong) / (math.sqrt(asked) * math.sqrt(told)) if told > 0 else 0.0
-        out[u, SPEARMAN] = _rank_correlation(by_score, own, own_scores)
-        out[u, PAIRS_RIGHT] = (right + 0.5 * undecided) / asked
-    return out
+        first, last = indptr[u], indptr[u + 1]
+        if last > first + 1:
+            _ordered(truth[first:last], scores[first:last], out[u])
