@@ -35,7 +35,7 @@ def model(ballots, tmp_path):
 
 def test_help_teaches_every_command():
     words = run("--help").output
-    for command in ("demo", "fit", "recommend", "rank", "info", "convert", "doctor"):
+    for command in ("demo", "fit", "recommend", "rank", "info", "convert", "doctor", "split", "evaluate", "compare"):
         assert command in words
         assert "Usage" in run(command, "--help").output
     for command in ("fit", "recommend", "rank", "info", "convert"):
@@ -247,11 +247,12 @@ def test_integer_ids_can_be_typed(tmp_path):
     assert len(json.loads(run("rank", model, 10, 20, "-u", 1, "--json").output)) == 2
 
 
-def test_the_demo_shows_a_list_a_ranking_and_the_time():
-    words = run("demo").output
-    for part in ("1. Data", "2. Model", "3. Ranking", "4. Check", "90 % interval", "s in all"):
+def test_the_demo_shows_a_list_a_ranking_a_comparison_and_the_time(tmp_path):
+    words = run("demo", "--report", tmp_path / "demo.html").output
+    for part in ("1. Data", "2. Model", "3. Ranking", "4. Check", "90 % interval", "5. Comparison", "best", "s in all"):
         assert part in words
-    assert run("demo", "--seed", 5).output != words
+    assert "One person" in (tmp_path / "demo.html").read_text()
+    assert run("demo", "--seed", 5, "--report", tmp_path / "other.html").output != words
 
 
 def test_the_doctor_finds_this_installation_sound():

@@ -59,11 +59,21 @@ def _options(
 
 
 @app.command()
-def demo(seed: Annotated[int, typer.Option(help="Seed of the simulated people.")] = 0) -> None:
-    """Simulate people, learn from their lists, and rank what one of them has not seen: offline, in seconds."""
-    from permrank.interfaces.demo import run
+def demo(
+    seed: Annotated[int, typer.Option(help="Seed of the simulated people.")] = 0,
+    report: Annotated[
+        Path | None, typer.Option(help="Where to write the page of the comparison; among temporary files if not given.")
+    ] = None,
+) -> None:
+    """Simulate people, learn from their lists, rank what one has not seen, compare models: offline, in seconds."""
+    import tempfile
 
-    run(seed)
+    from permrank.interfaces.demo import run
+    from permrank.interfaces.learning import require_folder
+
+    path = report or Path(tempfile.gettempdir()) / "permrank-demo.html"
+    require_folder(path)
+    run(seed, path)
 
 
 @app.command()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -10,13 +11,15 @@ from rich.columns import Columns
 from rich.console import Console
 
 import permrank as pr
+from permrank.interfaces.comparing import comparison_tables
 from permrank.interfaces.output import table
+from permrank.interfaces.report import write_report
 
 HELD_OUT = 200  # people whose lists the model does not see
 
 
-def run(seed: int = 0) -> None:
-    """Simulate, learn, rank what a person has not seen, and say how good it is."""
+def run(seed: int, report: Path) -> None:
+    """Simulate, learn, rank what a person has not seen, say how good it is, and compare with other models."""
     begin = time.perf_counter()
     console = Console()
 
@@ -54,4 +57,21 @@ def run(seed: int = 0) -> None:
         f"{model.log_likelihood(test).mean():.2f} (blind guess {uniform:.2f}); "
         f"worths correlate {np.corrcoef(model.scores_, truth.popularity)[0, 1]:.3f} with the planted ones"
     )
-    console.print(f"[dim]{time.perf_counter() - begin:.1f} s in all. Next: permrank fit YOUR.csv -o m.permrank[/dim]")
+
+    # 5. Is another model better? The same hidden items for all, person by person, and a page to read.
+    console.print("[bold]5. Comparison[/bold] six dishes of everybody's list are given, the order of the others is hidden")
+    splits = [pr.Given(6).split(rankings, seed)]
+    models = {
+        "Random": pr.Random(),
+        "MeanRating": pr.MeanRating(),
+        "PlackettLuce": pr.PlackettLuce(prior="gaussian"),
+        "PairwiseFactorisation": pr.PairwiseFactorisation(),
+    }
+    found = pr.compare(models, splits, n_pairs=1000)
+    console.print(comparison_tables(found, 10, 80)[0])
+    write_report(found, splits, report, command=f"permrank demo --seed {seed}", title="simulated people")
+    console.print(f"   with pictures: {report}", soft_wrap=True)
+    console.print(
+        f"[dim]{time.perf_counter() - begin:.1f} s in all. Next: permrank compare YOUR.csv --report out.html, "
+        "permrank fit YOUR.csv -o m.permrank[/dim]"
+    )
