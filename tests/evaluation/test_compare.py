@@ -158,8 +158,8 @@ def test_a_model_that_fails_does_not_stop_the_others(rankings):
     assert len(seen) == 8
     assert found.table().select("model", "verdict").rows()[0] == ("good", "best")
     assert set(found.table().filter(pl.col("verdict") == "failed")["model"]) == {"bad", "worse", "none"}
-    assert found.problems()["bad"] == "failed: ZeroDivisionError: on purpose"
-    assert found.problems()["worse"] == "failed: ValueError: no scores today"
+    assert found.problems()["bad"] == "failed on 2 of 2 splits: ZeroDivisionError: on purpose"
+    assert found.problems()["worse"] == "failed on 2 of 2 splits: ValueError: no scores today"
     assert "tol=-1.0" in found.problems()["none"]
     only_bad = pr.compare({"bad": Broken()}, rankings)
     assert only_bad.table()["verdict"].to_list() == ["failed"]

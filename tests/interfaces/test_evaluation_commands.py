@@ -71,7 +71,7 @@ def test_compare_goes_on_when_a_model_fails_and_says_so(ratings):
     result = run(*arguments)
     assert "best" in result.stdout
     assert "worse" in result.stdout
-    assert "SpectralAnalysis: failed: InputError" in " ".join(result.stdout.split())
+    assert "SpectralAnalysis: failed on 2 of 2 splits: InputError" in " ".join(result.stdout.split())
     assert "6/6" in result.stderr
     found = json.loads(run(*arguments, "--json").stdout)
     assert [row["verdict"] for row in found["table"]] == ["best", "worse", "failed"]

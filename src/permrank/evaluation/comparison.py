@@ -122,12 +122,16 @@ class Comparison:
 
     def problems(self) -> dict[str, str]:
         """What went wrong or deserves a note, by model."""
-        found: dict[str, list[str]] = {}
-        for result in self.results:
-            for text in [*([f"failed: {result.problem}"] if result.problem else []), *result.notes]:
-                if text not in found.setdefault(result.name, []):
-                    found[result.name].append(text)
-        return {name: "; ".join(texts) for name, texts in found.items() if texts}
+        found: dict[str, str] = {}
+        for name in self.models:
+            mine = self.of(name)
+            failed = [result.problem for result in mine if result.problem]
+            often = f" on {len(failed)} of {len(mine)} splits" if len(mine) > 1 else ""
+            texts = [f"failed{often}: {failed[0]}"] if failed else []
+            texts += dict.fromkeys(note for result in mine for note in result.notes)
+            if texts:
+                found[name] = "; ".join(texts)
+        return found
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the models and the single persons, for JSON."""

@@ -59,7 +59,9 @@ def run(seed: int, report: Path) -> None:
     )
 
     # 5. Is another model better? The same hidden items for all, person by person, and a page to read.
-    console.print("[bold]5. Comparison[/bold] six dishes of everybody's list are given, the order of the others is hidden")
+    console.print(
+        "[bold]5. Comparison[/bold] six dishes of everybody's list are given, the order of the others is hidden"
+    )
     splits = [pr.Given(6).split(rankings, seed)]
     models = {
         "Random": pr.Random(),
