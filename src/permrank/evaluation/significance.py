@@ -17,7 +17,7 @@ from permrank.types import Float64Array
 def randomisation_test(differences: Any, *, n_draws: int = 10_000, seed: int = 0) -> float:
     """Return the two-sided p-value of paired differences having no sign of their own.
 
-    p = (1 + number of draws with |Σ ± d_i| >= |Σ d_i|) / (1 + n_draws), the signs being fair and independent.
+    p = (1 + number of draws whose Σ ± d is as far from 0 as Σ d is) / (1 + n_draws), signs being fair and independent.
 
     Parameters
     ----------
