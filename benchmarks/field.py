@@ -35,6 +35,7 @@ SYSTEMS: accuracy.Systems = {
     "Random": model("Random", NDCG, PAIRS, NATS),
     "Borda": model("Borda"),
     "Copeland": model("Copeland"),
+    "LatentPreference": model("LatentPreference"),
     "Mallows": model("Mallows", NATS),
     "Mallows 6": model("Mallows", NATS, n_communities=6, n_starts=64),
     "Mallows 6 spearman": model("Mallows", NATS, n_communities=6, n_starts=64, distance="spearman"),

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from permrank.models.factored import FactoredPlackettLuce
     from permrank.models.files import load
     from permrank.models.latent import LatentPlackettLuce
+    from permrank.models.latent_preference import LatentPreference
     from permrank.models.listnet import ListNet
     from permrank.models.mallows import Mallows
     from permrank.models.mean_rating import MeanRating
@@ -54,6 +55,7 @@ _HOME = {
     "Folds": "permrank.evaluation.protocols",
     "Given": "permrank.evaluation.protocols",
     "LatentPlackettLuce": "permrank.models.latent",
+    "LatentPreference": "permrank.models.latent_preference",
     "LeaveOut": "permrank.evaluation.protocols",
     "ListNet": "permrank.models.listnet",
     "Mallows": "permrank.models.mallows",
@@ -87,6 +89,7 @@ __all__ = [
     "Folds",
     "Given",
     "LatentPlackettLuce",
+    "LatentPreference",
     "LeaveOut",
     "ListNet",
     "Mallows",

@@ -10,6 +10,7 @@ MODELS = {
     "Copeland": "permrank.models.copeland",
     "FactoredPlackettLuce": "permrank.models.factored",
     "LatentPlackettLuce": "permrank.models.latent",
+    "LatentPreference": "permrank.models.latent_preference",
     "ListNet": "permrank.models.listnet",
     "Mallows": "permrank.models.mallows",
     "MeanRating": "permrank.models.mean_rating",

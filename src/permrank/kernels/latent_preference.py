@@ -1,0 +1,93 @@
+"""Sums over pairs for the pairwise latent-class model: P(y before x | u) = Σ_z θ_uz π_yz / (π_yz + π_xz).
+
+A list of n is broken into its pairs of different levels, each weighing 2 / n, so that a list counts as its n - 1
+choices do. Of a list with more than `max_pairs` pairs as many are drawn, the same in every sweep, and weigh
+accordingly more.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numba import njit, prange
+from numpy.typing import NDArray
+
+from permrank.kernels.streams import bits, derive
+
+Array = NDArray[Any]
+
+# Users are summed in at most this many blocks whatever the number of threads: the bits do not depend on it.
+_MOST_BLOCKS = 16
+# Two tables of items by communities for every block: 300 MB at the most.
+_MOST_CELLS = 20_000_000
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _pair(start, n, draw, key):
+    """Entries of pair `draw`: of all pairs in order (key 0), or drawn at random, the earlier entry first."""
+    if key == np.uint64(0):
+        # The pairs in the order (0, 1), (0, 2), (1, 2), (0, 3), ...: draw = j (j - 1) / 2 + i with i < j.
+        j = np.int64((1.0 + math.sqrt(8.0 * draw + 1.0)) / 2.0)
+        i = draw - j * (j - 1) // 2
+        return start + i, start + j
+    i = np.int64(bits(key, 2 * draw) % np.uint64(n))
+    j = np.int64(bits(key, 2 * draw + 1) % np.uint64(n - 1))
+    j += j >= i
+    return start + min(i, j), start + max(i, j)
+
+
+@njit(cache=True, nogil=True, parallel=True, error_model="numpy")
+def _sums_by_block(user_indptr, indptr, items, levels, weights, outer, worths, mixture, max_pairs, key, n_blocks):
+    """Log-likelihood of each user, pairs by community; by blocks of users, what items won and were expected to win."""
+    n_users, n_communities = mixture.shape
+    n_items = worths.shape[0]
+    value, counts = np.zeros(n_users), np.zeros((n_users, n_communities))
+    chosen = np.zeros((n_blocks, n_items, n_communities))
+    expected = np.zeros((n_blocks, n_items, n_communities))
+    for b in prange(n_blocks):
+        share, joint = np.empty(n_communities), np.empty(n_communities)
+        for u in range(b * n_users // n_blocks, (b + 1) * n_users // n_blocks):
+            for r in range(user_indptr[u], user_indptr[u + 1]):
+                n = indptr[r + 1] - indptr[r]
+                n_pairs = n * (n - 1) // 2
+                n_seen, stream = n_pairs, np.uint64(0)
+                if n_pairs > max_pairs:
+                    n_seen, stream = max_pairs, derive(key, r) | np.uint64(1)
+                for draw in range(n_seen):
+                    first, second = _pair(indptr[r], n, draw, stream)
+                    if levels[first] == levels[second]:
+                        continue
+                    y, x = items[first], items[second]
+                    weight = weights[r] * 2.0 / n * (n_pairs / n_seen)
+                    total = 0.0
+                    for z in range(n_communities):
+                        share[z] = worths[y, z] / (worths[y, z] + worths[x, z])
+                        joint[z] = mixture[u, z] * share[z]
+                        total += joint[z]
+                    value[u] += weight * math.log(total)
+                    for z in range(n_communities):
+                        own = weight * joint[z] / total
+                        counts[u, z] += own
+                        own *= outer[u]
+                        chosen[b, y, z] += own
+                        expected[b, y, z] += own * share[z]
+                        expected[b, x, z] += own * (1.0 - share[z])
+    return value, counts, chosen, expected
+
+
+def latent_preference_sums(
+    data: tuple[Any, ...], worths: Array, mixture: Array, max_pairs: int, key: Any
+) -> tuple[Array, Array, Array, Array]:
+    """E-step: log-likelihoods (n_users,), counts (n_users, K), chosen and expected (n_items, K).
+
+    `data` has user_indptr, indptr, items, levels, weights of rankings and weights of users. Hunter's update of a worth
+    is π <- π chosen / expected; memberships follow the counts.
+    """
+    n_blocks = int(max(1, min(_MOST_BLOCKS, mixture.shape[0], _MOST_CELLS // max(worths.size, 1))))
+    user_indptr, indptr, items, levels, weights, outer = data
+    value, counts, chosen, expected = _sums_by_block(
+        user_indptr, indptr, items, levels, weights, outer, worths, mixture, max_pairs, key, n_blocks
+    )
+    return value, counts, chosen.sum(axis=0), expected.sum(axis=0)
