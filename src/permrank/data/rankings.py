@@ -29,6 +29,16 @@ class ItemView(NamedTuple):
     entries: Int32Array | Int64Array
 
 
+def entries_by_item(items: Int32Array, n_items: int) -> ItemView:
+    """Entries of every item, in their order."""
+    counts = np.bincount(items, minlength=n_items)
+    indptr = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
+    # A stable sort of the packed (item, entry) is quicker than argsort.
+    packed = (items.astype(np.int64) << 40) | np.arange(items.size)
+    entries = pl.Series(packed).sort().to_numpy() & ((1 << 40) - 1)
+    return ItemView(indptr, entries.astype(np.int32) if items.size < 2**31 else entries)
+
+
 class Rankings:
     """Partial rankings of many users, flat and ragged, built once and never changed.
 
@@ -302,12 +312,7 @@ class Rankings:
     @cached_property
     def item_view(self) -> ItemView:
         """Entries by item, in the order of the entries: lets items be updated in parallel."""
-        counts = np.bincount(self.items, minlength=self.n_items)
-        indptr = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
-        # A stable sort of the packed (item, entry) is quicker than argsort.
-        packed = (self.items.astype(np.int64) << 40) | np.arange(self.n_entries)
-        entries = pl.Series(packed).sort().to_numpy() & ((1 << 40) - 1)
-        return ItemView(indptr, entries.astype(np.int32) if self.n_entries < 2**31 else entries)
+        return entries_by_item(self.items, self.n_items)
 
     @cached_property
     def fingerprint(self) -> str:

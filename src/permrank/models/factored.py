@@ -14,9 +14,10 @@ from permrank.kernels.factored import update_users
 from permrank.kernels.plackett_luce import BRESLOW, EFRON, EXACT, PARTITION
 from permrank.models.checks import above, one_of, whole_from
 from permrank.models.factored_damping import DampedAnswers, check_damping
-from permrank.models.factored_learning import Problem, draw_posterior
+from permrank.models.factored_data import Lists, Problem, thresholds_of
+from permrank.models.factored_learning import draw_posterior
 from permrank.models.factored_point import point_estimate
-from permrank.models.users import NewUser, UserReference, frozen, new_user
+from permrank.models.users import NewUser, UserReference, new_user
 from permrank.randomness import stream_key
 from permrank.types import Float64Array, Int64Array
 
@@ -50,6 +51,9 @@ class FactoredPlackettLuce(DampedAnswers):
     factor_scale : float or "auto"
         Standard deviation of the score that the factors make, a priori. "auto": 1 for strict rankings; where there are
         ties sqrt(mean entries of a user / 25), at most sqrt(3). Only for ``posterior="draws"``.
+    anchors : bool
+        Where there are ratings, let thresholds between their values stand in every list like items, so that the level
+        of the ratings counts and not only their order. Only for ``posterior="draws"``.
     alpha, beta : float
         Penalties of ``posterior="point"``.
     damping : {"none", "log", "learnt"} or sequence of float
@@ -60,7 +64,7 @@ class FactoredPlackettLuce(DampedAnswers):
         Sweeps over the data: all of them are made under ``draws`` (60 to 400 by default, fewer for more data), and no
         more than these under ``point`` (5,000 by default).
     n_draws : int
-        Draws that are kept, evenly spread over the sweeps after the first quarter.
+        Draws that are kept, evenly spread over the sweeps after the first third.
     tol : float
         ``point`` ends when the objective rises by less than this part of itself.
     seed : int
@@ -68,10 +72,16 @@ class FactoredPlackettLuce(DampedAnswers):
 
     Attributes
     ----------
-    item_draws_ : float32 (n_kept, n_items, n_factors + 1)
-        Factors and intercept of every item, one slice a draw.
+    item_draws_ : float32 (n_kept, n_items + n_thresholds, n_factors + 1)
+        Factors and intercept of every item, then of every threshold, one slice a draw.
     user_modes_ : float32 (n_kept, n_users, n_factors)
         Posterior mode of every user given the items of each draw.
+    factor_scale_ : float
+        The scale that was used; 0 for a point estimate.
+    temperature_ : float
+        What scores are multiplied with to be log-odds: learnt from held-out pairs where there are ties, 1 elsewhere.
+    thresholds_ : float64
+        Ratings between which the thresholds stand.
     damping_ : float64 (n_stages,)
         Damping factors of the stages; one 1 without damping.
 
@@ -87,10 +97,12 @@ class FactoredPlackettLuce(DampedAnswers):
     assumes = "scores of users and items come from a few factors"
     takes = "rankings and ratings, ties, weights"
     reference = "Tran and Venkatesh (2010), section 3.1"
-    learned = ("item_draws_", "user_modes_", "factor_scale_", "damping_")
+    learned = ("item_draws_", "user_modes_", "factor_scale_", "temperature_", "thresholds_", "damping_")
     item_draws_: Any
     user_modes_: Any
     factor_scale_: float
+    temperature_: float
+    thresholds_: Float64Array
 
     def __init__(
         self,
@@ -100,6 +112,7 @@ class FactoredPlackettLuce(DampedAnswers):
         ties: Ties = "breslow",
         intercepts: bool = True,
         factor_scale: float | Literal["auto"] = "auto",
+        anchors: bool = True,
         alpha: float = 1.0,
         beta: float = 1.0,
         damping: str | Sequence[float] = "none",
@@ -113,6 +126,7 @@ class FactoredPlackettLuce(DampedAnswers):
         self.ties = ties
         self.intercepts = intercepts
         self.factor_scale = factor_scale
+        self.anchors = anchors
         self.alpha = alpha
         self.beta = beta
         self.damping = damping
@@ -145,13 +159,19 @@ class FactoredPlackettLuce(DampedAnswers):
                 rankings, monitor, key, n_factors=self.n_factors, alpha=self.alpha, beta=self.beta, tol=self.tol,
                 ties=TIES[self.ties], shuffle=self.ties == "shuffle", intercepts=self.intercepts, damping=self.damping,
             )  # fmt: skip
-        problem = Problem.of(rankings, TIES[self.ties], shuffle=self.ties == "shuffle", intercepts=self.intercepts)
+        thresholds = thresholds_of(rankings) if self.anchors else np.zeros(0)
+        problem = Problem.of(
+            rankings, TIES[self.ties], shuffle=self.ties == "shuffle", intercepts=self.intercepts, thresholds=thresholds
+        )
         if self.max_iter is None:
             wanted = _ENTRIES_VISITED // max(rankings.n_entries, 1)
             monitor.max_iter = int(np.clip(wanted, _FEWEST_SWEEPS, _MOST_SWEEPS))
         scale = problem.usual_scale() if self.factor_scale == "auto" else float(self.factor_scale)
-        items, users = draw_posterior(problem, self.n_factors, scale, self.n_draws, key, monitor)
-        return {"item_draws_": items, "user_modes_": users, "factor_scale_": float(scale), "damping_": np.ones(1)}
+        found = draw_posterior(problem, self.n_factors, scale, self.n_draws, key, monitor)
+        return {
+            "item_draws_": found.items, "user_modes_": found.users, "factor_scale_": float(scale),
+            "temperature_": found.temperature, "thresholds_": thresholds, "damping_": np.ones(1),
+        }  # fmt: skip
 
     # Scores: averages over the draws
 
@@ -167,7 +187,7 @@ class FactoredPlackettLuce(DampedAnswers):
     def _scores(self, user: UserReference, items: Int64Array) -> Float64Array:
         chosen = self.item_draws_[:, items].astype(np.float64)
         total = np.einsum("dik,dk->i", chosen[:, :, :-1], self._modes(user)) + chosen[:, :, -1].sum(axis=0)
-        return np.asarray(total / chosen.shape[0])
+        return np.asarray(total * (self.temperature_ / chosen.shape[0]))
 
     def score_pairs(self, users: Iterable[object], items: Iterable[object]) -> Float64Array:
         """Scores of (user, item) pairs, many at a time.
@@ -186,7 +206,7 @@ class FactoredPlackettLuce(DampedAnswers):
         for theta, modes in zip(self.item_draws_, self.user_modes_, strict=True):
             rows = theta[item_places]
             total += np.einsum("ek,ek->e", rows[:, :-1], modes[user_places]) + rows[:, -1]
-        return total / len(self.item_draws_)
+        return total * (self.temperature_ / len(self.item_draws_))
 
     # New users
 
@@ -200,23 +220,31 @@ class FactoredPlackettLuce(DampedAnswers):
         """Posterior modes of many new users at once, parallel over users: (n_users, n_kept, n_factors)."""
         if self._is_damped:
             return self._fold_in_damped(rankings)
-        (items,) = frozen(self._aligned_items(rankings))
+        lists = self._lists(rankings)
         modes = np.zeros((rankings.n_users, len(self.item_draws_), self.n_factors))
-        scratch = np.empty(items.size), np.empty(items.size)
+        scratch = np.empty(lists.items.size), np.empty(lists.items.size)
         for d, theta in enumerate(self.item_draws_):
             found = np.zeros((rankings.n_users, self.n_factors))
             update_users(
-                rankings.user_indptr, rankings.indptr, items, rankings.levels, rankings.weights, TIES[self.ties],
-                theta.astype(np.float64), self._precision(), found, np.empty_like(found), np.uint64(0), False, 50, 1e-9,
-                *scratch,
+                *lists, TIES[self.ties], theta.astype(np.float64), self._precision(), found, np.empty_like(found),
+                np.uint64(0), False, 50, 1e-9, *scratch,
             )  # fmt: skip
             modes[:, d] = found
         return modes
 
+    def _lists(self, rankings: Rankings) -> Lists:
+        """Rankings as they were learnt from: in this model's numbering, with its thresholds."""
+        return Lists.anchored(rankings, self.thresholds_, len(self.item_ids), self._aligned_items(rankings))
+
     def _check_learned(self) -> None:
         super()._check_learned()
         shape, n_kept = np.shape(self.item_draws_), len(self.item_draws_)
-        if shape != (n_kept, self.rankings_.n_items, self.n_factors + 1):
+        thresholds = np.asarray(self.thresholds_)
+        if thresholds.ndim != 1 or np.any(np.diff(thresholds) <= 0):
+            raise InputError("thresholds_ is not an ascending list of ratings")
+        if not float(self.temperature_) > 0:
+            raise InputError(f"temperature_ is {self.temperature_}, which is not above 0")
+        if shape != (n_kept, self.rankings_.n_items + thresholds.size, self.n_factors + 1):
             raise InputError(f"item_draws_ has shape {shape}, which does not fit the items and factors")
         if np.shape(self.user_modes_) != (n_kept, self.rankings_.n_users, self.n_factors):
             raise InputError(f"user_modes_ has shape {np.shape(self.user_modes_)}, which does not fit the users")

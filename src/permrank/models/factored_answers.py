@@ -13,6 +13,7 @@ from permrank.kernels.insertion import insertion_probabilities
 from permrank.kernels.race import gumbel_rankings, top_probabilities
 from permrank.models.base import Ranker
 from permrank.models.checks import whole_from
+from permrank.models.factored_data import Lists, one_user
 from permrank.models.users import NewUser, UserReference, frozen
 from permrank.randomness import stream_key
 from permrank.types import Float64Array, Int64Array
@@ -28,6 +29,7 @@ class PosteriorAnswers(Ranker):
     """Distribution answers from ``item_draws_`` and the user's Laplace posterior given each of them."""
 
     item_draws_: Any
+    temperature_: float
     ties: Any
 
     def _precision(self) -> Float64Array:
@@ -41,29 +43,24 @@ class PosteriorAnswers(Ranker):
 
         return TIES[self.ties]
 
-    def _user_data(self, user: UserReference) -> tuple[Any, Any, Any, Any, Any]:
-        """Rankings of one user in the form of the kernels, items in the model's numbering."""
-        source, place = (user.rankings, 0) if isinstance(user, NewUser) else (self.rankings_, int(user or 0))
-        first, last = (int(x) for x in source.user_indptr[place : place + 2])
-        bounds = source.indptr[first : last + 1]
-        part = slice(int(bounds[0]), int(bounds[-1]))
-        items = source.items[part]
+    def _lists(self, rankings: Rankings) -> Lists:
+        raise NotImplementedError
+
+    def _user_lists(self, user: UserReference) -> Lists:
+        """Lists of one user as they were learnt from."""
         if isinstance(user, NewUser):
-            items = self.item_ids.indices(source.item_ids.take(items.astype(np.int64)).to_list()).astype(np.int32)
-        owner, bounds, items, levels, weights = frozen(
-            np.array([0, last - first]), bounds - bounds[0], items, source.levels[part], source.weights[first:last]
-        )
-        return owner, bounds, items, levels, weights
+            return self._lists(user.rankings)
+        place = int(user or 0)
+        return self._lists(one_user(self.rankings_, place))
 
     def _user_draws(self, user: UserReference, size: int = _USER_DRAWS) -> Float64Array:
         """Draws of the user's vector: (n_kept, size, n_factors)."""
-        owner, bounds, items, levels, weights = self._user_data(user)
-        modes = self._modes(user)
+        lists, modes = self._user_lists(user), self._modes(user)
         out = np.empty((len(modes), size, modes.shape[1]))
         for d, theta in enumerate(self.item_draws_):
             out[d] = posterior_draws(
-                owner, bounds, items, levels, weights, self._tie_code(), theta.astype(np.float64), self._precision(),
-                modes[d][None].copy(), stream_key(0, d), size, np.empty((1, size)),
+                *lists, self._tie_code(), theta.astype(np.float64), self._precision(), modes[d][None].copy(),
+                stream_key(0, d), size, np.empty((1, size)),
             )[0]  # fmt: skip
         return out
 
@@ -71,7 +68,7 @@ class PosteriorAnswers(Ranker):
         """Scores of items under every draw: (n_kept * _USER_DRAWS, n_items)."""
         theta = self.item_draws_[:, items].astype(np.float64)
         scores = np.einsum("dik,djk->dji", theta[:, :, :-1], self._user_draws(user)) + theta[:, None, :, -1]
-        return np.asarray(scores.reshape(-1, items.size))
+        return np.asarray(self.temperature_ * scores.reshape(-1, items.size))
 
     def prefers(self, user: object, item: object, other: object) -> float:
         """Return the probability that ``item`` is ranked before ``other``, averaged over the posterior."""

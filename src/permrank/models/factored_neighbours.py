@@ -55,28 +55,32 @@ class Neighbours(PosteriorAnswers):
         -------
         polars.DataFrame
             Columns ``item`` and ``contribution``, strongest first; the first row, ``item`` null, is what the item
-            has for everybody. The contributions add up to the score.
+            has for everybody, and what the level of the user's ratings adds. The contributions add up to the score.
         """
         reference = self._reference(user)
         place = self.item_ids.index(item)
-        owner, bounds, items, levels, weights = self._user_data(reference)
+        lists = self._user_lists(reference)
+        items = lists.items
         modes, precision = self._modes(reference), self._precision()
         total, base = np.zeros(items.size), 0.0
         for d, stored in enumerate(self.item_draws_):
             theta = stored.astype(np.float64)
             mode, residual, curvature = modes[d][None].copy(), np.empty(items.size), np.empty(items.size)
             update_users(
-                owner, bounds, items, levels, weights, self._tie_code(), theta, precision, mode, np.empty_like(mode),
-                np.uint64(0), False, 50, 1e-10, residual, curvature,
+                *lists, self._tie_code(), theta, precision, mode, np.empty_like(mode), np.uint64(0), False, 50, 1e-10,
+                residual, curvature,
             )  # fmt: skip
             total += residual * (theta[items, :-1] @ (theta[place, :-1] / precision))
             base += theta[place, -1]
+        real = items < len(self.item_ids)
+        base += total[~real].sum()
+        items, total = items[real].astype(np.int64), total[real]
         order = np.argsort(-np.abs(total), kind="stable")
-        names = self.item_ids.take(items[order].astype(np.int64))
+        names = self.item_ids.take(items[order])
         return pl.DataFrame(
             {
                 "item": pl.concat([pl.Series([None], dtype=names.dtype), names]),
-                "contribution": np.concatenate(([base], total[order])) / len(self.item_draws_),
+                "contribution": np.append(base, total[order]) * (self.temperature_ / len(self.item_draws_)),
             }
         )
 

@@ -249,6 +249,8 @@ def point_estimate(
         "item_draws_": found.theta[None],
         "user_modes_": found.users[None],
         "factor_scale_": 0.0,
+        "temperature_": 1.0,
+        "thresholds_": np.zeros(0),
         "damping_": damped if damped.size else np.ones(1),
     }
 

@@ -13,7 +13,8 @@ from permrank.inference.optimisers import quasi_newton
 from permrank.kernels.log_linear_moves import SWAP, advance_chains
 from permrank.kernels.pseudo_likelihood import list_likelihoods
 from permrank.kernels.swap_users import swap_posterior_draws, update_swap_users
-from permrank.models import factored_learning
+from permrank.models.factored_data import Problem
+from permrank.models.factored_learning import draw_posterior
 from permrank.models.log_linear_learning import STRUCTURES
 from permrank.models.log_linear_lists import (
     Lists,
@@ -64,10 +65,11 @@ def draw_factors(
     monitor: Monitor,
 ) -> tuple[Any, Any]:  # fmt: skip
     """Alternate draws of users and items, as in the factored Plackett-Luce model, with the likelihood of swaps."""
-    problem = factored_learning.Problem.of(rankings, 0, shuffle=False, intercepts=True)
+    problem = Problem.of(rankings, 0, shuffle=False, intercepts=True)
     (places,) = frozen(entry_places(rankings, position))
     problem = problem._replace(places=places)
-    return factored_learning.draw_posterior(problem, n_factors, scale, n_draws, stream_key(seed), monitor)
+    found = draw_posterior(problem, n_factors, scale, n_draws, stream_key(seed), monitor)
+    return found.items, found.users
 
 
 def modes_of(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from permrank.data.rankings import Rankings
-from permrank.models.factored_learning import shrunk_means
+from permrank.models.factored_data import shrunk_means
 from permrank.types import Float64Array, Int32Array
 
 LOWEST, HIGHEST = 1.0, 5.0  # the usual stars; the gain of DCG, 2^r - 1, is then between 1 and 31
