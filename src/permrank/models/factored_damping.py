@@ -121,7 +121,7 @@ class DampedAnswers(Neighbours):
     def _user_draws(self, user: UserReference, size: int = _USER_DRAWS) -> Float64Array:
         if not self._is_damped:
             return super()._user_draws(user, size)
-        _, bounds, items, _, weights = self._user_data(user)
+        _, bounds, items, _, weights = self._user_lists(user)
         mode = self._modes(user)[0]
         lists = np.split(items, bounds[1:-1]) if weights.size else []
         lower = np.linalg.cholesky(self._laplace(lists, weights, mode))
