@@ -6,7 +6,7 @@ import inspect
 import time
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, ClassVar, NoReturn, Self
 
@@ -136,10 +136,20 @@ class Ranker(ABC):
         if rankings.n_entries == 0:
             raise InputError("there is nothing to learn from: no ranking has an item")
         self._validate()
+        return self._fit(rankings, self._learn, callback, verbose)
+
+    def _fit(
+        self,
+        rankings: Rankings,
+        learn: Callable[[Rankings, Monitor], dict[str, Any]],
+        callback: Callback | None,
+        verbose: bool | None,
+    ) -> Self:
+        """Learn from checked data with a given learner, with progress and warnings."""
         begin = time.perf_counter()
         with progress_bar(type(self).__name__, verbose) as show:
             monitor = Monitor(self._sweeps(), callback, show)
-            learned = self._learn(rankings, monitor)
+            learned = learn(rankings, monitor)
         # Only now is anything changed: a fit that fails leaves the model as it was.
         for name in self.learned:
             setattr(self, name, learned[name])
@@ -157,7 +167,7 @@ class Ranker(ABC):
                 f"{type(self).__name__} did not converge in {len(monitor.history)} sweeps; the estimate is kept, and "
                 f"history_ shows how it went. {advice}",
                 ConvergenceWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
         return self
 

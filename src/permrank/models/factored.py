@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 
-from permrank.data.rankings import Rankings
+from permrank.data.joining import joined
+from permrank.data.rankings import Rankings, require_rankings
 from permrank.errors import InputError
 from permrank.inference.convergence import Monitor
 from permrank.kernels.factored import update_users
@@ -15,17 +16,19 @@ from permrank.kernels.plackett_luce import BRESLOW, EFRON, EXACT, PARTITION
 from permrank.models.checks import above, one_of, whole_from
 from permrank.models.factored_damping import DampedAnswers, check_damping
 from permrank.models.factored_data import Lists, Problem, thresholds_of
-from permrank.models.factored_learning import draw_posterior
+from permrank.models.factored_learning import Start, choose_factors, draw_posterior
 from permrank.models.factored_point import point_estimate
 from permrank.models.users import NewUser, UserReference, new_user
 from permrank.randomness import stream_key
-from permrank.types import Float64Array, Int64Array
+from permrank.types import Callback, Float64Array, Int64Array
 
 Ties = Literal["exact", "efron", "breslow", "partition", "shuffle"]
 TIES = {"exact": EXACT, "efron": EFRON, "breslow": BRESLOW, "partition": PARTITION, "shuffle": EXACT}
 # Sweeps by default: this many entries are visited in all, within the bounds. Set so that a million ratings take
 # about twenty seconds on two cores, and small data are averaged until nothing changes any more.
 _ENTRIES_VISITED, _FEWEST_SWEEPS, _MOST_SWEEPS = 40_000_000, 60, 400
+# `partial_fit` makes this part of the sweeps of a full fit.
+_SHARE_OF_SWEEPS = 3
 # The point estimate goes on until it has converged, which takes hundreds of sweeps where penalties are weak.
 _MOST_ASCENTS = 5_000
 
@@ -39,8 +42,8 @@ class FactoredPlackettLuce(DampedAnswers):
 
     Parameters
     ----------
-    n_factors : int
-        K.
+    n_factors : int or "auto"
+        K. "auto" takes the one of 4, 8, 16 and 32 that foretells held-out pairs best; ``curve_`` shows all of them.
     posterior : {"draws", "point"}
         ``point`` is the paper's regularised maximum likelihood, Σ_u log P - alpha ‖W‖² - beta ‖H‖².
     ties : {"breslow", "efron", "exact", "partition", "shuffle"}
@@ -82,6 +85,8 @@ class FactoredPlackettLuce(DampedAnswers):
         What scores are multiplied with to be log-odds: learnt from held-out pairs where there are ties, 1 elsewhere.
     thresholds_ : float64
         Ratings between which the thresholds stand.
+    curve_ : float64 (n_tried, 3)
+        With ``n_factors="auto"``: number, loss (nats) of a held-out pair, its standard error.
     damping_ : float64 (n_stages,)
         Damping factors of the stages; one 1 without damping.
 
@@ -97,16 +102,17 @@ class FactoredPlackettLuce(DampedAnswers):
     assumes = "scores of users and items come from a few factors"
     takes = "rankings and ratings, ties, weights"
     reference = "Tran and Venkatesh (2010), section 3.1"
-    learned = ("item_draws_", "user_modes_", "factor_scale_", "temperature_", "thresholds_", "damping_")
+    learned = ("item_draws_", "user_modes_", "factor_scale_", "temperature_", "thresholds_", "curve_", "damping_")
     item_draws_: Any
     user_modes_: Any
     factor_scale_: float
     temperature_: float
     thresholds_: Float64Array
+    curve_: Float64Array
 
     def __init__(
         self,
-        n_factors: int = 16,
+        n_factors: int | Literal["auto"] = 16,
         *,
         posterior: Literal["draws", "point"] = "draws",
         ties: Ties = "breslow",
@@ -136,7 +142,10 @@ class FactoredPlackettLuce(DampedAnswers):
         self.seed = seed
 
     def _validate(self) -> None:
-        whole_from("n_factors", self.n_factors, 1)
+        if self.n_factors != "auto":
+            whole_from("n_factors", self.n_factors, 1)
+        elif self.posterior == "point":
+            raise InputError("n_factors='auto' is for posterior='draws'; give a number")
         whole_from("n_draws", self.n_draws, 1)
         whole_from("seed", self.seed, 0)
         if self.max_iter is not None:
@@ -153,31 +162,100 @@ class FactoredPlackettLuce(DampedAnswers):
         return self.max_iter or (_MOST_SWEEPS if self.posterior == "draws" else _MOST_ASCENTS)
 
     def _learn(self, rankings: Rankings, monitor: Monitor) -> dict[str, Any]:
-        key = stream_key(self.seed)
         if self.posterior == "point":
-            return point_estimate(
-                rankings, monitor, key, n_factors=self.n_factors, alpha=self.alpha, beta=self.beta, tol=self.tol,
-                ties=TIES[self.ties], shuffle=self.ties == "shuffle", intercepts=self.intercepts, damping=self.damping,
-            )  # fmt: skip
+            return self._learn_point(rankings, monitor, None)
         thresholds = thresholds_of(rankings) if self.anchors else np.zeros(0)
-        problem = Problem.of(
-            rankings, TIES[self.ties], shuffle=self.ties == "shuffle", intercepts=self.intercepts, thresholds=thresholds
-        )
-        if self.max_iter is None:
-            wanted = _ENTRIES_VISITED // max(rankings.n_entries, 1)
-            monitor.max_iter = int(np.clip(wanted, _FEWEST_SWEEPS, _MOST_SWEEPS))
+        problem = self._problem(rankings, thresholds)
         scale = problem.usual_scale() if self.factor_scale == "auto" else float(self.factor_scale)
-        found = draw_posterior(problem, self.n_factors, scale, self.n_draws, key, monitor)
+        if self.max_iter is None:
+            monitor.max_iter = _usual_sweeps(rankings)
+        if self.n_factors == "auto":
+            curve = choose_factors(problem, scale, stream_key(self.seed))
+            n_factors = int(curve[curve[:, 1].argmin(), 0])
+        else:
+            curve, n_factors = np.zeros((0, 3)), int(self.n_factors)
+        found = draw_posterior(problem, n_factors, scale, self.n_draws, stream_key(self.seed), monitor)
         return {
             "item_draws_": found.items, "user_modes_": found.users, "factor_scale_": float(scale),
-            "temperature_": found.temperature, "thresholds_": thresholds, "damping_": np.ones(1),
+            "temperature_": found.temperature, "thresholds_": thresholds, "curve_": curve, "damping_": np.ones(1),
         }  # fmt: skip
+
+    def _problem(self, rankings: Rankings, thresholds: Float64Array) -> Problem:
+        return Problem.of(
+            rankings, TIES[self.ties], shuffle=self.ties == "shuffle", intercepts=self.intercepts, thresholds=thresholds
+        )
+
+    def _learn_point(self, rankings: Rankings, monitor: Monitor, begin: Start | None) -> dict[str, Any]:
+        return point_estimate(
+            rankings, monitor, stream_key(self.seed), n_factors=int(self.n_factors), alpha=self.alpha, beta=self.beta,
+            tol=self.tol, ties=TIES[self.ties], shuffle=self.ties == "shuffle", intercepts=self.intercepts,
+            damping=self.damping, begin=begin,
+        )  # fmt: skip
+
+    # More data
+
+    def partial_fit(self, rankings: Rankings, *, callback: Callback | None = None, verbose: bool | None = None) -> Self:
+        """Add users, items and lists to a fitted model, in a third of the sweeps of a full fit.
+
+        The draws go on from where they are, with new users and items at their prior means; a point estimate goes on to
+        its new optimum. Afterwards the model stands where a full fit of all the data would: its scores of a user's
+        items correlate with those of a full fit as those of two full fits with different seeds do (above 0.99).
+        The thresholds, the scale and the temperature stay as they were learnt.
+
+        Parameters
+        ----------
+        rankings : Rankings
+            A newer rating of an item replaces an older one of the same user; lists without ratings are added to those
+            that a user has.
+        callback, verbose
+            As in `fit`.
+
+        Examples
+        --------
+        >>> import permrank as pr
+        >>> old = pr.Rankings.from_lists({"ann": ["a", "b", "c"], "bob": ["c", "b", "a"]})
+        >>> model = pr.FactoredPlackettLuce(n_factors=2, max_iter=30).fit(old)
+        >>> model.partial_fit(pr.Rankings.from_lists({"cat": ["d", "a"]})).user_ids.index("cat")
+        2
+        """
+        self._require_fitted()
+        self._validate()
+        if require_rankings(rankings).n_entries == 0:
+            raise InputError("there is nothing to add: no ranking has an item")
+        before, everything = self.rankings_, joined(self.rankings_, rankings)
+        start = self._grown(before, everything)
+
+        def learn(data: Rankings, monitor: Monitor) -> dict[str, Any]:
+            if self.posterior == "point":
+                return self._learn_point(data, monitor, start)
+            monitor.max_iter = max(1, (self.max_iter or _usual_sweeps(data)) // _SHARE_OF_SWEEPS)
+            problem, n_factors = self._problem(data, self.thresholds_), start.modes.shape[1]
+            found = draw_posterior(
+                problem, n_factors, self.factor_scale_, self.n_draws, stream_key(self.seed, 1), monitor, start
+            )
+            return {name: getattr(self, name) for name in self.learned} | {
+                "item_draws_": found.items,
+                "user_modes_": found.users,
+            }
+
+        return self._fit(everything, learn, callback, verbose)
+
+    def _grown(self, before: Rankings, after: Rankings) -> Start:
+        """The last draw in the numbering of more data; what is new is at its prior mean."""
+        n_factors = self.user_modes_.shape[2]
+        theta = np.zeros((after.n_items + self.thresholds_.size, n_factors + 1))
+        modes = np.zeros((after.n_users, n_factors))
+        last = self.item_draws_[-1]
+        theta[after.item_ids.ids.search_sorted(before.item_ids.ids)] = last[: before.n_items]
+        theta[after.n_items :] = last[before.n_items :]
+        modes[after.user_ids.ids.search_sorted(before.user_ids.ids)] = self.user_modes_[-1]
+        return Start(theta, modes)
 
     # Scores: averages over the draws
 
     def _precision(self) -> Float64Array:
         """Prior precision of a user's coordinates: 1 by convention, 2 alpha for the paper's penalty."""
-        return np.full(self.n_factors, 2.0 * self.alpha if self.posterior == "point" else 1.0)
+        return np.full(self.user_modes_.shape[2], 2.0 * self.alpha if self.posterior == "point" else 1.0)
 
     def _modes(self, user: UserReference) -> Float64Array:
         if isinstance(user, NewUser):
@@ -221,10 +299,11 @@ class FactoredPlackettLuce(DampedAnswers):
         if self._is_damped:
             return self._fold_in_damped(rankings)
         lists = self._lists(rankings)
-        modes = np.zeros((rankings.n_users, len(self.item_draws_), self.n_factors))
+        n_factors = self.user_modes_.shape[2]
+        modes = np.zeros((rankings.n_users, len(self.item_draws_), n_factors))
         scratch = np.empty(lists.items.size), np.empty(lists.items.size)
         for d, theta in enumerate(self.item_draws_):
-            found = np.zeros((rankings.n_users, self.n_factors))
+            found = np.zeros((rankings.n_users, n_factors))
             update_users(
                 *lists, TIES[self.ties], theta.astype(np.float64), self._precision(), found, np.empty_like(found),
                 np.uint64(0), False, 50, 1e-9, *scratch,
@@ -244,8 +323,16 @@ class FactoredPlackettLuce(DampedAnswers):
             raise InputError("thresholds_ is not an ascending list of ratings")
         if not float(self.temperature_) > 0:
             raise InputError(f"temperature_ is {self.temperature_}, which is not above 0")
-        if shape != (n_kept, self.rankings_.n_items + thresholds.size, self.n_factors + 1):
+        n_factors = np.shape(self.user_modes_)[-1]
+        if n_factors != self.n_factors and self.n_factors != "auto":
+            raise InputError(f"user_modes_ has {n_factors} factors, and n_factors is {self.n_factors}")
+        if shape != (n_kept, self.rankings_.n_items + thresholds.size, n_factors + 1):
             raise InputError(f"item_draws_ has shape {shape}, which does not fit the items and factors")
-        if np.shape(self.user_modes_) != (n_kept, self.rankings_.n_users, self.n_factors):
+        if np.shape(self.user_modes_) != (n_kept, self.rankings_.n_users, n_factors):
             raise InputError(f"user_modes_ has shape {np.shape(self.user_modes_)}, which does not fit the users")
         check_damping(np.asarray(self.damping_))
+
+
+def _usual_sweeps(rankings: Rankings) -> int:
+    wanted = _ENTRIES_VISITED // max(rankings.n_entries, 1)
+    return int(np.clip(wanted, _FEWEST_SWEEPS, _MOST_SWEEPS))

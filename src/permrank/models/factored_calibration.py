@@ -51,20 +51,30 @@ class HeldOut:
         halves = self._best(slice(0, n // 2)) + self._best(slice(n // 2, n)) if n > 1 else 2.0 * whole
         return float(np.exp(2.0 * whole - halves / 2.0))
 
-    def _best(self, part: slice) -> float:
-        """Logarithm of the likeliest factor given some of the draws.
+    def loss(self) -> tuple[float, float]:
+        """Mean of -log P of the better of a pair at the best factor, in nats, and its standard error."""
+        mean, variance = self._moments(slice(0, len(self._modes)))
+        each = np.logaddexp(0.0, -_log_odds(np.exp(self._best(slice(0, len(self._modes)))), mean, variance))
+        return float(each.mean()), float(each.std() / np.sqrt(each.size))
 
-        The average of σ(τ d) over d ~ N(μ, v) is close to σ(τ μ / sqrt(1 + π τ² v / 8)) (MacKay 1992).
-        """
+    def _moments(self, part: slice) -> tuple[Float64Array, Float64Array]:
         observed = np.stack(self._modes[part])
-        mean, variance = observed.mean(axis=0), observed.var(axis=0) + self._squared_noise / len(self._modes)
+        return observed.mean(axis=0), observed.var(axis=0) + self._squared_noise / len(self._modes)
+
+    def _best(self, part: slice) -> float:
+        """Logarithm of the likeliest factor given some of the draws."""
+        mean, variance = self._moments(part)
 
         def loss(log_factor: float) -> float:
-            factor = np.exp(log_factor)
-            log_odds = factor * mean / np.sqrt(1.0 + np.pi * factor**2 * variance / 8.0)
+            log_odds = _log_odds(np.exp(log_factor), mean, variance)
             return 0.5 * (log_factor / _LOG_DEVIATION) ** 2 + float(np.sum(np.logaddexp(0.0, -log_odds)))
 
         return float(minimize_scalar(loss, bounds=(-_RANGE, _RANGE), method="bounded").x)
+
+
+def _log_odds(factor: float, mean: Float64Array, variance: Float64Array) -> Float64Array:
+    """The average of σ(τ d) over d ~ N(μ, v) is close to σ(τ μ / sqrt(1 + π τ² v / 8)) (MacKay 1992)."""
+    return np.asarray(factor * mean / np.sqrt(1.0 + np.pi * factor**2 * variance / 8.0))
 
 
 def hold_out_pairs(problem: Problem, seed: int) -> HeldOut | None:

@@ -21,6 +21,8 @@ _FIRST_PRECISION = 4.0
 _HALF_TRUSTED = 5.0
 # Draws are kept after the first third of the sweeps; the temperature is measured on the last two thirds of that.
 _FIRST_KEPT, _FIRST_MEASURED = 3, 9
+# Under n_factors="auto": the numbers that are tried, and sweeps for each, of which the second half is measured.
+_TRIED_FACTORS, _TRIED_SWEEPS = (4, 8, 16, 32), 60
 
 
 class InterceptPrior:
@@ -175,6 +177,22 @@ def draw_posterior(
         items, users = [sampler.theta.astype(np.float32)], [sampler.modes.astype(np.float32)]
     monitor.converged = len(monitor.history) >= monitor.max_iter
     return Posterior(np.stack(items), np.stack(users), temperature)
+
+
+def choose_factors(problem: Problem, scale: float, key: Any) -> Float64Array:
+    """Loss of held-out pairs for several numbers of factors: rows of number, loss, standard error."""
+    rows = []
+    for n_factors in _TRIED_FACTORS:
+        held = hold_out_pairs(problem, int(stream_key(int(key), 4)) % 2**63)
+        if held is None:
+            return np.array([[_TRIED_FACTORS[0], 0.0, 0.0]])
+        sampler = Sampler(held.problem, n_factors, scale, key, None)
+        for sweep in range(_TRIED_SWEEPS):
+            _, kept = sampler.sweep(sweep, keep=sweep >= _TRIED_SWEEPS // 2)
+            if kept:
+                held.observe(*kept, sampler.noise)
+        rows.append((n_factors, *held.loss()))
+    return np.array(rows)
 
 
 def _start(n_items: int, n_users: int, n_factors: int, key: Any) -> tuple[Any, Any]:

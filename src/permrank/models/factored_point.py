@@ -161,6 +161,7 @@ def maximise(
     *,
     shuffle: bool,
     slopes: Float64Array,
+    begin: tuple[Any, Any] | None,
 ) -> Place:
     """Maximise Σ_u log P(π | u) - α ‖W‖² - β ‖H‖² (§3.1); the value never falls from sweep to sweep.
 
@@ -170,7 +171,8 @@ def maximise(
     another function each time, and steps follow the gradient alone.
     """
     given, memory = objective.rankings, LimitedMemory(_MEMORY)
-    theta, users = start(given.n_items, given.n_users, n_factors, key)
+    theta, users = begin or start(given.n_items, given.n_users, n_factors, key)
+    theta, users = theta.astype(np.float32), users.astype(np.float32)
     here = objective.at(theta, slopes, users, _FIRST_STEPS)
     while not monitor.exhausted:
         if shuffle:
@@ -230,8 +232,9 @@ def point_estimate(
     shuffle: bool,
     intercepts: bool,
     damping: str | Sequence[float],
+    begin: tuple[Any, Any] | None,
 ) -> dict[str, Any]:
-    """Learned attributes of the model (see `FactoredPlackettLuce` for the arguments)."""
+    """Learned attributes of the model (see `FactoredPlackettLuce` for the arguments), from given items and users."""
     shuffle = shuffle and rankings.has_ties
     damped, slopes = np.zeros(0), np.zeros(0)
     n_stages = int(np.diff(rankings.indptr).max())
@@ -243,7 +246,7 @@ def point_estimate(
         else:
             damped = damping_sequence(damping, n_stages)
     objective = Objective(rankings, ties, n_factors, alpha, beta, intercepts=intercepts, damping=damped)
-    found = maximise(objective, n_factors, tol, key, monitor, shuffle=shuffle, slopes=slopes)
+    found = maximise(objective, n_factors, tol, key, monitor, shuffle=shuffle, slopes=slopes, begin=begin)
     damped = learnt_damping(found.slopes) if found.slopes.size else damped
     return {
         "item_draws_": found.theta[None],
@@ -251,6 +254,7 @@ def point_estimate(
         "factor_scale_": 0.0,
         "temperature_": 1.0,
         "thresholds_": np.zeros(0),
+        "curve_": np.zeros((0, 3)),
         "damping_": damped if damped.size else np.ones(1),
     }
 

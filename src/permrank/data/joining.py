@@ -1,0 +1,102 @@
+"""Two sets of rankings in one."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from permrank.data.build import keys_of, lay_out
+from permrank.data.rankings import Rankings
+from permrank.data.vocabulary import Vocabulary
+from permrank.errors import InputError
+from permrank.types import Int64Array
+
+
+def joined(first: Rankings, second: Rankings) -> Rankings:
+    """All users, items and rankings of both.
+
+    Ratings of a user who is in both become one list, and a newer rating of an item replaces the older one. Lists
+    without ratings stay apart, as several rankings of the same user.
+
+    Examples
+    --------
+    >>> import permrank as pr
+    >>> from permrank.data.joining import joined
+    >>> both = joined(pr.Rankings.from_lists({"ann": ["a", "b"]}), pr.Rankings.from_lists({"bob": ["c", "a"]}))
+    >>> both.n_users, both.n_items, both.n_entries
+    (2, 3, 4)
+    """
+    if (first.ratings is None) != (second.ratings is None):
+        raise InputError("one of the two has ratings and the other has not; give both as ratings or both as lists")
+    if first.anonymous != second.anonymous:
+        raise InputError("one of the two has users and the other has ballots without voters; they cannot be joined")
+    users = _union(first.user_ids, second.user_ids, "user")
+    items = _union(first.item_ids, second.item_ids, "item")
+    if first.ratings is not None and _one_each(first) and _one_each(second):
+        return _joined_ratings(first, second, users, items)
+    owners = np.concatenate([_owners(part, users) for part in (first, second)])
+    order = np.argsort(owners, kind="stable")
+    lengths = np.concatenate([np.diff(part.indptr) for part in (first, second)])
+    begins = np.concatenate((first.indptr[:-1], second.indptr[:-1] + first.n_entries))
+    entries = _ranges(begins[order], lengths[order])
+    codes = np.concatenate([_codes(part.item_ids, items)[part.items] for part in (first, second)])
+    ratings = None if first.ratings is None else np.concatenate((first.ratings, second.ratings))[entries]
+    return Rankings(
+        np.concatenate(([0], np.cumsum(np.bincount(owners, minlength=len(users))))),
+        np.concatenate(([0], np.cumsum(lengths[order]))),
+        codes[entries],
+        np.concatenate((first.levels, second.levels))[entries],
+        np.concatenate((first.weights, second.weights))[order],
+        users,
+        items,
+        ratings=ratings,
+        anonymous=first.anonymous,
+    )
+
+
+def _joined_ratings(first: Rankings, second: Rankings, users: Vocabulary, items: Vocabulary) -> Rankings:
+    """One list a user: entries of the first that the second rates anew are left out."""
+    rows = []
+    for part in (first, second):
+        owner = np.repeat(_owners(part, users), np.diff(part.indptr))
+        rows.append((owner, _codes(part.item_ids, items)[part.items], part.ratings.astype(np.float64)))
+    keys = [owner * len(items) + item for owner, item, _ in rows]
+    kept = ~np.isin(keys[0], keys[1])
+    owners, codes, ratings = (np.concatenate((old[kept], new)) for old, new in zip(*rows, strict=True))
+    better = keys_of(ratings, descending=True)
+    layout = lay_out(owners, better.codes, codes.astype(np.int32), len(users), len(items))
+    return Rankings(
+        np.arange(len(users) + 1),
+        layout.indptr,
+        layout.items,
+        layout.levels,
+        np.ones(len(users)),
+        users,
+        items,
+        ratings=better.decode(layout.codes),
+    )
+
+
+def _one_each(rankings: Rankings) -> bool:
+    return bool((np.diff(rankings.user_indptr) == 1).all() and (rankings.weights == 1).all())
+
+
+def _union(first: Vocabulary, second: Vocabulary, kind: str) -> Vocabulary:
+    if first.ids.dtype != second.ids.dtype and len(first) and len(second):
+        raise InputError(f"{kind} ids are strings on one side and whole numbers on the other; give both in one form")
+    return Vocabulary(pl.concat([first.ids, second.ids]).unique().sort(), kind)
+
+
+def _codes(own: Vocabulary, all_ids: Vocabulary) -> Int64Array:
+    """Place of every own id among all."""
+    return np.asarray(all_ids.ids.search_sorted(own.ids)).astype(np.int64)
+
+
+def _owners(rankings: Rankings, users: Vocabulary) -> Int64Array:
+    return np.repeat(_codes(rankings.user_ids, users), np.diff(rankings.user_indptr))
+
+
+def _ranges(begins: Int64Array, lengths: Int64Array) -> Int64Array:
+    """begin, begin + 1, ... of every ranking, one after the other."""
+    ends = np.cumsum(lengths)
+    return np.asarray(np.arange(int(lengths.sum())) + np.repeat(begins - (ends - lengths), lengths))
