@@ -216,3 +216,20 @@ def test_bad_arguments_are_named(rankings):
             pr.compare(wrong, rankings)
     with pytest.raises(InputError, match="expected Rankings, a Split or several"):
         pr.compare([pr.Random()], ["x"])
+
+
+@pytest.mark.realdata
+@pytest.mark.parametrize(
+    ("dataset", "protocol", "model", "metric", "mean", "deviation"),
+    [
+        # Measured once by code that shares nothing with the library: means and standard deviations over five seeds.
+        ("ml-100k", pr.WeakGeneralisation(10), pr.MeanRating(), "ndcg", 0.7163, 0.0052),
+        ("sushi", pr.Given(7), pr.MeanRating(), "pairs_right", 0.6638, 0.0032),
+        ("sushi", pr.Given(5), pr.PlackettLuce(prior="gaussian"), "pairs_right", 0.6602, 0.0026),
+    ],
+)
+def test_baselines_get_what_independent_code_measured(data_folder, dataset, protocol, model, metric, mean, deviation):
+    found = pr.compare([model], pr.datasets.load(dataset), protocol=protocol, seeds=range(5), metrics=[metric])
+    values = [result.means()[metric] for result in found.results]
+    error = np.sqrt((np.var(values, ddof=1) + deviation**2) / 5)
+    assert abs(np.mean(values) - mean) < 2 * error
