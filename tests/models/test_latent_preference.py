@@ -155,6 +155,16 @@ def test_pairs_that_are_drawn_serve_nearly_as_well_as_all():
     assert np.corrcoef(full.score(0), drawn.score(0))[0, 1] > 0.98
 
 
+def test_ballots_count_as_often_as_they_were_given():
+    lists, settings = [["a", "b", "c"], ["c", "b", "a"]], {"n_communities": 2, "n_starts": 1, "tol": 1e-10}
+    once = pr.LatentPreference(**settings).fit(pr.Rankings.from_lists(lists, weights=[5, 2]))
+    seven = pr.Rankings.from_lists([*lists[:1] * 5, *lists[1:] * 2], users=range(7))
+    often = pr.LatentPreference(**settings).fit(seven)
+    # The extrapolated steps differ, so the way to the optimum does.
+    np.testing.assert_allclose(once.score(None), often.score(None), rtol=0, atol=1e-4)
+    np.testing.assert_allclose(once.communities()["size"], often.communities()["size"], rtol=0, atol=1e-3)
+
+
 def test_bad_parameters_are_refused():
     for parameters in (
         {"n_communities": 0},

@@ -267,6 +267,13 @@ def test_ballots_count_as_often_as_they_were_given():
     np.testing.assert_allclose(once.history_[-1], often.history_[-1], rtol=1e-9)
 
 
+def test_a_model_can_be_fitted_again_to_other_items():
+    model = pr.Mallows().fit(pr.Rankings.from_lists([["a", "b", "c"], ["b", "a", "c"]]))
+    other = pr.Rankings.from_lists([[1, 2, 3, 4, 5], [1, 2, 3, 5, 4], [1, 3]])
+    assert model.fit(other).centres_.shape == (1, 5)
+    np.testing.assert_array_equal(model.score(None), pr.Mallows().fit(other).score(None))
+
+
 def test_what_spearman_cannot_take_is_refused():
     for lists in ({"u": ["a", "b"], "v": ["c"]}, {"u": [{"a", "b"}]}, {"u": [*range(17)]}):
         with pytest.raises(InputError, match=r"distance='spearman' takes .*use 'kendall'"):

@@ -130,7 +130,12 @@ class LatentPreference(SameForAllRanker):
         """P(z | u) (n_starts, K); of nobody in particular, the mean over the users."""
         if isinstance(user, NewUser):
             return user.state["memberships"]
-        return np.asarray(self.memberships_.mean(axis=1) if user is None else self.memberships_[:, user])
+        return self._sizes() if user is None else self.memberships_[:, user]
+
+    def _sizes(self) -> Float64Array:
+        """Shares of the communities (n_starts, K); a ballot without a voter counts as often as it was given."""
+        people = self.rankings_.weights if self.rankings_.anonymous else np.ones(self.rankings_.n_users)
+        return np.asarray(np.average(self.memberships_, axis=1, weights=people))
 
     def _scores(self, user: UserReference, items: Int64Array) -> Float64Array:
         found = np.einsum("sz,siz->i", self._membership(user), self.appeal_[:, items])
@@ -153,7 +158,7 @@ class LatentPreference(SameForAllRanker):
         """Communities of the first start, largest first: ``community``, ``size``, and ``items`` that set it apart."""
         self._require_fitted()
         whole_from("n_items", n_items, 0)
-        sizes = self.memberships_[0].mean(axis=0)
+        sizes = self._sizes()[0]
         order = np.argsort(-sizes, kind="stable")
         lift = self.scores_[0] - self.pooled_scores_[:, None]
         best = [np.argsort(-lift[:, z], kind="stable")[:n_items] for z in order]

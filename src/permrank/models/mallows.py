@@ -133,7 +133,7 @@ class Mallows(SameForAllRanker):
         n = rankings.n_items
         if n > _MOST_ITEMS:
             raise InputError(f"Mallows takes up to {_MOST_ITEMS} items, not {n}; select some")
-        distance = self._distance(rankings)
+        distance = self._distance(rankings, n)
         state = learnt(rankings, distance, int(self.n_communities), int(self.n_starts), monitor, self.tol)
         order = np.argsort(-state.weights, kind="stable")
         state = State(state.weights[order], state.centres[order], state.dispersions[order], state.gaps[order])
@@ -152,8 +152,8 @@ class Mallows(SameForAllRanker):
             "precedence_": table,
         }
 
-    def _distance(self, rankings: Rankings) -> Kendall | Spearman:
-        n = len(self.item_ids) if hasattr(self, "rankings_") and rankings is not self.rankings_ else rankings.n_items
+    def _distance(self, rankings: Rankings, n: int) -> Kendall | Spearman:
+        """The distance between rankings of n items, if these can be taken."""
         if self.distance == "kendall":
             return Kendall(n, stream_key(self.seed), int(self.n_draws))
         if n > MOST_ITEMS:
@@ -217,13 +217,13 @@ class Mallows(SameForAllRanker):
         n_lists = rankings.n_rankings
         indptr, listed, levels = frozen(rankings.indptr, items, rankings.levels)
         alone = Lists(indptr, listed, levels, np.arange(n_lists), np.ones(n_lists), np.ones(n_lists))
-        return responsibilities(alone, self._state, self._distance(rankings))[1]
+        return responsibilities(alone, self._state, self._distance(rankings, len(self.item_ids)))[1]
 
     def fold_in(self, said: Any) -> NewUser:
         """Make a new user from a list, or from a dict of item to rating; what it tells is the community."""
         new = super().fold_in(said)
         lists = lists_to_learn(new.rankings, self._aligned_items(new.rankings))
-        own, _ = responsibilities(lists, self._state, self._distance(new.rankings))
+        own, _ = responsibilities(lists, self._state, self._distance(new.rankings, len(self.item_ids)))
         return NewUser(new.rankings, {"memberships": own[0]})
 
     def communities(self) -> pl.DataFrame:
