@@ -16,7 +16,8 @@ from permrank.models.base import Ranker
 from permrank.models.checks import above, whole_from
 from permrank.models.factored_neighbours import mean_cosine, nearest
 from permrank.models.matrix_learning import Data, Design, Loss, Settings, best_users, learn
-from permrank.models.relevance import item_covariates
+from permrank.models.mean_rating import MeanRating
+from permrank.models.relevance import standardised
 from permrank.models.users import NewUser, UserReference, new_user
 from permrank.types import Float64Array, Int64Array
 
@@ -24,6 +25,9 @@ Penalty = float | Literal["auto"]
 
 # Penalty by default, as a share of what keeps noise out altogether; set as the constants of `matrix_learning`.
 NOISE_SHARE = 0.65
+# Ratings of an item that pull its mean, as a covariate, half-way from that of all: so many that a rating counts little
+# in what is then said to have been expected of it. Set likewise.
+_HALF_MEAN = 50.0
 
 
 class MatrixRanker(Ranker):
@@ -57,10 +61,13 @@ class MatrixRanker(Ranker):
         return NOISE_SHARE
 
     def _design(self, data: Data) -> Design:
-        """Covariates of items and entries."""
-        rankings = data.rankings
-        known = item_covariates(rankings, data.user_of_entry) if self.intercepts else np.zeros((rankings.n_items, 0))
-        return Design(known, np.zeros((rankings.n_entries, 0)))
+        """Covariates of items and entries: intercepts are expected to follow an item's mentions and its mean rating."""
+        none = np.zeros((data.items.size, 0))
+        if not self.intercepts:
+            return Design(np.zeros((data.rankings.n_items, 0)), none)
+        mentions = np.log1p(np.bincount(data.items, minlength=data.rankings.n_items))
+        means = MeanRating(item_penalty=_HALF_MEAN, tol=1e-3).fit(data.rankings, verbose=False).item_biases_
+        return Design(standardised(np.column_stack([mentions, means])), none)
 
     def _validate(self) -> None:
         whole_from("n_factors", self.n_factors, self.fewest_factors)

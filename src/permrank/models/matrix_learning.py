@@ -28,7 +28,7 @@ Loss: TypeAlias = Callable[[Float64Array], tuple[float, Float64Array]]
 # The constants were set on splits that no benchmark uses (ML-100K with 10, 20 and 50 ratings a user and Sushi, seeds 10
 # and 11); they are in units of entries, so that they serve every loss, and the optimum is flat.
 # An intercept is pulled half-way to what the item's covariates say by this many entries' worth of curvature.
-_HALF_TRUSTED = 160.0
+_HALF_TRUSTED = 10.0
 # Weights of covariates are hardly held back: this many entries' worth.
 _HALF_BELIEVED = 1.0
 # Items are penalised as if each had this many more entries: factors of an item seen twice are mostly noise.
@@ -271,39 +271,54 @@ def learn(data: Data, loss: Loss, design: Design, settings: Settings, monitor: M
     """Intercepts and weights first, which is a convex problem; then all variables together."""
     n_users, n_items = data.rankings.n_users, data.rankings.n_items
     curvature = mean_curvature(loss, data.items.size, settings.seed)
-    weights = data.entry_weights()
-    user_counts = np.maximum(np.bincount(data.user_of_entry, weights, n_users), 1e-12)
-    item_counts = np.asarray(np.bincount(data.items, weights, n_items) + _MORE_ENTRIES, np.float64)
-    if not settings.by_entries:
-        user_counts, item_counts = np.ones(n_users), np.ones(n_items)
     ridge = 0.5 * curvature * _HALF_TRUSTED, 0.5 * curvature * _HALF_BELIEVED
     none = Penalties(np.zeros(n_users), np.zeros(n_items), *ridge)
-    before = Objective(data, loss, design, none, 0, settings.intercepts)
-    alone = settings.n_factors == 0
-    first = monitor if alone else Monitor(_SWEEPS_BEFORE)
-    found = minimise(before, np.zeros(before.size), before.scale(curvature), first, tol=settings.tol)
-    start = before.parts(found)
-    if alone:
+
+    def without_factors(known: Design, intercepts: bool, told: Monitor) -> tuple[Objective, Point]:
+        objective = Objective(data, loss, known, none, 0, intercepts)
+        start = np.zeros(objective.size)
+        return objective, objective.parts(
+            minimise(objective, start, objective.scale(curvature), told, tol=settings.tol)
+        )
+
+    if settings.n_factors == 0:
+        before, start = without_factors(design, settings.intercepts, monitor)
         return Fit(start, before.theta(start), 0.0, 0.0)
+    before, start = without_factors(design, settings.intercepts, Monitor(_SWEEPS_BEFORE))
+    counts = _counts(data) if settings.by_entries else (np.ones(n_users), np.ones(n_items))
     alpha, beta = settings.alpha, settings.beta
     if alpha is None or beta is None:
-        residual = loss(before.scores(start))[1]
-        noise = settings.noise_share * noise_penalty(residual, data, user_counts, item_counts, settings.seed)
-        alpha = max(noise, 1e-12) if alpha is None else alpha
-        beta = max(noise, 1e-12) if beta is None else beta
-    objective = Objective(
-        data, loss, design, Penalties(alpha * user_counts, beta * item_counts, *ridge), settings.n_factors,
-        settings.intercepts,
-    )  # fmt: skip
-    vector = np.zeros(objective.size)
-    point, rng = objective.parts(vector), np.random.default_rng(settings.seed)
-    # Large enough to break the symmetry of the factors, small against the scores that are learnt.
-    # Those of whom nothing is known start, and stay, at 0.
-    point.users[:] = 0.3 * rng.normal(size=point.users.shape) * (np.diff(data.first_of_user) > 0)[:, None]
-    listed = np.bincount(data.items, minlength=n_items) > 0
-    point.factors[:] = 0.3 * rng.normal(size=point.factors.shape) * listed[:, None]
-    for part, known in zip(point[2:], start[2:], strict=True):
-        part[:] = known
-    vector = minimise(objective, vector, objective.scale(curvature), monitor, tol=settings.tol)
-    point = objective.parts(vector)
+        probe, found = before, start
+        if not settings.intercepts:  # what every item has is no noise, although here factors have to tell it
+            level = design._replace(items=np.column_stack([design.items, np.ones(n_items)]))
+            probe, found = without_factors(level, True, Monitor(_SWEEPS_BEFORE))
+        noise = noise_penalty(loss(probe.scores(found))[1], data, *counts, settings.seed)
+        usual = max(settings.noise_share * noise, 1e-12)
+        alpha, beta = (usual if value is None else value for value in (alpha, beta))
+    penalties = Penalties(alpha * counts[0], beta * counts[1], *ridge)
+    objective = Objective(data, loss, design, penalties, settings.n_factors, settings.intercepts)
+    vector = _start(objective, start, settings.seed)
+    point = objective.parts(minimise(objective, vector, objective.scale(curvature), monitor, tol=settings.tol))
     return Fit(point, objective.theta(point), float(alpha), float(beta))
+
+
+def _counts(data: Data) -> tuple[Float64Array, Float64Array]:
+    """Entries of users and of items, weights included, as penalties count them."""
+    weights = data.entry_weights()
+    users = np.bincount(data.user_of_entry, weights, data.rankings.n_users)
+    items = np.bincount(data.items, weights, data.rankings.n_items) + _MORE_ENTRIES
+    return np.maximum(users, 1e-12), np.asarray(items, np.float64)
+
+
+def _start(objective: Objective, known: Point, seed: int) -> Float64Array:
+    """Factors drawn at random, large enough to break their symmetry and small against the scores that are learnt."""
+    data, rng = objective.data, np.random.default_rng(seed)
+    vector = np.zeros(objective.size)
+    point = objective.parts(vector)
+    # Those of whom nothing is known start, and stay, at 0.
+    listed = np.bincount(data.items, minlength=data.rankings.n_items) > 0
+    point.users[:] = 0.3 * rng.normal(size=point.users.shape) * (np.diff(data.first_of_user) > 0)[:, None]
+    point.factors[:] = 0.3 * rng.normal(size=point.factors.shape) * listed[:, None]
+    for part, found in zip(point[2:], known[2:], strict=True):
+        part[:] = found
+    return vector

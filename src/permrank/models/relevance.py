@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from permrank.data.rankings import Rankings
-from permrank.models.factored_data import shrunk_means
-from permrank.types import Float64Array, Int32Array
+from permrank.types import Float64Array
 
 LOWEST, HIGHEST = 1.0, 5.0  # the usual stars; the gain of DCG, 2^r - 1, is then between 1 and 31
 
@@ -27,13 +26,6 @@ def relevance(rankings: Rankings, training: Rankings) -> Float64Array:
     last = np.repeat(rankings.levels[rankings.indptr[1:] - 1], sizes).astype(np.float64)
     spread = HIGHEST - (HIGHEST - LOWEST) * rankings.levels / np.maximum(last, 1.0)
     return np.where(last > 0, spread, 0.5 * (LOWEST + HIGHEST))
-
-
-def item_covariates(rankings: Rankings, user_of_entry: Int32Array) -> Float64Array:
-    """What an item's intercept is expected to follow, (n_items, 2): log of its count, and its shrunk mean relevance."""
-    counts = np.log1p(np.bincount(rankings.items, minlength=rankings.n_items))
-    table = np.column_stack([counts, shrunk_means(relevance(rankings, rankings), rankings, user_of_entry)])
-    return standardised(table)
 
 
 def standardised(table: Float64Array) -> Float64Array:
