@@ -46,6 +46,7 @@ SYSTEMS: accuracy.Systems = {
     "CofiRank NDCG": model("CofiRank"),
     "CofiRank ordinal": model("CofiRank", loss="ordinal"),
     "CofiRank squared": model("CofiRank", loss="squared"),
+    "CofiRank squared, no intercepts": model("CofiRank", loss="squared", intercepts=False),
     "ListNet": model("ListNet"),
     "ListMLE": model("ListNet", loss="listmle"),
     "PlackettLuce gaussian": model("PlackettLuce", NDCG, PAIRS, NATS, prior="gaussian", ties="breslow"),

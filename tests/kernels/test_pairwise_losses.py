@@ -1,13 +1,12 @@
 """Losses over pairs against loops over all pairs, and their gradients by differences."""
 
-import itertools
 import math
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from permrank.kernels.pairwise_losses import hinge_pairs, logistic_pairs, ordered_pairs, squared_pairs
+from permrank.kernels.pairwise_losses import hinge_pairs, logistic_pairs, squared_pairs
 
 KEY = np.uint64(5)
 SMOOTH = {"squared": None, "hinge": 0.7, "hinge to the full": 1.5, "logistic": None}
@@ -104,11 +103,3 @@ def test_drawn_partners_estimate_the_sum_over_all_pairs_without_bias():
     assert 0 < error < 0.01 * exact[0]
     errors = np.std(slopes, axis=0) / math.sqrt(len(slopes))
     assert (np.abs(np.mean(slopes, axis=0) - slope) < 5 * errors + 1e-12).all()
-
-
-def test_pairs_are_counted():
-    indptr, levels, _, _ = lists(6)
-    wanted = [
-        sum(levels[i] != levels[j] for i in range(a, b) for j in range(i + 1, b)) for a, b in itertools.pairwise(indptr)
-    ]
-    assert_allclose(ordered_pairs(indptr, levels), wanted, rtol=0, atol=0)

@@ -17,19 +17,6 @@ from permrank.kernels.streams import bits, derive
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def ordered_pairs(indptr, levels):
-    """Number of pairs of entries on different levels, for every ranking."""
-    counts = np.zeros(indptr.size - 1)
-    for r in range(indptr.size - 1):
-        first = indptr[r]
-        for e in range(indptr[r], indptr[r + 1]):
-            if levels[e] != levels[first]:
-                first = e
-            counts[r] += first - indptr[r]
-    return counts
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
 def _mean(scores, start, stop):
     total = 0.0
     for e in range(start, stop):

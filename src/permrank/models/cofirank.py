@@ -8,9 +8,9 @@ import numpy as np
 
 from permrank.data.rankings import Rankings
 from permrank.kernels.listwise import ndcg_bound, squared_errors
-from permrank.kernels.pairwise_losses import hinge_pairs, ordered_pairs
+from permrank.kernels.pairwise_losses import hinge_pairs
 from permrank.models.checks import above, one_of, whole_from
-from permrank.models.matrix import NOISE_SHARE, MatrixRanker, Penalty, check_penalty
+from permrank.models.matrix import NOISE_SHARE, MatrixRanker, Penalty, check_penalty, pair_weights
 from permrank.models.matrix_learning import Loss
 from permrank.models.relevance import relevance
 from permrank.types import Float64Array
@@ -113,7 +113,7 @@ class CofiRank(MatrixRanker):
         indptr, levels, weights = rankings.indptr, rankings.levels, rankings.weights.copy()
         stars = relevance(rankings, training)
         if self.loss == "ordinal":
-            weights *= np.diff(indptr) / np.maximum(ordered_pairs(indptr, levels), 1.0)
+            weights *= pair_weights(indptr)
         ridge = _HALF_MEAN if self.intercepts else np.inf
         centred = stars - (_mean_relevance(training) if self.intercepts else 0.0)
         gains = np.exp2(stars) - 1.0

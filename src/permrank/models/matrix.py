@@ -168,3 +168,11 @@ def check_penalty(name: str, value: object) -> None:
     """Raise unless a penalty is a positive number or "auto"."""
     if value != "auto":
         above(name, value, 0.0)
+
+
+def pair_weights(indptr: Int64Array) -> Float64Array:
+    """2 / (n - 1) for every list of n: the sum over its pairs becomes n times their mean, tied pairs counting as 0.
+
+    Divided by the pairs that are not tied, a list of 49 equal items and one other would hang all on that one.
+    """
+    return np.asarray(2.0 / np.maximum(np.diff(indptr) - 1, 1))

@@ -7,9 +7,9 @@ from typing import Literal
 import numpy as np
 
 from permrank.data.rankings import Rankings
-from permrank.kernels.pairwise_losses import hinge_pairs, logistic_pairs, ordered_pairs, squared_pairs
+from permrank.kernels.pairwise_losses import hinge_pairs, logistic_pairs, squared_pairs
 from permrank.models.checks import above, one_of, whole_from
-from permrank.models.matrix import MatrixRanker, Penalty, check_penalty
+from permrank.models.matrix import MatrixRanker, Penalty, check_penalty, pair_weights
 from permrank.models.matrix_learning import Loss
 from permrank.randomness import stream_key
 from permrank.types import Float64Array
@@ -111,7 +111,7 @@ class PairwiseFactorisation(MatrixRanker):
     def _loss(self, rankings: Rankings, training: Rankings) -> Loss:
         indptr, levels, weights = rankings.indptr, rankings.levels, rankings.weights.copy()
         if self.weighting == "entries":
-            weights *= np.diff(indptr) / np.maximum(ordered_pairs(indptr, levels), 1.0)
+            weights *= pair_weights(indptr)
         key = stream_key(self.seed)
 
         def loss(scores: Float64Array) -> tuple[float, Float64Array]:
