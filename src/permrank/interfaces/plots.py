@@ -10,6 +10,7 @@ import numpy as np
 from permrank.errors import InputError, NotSupportedError
 from permrank.models.base import Ranker
 from permrank.models.latent import LatentPlackettLuce
+from permrank.models.log_linear_answers import LogLinearRanker
 from permrank.models.spectral import SpectralAnalysis
 
 
@@ -20,7 +21,8 @@ def save_plot(model: Ranker, path: str | Path) -> None:
     ----------
     model : Ranker
         A fitted `LatentPlackettLuce`: memberships, and the curve if the number of communities was chosen. Or a
-        fitted `SpectralAnalysis`: effects of items at places, and the shares of the parts.
+        fitted `SpectralAnalysis`: effects of items at places, and the shares of the parts. Or a log-linear model:
+        Markov chains over its first twenty items (see `save_chains` for others).
     path : str or Path
     """
     panels: list[Any]
@@ -28,16 +30,16 @@ def save_plot(model: Ranker, path: str | Path) -> None:
         panels = [draw_memberships, draw_curve] if model.curve_.size else [draw_memberships]
     elif isinstance(model, SpectralAnalysis):
         panels = [draw_effects, draw_shares]
+    elif isinstance(model, LogLinearRanker):
+        save_chains(model, path, None, list(model.item_ids)[:20])
+        return
     else:
         raise NotSupportedError(f"there is no picture of a {type(model).__name__}")
     figure_class = _matplotlib()
     figure = figure_class(figsize=(7.0 * len(panels), 4.0), layout="constrained")
     for draw, axes in zip(panels, np.atleast_1d(figure.subplots(1, len(panels))), strict=True):
         draw(model, axes)
-    try:
-        figure.savefig(path)
-    except ValueError as error:
-        raise InputError(f"{path}: {error}") from error
+    _write(figure, path)
 
 
 def draw_memberships(model: LatentPlackettLuce, axes: Any) -> None:
@@ -107,3 +109,58 @@ def _matplotlib() -> Any:
     except ImportError as error:
         raise NotSupportedError("pictures need matplotlib: pip install 'permrank[plot]'") from error
     return Figure
+
+
+def save_chains(model: LogLinearRanker, path: str | Path, user: object, items: Any = None, size: int = 500) -> None:
+    """Draw four Markov chains of a log-linear model: the trace of the energy, and rank plots of it and of two items.
+
+    Parameters
+    ----------
+    model : LogLinearRanker
+        A fitted log-linear model.
+    path : str or Path
+        PNG, SVG or PDF, by the ending.
+    user : id, or None
+    items : sequence of ids, optional
+        The items to be ranked, as in ``model.sample``.
+    size : int
+        Draws of each chain.
+    """
+    orders, energies, names = model.chains(user, items, 4, size)
+    positions = np.argsort(orders, axis=2)
+    shown = {"energy": energies, **{str(names[a]): positions[:, :, a] for a in (0, len(names) - 1)}}
+    figure = _matplotlib()(figsize=(12.0, 3.2 * len(shown)), layout="constrained")
+    axes = figure.subplots(len(shown), 2)
+    for (name, values), (left, right) in zip(shown.items(), axes, strict=True):
+        draw_trace(values, left)
+        draw_ranks(values, right)
+        left.set(ylabel=name if name == "energy" else f"position of {name}")
+    axes[-1, 0].set(xlabel="draw")
+    axes[-1, 1].set(xlabel="rank among the draws of all chains")
+    _write(figure, path)
+
+
+def draw_trace(values: Any, axes: Any) -> None:
+    """One line a chain; chains that mix look alike and go nowhere."""
+    for chain in values:
+        axes.plot(chain, linewidth=0.6)
+
+
+def draw_ranks(values: Any, axes: Any, n_bins: int = 20) -> None:
+    """Where the draws of each chain lie among those of all; level bars mean that the chains agree (Vehtari 2021)."""
+    # Equal values are put in a random order: positions are whole numbers.
+    jitter = np.random.default_rng(0).random(values.size)
+    ranks = np.empty(values.size)
+    ranks[np.lexsort((jitter, values.ravel()))] = np.arange(values.size)
+    for c, chain in enumerate(ranks.reshape(values.shape)):
+        counts, edges = np.histogram(chain, bins=n_bins, range=(0, values.size))
+        axes.stairs(counts, edges, label=f"chain {c + 1}")
+    axes.axhline(values.shape[1] / n_bins, linestyle=":", color="grey")
+    axes.legend(fontsize="small", frameon=False)
+
+
+def _write(figure: Any, path: str | Path) -> None:
+    try:
+        figure.savefig(path)
+    except ValueError as error:
+        raise InputError(f"{path}: {error}") from error

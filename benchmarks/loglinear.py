@@ -1,0 +1,239 @@
+"""Log-linear models: normalisers, likelihoods of all learners with the exact normaliser, accuracy, chains, speed.
+
+Needs PERMRANK_DATA (Sushi, MovieLens 100K and 1M) or a network to fetch them. ``--only`` runs some of the parts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from collections.abc import Callable
+from functools import partial
+
+import numba
+import numpy as np
+
+import permrank as pr
+import splits
+from accuracy import as_rankings, model_scores
+from permrank.kernels.log_linear_moves import (
+    INFORMED,
+    INSERTION,
+    N_MOVES,
+    RELOCATION,
+    SWAP,
+    WINDOW,
+    draw_orders,
+    swap_steps,
+)
+from permrank.kernels.pseudo_likelihood import BY_RELOCATION, BY_SWAPS, BY_WINDOWS, list_likelihoods
+from permrank.models.diagnostics import chain_summary
+from permrank.models.log_linear_lists import pairs_of, position_functions, position_table, strict_lists
+from permrank.models.normaliser import log_normaliser
+
+SEEDS = range(5)
+# Wide priors: with 4,000 lists for 45 pairs they have no influence, and the estimate is maximum likelihood.
+FLAT = {"n_factors": 0, "item_scale": 10.0, "pair_scale": 10.0}
+
+
+def sushi_10() -> None:
+    """Nats of held-out lists of ten with the exact normaliser, five folds, for every learner of the pairwise model."""
+    settings = {
+        "exact": {"learner": "exact"},
+        "exact, item x position": {"learner": "exact", "degree": 9},
+        "relocation": {"learner": "relocation"},
+        "swaps": {"learner": "swaps"},
+        "windows of 3": {"learner": "windows", "window": 3},
+        "windows of 5": {"learner": "windows"},
+        "contrastive, 1 swap": {"learner": "contrastive", "n_steps": 1},
+        "contrastive, n swaps": {"learner": "contrastive"},
+        "contrastive, 10 n swaps": {"learner": "contrastive", "n_steps": 100},
+        "persistent": {"learner": "persistent"},
+        "position-wise, exact": None,
+    }
+    rows: dict[str, list[tuple[float, float]]] = {name: [] for name in settings}
+    for seed in SEEDS:
+        split = splits.fold_of_people(seed)
+        train, test = as_rankings(split.train, split.strict), as_rankings(split.test, split.strict)
+        for name, parameters in settings.items():
+            model = (
+                pr.PositionwiseLogLinear(0, learner="exact", item_scale=10.0)
+                if parameters is None
+                else pr.PairwiseLogLinear(**FLAT, **parameters)
+            )
+            model.fit(train, verbose=False)
+            rows[name].append((-float(model.log_likelihood(test).mean()), model.fit_seconds_))
+    best = np.mean([nats for nats, _ in rows["exact"]])
+    for name, found in rows.items():
+        nats, seconds = np.array(found).T
+        gap = nats.mean() - best
+        print(
+            f"sushi-10: {name:<24} {nats.mean():.4f} ±{nats.std():.4f}  {gap:+.4f}  {seconds.min():.2f} s", flush=True
+        )
+
+
+def sushi() -> None:
+    """Pairs of hidden items put right, 7 given and 3 hidden; default settings unless said otherwise."""
+    models: dict[str, Callable[[int], pr.Ranker]] = {
+        "pooled Plackett-Luce": lambda seed: pr.PlackettLuce(prior="gaussian"),
+        "position-wise": lambda seed: pr.PositionwiseLogLinear(seed=seed),
+        "position-wise, no factors": lambda seed: pr.PositionwiseLogLinear(0),
+        "position-wise, point estimate": lambda seed: pr.PositionwiseLogLinear(learner="swaps", seed=seed),
+        "pairwise": lambda seed: pr.PairwiseLogLinear(seed=seed),
+        "pairwise, no factors": lambda seed: pr.PairwiseLogLinear(0),
+    }
+    rows: dict[str, list[float]] = {name: [] for name in (*models, "pairwise, mode", "pairwise, no factors, mode")}
+    seconds: dict[str, float] = {}
+    for seed in SEEDS:
+        split = splits.given_and_hidden(7, seed)
+        rankings = as_rankings(split.train, split.strict)
+        for name, make in models.items():
+            model = make(seed).fit(rankings, verbose=False)
+            seconds[name] = min(model.fit_seconds_, seconds.get(name, np.inf))
+            rows[name].append(splits.pairs_right(split.test, model_scores(model, split.test)))
+            if name.startswith("pairwise"):
+                model.set_params(insertion="mode")
+                rows[f"{name}, mode"].append(splits.pairs_right(split.test, model_scores(model, split.test)))
+    for name, found in rows.items():
+        took = f"{seconds[name]:.1f} s" if name in seconds else ""
+        print(f"sushi, 7 given 3 hidden: {name:<30} {np.mean(found):.4f} ±{np.std(found):.4f}  {took}", flush=True)
+
+
+def movielens() -> None:
+    """NDCG@10 on ML-100K, default settings."""
+    for given in (50, 20, 10):
+        rows: dict[str, list[float]] = {}
+        for seed in SEEDS:
+            split = splits.weak_generalisation("ml-100k", given, seed)
+            rankings = as_rankings(split.train, split.strict)
+            models = {"position-wise": pr.PositionwiseLogLinear(seed=seed)}
+            if given == 50:
+                models["position-wise, no factors"] = pr.PositionwiseLogLinear(0)
+                models["pairwise"] = pr.PairwiseLogLinear(seed=seed)
+            for name, model in models.items():
+                model.fit(rankings, verbose=False)
+                score = splits.ndcg(split.test, model_scores(model, split.test), seed)
+                rows.setdefault(name, []).append(score)
+        for name, found in rows.items():
+            print(f"ml-100k, N = {given}: {name:<26} NDCG@10 {np.mean(found):.4f} ±{np.std(found):.4f}", flush=True)
+
+
+def learnt_potentials(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Coefficients, position functions and pairs of n items as strong as those learnt from Sushi-10."""
+    rng = np.random.default_rng(seed)
+    pair = np.triu(0.3 * rng.normal(size=(n, n)) * np.sqrt(10 / n), 1)
+    return rng.normal(size=(n, 1)), position_functions(n, "centred", 1), pair - pair.T
+
+
+def normaliser() -> None:
+    """Annealed importance sampling against the exact sum, and its bracket where there is none."""
+    for n in (10, 14):
+        for first in ("plackett-luce", "uniform"):
+            gaps, errors, seconds = [], [], []
+            for seed in range(3):
+                arrays = learnt_potentials(n, seed)
+                exact = log_normaliser(*arrays).value
+                begin = time.perf_counter()
+                found = log_normaliser(*arrays, exact=False, first=first, n_runs=1000, n_levels=400, key=seed)
+                seconds.append(time.perf_counter() - begin)
+                gaps.append(found.value - exact)
+                errors.append(found.error)
+            shown = " ".join(f"{gap:+.4f}" for gap in gaps)
+            print(
+                f"log Z, n = {n}, from {first:<13}: off by {shown}, said {max(errors):.4f}, {min(seconds):.1f} s",
+                flush=True,
+            )
+    for first in ("plackett-luce", "uniform"):
+        for n_levels in (200, 1000):
+            begin = time.perf_counter()
+            found = log_normaliser(*learnt_potentials(50), first=first, n_levels=n_levels, n_runs=200)
+            print(
+                f"log Z, n = 50, from {first:<13}: {n_levels} levels, forward {found.low:.4f}, "
+                f"reverse {found.high:.4f}, error {found.error:.4f}, {time.perf_counter() - begin:.1f} s",
+                flush=True,
+            )
+
+
+def chains() -> None:
+    """Effective draws a second of every move at n = 50, and whether the burn-in and thinning of `sample` will do."""
+    names = {
+        RELOCATION: "relocation",
+        SWAP: "swap",
+        WINDOW: "window of 3",
+        INSERTION: "insertion",
+        INFORMED: "informed swap",
+    }
+    unary, basis, pair = learnt_potentials(50)
+    for kind, table in (("position-wise", np.zeros((0, 0))), ("pairwise", pair)):
+        for move, name in names.items():
+            mixture = np.cumsum(np.eye(N_MOVES)[move])
+            start = np.stack([np.random.default_rng(c).permutation(50) for c in range(4)])
+            arguments = start, 50, mixture, 3, unary, basis, table, np.uint64(1)
+            draw_orders(*arguments, 10, 10, 2)
+            begin = time.perf_counter()
+            orders, energies = draw_orders(*arguments, 2_500, 200, 500)
+            seconds = time.perf_counter() - begin
+            positions = np.argsort(orders, axis=2)
+            frame = chain_summary({"energy": energies} | {a: positions[:, :, a] for a in range(0, 50, 7)})
+            ess, r_hat = frame["ess_bulk"].min(), frame["r_hat"].max()
+            print(f"chains, n = 50, {kind}, {name:<14}: R-hat {r_hat:.3f}, least {ess:.0f} effective draws of 2000, "
+                  f"{ess / seconds:,.0f} a second", flush=True)  # fmt: skip
+
+
+def shortest(job: Callable[[], object], repeats: int = 3) -> float:
+    """Shortest wall time, JIT warm."""
+    job()
+    times = []
+    for _ in range(repeats):
+        begin = time.perf_counter()
+        job()
+        times.append(time.perf_counter() - begin)
+    return min(times)
+
+
+def speed() -> None:
+    """Swaps a second with one thread, and a sweep of the pairwise pseudo-likelihoods over the lists of ML-1M."""
+    n_steps = 5_000_000
+    for n, kind in ((50, "position-wise"), (20, "pairwise")):
+        unary, basis, pair = learnt_potentials(n)
+        table = pair if kind == "pairwise" else np.zeros((0, 0))
+        order = np.random.default_rng(0).permutation(n)
+        seconds = shortest(partial(swap_steps, order, unary, basis, table, np.uint64(1), n_steps))
+        print(f"speed, {kind}, n = {n}: {n_steps / seconds / 1e6:.1f} million swaps a second, one thread", flush=True)
+    rankings = pr.datasets.load("ml-1m").shuffled_ties(0)
+    begin = time.perf_counter()
+    pairs = pairs_of(rankings, 5)
+    print(
+        f"speed, ml-1m: {pairs.items.size:,} pairs ranked together 5 times, {time.perf_counter() - begin:.1f} s",
+        flush=True,
+    )
+    positions = position_table(np.diff(rankings.indptr), "centred", 1)
+    values = 0.1 * np.random.default_rng(0).normal(size=pairs.items.size)
+    for part in (4, 2, 1):
+        users = rankings.user_ids.take(np.arange(0, rankings.n_users, part)).to_list()
+        lists = strict_lists(rankings.select(users=users), 0)
+        work = float(np.sum(np.diff(lists.indptr).astype(np.float64) ** 2))
+        for name, structure in (("relocation", BY_RELOCATION), ("swaps", BY_SWAPS), ("windows of 5", BY_WINDOWS)):
+            out = np.zeros((lists.items.size, 1)), np.zeros((pairs.blocks, pairs.items.size))
+            unary = np.random.default_rng(1).normal(size=(lists.items.size, 1))
+            of_lists = lists.indptr, lists.items, lists.orders, lists.weights, unary
+            job = partial(list_likelihoods, structure, 5, *of_lists, *positions, *pairs, values, *out)
+            seconds = shortest(job, 1)
+            print(f"speed, ml-1m, 1/{part} of the users, {name:<12}: Σ n² = {work / 1e6:.0f} million, {seconds:.2f} s, "
+                  f"{1e9 * seconds / work:.1f} ns each, {numba.get_num_threads()} threads", flush=True)  # fmt: skip
+
+
+PARTS = {f.__name__: f for f in (sushi_10, sushi, movielens, normaliser, chains, speed)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", choices=sorted(PARTS), default=list(PARTS))
+    warnings.simplefilter("ignore")
+    for name in parser.parse_args().only:
+        PARTS[name]()
+
+
+if __name__ == "__main__":
+    main()
