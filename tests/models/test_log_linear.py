@@ -187,18 +187,16 @@ def test_scores_of_pairs_are_those_of_single_questions(models, name):
     users = [user for user in model.user_ids for _ in range(3)]
     items = ["i5", "i0", "i2"] * len(model.user_ids)
     wanted = np.concatenate([model.score(user, ["i5", "i0", "i2"]) for user in model.user_ids])
-    np.testing.assert_allclose(model.score_pairs(users, items), wanted, rtol=1e-6)
+    np.testing.assert_allclose(model.score_pairs(users, items), wanted, rtol=0, atol=1e-5)
 
 
 def test_likelihoods_add_up_to_one_and_ties_sum_over_their_orders(models):
     items = ["i0", "i1", "i2", "i3"]
     orders = [list(order) for order in itertools.permutations(items)]
-    for name in ("pairwise", "with factors"):
-        model = models[name]
-        values, errors = model.log_likelihood_with_error(pr.Rankings.from_lists(orders, users=range(24)))
-        np.testing.assert_allclose(np.exp(values).sum(), 1, rtol=1e-10)
-        assert (errors == 0).all()
     model = models["pairwise"]
+    values, errors = model.log_likelihood_with_error(pr.Rankings.from_lists(orders, users=range(24)))
+    np.testing.assert_allclose(np.exp(values).sum(), 1, rtol=1e-10)
+    assert (errors == 0).all()
     tied = pr.Rankings.from_lists([["i2", {"i0", "i3"}, "i1"]], users=[0])
     both = pr.Rankings.from_lists([["i2", "i0", "i3", "i1"], ["i2", "i3", "i0", "i1"]], users=[0, 1])
     np.testing.assert_allclose(
@@ -206,9 +204,10 @@ def test_likelihoods_add_up_to_one_and_ties_sum_over_their_orders(models):
     )
 
 
-def test_the_integrated_likelihood_adds_up_to_one_within_its_error(models):
+@pytest.mark.parametrize("name", ["with factors", "position-wise"])
+def test_the_integrated_likelihood_adds_up_to_one_within_its_error(models, name):
     orders = [list(order) for order in itertools.permutations(["i0", "i1", "i2", "i3"])]
-    values, errors = models["position-wise"].log_likelihood_with_error(pr.Rankings.from_lists(orders, users=range(24)))
+    values, errors = models[name].log_likelihood_with_error(pr.Rankings.from_lists(orders, users=range(24)))
     probability, spread = np.exp(values), np.exp(values) * errors
     assert abs(probability.sum() - 1) < 4 * np.sqrt(np.sum(spread**2)) + 0.02
     assert errors.max() < 0.2
@@ -286,7 +285,7 @@ def test_bad_parameters_are_refused_with_their_names(models):
         for kind in (pr.PositionwiseLogLinear, pr.PairwiseLogLinear):
             with pytest.raises(InputError, match=message.replace("[", r"\[")):
                 kind(**parameters).fit(rankings)
-    with pytest.raises(InputError, match="degree=2 with n_factors=8"):
+    with pytest.raises(InputError, match="degree=2 with n_factors=16"):
         pr.PairwiseLogLinear(degree=2).fit(rankings)
     long = pr.Rankings.from_lists({"u": list(range(20))})
     with pytest.raises(InputError, match="the longest has 20; take another learner"):

@@ -10,7 +10,7 @@ import polars as pl
 
 from permrank.data.rankings import Rankings, require_rankings
 from permrank.errors import InputError
-from permrank.kernels.log_linear import potentials_of
+from permrank.kernels.log_linear import energy, potentials_of
 from permrank.kernels.log_linear_insertion import EXPECTED, MODE
 from permrank.kernels.log_linear_moves import draw_orders
 from permrank.kernels.subsets import exact_draws, exact_expectations
@@ -289,7 +289,7 @@ class LogLinearRanker(Ranker):
             if name not in known:
                 found = log_normaliser(unary, self._basis(own.size), pair)
                 known[name] = found.value, found.error
-            above, error = _log_weight(levels, unary, self._basis(own.size), pair)
+            above, error = log_weight(levels, unary, self._basis(own.size), pair)
             values[r] = above - known[name][0]
             errors[r] = np.hypot(error, known[name][1])
         return values, errors
@@ -326,11 +326,13 @@ def _tie_means(levels: Any) -> Float64Array:
     return np.asarray(same / np.maximum(same.sum(axis=1, keepdims=True), 1))
 
 
-def _log_weight(levels: Any, unary: Float64Array, basis: Float64Array, pair: Float64Array) -> tuple[float, float]:
+def log_weight(levels: Any, unary: Float64Array, basis: Float64Array, pair: Float64Array) -> tuple[float, float]:
     """Log of the summed e^{-E} of all orders that agree with the ties, and its error.
 
     What stands in a tie takes its positions in some order, and pairs across ties are fixed: a product over ties.
     """
+    if int(levels[-1]) == len(levels) - 1:
+        return -float(energy(np.arange(len(levels)), unary, basis, pair)), 0.0
     value, error, start = 0.0, 0.0, 0
     for size in np.bincount(levels):
         stop = start + int(size)

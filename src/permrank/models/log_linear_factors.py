@@ -50,14 +50,14 @@ def entry_places(rankings: Rankings, position: str | Sequence[float]) -> Float64
 def usual_scale(rankings: Rankings) -> float:
     """Standard deviation of the factors' part of a score a priori, by a rule.
 
-    2 for strict lists (Sushi, seeds 10 and 11); with ties 1.2 sqrt(mean entries of a user / 25), at most 2 (ML-100K,
-    seeds 10 and 11). The optimum is flat. Scores are larger than in the factored Plackett-Luce model, whose rule this
-    follows: a list says about a third as much about each.
+    2 for strict lists (Sushi, seeds 10 and 11); with ties sqrt(mean entries of a user / 25), at most 2 (ML-100K, seeds
+    10 and 11, with 10, 20 and 50 ratings a user). The optimum is flat. Scores are larger than in the factored
+    Plackett-Luce model, whose rule this follows: a list says about a third as much about each.
     """
     if not rankings.has_ties:
         return 2.0
     lengths = np.diff(rankings.indptr[rankings.user_indptr])
-    return float(min(2.0, 1.2 * np.sqrt(lengths[lengths > 0].mean() / 25.0)))
+    return float(min(2.0, np.sqrt(lengths[lengths > 0].mean() / 25.0)))
 
 
 def draw_factors(

@@ -92,7 +92,7 @@ class PairwiseLogLinear(FactoredLogLinear):
 
     def __init__(
         self,
-        n_factors: int = 8,
+        n_factors: int = 16,
         *,
         learner: str = "relocation",
         min_cooccurrence: int = 5,

@@ -7,25 +7,19 @@ from typing import Any, Literal
 
 import numpy as np
 
-from permrank.data.rankings import Rankings, require_rankings
+from permrank.data.rankings import Rankings
 from permrank.errors import InputError
 from permrank.inference.convergence import Monitor
-from permrank.kernels.subsets import many_log_sums
 from permrank.models.checks import one_of
-from permrank.models.log_linear_answers import _log_weight
-from permrank.models.log_linear_factors import point_factors, prior_draws, usual_scale
+from permrank.models.log_linear_factors import point_factors, usual_scale
 from permrank.models.log_linear_learning import Task, learn
 from permrank.models.log_linear_lists import no_pairs, position_table
 from permrank.models.log_linear_model import LEARNERS, FactoredLogLinear, check_common
-from permrank.models.normaliser import LONGEST_EXACT, log_normaliser
 from permrank.models.users import UserReference
-from permrank.randomness import stream_key
 from permrank.types import Float64Array, Int64Array
 
 # Sweeps by default: this many swaps are visited in all, within the bounds.
 _SWAPS_VISITED, _FEWEST_SWEEPS, _MOST_SWEEPS = 400_000_000, 60, 300
-# The likelihood of a new person's list: draws of the items that are used, and vectors of the person for each.
-_ITEM_DRAWS, _USER_DRAWS = 8, 8
 
 
 class PositionwiseLogLinear(FactoredLogLinear):
@@ -47,7 +41,7 @@ class PositionwiseLogLinear(FactoredLogLinear):
         Tied items share the mean of g over their places.
     factor_scale : float or "auto"
         Standard deviation of the score that the factors make, a priori. "auto": 2 for strict rankings; where there are
-        ties 1.2 sqrt(mean entries of a user / 25), at most 2.
+        ties sqrt(mean entries of a user / 25), at most 2.
     item_scale : float
         Standard deviation of b a priori, for point estimates.
     window : int
@@ -84,7 +78,7 @@ class PositionwiseLogLinear(FactoredLogLinear):
 
     def __init__(
         self,
-        n_factors: int = 8,
+        n_factors: int = 16,
         *,
         learner: str = "posterior",
         position: str | Sequence[float] = "centred",
@@ -159,61 +153,6 @@ class PositionwiseLogLinear(FactoredLogLinear):
         if who.size != what.size:
             raise InputError(f"{who.size} users and {what.size} items; give one item for each user")
         return self._mean_pairs(who, what)[:, 0]
-
-    def log_likelihood_with_error(self, rankings: Rankings) -> tuple[Float64Array, Float64Array]:
-        """Log-probabilities with the user integrated out, as if every ranking were given by somebody new, and errors.
-
-        The integral over the user's factors is estimated by importance sampling from the posterior of swaps. The
-        normaliser is exact for lists of up to 16 items; beyond that each one is annealed, which takes seconds a list.
-
-        Returns
-        -------
-        values, errors : float64 (n_rankings,)
-        """
-        self._require_fitted()
-        rankings = require_rankings(rankings)
-        k = self._n_factors
-        if not k:
-            return super().log_likelihood_with_error(rankings)
-        items = self._aligned_items(rankings)
-        kept = np.unique(np.linspace(0, len(self.item_draws_) - 1, _ITEM_DRAWS).round().astype(int))
-        parts = [
-            self._integrands(rankings, items, self.item_draws_[d], stream_key(int(self.seed), int(d))) for d in kept
-        ]
-        logs, errors = (np.concatenate(each, axis=1) for each in zip(*parts, strict=True))
-        top = logs.max(axis=1, keepdims=True)
-        weights = np.exp(logs - top)
-        mean = weights.mean(axis=1)
-        spread = weights.std(axis=1) / (mean * np.sqrt(logs.shape[1]))
-        share = weights / weights.sum(axis=1, keepdims=True)
-        return np.asarray(top[:, 0] + np.log(mean)), np.hypot(spread, np.sqrt(np.sum((share * errors) ** 2, axis=1)))
-
-    def _integrands(self, rankings: Rankings, items: Any, theta: Any, key: Any) -> tuple[Float64Array, Float64Array]:
-        """log P(ranking | user) + log prior / density of some vectors of each ranking's user, and errors: (n, size)."""
-        k = self._n_factors
-        drawn, logs = prior_draws(rankings, items, theta, k, self.position, _USER_DRAWS, key)
-        theta, nothing, errors = np.asarray(theta, np.float64), np.zeros((0, 0)), np.zeros_like(logs)
-        for r in range(rankings.n_rankings):
-            part = slice(int(rankings.indptr[r]), int(rankings.indptr[r + 1]))
-            rows, levels = theta[items[part]], rankings.levels[part]
-            n = len(rows)
-            basis = self._basis(n)
-            unary = (drawn[r] @ rows[:, :k].T + rows[:, k])[:, :, None].copy()
-            if n <= LONGEST_EXACT:
-                logs[r] -= many_log_sums(unary, basis, nothing)
-            strict = n <= LONGEST_EXACT and int(levels[-1]) == n - 1
-            for j in range(len(unary)):
-                if strict:
-                    logs[r, j] += float(np.sum(unary[j] * basis))
-                    continue
-                above, error = _log_weight(levels, unary[j], basis, nothing)
-                logs[r, j] += above
-                if n > LONGEST_EXACT:
-                    below = log_normaliser(unary[j], basis, nothing)
-                    logs[r, j] -= below.value
-                    error = float(np.hypot(error, below.error))
-                errors[r, j] = error
-        return logs, errors
 
     def _check_learned(self) -> None:
         super()._check_learned()
