@@ -22,42 +22,72 @@ from permrank.kernels.streams import derive, normal
 
 _LONGEST_STEP = 2.0  # as in kernels.factored
 SHARPNESS = 4.0
+# Every item of a long list is swapped with twice as many others as this: a sweep is then linear in the entries.
+MOST_DISTANCES = 64
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _swap_statistics(g, scores, weight, residual, degree, own):
-    """Value of a list's swaps; writes the gradient in the scores, and Σ_j ω_ij of the Hessian's diagonal.
+def _distances(n):
+    """Circular distances of the swaps that count, and what each counts: all of them, or evenly spread ones.
 
-    own: (n, n), written with the weights ω_ij if it is not empty.
+    The swaps of places i and i + d (modulo n), for d up to n / 2, are all swaps, once each (those of d = n / 2 twice).
     """
+    all_of_them = n // 2
+    kept = min(all_of_them, MOST_DISTANCES)
+    out = np.empty(kept, np.int64)
+    for t in range(kept):
+        out[t] = 1 + (t * all_of_them) // kept
+    return out, SHARPNESS / n * all_of_them / kept if kept > 0 else 0.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _swap(gap, margin_of):
+    """log σ(margin), σ(-margin) and the curvature gap² σ (1 - σ) of one swap."""
+    small = math.exp(-abs(margin_of))
+    share = 1.0 / (1.0 + small)
+    wrong = small * share if margin_of > 0.0 else share
+    return min(margin_of, 0.0) - math.log1p(small), wrong, gap * gap * small * share * share
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def swap_statistics(g, scores, weight, residual, degree):
+    """Value of a list's swaps; writes the gradient in the scores, and the diagonal of minus the Hessian."""
     n = g.size
     value = 0.0
-    for i in range(n):
-        residual[i] = 0.0
-        degree[i] = 0.0
-    if n < 2:
-        return 0.0
-    factor = SHARPNESS * weight / n
-    for i in range(n):
-        for j in range(i + 1, n):
+    residual[:], degree[:] = 0.0, 0.0
+    distances, factor = _distances(n)
+    for d in distances:
+        part = weight * factor * (0.5 if 2 * d == n else 1.0)
+        for i in range(n):
+            j = i + d if i + d < n else i + d - n
             gap = g[i] - g[j]
-            omega = 0.0
             if gap != 0.0:
-                margin = (scores[i] - scores[j]) * gap
-                small = math.exp(-abs(margin))
-                share = 1.0 / (1.0 + small)
-                value -= math.log1p(small) - min(margin, 0.0)
-                wrong = small * share if margin > 0.0 else share  # σ(-margin)
-                step = factor * wrong * gap
-                residual[i] += step
-                residual[j] -= step
-                omega = factor * gap * gap * small * share * share
-                degree[i] += omega
-                degree[j] += omega
-            if own.shape[0] > 0:
-                own[i, j] = omega
-                own[j, i] = omega
-    return factor * value
+                log_share, wrong, bend = _swap(gap, (scores[i] - scores[j]) * gap)
+                value += part * log_share
+                residual[i] += part * wrong * gap
+                residual[j] -= part * wrong * gap
+                degree[i] += part * bend
+                degree[j] += part * bend
+    return value
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _neighbours(g, scores, weight, items, theta, n_factors, beside):
+    """Σ_j ω_ij H_j for every entry i of a list, ω being minus the Hessian's other elements; (n, K), written."""
+    n = g.size
+    beside[:] = 0.0
+    distances, factor = _distances(n)
+    for d in distances:
+        part = weight * factor * (0.5 if 2 * d == n else 1.0)
+        for i in range(n):
+            j = i + d if i + d < n else i + d - n
+            gap = g[i] - g[j]
+            if gap != 0.0:
+                _, _, bend = _swap(gap, (scores[i] - scores[j]) * gap)
+                first, second = theta[items[i]], theta[items[j]]
+                for k in range(n_factors):
+                    beside[i, k] += part * bend * second[k]
+                    beside[j, k] += part * bend * first[k]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -65,7 +95,6 @@ def _user_value(first, last, indptr, items, g, weights, theta, user, scores, res
     """Weighted log-likelihood of the lists first to last; fills the entries' statistics."""
     n_factors = user.size
     value = 0.0
-    nothing = np.empty((0, 0))
     for r in range(first, last):
         start, stop = indptr[r], indptr[r + 1]
         for e in range(start, stop):
@@ -74,8 +103,8 @@ def _user_value(first, last, indptr, items, g, weights, theta, user, scores, res
             for k in range(n_factors):
                 total += user[k] * row[k]
             scores[e] = total
-        value += _swap_statistics(
-            g[start:stop], scores[start:stop], weights[r], residual[start:stop], degree[start:stop], nothing
+        value += swap_statistics(
+            g[start:stop], scores[start:stop], weights[r], residual[start:stop], degree[start:stop]
         )
     return value
 
@@ -91,23 +120,15 @@ def _newton_system(
         for m in range(k):
             hessian[k, m] = 0.0
         hessian[k, k] = precision[k]
-    beside = np.empty(n_factors)
     for r in range(first, last):
         start, stop = indptr[r], indptr[r + 1]
-        n = stop - start
-        own = np.empty((n, n))
-        _swap_statistics(g[start:stop], scores[start:stop], weights[r], residual[start:stop], degree[start:stop], own)
-        for i in range(n):
-            row = theta[items[start + i]]
-            beside[:] = 0.0
-            for j in range(n):
-                if j != i and own[i, j] != 0.0:
-                    other = theta[items[start + j]]
-                    for k in range(n_factors):
-                        beside[k] += own[i, j] * other[k]
+        beside = np.empty((stop - start, n_factors))
+        _neighbours(g[start:stop], scores[start:stop], weights[r], items[start:stop], theta, n_factors, beside)
+        for e in range(start, stop):
+            row = theta[items[e]]
             for k in range(n_factors):
-                step[k] += residual[start + i] * row[k]
-                part = degree[start + i] * row[k] - beside[k]
+                step[k] += residual[e] * row[k]
+                part = degree[e] * row[k] - beside[e - start, k]
                 for m in range(k + 1):
                     hessian[k, m] += part * row[m]
     _cholesky(hessian, n_factors)
