@@ -216,6 +216,8 @@ SYSTEMS: Systems = {
         "FactoredPlackettLuce", n_factors=16, posterior="point", alpha=1.0, beta=1.0
     ),
     "LatentPlackettLuce": permrank_model("LatentPlackettLuce", likelihood={"with_error": True}),
+    "PositionwiseLogLinear": permrank_model("PositionwiseLogLinear"),
+    "PairwiseLogLinear": permrank_model("PairwiseLogLinear"),
     "user + item bias": System(biases, (NDCG, PAIRS)),
     "Surprise BaselineOnly": peer("scikit-surprise", "surprise", "peer_surprise.py", "BaselineOnly"),
     "Surprise SVD": peer("scikit-surprise", "surprise", "peer_surprise.py", "SVD"),

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-BENCHMARKS = ("ingest.py", "metrics.py", "pooled.py", "latent.py")
+BENCHMARKS = ("ingest.py", "metrics.py", "pooled.py", "latent.py", "loglinear.py")
 HAVE_FULL = ("pooled.py",)
 
 

@@ -309,3 +309,19 @@ def test_chains_are_diagnosed(models):
     assert frame["ess_bulk"].min() > 300
     with pytest.raises(InputError, match="give two or more"):
         models["pairwise"].diagnose("u3", ["i0"])
+
+
+@pytest.mark.realdata
+def test_learners_of_the_pairwise_model_come_near_the_exact_one_on_sushi(data_folder, monkeypatch, tmp_path):
+    monkeypatch.setenv("PERMRANK_CACHE", str(tmp_path))
+    rankings = pr.datasets.load("sushi-10")
+    people = list(rankings.user_ids)
+    train, test = rankings.select(users=people[1000:]), rankings.select(users=people[:1000])
+    nats = {}
+    for learner in ("exact", "relocation", "persistent"):
+        model = pr.PairwiseLogLinear(0, learner=learner, item_scale=10.0, pair_scale=10.0, max_iter=100).fit(train)
+        nats[learner] = -model.log_likelihood(test).mean()
+    pooled = -pr.PlackettLuce().fit(train).log_likelihood(test).mean()
+    assert nats["exact"] < pooled - 0.3
+    assert nats["relocation"] < nats["exact"] + 0.05
+    assert nats["persistent"] < nats["exact"] + 0.05
