@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from oracles import log_linear_energy, random_log_linear
 from permrank.kernels import log_linear as ll
 from permrank.kernels.log_linear_insertion import place_energies
+from permrank.models.users import frozen  # the kinds of arrays that models pass, for which kernels are compiled
 
 NOTHING = np.zeros((0, 0))
 
@@ -66,7 +67,7 @@ def dense_pairs(items, n_items):
     kept = np.triu(kept, 1) & (np.random.default_rng(6).random((n_items, n_items)) < 0.7)
     indptr = np.concatenate(([0], np.cumsum(kept.sum(axis=1))))
     partners = np.nonzero(kept)[1].astype(np.int32)
-    return indptr, partners, table[kept], np.where(kept, table, 0.0) - np.where(kept, table, 0.0).T
+    return *frozen(indptr, partners, table[kept]), np.where(kept, table, 0.0) - np.where(kept, table, 0.0).T
 
 
 def test_stored_pairs_come_back_with_their_signs():
@@ -75,7 +76,8 @@ def test_stored_pairs_come_back_with_their_signs():
     shuffled = items[[3, 0, 4, 2, 1]]
     found = ll.potentials_of(shuffled, indptr, partners, values)
     np.testing.assert_array_equal(found, dense[np.ix_(shuffled, shuffled)])
-    assert ll.potentials_of(shuffled, np.zeros(14, np.int64), partners[:0], values[:0]).size == 0
+    nothing = frozen(np.zeros(14, np.int64), partners[:0], values[:0])
+    assert ll.potentials_of(shuffled, *nothing).size == 0
 
 
 @pytest.mark.parametrize("least", [1.0, 3.0, 5.0])

@@ -10,6 +10,7 @@ from oracles import log_linear_energy, log_linear_target, random_log_linear
 from permrank.kernels import log_linear_moves as moves
 from permrank.kernels.log_linear import insert, insertion_energy_delta, swap_energy_delta
 from permrank.kernels.subsets import exact_expectations
+from permrank.models.users import frozen  # the kinds of arrays that models pass, for which kernels are compiled
 
 N = 4
 MODELS = {
@@ -166,11 +167,13 @@ def test_chains_of_lists_move_on_by_their_own_streams():
     indptr, items = np.array([0, 3, 6]), np.array([0, 1, 2, 0, 1, 2], np.int32)
     unary, basis = np.tile(np.array([[0.5], [0.0], [-0.5]]), (2, 1)), np.array([[2 / 3], [0.0], [-2 / 3]])
     start = np.zeros(4, np.int64)
-    pairs = np.zeros(4, np.int64), np.zeros(0, np.int32), np.zeros(0)
+    indptr, items, *pairs = frozen(indptr, items, np.zeros(4, np.int64), np.zeros(0, np.int32))
+    pairs.append(np.zeros(0))
+    short, few = frozen(indptr[:2], items)
     both, one = np.array([0, 1, 2, 0, 1, 2]), np.array([0, 1, 2])
     for sweep in range(20):
         move = moves.SWAP if sweep % 2 else moves.INSERTION
         moves.advance_chains(indptr, items, both, unary, start, basis, *pairs, move, 0, np.uint64(sweep))
-        moves.advance_chains(indptr[:2], items, one, unary, start, basis, *pairs, move, 0, np.uint64(sweep))
+        moves.advance_chains(short, few, one, unary, start, basis, *pairs, move, 0, np.uint64(sweep))
         np.testing.assert_array_equal(both[:3], one)
         assert sorted(both[3:]) == [0, 1, 2]

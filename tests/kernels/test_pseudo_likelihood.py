@@ -7,6 +7,7 @@ import pytest
 
 from oracles import log_linear_energy, random_log_linear
 from permrank.kernels import pseudo_likelihood as pl
+from permrank.models.users import frozen  # the kinds of arrays that models pass, for which kernels are compiled
 
 N = 5
 WIDTH = 3
@@ -47,9 +48,10 @@ PARTNERS = np.nonzero(KEPT)[1].astype(np.int32)
 def evaluate(structure, order, unary, basis, values, weight=1.0, paired=True):
     pairs = (INDPTR, PARTNERS, values) if paired else (np.zeros(N + 1, np.int64), PARTNERS[:0], values[:0])
     of_entries, of_pairs = np.zeros(unary.shape), np.zeros((2, pairs[2].size))
+    lists = frozen(np.array([0, N]), ITEMS, order, np.array([weight]))
     value = pl.list_likelihoods(
-        structure, WIDTH, np.array([0, N]), ITEMS, order, np.array([weight]), unary, np.zeros(N + 1, np.int64), basis,
-        *pairs, of_entries, of_pairs,
+        structure, WIDTH, *lists, unary, np.zeros(N + 1, np.int64), basis, *frozen(*pairs[:2]), pairs[2], of_entries,
+        of_pairs,
     )[0]  # fmt: skip
     return value, of_entries, of_pairs.sum(axis=0)
 
@@ -86,10 +88,8 @@ def test_statistics_are_averaged_over_the_orders_of_ties():
     basis = np.array([[0.8], [0.3], [-0.1], [-0.4], [-0.6]])
     order, levels = np.array([4, 1, 0, 3, 2]), np.array([0, 1, 1, 1, 2], np.int32)
     of_entries, of_pairs = np.zeros((N, 1)), np.zeros((2, PARTNERS.size))
-    pl.list_statistics(
-        np.array([0, N]), ITEMS, order, levels, np.array([2.0]), np.zeros(N + 1, np.int64), basis, INDPTR, PARTNERS,
-        of_entries, of_pairs,
-    )  # fmt: skip
+    lists = frozen(np.array([0, N]), ITEMS, order, levels, np.array([2.0]))
+    pl.list_statistics(*lists, np.zeros(N + 1, np.int64), basis, *frozen(INDPTR, PARTNERS), of_entries, of_pairs)
     orders = [(4, *tied, 2) for tied in itertools.permutations((1, 0, 3))]
     signs = np.mean([[[np.sign(o.index(b) - o.index(a)) for b in range(N)] for a in range(N)] for o in orders], axis=0)
     np.testing.assert_allclose(

@@ -8,6 +8,7 @@ import pytest
 from scipy.optimize import minimize
 
 from permrank.kernels import swap_users as su
+from permrank.models.users import frozen  # the kinds of arrays that models pass, for which kernels are compiled
 
 G = np.array([0.8, 0.3, 0.3, -0.4, -1.0])  # two tied in the middle
 
@@ -71,7 +72,8 @@ def problem():
     theta = rng.normal(size=(7, 3))
     indptr, users = np.array([0, 5, 10]), np.array([0, 1, 2])
     items = np.concatenate([rng.permutation(7)[:5] for _ in range(2)]).astype(np.int32)
-    return users, indptr, items, np.tile(G, 2), np.array([1.0, 2.0]), theta, np.array([1.0, 2.0])
+    data = frozen(users, indptr, items, np.tile(G, 2), np.array([1.0, 2.0]))
+    return *data, theta, np.array([1.0, 2.0])
 
 
 def negative_log_posterior(vector, u, data):

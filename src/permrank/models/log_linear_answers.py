@@ -16,9 +16,9 @@ from permrank.kernels.log_linear_moves import draw_orders
 from permrank.kernels.subsets import exact_draws, exact_expectations
 from permrank.models.base import Ranker
 from permrank.models.checks import whole_from
-from permrank.models.log_linear_lists import Pairs, position_functions
+from permrank.models.log_linear_lists import position_functions
 from permrank.models.normaliser import INSERTIONS, log_normaliser
-from permrank.models.users import NewUser, UserReference, lists_of
+from permrank.models.users import NewUser, UserReference, frozen, lists_of
 from permrank.randomness import stream_key
 from permrank.types import Float64Array, Int64Array
 
@@ -80,8 +80,8 @@ class LogLinearRanker(Ranker):
     # Coefficients
 
     @property
-    def _pairs(self) -> Pairs:
-        return Pairs(self.pair_indptr_, self.pair_items_)
+    def _pair_arrays(self) -> Any:
+        return frozen(self.pair_indptr_, self.pair_items_, self.pair_values_)
 
     @property
     def _n_factors(self) -> int:
@@ -123,7 +123,7 @@ class LogLinearRanker(Ranker):
         others = ~np.isin(listed, items)
         listed, levels = listed[others], levels[others]
         codes = np.concatenate((items, listed)).astype(np.int32)
-        pair = potentials_of(codes, self.pair_indptr_, self.pair_items_, self.pair_values_)
+        pair = potentials_of(codes, *self._pair_arrays)
         mean = _tie_means(levels)
         k, basis = items.size, self._basis(max(codes.size, 1))
         if pair.size:
@@ -284,7 +284,7 @@ class LogLinearRanker(Ranker):
             part = slice(int(rankings.indptr[r]), int(rankings.indptr[r + 1]))
             own, levels = items[part], rankings.levels[part]
             unary = self._coefficients(None, own)[0]
-            pair = potentials_of(own.astype(np.int32), self.pair_indptr_, self.pair_items_, self.pair_values_)
+            pair = potentials_of(own.astype(np.int32), *self._pair_arrays)
             name = np.sort(own).tobytes()
             if name not in known:
                 found = log_normaliser(unary, self._basis(own.size), pair)

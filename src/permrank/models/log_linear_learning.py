@@ -24,6 +24,7 @@ from permrank.models.log_linear_lists import (
     strict_lists,
     strict_order,
 )
+from permrank.models.users import frozen
 from permrank.randomness import stream_key
 from permrank.types import Float64Array
 
@@ -258,4 +259,4 @@ def _curvature(problem: Problem) -> Float64Array:
 def _ascending(lists: Lists) -> Lists:
     """The same lists with their items in ascending order: every pair has the sign + then."""
     strict = strict_order(lists)
-    return strict._replace(orders=strict.levels.astype(np.int64))
+    return strict._replace(orders=frozen(strict.levels.astype(np.int64))[0])

@@ -10,6 +10,7 @@ import numpy as np
 from permrank.data.rankings import Rankings
 from permrank.kernels.log_linear import count_pairs
 from permrank.kernels.pseudo_likelihood import list_statistics
+from permrank.models.users import frozen
 from permrank.randomness import stream_key
 from permrank.types import Float64Array, Int32Array, Int64Array
 
@@ -65,7 +66,7 @@ class Positions(NamedTuple):
 
 def no_pairs(n_items: int) -> Pairs:
     """No pair has a parameter."""
-    return Pairs(np.zeros(n_items + 1, np.int64), np.zeros(0, np.int32))
+    return Pairs(*frozen(np.zeros(n_items + 1, np.int64), np.zeros(0, np.int32)))
 
 
 def pairs_of(rankings: Rankings, least: float) -> Pairs:
@@ -80,7 +81,7 @@ def pairs_of(rankings: Rankings, least: float) -> Pairs:
     items = np.empty(int(indptr[-1]), np.int32)
     if items.size:
         count_pairs(*data, indptr, items)
-    return Pairs(indptr, items)
+    return Pairs(*frozen(indptr, items))
 
 
 def lists_of_rankings(rankings: Rankings, items: Int32Array | None = None) -> Lists:
@@ -92,7 +93,7 @@ def lists_of_rankings(rankings: Rankings, items: Int32Array | None = None) -> Li
     orders = np.empty(by_item.size, np.int64)
     orders[by_item] = np.arange(by_item.size) - rankings.indptr[ranking]
     owners = np.repeat(np.arange(rankings.n_users), np.diff(rankings.user_indptr))
-    return Lists(rankings.indptr, codes[by_item], orders, rankings.levels, rankings.weights, owners)
+    return Lists(*frozen(rankings.indptr, codes[by_item], orders, rankings.levels, rankings.weights, owners))
 
 
 def strict_lists(rankings: Rankings, seed: int) -> Lists:
@@ -102,12 +103,14 @@ def strict_lists(rankings: Rankings, seed: int) -> Lists:
     copies = [lists_of_rankings(rankings.shuffled_ties(int(stream_key(seed, c)))) for c in range(N_SHUFFLES)]
     lengths = np.tile(np.diff(rankings.indptr), N_SHUFFLES)
     return Lists(
-        np.concatenate(([0], np.cumsum(lengths))),
-        np.concatenate([copy.items for copy in copies]),
-        np.concatenate([copy.orders for copy in copies]),
-        np.concatenate([copy.levels for copy in copies]),
-        np.tile(rankings.weights, N_SHUFFLES) / N_SHUFFLES,
-        np.tile(copies[0].owners, N_SHUFFLES),
+        *frozen(
+            np.concatenate(([0], np.cumsum(lengths))),
+            np.concatenate([copy.items for copy in copies]),
+            np.concatenate([copy.orders for copy in copies]),
+            np.concatenate([copy.levels for copy in copies]),
+            np.tile(rankings.weights, N_SHUFFLES) / N_SHUFFLES,
+            np.tile(copies[0].owners, N_SHUFFLES),
+        )
     )
 
 
@@ -122,12 +125,14 @@ def grouped(lists: Lists) -> Lists:
     entries = np.concatenate([np.arange(lists.indptr[r], lists.indptr[r + 1]) for r in first])
     indptr = np.concatenate(([0], np.cumsum(lengths[first])))
     return Lists(
-        indptr,
-        lists.items[entries],
-        lists.orders[entries],
-        (np.arange(entries.size) - np.repeat(indptr[:-1], lengths[first])).astype(np.int32),
-        np.bincount(group, lists.weights, minlength=len(groups)).astype(np.float64),
-        lists.owners[first],
+        *frozen(
+            indptr,
+            lists.items[entries],
+            lists.orders[entries],
+            (np.arange(entries.size) - np.repeat(indptr[:-1], lengths[first])).astype(np.int32),
+            np.bincount(group, lists.weights, minlength=len(groups)).astype(np.float64),
+            lists.owners[first],
+        )
     )
 
 
@@ -135,7 +140,7 @@ def strict_order(lists: Lists) -> Lists:
     """The same lists with every position a level of its own."""
     lengths = np.diff(lists.indptr)
     levels = np.arange(lists.items.size) - np.repeat(lists.indptr[:-1], lengths)
-    return lists._replace(levels=levels.astype(np.int32))
+    return lists._replace(levels=frozen(levels.astype(np.int32))[0])
 
 
 def position_functions(n: int, position: str | Sequence[float], degree: int) -> Float64Array:
@@ -166,8 +171,9 @@ def statistics(lists: Lists, positions: Positions, pairs: Pairs) -> tuple[Float6
     """Weighted position functions of every entry (n_entries, B), and orders of pairs summed over lists (n_pairs,)."""
     of_entries = np.zeros((lists.items.size, positions.table.shape[1]))
     of_pairs = np.zeros((pairs.blocks, pairs.items.size))
+    (orders,) = frozen(lists.orders)
     list_statistics(
-        lists.indptr, lists.items, lists.orders, lists.levels, lists.weights, *positions, *pairs, of_entries, of_pairs
+        lists.indptr, lists.items, orders, lists.levels, lists.weights, *positions, *pairs, of_entries, of_pairs
     )
     return of_entries, of_pairs.sum(axis=0)
 

@@ -116,7 +116,7 @@ class FactoredLogLinear(LogLinearRanker):
             part = slice(int(rankings.indptr[r]), int(rankings.indptr[r + 1]))
             own, levels = items[part], rankings.levels[part]
             rows, basis = theta[own], self._basis(own.size)
-            pair = potentials_of(own, self.pair_indptr_, self.pair_items_, self.pair_values_)
+            pair = potentials_of(np.array(own), *self._pair_arrays)
             unary = (drawn[r] @ rows[:, :k].T + rows[:, k])[:, :, None].copy()
             if own.size <= LONGEST_EXACT:
                 logs[r] -= many_log_sums(unary, basis, pair)

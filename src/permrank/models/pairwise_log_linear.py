@@ -222,7 +222,7 @@ class PairwiseLogLinear(FactoredLogLinear):
         return np.asarray(
             insertion_scores(
                 users, indptr, items, levels, unary, bounds, candidates.astype(np.int64), np.ascontiguousarray(own),
-                *table, self.pair_indptr_, self.pair_items_, self.pair_values_, RULES[self.insertion],
+                *table, *self._pair_arrays, RULES[self.insertion],
             )
         )  # fmt: skip
 
