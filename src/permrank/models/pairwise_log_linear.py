@@ -219,10 +219,11 @@ class PairwiseLogLinear(FactoredLogLinear):
     ) -> Float64Array:
         lengths = np.diff(indptr)
         table = position_table(np.concatenate((lengths, lengths + 1)), self.position, self._degree())
+        arguments = (*table, *self._pair_arrays, RULES[self.insertion])
         return np.asarray(
             insertion_scores(
                 users, indptr, items, levels, unary, bounds, candidates.astype(np.int64), np.ascontiguousarray(own),
-                *table, *self._pair_arrays, RULES[self.insertion],
+                *arguments,
             )
         )  # fmt: skip
 
