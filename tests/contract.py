@@ -203,6 +203,32 @@ class ModelContract:
         assert stopped.n_iter_ == 1
         assert np.isfinite(stopped.score("ann")).all()
 
+    def test_a_run_that_was_broken_off_goes_on_to_the_same_bits(self, rankings, tmp_path):
+        checkpoint = pr.Checkpoint(tmp_path / "state", every=1)
+        if not self.make().resumable:
+            with pytest.raises(NotSupportedError, match="cannot be resumed"):
+                self.make().fit(rankings, checkpoint=checkpoint)
+            return
+        whole = self.make().fit(rankings)
+        for last in sorted({min(2, whole.n_iter_), whole.n_iter_ // 2, whole.n_iter_} - {0}):
+
+            def die(progress, last=last):
+                if progress.iteration == last:
+                    raise InterruptedError
+
+            with pytest.raises(InterruptedError):
+                self.make().fit(rankings, checkpoint=checkpoint, callback=die)
+            begun = []
+            resumed = self.make().fit(rankings, checkpoint=checkpoint, callback=lambda p, begun=begun: begun.append(p))
+            # EM keeps its state once for every extrapolation, which takes four sweeps.
+            assert begun[0].iteration >= last - 4
+            assert resumed.history_ == whole.history_
+            assert resumed.converged_ == whole.converged_
+            for name in whole.learned:
+                np.testing.assert_array_equal(getattr(resumed, name), getattr(whole, name))
+            checkpoint.remove()
+        assert list(tmp_path.iterdir()) == []
+
     def test_a_progress_bar_is_shown_only_when_asked_off_a_terminal(self, rankings, capsys):
         self.make().fit(rankings)
         assert capsys.readouterr() == ("", "")

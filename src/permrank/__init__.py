@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from permrank.models.base import Ranker
     from permrank.models.borda import Borda
     from permrank.models.bradley_terry import BradleyTerry
+    from permrank.models.checkpoints import Checkpoint
     from permrank.models.cofirank import CofiRank
     from permrank.models.copeland import Copeland
     from permrank.models.factored import FactoredPlackettLuce
@@ -49,6 +50,7 @@ __version__ = "0.1.0"
 _HOME = {
     "Borda": "permrank.models.borda",
     "BradleyTerry": "permrank.models.bradley_terry",
+    "Checkpoint": "permrank.models.checkpoints",
     "CofiRank": "permrank.models.cofirank",
     "Copeland": "permrank.models.copeland",
     "FactoredPlackettLuce": "permrank.models.factored",
@@ -83,6 +85,7 @@ _MODULES = {"datasets": "permrank.data.datasets", "errors": "permrank.errors"}
 __all__ = [
     "Borda",
     "BradleyTerry",
+    "Checkpoint",
     "CofiRank",
     "Copeland",
     "FactoredPlackettLuce",

@@ -11,6 +11,7 @@
     ├── NotSupportedError   a model cannot answer this question (also a NotImplementedError)
     └── DataError           a data set that cannot be found, fetched or trusted
     ConvergenceWarning      learning stopped early; the estimate and its trace are kept
+    └── StoppedWarning      because Ctrl-C was pressed
 """
 
 from __future__ import annotations
@@ -70,6 +71,10 @@ class DataError(PermrankError):
 
 class ConvergenceWarning(UserWarning):
     """Learning stopped before it converged; the estimate and its trace are kept."""
+
+
+class StoppedWarning(ConvergenceWarning):
+    """Learning was stopped by Ctrl-C; the estimate and its trace are kept."""
 
 
 def _nearest(value: object, known: Iterable[object]) -> str:

@@ -13,7 +13,7 @@ from safetensors.numpy import save as dump_tensors
 
 import permrank as pr
 from permrank.errors import FormatError
-from permrank.models import files
+from permrank.models import container
 
 RANKINGS = pr.Rankings.from_lists({"ü": ["a", "ß"], "v": [{"ß", "a"}, "漢"], "w": ["漢", "ß", "a"]})
 
@@ -99,9 +99,9 @@ def test_every_cut_and_every_changed_byte_is_noticed(path):
     content = path.read_bytes()
     for place in range(0, len(content), 3):
         with pytest.raises(FormatError):
-            files.read_header(content[:place], path)
+            container.read_header(content[:place], path)
         with pytest.raises(FormatError):
-            files.read_header(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :], path)
+            container.read_header(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :], path)
 
 
 @settings(deadline=None, max_examples=200)

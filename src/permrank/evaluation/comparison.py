@@ -19,6 +19,7 @@ from permrank.evaluation.run import Evaluation, evaluate, usual_metrics
 from permrank.evaluation.significance import bootstrap_interval, holm, randomisation_test
 from permrank.evaluation.split import Split
 from permrank.models.base import Ranker
+from permrank.models.interrupts import ending_at_once
 
 # Users of the first fit, which compiles: enough for every branch, few enough for any model.
 _FIRST_USERS = 30
@@ -203,7 +204,10 @@ def compare(
         asked = wanted or usual_metrics(split.test, ordered=known)
         done.metric = done.metric or next((name for name in asked if name != "calibration_error"), asked[0])
         for name, model in named.items():
-            result = _one(name, model, split, number == 0, metrics=asked, n_pairs=n_pairs * (number == 0), **options)
+            with ending_at_once():
+                result = _one(
+                    name, model, split, number == 0, metrics=asked, n_pairs=n_pairs * (number == 0), **options
+                )
             done.results.append(result)
             if on_result is not None:
                 on_result(result)

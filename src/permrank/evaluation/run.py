@@ -36,6 +36,7 @@ from permrank.evaluation.significance import bootstrap_interval
 from permrank.evaluation.split import Split
 from permrank.models.base import Ranker
 from permrank.models.checks import one_of, whole_from
+from permrank.models.interrupts import ending_at_once
 from permrank.types import Float64Array
 
 Candidates = Literal["rated", "all"]
@@ -209,7 +210,7 @@ def evaluate(
 def _fit(model: Ranker, train: Rankings, max_seconds: float | None, result: Evaluation) -> Ranker:
     """Fit a copy; warnings become notes."""
     fitted, deadline = model.clone(), Deadline(max_seconds)
-    with warnings.catch_warnings(record=True) as caught, measured() as cost:
+    with warnings.catch_warnings(record=True) as caught, measured() as cost, ending_at_once():
         warnings.simplefilter("always", ConvergenceWarning)
         fitted.fit(train, callback=deadline, verbose=False)
     result.fit_seconds, result.peak_megabytes = cost.seconds, cost.megabytes

@@ -1,12 +1,27 @@
-"""What happens between two sweeps: the trace, the callback, and the detection of trouble."""
+"""What happens between two sweeps: the trace, the callback, the checkpoint, and the detection of trouble."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
 
 from permrank.errors import EstimateError
 from permrank.types import Callback, Progress
+
+
+class Store(Protocol):
+    """Where the state of learning is kept: arrays and numbers by name."""
+
+    every: int
+
+    def read(self) -> dict[str, Any] | None:
+        """What an earlier run has kept, or None."""
+
+    def write(self, state: dict[str, Any]) -> None:
+        """Keep this instead of what was kept before."""
 
 
 class Monitor:
@@ -20,16 +35,26 @@ class Monitor:
         Called with a `Progress` after every sweep; returning True stops learning.
     show : callable, optional
         Called likewise, to draw a progress bar; its result is not looked at.
+    store : Store, optional
+        Where learners keep their state every few sweeps, so that a run that was killed goes on from there. A learner
+        asks `resumed` before its first sweep, and hands over to `keep` after any sweep when one is `due` all that its
+        next sweep depends on (arrays in C order, so that sums are made in the same order again).
     """
 
     def __init__(
-        self, max_iter: int, callback: Callback | None = None, show: Callable[[Progress], None] | None = None
+        self,
+        max_iter: int,
+        callback: Callback | None = None,
+        show: Callable[[Progress], None] | None = None,
+        store: Store | None = None,
     ) -> None:
         self.max_iter = max_iter
         self.history: list[float] = []
         self.converged = False
         self.stopped = False
-        self._callback, self._show = callback, show
+        self.interrupted = False
+        self._callback, self._show, self._store = callback, show, store
+        self._kept = 0
 
     @property
     def exhausted(self) -> bool:
@@ -48,5 +73,35 @@ class Monitor:
         progress = Progress(sweep, self.max_iter, float(objective))
         if self._show is not None:
             self._show(progress)
-        if self._callback is not None and self._callback(progress):
+        if (self._callback is not None and self._callback(progress)) or self.interrupted:
             self.stopped = True
+
+    def interrupt(self) -> None:
+        """Stop at the end of the sweep that is being made."""
+        self.interrupted = True
+
+    @property
+    def due(self) -> bool:
+        """Whether the state after this sweep is to be kept."""
+        if self._store is None or len(self.history) == self._kept:
+            return False
+        return self.exhausted or len(self.history) - self._kept >= self._store.every
+
+    def keep(self, **state: Any) -> None:
+        """Keep what the next sweep depends on."""
+        if self._store is not None:
+            trace = {"sweeps.history": np.array(self.history), "sweeps.most": self.max_iter}
+            self._store.write(state | trace)
+            self._kept = len(self.history)
+
+    def resumed(self) -> dict[str, Any] | None:
+        """What `keep` was given in an earlier run, arrays and numbers by name, or None; the trace goes on from it."""
+        state = None if self._store is None else self._store.read()
+        if state is None:
+            return None
+        self.history = state.pop("sweeps.history").tolist()
+        self.max_iter = int(state.pop("sweeps.most"))
+        self._kept = len(self.history)
+        if self._show is not None and self.history:
+            self._show(Progress(self._kept, self.max_iter, self.history[-1]))
+        return state

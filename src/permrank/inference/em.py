@@ -44,7 +44,12 @@ def expectation_maximisation(
         Points at least as good as the last that were recorded.
     """
     point, best = start, np.full(start.shape[0], -np.inf)
+    if state := monitor.resumed():
+        point, best = state["point"], state["best"]
     while not monitor.exhausted:
+        # Here and not at the end, where a stop may have cut an extrapolation short.
+        if monitor.due:
+            monitor.keep(point=point, best=best)
         before = best
         point, best = _pass(update, point, monitor)
         if accelerate and not monitor.exhausted and np.isfinite(before).all():

@@ -49,6 +49,9 @@ def minimise(
     point, (value, gradient) = start, function(start)
     memory: deque[tuple[Float64Array, Float64Array, float]] = deque(maxlen=_MEMORY)
     small_gains = 0
+    if state := monitor.resumed():
+        point, value, gradient, small_gains = (state[name] for name in ("point", "value", "gradient", "small_gains"))
+        memory.extend(zip(state["moved"], state["change"], state["bend"].tolist(), strict=True))
     while not monitor.exhausted:
         step = -_inverse_hessian(gradient, memory, scale)
         slope = _dot(step, gradient)
@@ -79,6 +82,14 @@ def minimise(
             break
         if gain == 0.0:
             memory.clear()
+        if monitor.due:
+            steps = np.reshape([part[0] for part in memory], (-1, point.size))
+            changes = np.reshape([part[1] for part in memory], (-1, point.size))
+            bends = np.array([part[2] for part in memory])
+            monitor.keep(
+                point=point, value=value, gradient=gradient, small_gains=small_gains, moved=steps, change=changes,
+                bend=bends,
+            )  # fmt: skip
     return point
 
 

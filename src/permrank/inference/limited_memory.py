@@ -32,6 +32,19 @@ class LimitedMemory:
     def __len__(self) -> int:
         return len(self._pairs)
 
+    def state(self) -> dict[str, Vector]:
+        """What is remembered, as arrays by name."""
+        steps, falls, bends = zip(*self._pairs, strict=True) if self._pairs else ((), (), ())
+        return {
+            "steps": np.array(steps, np.float32),
+            "falls": np.array(falls, np.float32),
+            "bends": np.array(bends, np.float64),
+        }
+
+    def restore(self, state: dict[str, Vector]) -> None:
+        """Remember what `state` gave."""
+        self._pairs = list(zip(state["steps"], state["falls"], state["bends"].tolist(), strict=True))
+
     def forget(self) -> None:
         """Begin anew."""
         self._pairs.clear()

@@ -61,6 +61,9 @@ def newton(objective: Objective, start: Float64Array, monitor: Monitor, *, tol: 
     point = start.copy()
     now = objective(point)
     forcing = 0.1
+    if state := monitor.resumed():
+        point, forcing = state["point"], state["forcing"]
+        now = objective(point)._replace(value=state["value"])
     while not monitor.exhausted:
         step = _conjugate_gradients(objective, point, now, forcing)
         new, here, length = _climb(objective, point, now, step)
@@ -73,6 +76,8 @@ def newton(objective: Objective, start: Float64Array, monitor: Monitor, *, tol: 
             monitor.converged = _newton_size(now) < max(tol, 1e-9)
             break
         forcing = max(1e-6, min(forcing, 0.1 * moved)) if length == 1.0 else 0.1
+        if monitor.due:
+            monitor.keep(point=point, value=now.value, forcing=forcing)
     return point
 
 
@@ -149,7 +154,8 @@ def minorise_maximise(
     tol : float
         Stop when no variable changes by more than this in a sweep.
     """
-    point = start
+    state = monitor.resumed()
+    point = state["point"] if state else start
     while not monitor.exhausted:
         new, value = update(point)
         monitor.update(value)
@@ -158,6 +164,8 @@ def minorise_maximise(
         if moved < tol:
             monitor.converged = True
             break
+        if monitor.due:
+            monitor.keep(point=point)
     return point
 
 

@@ -88,28 +88,47 @@ def fit(
     drop_inestimable: Annotated[
         bool, typer.Option("--drop-inestimable", help="Leave out items for which no estimate exists, and name them.")
     ] = False,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Keep the state of learning here; if killed, the same command goes on from it. Removed at the end.",
+        ),
+    ] = None,
+    checkpoint_every: Annotated[
+        int, typer.Option("--checkpoint-every", metavar="SWEEPS", min=1, help="How often the state is kept.")
+    ] = 10,
     as_json: Json = False,
     *,
     reading: dict[str, Any],
 ) -> None:
     """Learn a model from rankings or ratings and write it to one file.
 
+    Ctrl-C stops at the end of the sweep; the estimate is written all the same, and the exit code is 130.
+
     Example: permrank fit ratings.csv --set prior=gaussian -o ratings.permrank
     """
-    from permrank.interfaces.learning import learn, require_folder
+    from permrank.interfaces.learning import learn, require_checkpoint, require_folder
     from permrank.interfaces.output import show_values
     from permrank.interfaces.sources import make_model, open_rankings
     from permrank.interfaces.summary import model_summary, readable
 
     require_folder(output)
+    kept = require_checkpoint(checkpoint, checkpoint_every, output)
     ranker = make_model(model, settings or [])
     rankings = open_rankings(data, **reading)
-    left_out = learn(ranker, rankings, drop_inestimable=drop_inestimable)
+    left_out, stopped = learn(ranker, rankings, drop_inestimable=drop_inestimable, checkpoint=kept)
     ranker.save(output)
+    if kept is not None and not stopped:
+        kept.remove()
     values = model_summary(ranker, output) | ({"left_out": left_out} if left_out else {})
     show_values(
         values if as_json else readable(values), as_json=as_json, title=f"{type(ranker).__name__} written to {output}"
     )
+    if stopped:
+        if kept is not None:
+            typer.echo(f"the same command goes on from {kept.path}", err=True)
+        raise typer.Exit(130)
 
 
 @app.command()

@@ -8,7 +8,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, ClassVar, NoReturn, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
 import numpy as np
 import polars as pl
@@ -20,13 +20,18 @@ from permrank.errors import (
     InputError,
     NotFittedError,
     NotSupportedError,
+    StoppedWarning,
     UnknownIdError,
 )
-from permrank.inference.convergence import Monitor
+from permrank.inference.convergence import Monitor, Store
 from permrank.models.checks import whole_from
+from permrank.models.interrupts import stopping_at_sweep
 from permrank.models.progress import progress_bar
 from permrank.models.users import NewUser, UserReference, lists_of, new_user
 from permrank.types import Callback, Float64Array, Int32Array, Int64Array
+
+if TYPE_CHECKING:
+    from permrank.models.checkpoints import Checkpoint
 
 
 class Ranker(ABC):
@@ -35,6 +40,7 @@ class Ranker(ABC):
     A model supplies `_learn`, which returns its learned arrays by name, and `_scores`; the class
     attribute ``learned`` lists those names, which are also what `save` writes. ``assumes``, ``takes`` and
     ``reference`` say in a line each what the model assumes, what input it takes, and where it comes from.
+    ``resumable`` says that its learner keeps its state in checkpoints (see `Monitor`).
     Everything else has a default here; a question that a model cannot answer raises `NotSupportedError`.
 
     Attributes
@@ -52,6 +58,7 @@ class Ranker(ABC):
     """
 
     learned: ClassVar[tuple[str, ...]] = ()
+    resumable: ClassVar[bool] = False
     assumes: ClassVar[str]
     takes: ClassVar[str]
     reference: ClassVar[str]
@@ -86,6 +93,14 @@ class Ranker(ABC):
             if not np.isfinite(getattr(self, name)).all():
                 raise InputError(f"{name} holds values that are not finite")
 
+    def _store(self, checkpoint: Checkpoint | str | Path, rankings: Rankings) -> Store:
+        if not self.resumable:
+            raise NotSupportedError(f"{type(self).__name__} cannot be resumed; fit it without a checkpoint")
+        from permrank.models.checkpoints import Checkpoint, CheckpointStore
+
+        made = checkpoint if isinstance(checkpoint, Checkpoint) else Checkpoint(checkpoint)
+        return CheckpointStore(made, self, rankings)
+
     def _sweeps(self) -> int:
         """The most sweeps that `_learn` will make."""
         return int(getattr(self, "max_iter", 1))
@@ -116,8 +131,15 @@ class Ranker(ABC):
 
     # Learning
 
-    def fit(self, rankings: Rankings, *, callback: Callback | None = None, verbose: bool | None = None) -> Self:
-        """Learn from rankings.
+    def fit(
+        self,
+        rankings: Rankings,
+        *,
+        callback: Callback | None = None,
+        verbose: bool | None = None,
+        checkpoint: Checkpoint | str | Path | None = None,
+    ) -> Self:
+        """Learn from rankings. Ctrl-C stops at the end of the sweep and keeps the estimate; twice, it ends at once.
 
         Parameters
         ----------
@@ -127,6 +149,9 @@ class Ranker(ABC):
             and keeps the estimate.
         verbose : bool, optional
             Show a progress bar; by default on a terminal only.
+        checkpoint : Checkpoint, str or Path, optional
+            A file where the state is kept every few sweeps. If it is there already, learning goes on from it, to the
+            bits of a run that was never broken off.
 
         Returns
         -------
@@ -136,7 +161,8 @@ class Ranker(ABC):
         if rankings.n_entries == 0:
             raise InputError("there is nothing to learn from: no ranking has an item")
         self._validate()
-        return self._fit(rankings, self._learn, callback, verbose)
+        store = None if checkpoint is None else self._store(checkpoint, rankings)
+        return self._fit(rankings, self._learn, callback, verbose, store)
 
     def _fit(
         self,
@@ -144,12 +170,14 @@ class Ranker(ABC):
         learn: Callable[[Rankings, Monitor], dict[str, Any]],
         callback: Callback | None,
         verbose: bool | None,
+        store: Store | None = None,
     ) -> Self:
         """Learn from checked data with a given learner, with progress and warnings."""
         begin = time.perf_counter()
         with progress_bar(type(self).__name__, verbose) as show:
-            monitor = Monitor(self._sweeps(), callback, show)
-            learned = learn(rankings, monitor)
+            monitor = Monitor(self._sweeps(), callback, show, store)
+            with stopping_at_sweep(monitor):
+                learned = learn(rankings, monitor)
         # Only now is anything changed: a fit that fails leaves the model as it was.
         for name in self.learned:
             setattr(self, name, learned[name])
@@ -158,7 +186,14 @@ class Ranker(ABC):
         self.n_iter_ = len(monitor.history)
         self.converged_ = monitor.converged
         self.fit_seconds_ = time.perf_counter() - begin
-        if not monitor.converged and not monitor.stopped:
+        if monitor.stopped and monitor.interrupted:
+            warnings.warn(
+                f"{type(self).__name__} was stopped after sweep {len(monitor.history)} of at most {monitor.max_iter}; "
+                "the estimate is kept",
+                StoppedWarning,
+                stacklevel=2,
+            )
+        elif not monitor.converged and not monitor.stopped:
             full = len(monitor.history) >= monitor.max_iter
             advice = (
                 "Raise max_iter or tol" if full else "No step raised the objective any more: raise tol, or use a prior"

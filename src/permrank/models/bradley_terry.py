@@ -76,6 +76,7 @@ class BradleyTerry(OneOrderRanker):
     assumes = "each comparison of two depends on their worths only; lists are broken into pairs"
     takes = "pairs, rankings and ratings, ties, weights"
     reference = "Bradley and Terry (1952); Davidson (1970); Rao and Kupper (1967); Hunter (2004)"
+    resumable = True
     learned = ("scores_", "tie_parameter_")
     tie_parameter_: float
 

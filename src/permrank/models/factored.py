@@ -102,6 +102,7 @@ class FactoredPlackettLuce(DampedAnswers):
     assumes = "scores of users and items come from a few factors"
     takes = "rankings and ratings, ties, weights"
     reference = "Tran and Venkatesh (2010), section 3.1"
+    resumable = True
     learned = ("item_draws_", "user_modes_", "factor_scale_", "temperature_", "thresholds_", "curve_", "damping_")
     item_draws_: Any
     user_modes_: Any

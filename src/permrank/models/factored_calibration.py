@@ -32,6 +32,17 @@ class HeldOut:
         self._modes: list[Float64Array] = []
         self._squared_noise = np.zeros(users.size)
 
+    def state(self) -> dict[str, Float64Array]:
+        """What was observed, as arrays by name."""
+        return {
+            "held_modes": np.reshape(self._modes, (-1, self._users.size)),
+            "held_squared_noise": self._squared_noise,
+        }
+
+    def restore(self, state: dict[str, Float64Array]) -> None:
+        """Go on from what `state` gave."""
+        self._modes, self._squared_noise = list(state["held_modes"]), state["held_squared_noise"]
+
     def observe(self, theta: Float64Array, modes: Float64Array, noise: Float64Array) -> None:
         """Differences of the scores of all pairs under one draw: at the users' modes, and what their noise adds."""
         rows = theta[self._better] - theta[self._worse]

@@ -81,6 +81,11 @@ class Sampler:
         self._precision = np.full(n_factors + 1, n_factors / scale**2)
         self.use(problem)
 
+    def go_on(self, problem: Problem, state: Start) -> None:
+        """Go on from the state that an earlier run was left in: all else follows from it."""
+        self.theta, self.modes = state
+        self.use(problem)
+
     def use(self, problem: Problem) -> None:
         """Go on with other lists of the same users and items."""
         self.problem = problem
@@ -159,6 +164,13 @@ def draw_posterior(
     sampler = Sampler(held.problem if held else problem, n_factors, scale, key, start)
     temperature = 1.0
     items, users = [], []
+    if state := monitor.resumed():
+        temperature, items, users = state["temperature"], list(state["items"]), list(state["users"])
+        if held and len(monitor.history) <= first:
+            held.restore(state)
+        elif held:
+            held = None
+        sampler.go_on(held.problem if held else problem, Start(state["theta"], state["modes"]))
     while not monitor.exhausted:
         sweep = len(monitor.history)
         if held and sweep == first:
@@ -173,6 +185,12 @@ def draw_posterior(
             items.append(kept[0].astype(np.float32))
             users.append(kept[1].astype(np.float32))
         monitor.update(value)
+        if monitor.due:
+            monitor.keep(
+                theta=sampler.theta, modes=sampler.modes, temperature=temperature,
+                items=_stacked(items, sampler.theta), users=_stacked(users, sampler.modes),
+                **(held.state() if held else {}),
+            )  # fmt: skip
     if not items:  # stopped by a callback before the first draw was due
         items, users = [sampler.theta.astype(np.float32)], [sampler.modes.astype(np.float32)]
     monitor.converged = len(monitor.history) >= monitor.max_iter
@@ -206,6 +224,10 @@ def _start(n_items: int, n_users: int, n_factors: int, key: Any) -> tuple[Any, A
 def _scratch(problem: Problem, n_factors: int) -> tuple[Float64Array, Float64Array, Float64Array]:
     n_entries = problem.lists.items.size
     return np.zeros((problem.rankings.n_users, n_factors)), np.empty(n_entries), np.empty(n_entries)
+
+
+def _stacked(draws: list[Any], like: Float64Array) -> Any:
+    return np.array(draws, np.float32).reshape(-1, *like.shape)
 
 
 def _kept(n_sweeps: int, n_draws: int) -> set[int]:

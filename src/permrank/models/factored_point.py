@@ -173,7 +173,12 @@ def maximise(
     given, memory = objective.rankings, LimitedMemory(_MEMORY)
     theta, users = begin or start(given.n_items, given.n_users, n_factors, key)
     theta, users = theta.astype(np.float32), users.astype(np.float32)
-    here = objective.at(theta, slopes, users, _FIRST_STEPS)
+    if state := monitor.resumed():
+        objective.hold_slopes = bool(state.pop("hold_slopes"))
+        memory.restore({name: state.pop(name) for name in ("steps", "falls", "bends")})
+        here = Place(**state)
+    else:
+        here = objective.at(theta, slopes, users, _FIRST_STEPS)
     while not monitor.exhausted:
         if shuffle:
             objective.rankings = given.shuffled_ties(int(stream_key(int(key), len(monitor.history), 2)) % 2**63)
@@ -194,6 +199,8 @@ def maximise(
         elif not shuffle and rise < tol:
             monitor.converged = True
             break
+        if monitor.due:
+            monitor.keep(**here._asdict(), **memory.state(), hold_slopes=objective.hold_slopes)
     if shuffle:
         monitor.converged = not monitor.stopped
     return here

@@ -92,6 +92,7 @@ class LatentPlackettLuce(CommunityRanker):
     assumes = "each choice is made by one of a few communities"
     takes = "rankings and ratings, ties, weights"
     reference = "Tran and Venkatesh (2010), section 3.2"
+    resumable = True
     learned = ("scores_", "memberships_", "concentration_", "prior_strength_", "pooled_scores_", "curve_")
     prior_strength_: float
     pooled_scores_: Float64Array

@@ -72,6 +72,7 @@ class LatentPreference(SameForAllRanker):
     assumes = "a few communities; each pair is compared by one of the user's communities"
     takes = "rankings and ratings, weights; tied pairs do not count"
     reference = "Liu, Zhao and Yang (2009), probabilistic latent preference analysis"
+    resumable = True
     learned = ("scores_", "memberships_", "pooled_scores_", "appeal_")
     scores_: Float64Array
     memberships_: Float64Array

@@ -91,6 +91,7 @@ class Mallows(SameForAllRanker):
     assumes = "people vary around one ranking, or around the ranking of their community"
     takes = "rankings and ratings, ties, top-k, weights; complete ones are quickest"
     reference = "Mallows (1957); Lu and Boutilier (2014) for partial lists"
+    resumable = True
     learned = ("centres_", "dispersions_", "weights_", "memberships_", "gaps_", "precedence_")
     centres_: Int64Array
     dispersions_: Float64Array

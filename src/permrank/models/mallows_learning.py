@@ -208,6 +208,8 @@ def learnt(
 
 
 def _climbed(lists: Lists, state: State, distance: Kendall | Spearman, monitor: Monitor, tol: float) -> State:
+    if kept := monitor.resumed():
+        state = State(**kept)
     while not monitor.exhausted:
         new, value = em_step(lists, state, distance)
         monitor.update(value)
@@ -217,4 +219,6 @@ def _climbed(lists: Lists, state: State, distance: Kendall | Spearman, monitor: 
         if settled:
             monitor.converged = not monitor.stopped
             break
+        if monitor.due:
+            monitor.keep(**state._asdict())
     return state

@@ -37,6 +37,7 @@ class MatrixRanker(Ranker):
     """
 
     learned: ClassVar[tuple[str, ...]] = ("user_factors_", "item_factors_", "item_intercepts_", "alpha_", "beta_")
+    resumable = True
     fewest_factors: ClassVar[int] = 1
     user_factors_: Any
     item_factors_: Any

@@ -89,6 +89,7 @@ class PlackettLuce(LuceChoiceRanker):
     assumes = "everybody chooses by the same worths"
     takes = "rankings and ratings, ties, weights"
     reference = "Plackett (1975); Hunter (2004)"
+    resumable = True
     learned = ("scores_", "prior_scale_")
     scores_: Float64Array
     prior_scale_: float
@@ -290,6 +291,8 @@ def _shuffled(rankings: Rankings, scores: Float64Array, prior: Prior, monitor: M
     The trace has the objective of each sweep's order at the scores that the sweep began with.
     """
     chosen, expected = _mean_choices(rankings), np.zeros(rankings.n_items)
+    if state := monitor.resumed():
+        scores, expected = state["scores"], state["expected"]
     while not monitor.exhausted:
         sweep = len(monitor.history)
         # Keys, not seed + sweep: the runs of neighbouring seeds would share nearly all their orders.
@@ -303,6 +306,8 @@ def _shuffled(rankings: Rankings, scores: Float64Array, prior: Prior, monitor: M
         expected = expected + rate * (new_expected * np.exp(-scores) - expected)
         scores = prior.centred(prior.maximise(scores, chosen, expected * np.exp(scores)))
         monitor.update(value)
+        if monitor.due:
+            monitor.keep(scores=scores, expected=expected)
     monitor.converged = len(monitor.history) > _BURN_IN and not monitor.stopped
     return scores
 

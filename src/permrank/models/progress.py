@@ -24,7 +24,7 @@ def progress_bar(title: str, verbose: bool | None) -> Iterator[Callable[[Progres
         yield None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
     columns = (
@@ -33,6 +33,8 @@ def progress_bar(title: str, verbose: bool | None) -> Iterator[Callable[[Progres
         MofNCompleteColumn(),
         TextColumn("objective {task.fields[objective]:,.2f}"),
         TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
     )
     console = Console(stderr=True)
     # On a terminal the bar goes when it is done; elsewhere one line is left in the log, or nothing would be seen.
