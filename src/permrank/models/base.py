@@ -191,7 +191,7 @@ class Ranker(ABC):
                 f"{type(self).__name__} was stopped after sweep {len(monitor.history)} of at most {monitor.max_iter}; "
                 "the estimate is kept",
                 StoppedWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
         elif not monitor.converged and not monitor.stopped:
             full = len(monitor.history) >= monitor.max_iter
