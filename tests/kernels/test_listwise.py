@@ -9,6 +9,7 @@ from scipy.optimize import linear_sum_assignment, minimize
 from scipy.special import log_softmax, softmax
 
 from permrank.kernels.listwise import ndcg_bound, project_on_permutahedron, squared_errors, top_one_divergence
+from permrank.models.users import frozen
 
 ALL = 2**31 - 1
 
@@ -20,7 +21,9 @@ def lists(seed, sizes=(1, 2, 5, 9, 30)):
     levels = [np.cumsum(np.append(0, np.diff(part) != 0)) for part in stars]
     indptr = np.concatenate(([0], np.cumsum(sizes)))
     weights, scores = rng.uniform(0.5, 2.0, len(sizes)), 2.0 * rng.normal(size=indptr[-1])
-    return indptr, np.concatenate(levels).astype(np.int32), np.concatenate(stars), weights, scores
+    # Frozen as in Rankings: kernels are compiled once for arrays that can be written and once for others.
+    indptr, levels = frozen(indptr, np.concatenate(levels).astype(np.int32))
+    return indptr, levels, np.concatenate(stars), weights, scores
 
 
 def computed(loss, indptr, levels, stars, weights, scores, smoothing=1.0, truncation=ALL):
@@ -67,7 +70,7 @@ def test_squared_errors_solve_for_the_offset():
 def one_list(rng, n, ties):
     stars = np.sort(rng.integers(1, 6, n) if ties else rng.permutation(n) * 4 / (n - 1) + 1)[::-1].astype(float)
     levels = np.cumsum(np.append(0, np.diff(stars) != 0)).astype(np.int32)
-    return stars, levels, 2.0 * rng.normal(size=n)
+    return stars, *frozen(levels, np.array([0, n])), 2.0 * rng.normal(size=n)
 
 
 def discounts_of(n, truncation):
@@ -80,11 +83,11 @@ def test_the_bound_on_ndcg_is_the_largest_over_all_orders_and_the_best_assignmen
     rng = np.random.default_rng(3)
     for _ in range(5):
         n = 6
-        stars, levels, s = one_list(rng, n, ties)
+        stars, levels, ends, s = one_list(rng, n, ties)
         gains, c = 2**stars - 1, discounts_of(n, truncation)
         ideal = c @ gains
         mean_c = np.array([c[levels == level].mean() for level in levels])
-        value = ndcg_bound(np.array([0, n]), levels, gains, np.ones(1), truncation, 0.0, s, np.empty(n))[0]
+        value = ndcg_bound(ends, levels, gains, np.ones(1), truncation, 0.0, s, np.empty(n))[0]
         orders = (
             n * (1 - c @ gains[list(order)] / ideal) + c @ s[list(order)] - mean_c @ s
             for order in itertools.permutations(range(n))
@@ -100,12 +103,12 @@ def test_the_bound_on_ndcg_is_never_below_what_the_order_by_scores_loses():
     for smoothing in (0.0, 0.3, 3.0):
         for _ in range(20):
             n = 12
-            stars, levels, s = one_list(rng, n, ties=True)
+            stars, levels, ends, s = one_list(rng, n, ties=True)
             gains, c = 2**stars - 1, discounts_of(n, ALL)
             lost = 1 - c @ gains[np.argsort(-s)] / (c @ gains)
-            value = ndcg_bound(np.array([0, n]), levels, gains, np.ones(1), ALL, smoothing, s, np.empty(n))[0]
+            value = ndcg_bound(ends, levels, gains, np.ones(1), ALL, smoothing, s, np.empty(n))[0]
             assert value / n >= lost - 1e-12
-            bare = ndcg_bound(np.array([0, n]), levels, gains, np.ones(1), ALL, 0.0, s, np.empty(n))[0]
+            bare = ndcg_bound(ends, levels, gains, np.ones(1), ALL, 0.0, s, np.empty(n))[0]
             assert bare <= value + 1e-12 <= bare + smoothing / 2 * (c @ c) + 1e-9
 
 
@@ -125,6 +128,6 @@ def test_the_projection_is_the_nearest_mixture_of_orders():
 
 def test_lists_that_say_nothing_cost_nothing():
     gradient = np.full(1, np.nan)
-    one = np.zeros(1, np.int32)
-    assert ndcg_bound(np.array([0, 1]), one, np.ones(1), np.ones(1), ALL, 1.0, np.ones(1), gradient)[0] == 0
+    one, ends = frozen(np.zeros(1, np.int32), np.array([0, 1]))
+    assert ndcg_bound(ends, one, np.ones(1), np.ones(1), ALL, 1.0, np.ones(1), gradient)[0] == 0
     assert gradient[0] == 0

@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from permrank.kernels.pairwise_losses import hinge_pairs, logistic_pairs, squared_pairs
+from permrank.models.users import frozen
 
 KEY = np.uint64(5)
 SMOOTH = {"squared": None, "hinge": 0.7, "hinge to the full": 1.5, "logistic": None}
@@ -17,7 +18,8 @@ def lists(seed, sizes=(1, 2, 3, 7, 12, 40), tied=0.4, spread=1.5):
     rng = np.random.default_rng(seed)
     indptr = np.concatenate(([0], np.cumsum(sizes)))
     levels = np.concatenate([np.cumsum(np.append(0, rng.random(n - 1) > tied)) for n in sizes]).astype(np.int32)
-    return indptr, levels, rng.uniform(0.5, 2.0, len(sizes)), spread * rng.normal(size=indptr[-1])
+    # Frozen as in Rankings: kernels are compiled once for arrays that can be written and once for others.
+    return *frozen(indptr, levels), rng.uniform(0.5, 2.0, len(sizes)), spread * rng.normal(size=indptr[-1])
 
 
 def computed(loss, indptr, levels, weights, scores, n_partners=100, smoothing=None):

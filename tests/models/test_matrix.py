@@ -99,6 +99,15 @@ def test_the_mean_curvature_of_a_quadratic_is_its_own():
     assert_allclose(mean_curvature(lambda s: (1.5 * float(s @ s), 3.0 * s), 50, seed=0), 3.0, rtol=1e-12, atol=0)
 
 
+def test_a_list_counts_as_its_entries_and_never_hangs_on_one_of_them():
+    strict = pr.Rankings.from_lists([list(range(50))], users=["u"])
+    value, _ = pr.PairwiseFactorisation(loss="squared")._loss(strict, strict)(np.zeros(50))
+    assert_allclose(value, 50, rtol=1e-12, atol=0)  # (1 - 0)² for every pair
+    nearly_tied = pr.Rankings.from_lists([[0, set(range(1, 50))]], users=["u"])
+    _, gradient = pr.PairwiseFactorisation(loss="squared")._loss(nearly_tied, nearly_tied)(np.zeros(50))
+    assert np.abs(gradient).max() <= 4 + 1e-12  # twice the slope of one pair, weighed 2 / (n - 1), over n - 1 others
+
+
 def test_relevance_is_on_one_scale():
     frame = {"user": [1, 1, 1, 2], "item": ["a", "b", "c", "a"], "rating": [10, 60, 110, 10]}
     rated = pr.Rankings.from_ratings(frame)
