@@ -40,14 +40,13 @@ def climb(rankings, theta, users, ties, most, damping=NONE, bounds=None):
     bounds = np.array([0, 3, 3, rankings.n_users]) if bounds is None else bounds
     n_blocks, users = bounds.size - 1, users.copy()
     gradients = np.empty((n_blocks, rankings.n_items, K + 2), np.float32)
-    moments, in_damping = np.empty((n_blocks, K)), np.empty((n_blocks, damping.size))
+    moments, in_damping = np.empty((n_blocks, K + 1)), np.empty((n_blocks, damping.size))
     arrays = rankings.user_indptr, rankings.indptr, rankings.items, rankings.levels, rankings.weights
     values = climb_users(
         bounds, *arrays, ties, damping, theta, np.float32(PENALTY), users, most, 20, gradients, moments, in_damping
     )
-    sums = np.empty(gradients.shape[1:])
-    add_blocks(gradients, sums)
-    return values, users, sums, moments.sum(axis=0), in_damping.sum(axis=0)
+    sums = gradients.sum(axis=0, dtype=float)
+    return values, users, sums, moments.sum(axis=0), in_damping.sum(axis=0), gradients
 
 
 def owners(rankings):
@@ -76,7 +75,7 @@ def log_posteriors(rankings, theta, users, ties, damping=NONE):
 @pytest.mark.parametrize("seed", [0, 1])
 def test_without_a_step_values_and_sums_are_those_of_the_likelihood(ties, seed):
     rankings, theta, users = data(seed)
-    values, same, sums, moments, _ = climb(rankings, theta, users, TREATMENTS[ties], 0)
+    values, same, sums, moments, _, blocks = climb(rankings, theta, users, TREATMENTS[ties], 0)
     assert_array_equal(same, users)
     expected_values, residual, curvature, _ = log_posteriors(rankings, theta, users, TREATMENTS[ties])
     assert_allclose(values, expected_values, rtol=1e-6, atol=1e-6)
@@ -84,7 +83,13 @@ def test_without_a_step_values_and_sums_are_those_of_the_likelihood(ties, seed):
     expected = np.zeros((rankings.n_items, K + 2))
     np.add.at(expected, rankings.items, np.column_stack((residual[:, None] * users[owner], residual, curvature)))
     assert_allclose(sums, expected, rtol=1e-5, atol=1e-5)
-    assert_allclose(moments, curvature @ users[owner].astype(float) ** 2, rtol=1e-5, atol=1e-6)
+    assert_allclose(moments[:K], curvature @ users[owner].astype(float) ** 2, rtol=1e-5, atol=1e-6)
+    assert_allclose(moments[K], curvature.sum(), rtol=1e-5)
+    gradient, diagonal = np.empty((2, *theta.shape))
+    add_blocks(blocks, theta, 0.6, np.arange(1.0, K + 2), seed == 0, gradient, diagonal)
+    assert_allclose(gradient[:, :K], expected[:, :K] - 0.6 * theta[:, :K], rtol=1e-5, atol=1e-5)
+    assert_allclose(gradient[:, K], (expected[:, K] - 0.6 * theta[:, K]) * (seed == 0), rtol=1e-5, atol=1e-5)
+    assert_allclose(diagonal, 1 / (0.6 + expected[:, -1:] * np.arange(1.0, K + 2)), rtol=1e-5)
 
 
 @pytest.mark.parametrize("ties", TREATMENTS)
@@ -95,7 +100,7 @@ def test_users_reach_the_modes_that_newton_with_the_whole_hessian_finds(ties):
         rankings.user_indptr, rankings.indptr, rankings.items, rankings.levels, rankings.weights, TREATMENTS[ties],
         theta.astype(float), np.full(K, PENALTY), modes, np.empty_like(modes), np.uint64(0), False, 60, 1e-10, *unused,
     )  # fmt: skip
-    values, found, _, _, _ = climb(rankings, theta, users, TREATMENTS[ties], 60)
+    values, found, _, _, _, _ = climb(rankings, theta, users, TREATMENTS[ties], 60)
     assert_allclose(values, best, rtol=1e-6, atol=1e-5)
     if ties != "partition":  # its numerators make the posterior of a user only nearly concave
         assert_allclose(found, modes, rtol=0, atol=2e-3)
@@ -153,7 +158,7 @@ def test_the_bend_along_a_change_is_the_second_difference(strict):
 def test_damping_has_the_values_and_derivatives_of_its_own_kernel(kind):
     rankings, theta, users = data(6, ties=False)
     damping = damping_sequence("log" if kind == "log" else [1.0, 0.8, 0.75, 0.2], 8)
-    values, _, sums, _, in_damping = climb(rankings, theta, users, BRESLOW, 0, damping)
+    values, _, sums, _, in_damping, _ = climb(rankings, theta, users, BRESLOW, 0, damping)
     expected, residual, _, scores = log_posteriors(rankings, theta, users, BRESLOW, damping)
     assert_allclose(values, expected, rtol=1e-6, atol=1e-6)
     assert_allclose(

@@ -281,6 +281,7 @@ def _climb_block(
         total = _add_gradient(items[start : start + n], user, flat[4], flat[5], gradient)
         for k in range(n_factors):
             moment[k] += total * user[k] * user[k]
+        moment[n_factors] += total
         if damping.size > 0:
             _add_damping_gradient(indptr, first, last, weights, work[0], work[2], damping_gradient)
 
@@ -296,8 +297,8 @@ def climb_users(
     float32; users: float32 (n_users, K), moved in place; damping: (longest list,), or empty for none; it is for strict
     lists alone; most, most_inner: Newton steps, and conjugate gradients in each.
     gradients: float32 (n_blocks, n_items, K + 2), written: Σ residual (w, 1), then Σ expected choices; moments: float64
-    (n_blocks, K), written: Σ expected choices w²; damping_gradients: (n_blocks, as damping), written: the derivatives
-    in ρ. Returns the log-posteriors of the users, (n_users,).
+    (n_blocks, K + 1), written: Σ expected choices (w², 1); damping_gradients: (n_blocks, as damping), written: the
+    derivatives in ρ. Returns the log-posteriors of the users, (n_users,).
     """
     values = np.empty(user_indptr.size - 1)
     longest = _longest_list(user_indptr, indptr)
@@ -310,11 +311,22 @@ def climb_users(
 
 
 @njit(cache=True, nogil=True, error_model="numpy", parallel=True)
-def add_blocks(gradients, out):
-    """out = Σ_b gradients[b], in that order; out: float64 (n_items, K + 2)."""
-    for y in prange(out.shape[0]):
-        for k in range(out.shape[1]):
-            total = 0.0
-            for b in range(gradients.shape[0]):
-                total += gradients[b, y, k]
-            out[y, k] = total
+def add_blocks(gradients, theta, penalty, spread, intercepts, gradient, diagonal):
+    """Gradient of the objective in the items, Σ_b gradients[b] in that order - penalty θ, and a diagonal for its steps.
+
+    penalty: 2 β; spread: (K + 1,); gradient, diagonal: float64 (n_items, K + 1), written; diagonal_yk = 1 / (2 β +
+    spread_k Σ_e expected). Without intercepts their gradient is 0.
+    """
+    n_items, size = theta.shape
+    for y in prange(n_items):
+        expected = 0.0
+        for b in range(gradients.shape[0]):
+            expected += gradients[b, y, size]
+        for k in range(size):
+            gradient[y, k] = -penalty * theta[y, k]
+            diagonal[y, k] = 1.0 / (penalty + spread[k] * expected)
+        for b in range(gradients.shape[0]):
+            for k in range(size):
+                gradient[y, k] += gradients[b, y, k]
+        if not intercepts:
+            gradient[y, size - 1] = 0.0

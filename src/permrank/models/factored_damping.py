@@ -92,7 +92,7 @@ class DampedAnswers(Neighbours):
         climb_users(
             bounds, rankings.user_indptr, rankings.indptr, items, rankings.levels, rankings.weights, 0, damping,
             np.array(theta), np.float32(self._precision()[0]), modes, _STEPS, _CONJUGATE,
-            np.empty((n_blocks, n_items, size + 1), np.float32), np.empty((n_blocks, size - 1)),
+            np.empty((n_blocks, n_items, size + 1), np.float32), np.empty((n_blocks, size)),
             np.empty((n_blocks, damping.size)),
         )  # fmt: skip
         return modes[:, None].astype(np.float64)

@@ -1,0 +1,69 @@
+"""Two passes over the memory of limited-memory BFGS, in chunks: the same bits for any number of threads."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit, prange
+
+# Numbers of a chunk: those of 6 pairs and of two more vectors, 130 kB, fit a core's second cache.
+_CHUNK = 2048
+_FAST = {"reassoc", "contract"}
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST)
+def _product(a, b):
+    total = 0.0
+    for i in range(a.size):
+        total += a[i] * b[i]
+    return total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _chunk_products(steps, falls, gradient, diagonal, a, b, out):
+    """`memory_products` of the chunk from a to b."""
+    m, gradient = steps.shape[0], gradient[a:b]
+    step, scaled = np.empty(b - a), np.empty(b - a)
+    for i in range(m):
+        for e in range(b - a):
+            step[e], scaled[e] = steps[i, a + e], diagonal[a + e] * falls[i, a + e]
+        out[i, 2 * m], out[i, 2 * m + 1] = _product(step, gradient), _product(scaled, gradient)
+        for j in range(m):
+            out[i, j] = _product(step, falls[j, a:b])
+        for j in range(i + 1):
+            out[i, m + j] = _product(scaled, falls[j, a:b])
+            out[j, m + i] = out[i, m + j]
+
+
+@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+def memory_products(steps, falls, gradient, diagonal):
+    """[S Yᵀ, Y P Yᵀ, S g, Y P g], (n_chunks, m, 2 m + 2), still to be added up over the chunks.
+
+    steps S, falls Y: float32 (m, n); gradient g, diagonal of P: float64 (n,).
+    """
+    m, n = steps.shape
+    n_chunks = (n + _CHUNK - 1) // _CHUNK
+    parts = np.empty((n_chunks, m, 2 * m + 2))
+    for c in prange(n_chunks):
+        a, b = c * _CHUNK, min(n, (c + 1) * _CHUNK)
+        _chunk_products(steps, falls, gradient, diagonal, a, b, parts[c])
+    return parts
+
+
+@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+def memory_sum(steps, falls, gradient, diagonal, scale, of_steps, of_falls):
+    """scale P (g - Yᵀ of_falls) + Sᵀ of_steps, float64 (n,); names as above, the last two (m,)."""
+    m, n = steps.shape
+    out = np.empty(n)
+    for c in prange((n + _CHUNK - 1) // _CHUNK):
+        a, b = c * _CHUNK, min(n, (c + 1) * _CHUNK)
+        for e in range(a, b):
+            out[e] = gradient[e]
+        for i in range(m):
+            for e in range(a, b):
+                out[e] -= of_falls[i] * falls[i, e]
+        for e in range(a, b):
+            out[e] *= scale * diagonal[e]
+        for i in range(m):
+            for e in range(a, b):
+                out[e] += of_steps[i] * steps[i, e]
+    return out
