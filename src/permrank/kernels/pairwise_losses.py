@@ -124,7 +124,7 @@ def hinge_pairs(indptr, levels, weights, smoothing, scores, gradient):
                 _add(tree, place[i], s[i])
             first = end
         tree[:] = 0.0
-        entered, entered_total = 0.0, 0.0
+        entered = 0.0
         end = n
         while end > 0:  # the entry is the better one: worse ones with a score above s - 1 count
             first = end - 1
@@ -141,7 +141,7 @@ def hinge_pairs(indptr, levels, weights, smoothing, scores, gradient):
                 gradient[start + i] -= far
             for i in range(first, end):
                 _add(tree, place[i], s[i])
-                entered, entered_total = entered + 1.0, entered_total + s[i]
+                entered += 1.0
             end = first
         values[r] *= weights[r]
         for e in range(start, stop):
