@@ -177,6 +177,7 @@ def maximise(
         here = Place(**state)
     else:
         here = objective.at(theta, slopes, users, _FIRST_STEPS)
+    del theta, users  # the largest arrays there are
     while not monitor.exhausted:
         if shuffle:
             objective.rankings = given.shuffled_ties(int(stream_key(int(key), len(monitor.history), 2)) % 2**63)
@@ -218,6 +219,7 @@ def _step(objective: Objective, here: Place, memory: LimitedMemory) -> Place:
                 return new
             # Where a parabola through the two values and the slope is highest.
             lack = here.value + length * slope - new.value
+            del new
             length *= min(0.5, max(0.1, 0.5 * length * slope / lack))
         if not len(memory):
             return here
