@@ -29,8 +29,9 @@ from permrank.data.vocabulary import Vocabulary
 from permrank.errors import ConvergenceWarning
 from permrank.kernels.damping import damped_statistics, damping_sequence
 
-PEOPLE, ITEMS, PAIRS = 1_500, 60, 60  # users looked at, and at most so many items and pairs of each
+PEOPLE, ITEMS, PAIRS = 1_500, 60, 300  # users looked at, and at most so many items and pairs of each
 FEWEST = 1_000  # pairs in a bin that is judged
+RELIABILITY: Path | None = None  # where the picture goes, from the command line
 USERS, LENGTH, CATALOGUE, FACTORS = 200_000, 100, 20_000, 32  # 20 million entries
 
 
@@ -64,12 +65,34 @@ def calibration() -> None:
         first, second = first[differ], second[differ]
         predicted += np.mean(1.0 / (1.0 + np.exp(scores[:, second] - scores[:, first])), axis=0).tolist()
         observed += (test.ratings[rows[first]] > test.ratings[rows[second]]).tolist()
-    place, came = np.floor(10 * np.array(predicted)), np.array(observed)
-    for bin_ in np.unique(place):
-        inside = place == bin_
-        if inside.sum() >= FEWEST:
-            mean = np.array(predicted)[inside].mean()
-            print(f"prefers {mean:.3f}   came true {came[inside].mean():.3f}   pairs {inside.sum():,}")
+    predicted, came = np.array(predicted), np.array(observed)
+    place = np.minimum(np.floor(10 * predicted), 9)
+    rows = [
+        (predicted[place == b].mean(), came[place == b].mean(), int(np.sum(place == b)))
+        for b in np.unique(place)
+        if np.sum(place == b) >= FEWEST
+    ]
+    for mean, share, n in rows:
+        print(f"prefers {mean:.3f}   came true {share:.3f}   pairs {n:,}")
+    worst = max(abs(mean - share) for mean, share, _ in rows)
+    print(f"temperature {model.temperature_:.2f}, furthest off {100 * worst:.1f} points (wanted at most 2)", flush=True)
+    if RELIABILITY is not None:
+        draw(rows, RELIABILITY)
+
+
+def draw(rows: list[tuple[float, float, int]], path: Path) -> None:
+    """A picture of what was foretold against what came true."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    mpl.rcParams["svg.hashsalt"] = "permrank"  # the same picture is the same file
+    figure = Figure(figsize=(4.5, 4.2), layout="constrained")
+    axes = figure.add_subplot(xlabel="predicted by prefers()", ylabel="came true", xlim=(0, 1), ylim=(0, 1), aspect=1)
+    axes.plot([0, 1], [0, 1], color="0.6", linewidth=1)
+    mean, share, _ = np.array(rows).T
+    axes.plot(mean, share, "o-", color="#1f6f8b", markersize=5)
+    axes.set_title("ML-1M, 50 ratings given, held-out pairs", fontsize=10)
+    figure.savefig(path, metadata={"Date": None})
 
 
 def lists_of_items(items: np.ndarray, n_users: int) -> pr.Rankings:
@@ -175,8 +198,10 @@ PARTS = {"speed": speed, "calibration": calibration, "point": point, "damped": d
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the calibration into this file")
     parser.add_argument("--measure", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    RELIABILITY = options.plot
     if options.measure:
         measure(options.measure)
     else:

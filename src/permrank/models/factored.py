@@ -15,7 +15,7 @@ from permrank.kernels.factored import update_users
 from permrank.kernels.plackett_luce import BRESLOW, EFRON, EXACT, PARTITION
 from permrank.models.checks import above, one_of, whole_from
 from permrank.models.factored_damping import DampedAnswers, check_damping
-from permrank.models.factored_data import Lists, Problem, thresholds_of
+from permrank.models.factored_data import Lists, Problem, long_enough, thresholds_of
 from permrank.models.factored_learning import Start, choose_factors, draw_posterior
 from permrank.models.factored_point import point_estimate
 from permrank.models.users import NewUser, UserReference, new_user
@@ -54,9 +54,10 @@ class FactoredPlackettLuce(DampedAnswers):
     factor_scale : float or "auto"
         Standard deviation of the score that the factors make, a priori. "auto": 1 for strict rankings; where there are
         ties sqrt(mean entries of a user / 25), at most sqrt(3). Only for ``posterior="draws"``.
-    anchors : bool
+    anchors : bool or "auto"
         Where there are ratings, let thresholds between their values stand in every list like items, so that the level
-        of the ratings counts and not only their order. Only for ``posterior="draws"``.
+        of the ratings counts and not only their order. "auto": where users have 15 ratings or more on average. Only
+        for ``posterior="draws"``.
     alpha, beta : float
         Penalties of ``posterior="point"``.
     damping : {"none", "log", "learnt"} or sequence of float
@@ -119,7 +120,7 @@ class FactoredPlackettLuce(DampedAnswers):
         ties: Ties = "breslow",
         intercepts: bool = True,
         factor_scale: float | Literal["auto"] = "auto",
-        anchors: bool = True,
+        anchors: bool | Literal["auto"] = "auto",
         alpha: float = 1.0,
         beta: float = 1.0,
         damping: str | Sequence[float] = "none",
@@ -153,6 +154,8 @@ class FactoredPlackettLuce(DampedAnswers):
             whole_from("max_iter", self.max_iter, 1)
         one_of("posterior", self.posterior, ("draws", "point"))
         one_of("ties", self.ties, tuple(TIES))
+        if not isinstance(self.anchors, bool):
+            one_of("anchors", self.anchors, ("auto",))
         for name in ("alpha", "beta", "tol", *(() if self.factor_scale == "auto" else ("factor_scale",))):
             above(name, getattr(self, name), 0.0)
         check_damping(self.damping)
@@ -165,7 +168,8 @@ class FactoredPlackettLuce(DampedAnswers):
     def _learn(self, rankings: Rankings, monitor: Monitor) -> dict[str, Any]:
         if self.posterior == "point":
             return self._learn_point(rankings, monitor, None)
-        thresholds = thresholds_of(rankings) if self.anchors else np.zeros(0)
+        wanted = long_enough(rankings) if self.anchors == "auto" else self.anchors
+        thresholds = thresholds_of(rankings) if wanted else np.zeros(0)
         problem = self._problem(rankings, thresholds)
         scale = problem.usual_scale() if self.factor_scale == "auto" else float(self.factor_scale)
         if self.max_iter is None:
