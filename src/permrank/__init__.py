@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     )
     from permrank.evaluation.run import evaluate
     from permrank.evaluation.split import Split
+    from permrank.evaluation.tuning import tune
     from permrank.models.base import Ranker
     from permrank.models.borda import Borda
     from permrank.models.bradley_terry import BradleyTerry
@@ -79,6 +80,7 @@ _HOME = {
     "evaluate": "permrank.evaluation.run",
     "load": "permrank.models.files",
     "read": "permrank.data.readers",
+    "tune": "permrank.evaluation.tuning",
 }
 _MODULES = {"datasets": "permrank.data.datasets", "errors": "permrank.errors"}
 
@@ -116,6 +118,7 @@ __all__ = [
     "evaluate",
     "load",
     "read",
+    "tune",
 ]
 
 

@@ -77,13 +77,14 @@ def splits_of(
     if (Path(data) / "split.json").is_file():
         return [Split.load(data)]
     rankings = open_rankings(data, **reading)
-    chosen = _protocol(rankings, data, protocol, n, time, reading)
+    chosen = protocol_of(rankings, data, protocol, n, time, reading)
     return [chosen.split(rankings, seed) for seed in seeds]
 
 
-def _protocol(
+def protocol_of(
     rankings: Rankings, data: str, name: str, n: int | None, time: str | None, reading: dict[str, Any]
 ) -> Protocol:
+    """The protocol that was named, or the usual one for the data."""
     if name == "temporal":
         if time is None:
             raise InputError("--protocol temporal needs --time, the column of times")

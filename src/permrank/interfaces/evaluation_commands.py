@@ -1,4 +1,4 @@
-"""``permrank split``, ``evaluate`` and ``compare``."""
+"""``permrank split``, ``evaluate``, ``compare`` and ``tune``."""
 
 from __future__ import annotations
 
@@ -164,7 +164,55 @@ def compare(
     show_comparison(found, k=k, as_json=as_json, report=report)
 
 
+@reads_data
+def tune(
+    data: Held,
+    model: Annotated[str, typer.Option("--model", "-m", help="Name of the model: see 'permrank info --models'.")],
+    settings: Settings = None,
+    trials: Annotated[int, typer.Option("--trials", min=1, help="In all, those in the study included.")] = 30,
+    study: Annotated[
+        Path | None,
+        typer.Option(
+            "--study", metavar="FILE", help="Keep the trials here (SQLite); the same command goes on from it."
+        ),
+    ] = None,
+    protocol: ProtocolName = "auto",
+    n: Number = None,
+    time: Time = None,
+    splits: Annotated[
+        int, typer.Option("--splits", min=1, help="Validation splits of a trial.", rich_help_panel=_SPLITTING)
+    ] = 3,
+    metric: Annotated[
+        str | None, typer.Option("--metric", help="What to raise, by name.", rich_help_panel=_MEASURING)
+    ] = None,
+    k: Places = 10,
+    candidates: CandidateSet = "rated",
+    max_seconds: Annotated[
+        float | None,
+        typer.Option("--max-seconds", min=0, help="A fit stops at the sweep that passes this, and counts."),
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the proposals.")] = 0,
+    as_json: Json = False,
+    *,
+    reading: dict[str, Any],
+) -> None:
+    """Choose parameters of a model by their score on held-out parts of the training data; needs permrank[tune].
+
+    Of a folder that 'split' has written only the training part is looked at. The first trial has the parameters as they
+    are, so that the best is never worse than these.
+
+    Example: permrank tune ratings.csv -m FactoredPlackettLuce --trials 30 --study study.db
+    """
+    from permrank.interfaces.sources import make_model
+    from permrank.interfaces.tuning import show_tuning, tuned
+
+    options: dict[str, Any] = {"trials": trials, "study": study, "splits": splits, "metric": metric, "seed": seed}
+    options |= {"k": k, "candidates": candidates, "max_seconds": max_seconds}
+    found = tuned(make_model(model, settings or []), data, protocol, n, time, reading, **options)
+    show_tuning(found, data, k, as_json=as_json)
+
+
 def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
-    for command in (split, evaluate, compare):
+    for command in (split, evaluate, compare, tune):
         app.command()(command)

@@ -27,6 +27,7 @@ from permrank.inference.convergence import Monitor, Store
 from permrank.models.checks import whole_from
 from permrank.models.interrupts import stopping_at_sweep
 from permrank.models.progress import progress_bar
+from permrank.models.spaces import Space
 from permrank.models.users import NewUser, UserReference, lists_of, new_user
 from permrank.types import Callback, Float64Array, Int32Array, Int64Array
 
@@ -41,6 +42,7 @@ class Ranker(ABC):
     attribute ``learned`` lists those names, which are also what `save` writes. ``assumes``, ``takes`` and
     ``reference`` say in a line each what the model assumes, what input it takes, and where it comes from.
     ``resumable`` says that its learner keeps its state in checkpoints (see `Monitor`).
+    ``space`` names the parameters that `permrank.tune` chooses, with their ranges.
     Everything else has a default here; a question that a model cannot answer raises `NotSupportedError`.
 
     Attributes
@@ -59,6 +61,7 @@ class Ranker(ABC):
 
     learned: ClassVar[tuple[str, ...]] = ()
     resumable: ClassVar[bool] = False
+    space: ClassVar[Space] = Space()
     assumes: ClassVar[str]
     takes: ClassVar[str]
     reference: ClassVar[str]

@@ -7,6 +7,7 @@ import numpy as np
 from permrank.data.rankings import Rankings
 from permrank.models.checks import from_zero
 from permrank.models.one_order import CountingRanker, shares_below
+from permrank.models.spaces import Real, Space
 from permrank.types import Float64Array
 
 
@@ -37,6 +38,9 @@ class Borda(CountingRanker):
     assumes = "an item is as good as the share of its comparisons that it wins"
     takes = "rankings and ratings, ties, weights"
     reference = "de Borda (1781)"
+    space = Space(
+        shrinkage=Real(0.1, 100.0),
+    )
 
     def __init__(self, *, shrinkage: float = 5.0) -> None:
         self.shrinkage = shrinkage

@@ -18,6 +18,7 @@ from permrank.models.existence import require_estimates, require_tie_estimate
 from permrank.models.one_order import OneOrderRanker
 from permrank.models.pairs import Comparisons, comparisons
 from permrank.models.priors import Flat, GaussianPrior, Prior
+from permrank.models.spaces import Real, Space
 from permrank.models.uncertainty import errors_frame, inverse_information, require_few
 from permrank.types import Float64Array
 
@@ -76,6 +77,9 @@ class BradleyTerry(OneOrderRanker):
     assumes = "each comparison of two depends on their worths only; lists are broken into pairs"
     takes = "pairs, rankings and ratings, ties, weights"
     reference = "Bradley and Terry (1952); Davidson (1970); Rao and Kupper (1967); Hunter (2004)"
+    space = Space(
+        prior_scale=Real(0.05, 5.0, when=("prior", "gaussian")),
+    )
     resumable = True
     learned = ("scores_", "tie_parameter_")
     tie_parameter_: float

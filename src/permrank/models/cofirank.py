@@ -13,6 +13,7 @@ from permrank.models.checks import above, one_of, whole_from
 from permrank.models.matrix import NOISE_SHARE, MatrixRanker, Penalty, check_penalty, pair_weights
 from permrank.models.matrix_learning import Loss
 from permrank.models.relevance import relevance
+from permrank.models.spaces import Choice, Real, Space, Whole
 from permrank.types import Float64Array
 
 # The bound on NDCG leans on the few best items of a list and needs more of a penalty; set as `NOISE_SHARE`.
@@ -70,6 +71,11 @@ class CofiRank(MatrixRanker):
     assumes = "scores from a few factors order each list with a margin"
     takes = "ratings, or rankings taken for evenly spread ratings; ties, weights"
     reference = "Weimer, Karatzoglou, Le and Smola (2007)"
+    space = Space(
+        n_factors=Whole(2, 32),
+        loss=Choice(("ndcg", "ordinal", "squared")),
+        smoothing=Real(0.1, 10.0),
+    )
 
     def __init__(
         self,

@@ -18,6 +18,7 @@ from permrank.models.factored_damping import DampedAnswers, check_damping
 from permrank.models.factored_data import Lists, Problem, long_enough, thresholds_of
 from permrank.models.factored_learning import Start, choose_factors, draw_posterior
 from permrank.models.factored_point import point_estimate
+from permrank.models.spaces import Choice, Real, Space, Whole
 from permrank.models.users import NewUser, UserReference, new_user
 from permrank.randomness import stream_key
 from permrank.types import Callback, Float64Array, Int64Array
@@ -103,6 +104,13 @@ class FactoredPlackettLuce(DampedAnswers):
     assumes = "scores of users and items come from a few factors"
     takes = "rankings and ratings, ties, weights"
     reference = "Tran and Venkatesh (2010), section 3.1"
+    space = Space(
+        n_factors=Whole(2, 32),
+        factor_scale=Real(0.3, 3.0, also=("auto",), when=("posterior", "draws")),
+        alpha=Real(0.03, 30.0, when=("posterior", "point")),
+        beta=Real(0.03, 30.0, when=("posterior", "point")),
+        intercepts=Choice((True, False)),
+    )
     resumable = True
     learned = ("item_draws_", "user_modes_", "factor_scale_", "temperature_", "thresholds_", "curve_", "damping_")
     item_draws_: Any

@@ -18,6 +18,7 @@ from permrank.models.latent_communities import communities_frame
 from permrank.models.latent_learning import Fit, Priors, Problem, learn, members, problem_of, starts, warmed
 from permrank.models.latent_selection import Selection, choose_number
 from permrank.models.plackett_luce import PlackettLuce
+from permrank.models.spaces import Real, Space, Whole
 from permrank.types import Float64Array
 
 
@@ -92,6 +93,11 @@ class LatentPlackettLuce(CommunityRanker):
     assumes = "each choice is made by one of a few communities"
     takes = "rankings and ratings, ties, weights"
     reference = "Tran and Venkatesh (2010), section 3.2"
+    space = Space(
+        n_communities=Whole(2, 32),
+        prior_strength=Real(0.3, 100.0, also=("auto",)),
+        concentration=Real(0.1, 30.0, also=("auto",), when=("mixing", "stage")),
+    )
     resumable = True
     learned = ("scores_", "memberships_", "concentration_", "prior_strength_", "pooled_scores_", "curve_")
     prior_strength_: float

@@ -13,6 +13,7 @@ from permrank.inference.convergence import Monitor
 from permrank.models.checks import above, whole_from
 from permrank.models.latent_preference_learning import appeal, learn, memberships_of, problem_of
 from permrank.models.one_order import SameForAllRanker
+from permrank.models.spaces import Real, Space, Whole
 from permrank.models.users import NewUser, UserReference
 from permrank.types import Float64Array, Int64Array
 
@@ -72,6 +73,11 @@ class LatentPreference(SameForAllRanker):
     assumes = "a few communities; each pair is compared by one of the user's communities"
     takes = "rankings and ratings, weights; tied pairs do not count"
     reference = "Liu, Zhao and Yang (2009), probabilistic latent preference analysis"
+    space = Space(
+        n_communities=Whole(2, 16),
+        prior_strength=Real(0.1, 30.0),
+        concentration=Real(0.1, 30.0),
+    )
     resumable = True
     learned = ("scores_", "memberships_", "pooled_scores_", "appeal_")
     scores_: Float64Array

@@ -19,6 +19,7 @@ from permrank.models.features import Features, looked_up
 from permrank.models.matrix import MatrixRanker, Penalty, check_penalty
 from permrank.models.matrix_learning import Data, Design, Loss
 from permrank.models.relevance import relevance
+from permrank.models.spaces import Choice, Space, Whole
 from permrank.models.users import UserReference
 from permrank.types import Float64Array, Int64Array
 
@@ -78,6 +79,10 @@ class ListNet(MatrixRanker, LuceChoiceRanker):
     assumes = "scores come from given features, or from a few factors"
     takes = "ratings or rankings, ties, weights; features of items or of users and items"
     reference = "Cao et al. (2007); Xia et al. (2008); Shi, Larson and Hanjalic (2010)"
+    space = Space(
+        n_factors=Whole(2, 32),
+        loss=Choice(("listnet", "listmle")),
+    )
     learned: ClassVar[tuple[str, ...]] = (*MatrixRanker.learned, "feature_weights_")
     fewest_factors = 0
     feature_weights_: Any

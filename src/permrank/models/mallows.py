@@ -25,6 +25,7 @@ from permrank.models.mallows_learning import (
     responsibilities,
 )
 from permrank.models.one_order import SameForAllRanker
+from permrank.models.spaces import Choice, Space, Whole
 from permrank.models.users import NewUser, UserReference, frozen
 from permrank.randomness import generator, stream_key
 from permrank.types import Float64Array, Int64Array
@@ -91,6 +92,10 @@ class Mallows(SameForAllRanker):
     assumes = "people vary around one ranking, or around the ranking of their community"
     takes = "rankings and ratings, ties, top-k, weights; complete ones are quickest"
     reference = "Mallows (1957); Lu and Boutilier (2014) for partial lists"
+    space = Space(
+        n_communities=Whole(1, 8),
+        distance=Choice(("kendall", "spearman")),
+    )
     resumable = True
     learned = ("centres_", "dispersions_", "weights_", "memberships_", "gaps_", "precedence_")
     centres_: Int64Array

@@ -11,6 +11,7 @@ from permrank.errors import InputError
 from permrank.inference.convergence import Monitor
 from permrank.models.checks import above, whole_from
 from permrank.models.one_order import SameForAllRanker, shares_below
+from permrank.models.spaces import Real, Space
 from permrank.models.users import NewUser, UserReference
 from permrank.types import Float64Array, Int64Array
 
@@ -54,6 +55,10 @@ class MeanRating(SameForAllRanker):
     assumes = "a rating is the sum of a user's level and an item's, whatever the taste"
     takes = "ratings, or rankings by their places; ties, weights"
     reference = "Koren (2010), baseline estimates"
+    space = Space(
+        item_penalty=Real(0.3, 100.0),
+        user_penalty=Real(0.3, 100.0),
+    )
     learned = ("mean_", "item_biases_", "user_biases_")
     mean_: float
     item_biases_: Float64Array

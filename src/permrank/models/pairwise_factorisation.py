@@ -11,6 +11,7 @@ from permrank.kernels.pairwise_losses import hinge_pairs, logistic_pairs, square
 from permrank.models.checks import above, one_of, whole_from
 from permrank.models.matrix import MatrixRanker, Penalty, check_penalty, pair_weights
 from permrank.models.matrix_learning import Loss
+from permrank.models.spaces import Choice, Real, Space, Whole
 from permrank.randomness import stream_key
 from permrank.types import Float64Array
 
@@ -65,6 +66,11 @@ class PairwiseFactorisation(MatrixRanker):
     assumes = "scores from a few factors put the pairs of a list right"
     takes = "rankings and ratings, ties, weights"
     reference = "Tran and Venkatesh (2010), section 2"
+    space = Space(
+        n_factors=Whole(2, 32),
+        loss=Choice(("logistic", "hinge", "squared")),
+        smoothing=Real(0.1, 10.0),
+    )
 
     def __init__(
         self,

@@ -16,6 +16,7 @@ from permrank.models.log_linear_answers import RULES
 from permrank.models.log_linear_learning import Task, choose_pair_scale, learn
 from permrank.models.log_linear_lists import pairs_of, position_table
 from permrank.models.log_linear_model import LEARNERS, FactoredLogLinear, check_common
+from permrank.models.spaces import Real, Space, Whole
 from permrank.models.users import UserReference, frozen, lists_of
 from permrank.types import Float64Array, Int64Array
 
@@ -87,6 +88,11 @@ class PairwiseLogLinear(FactoredLogLinear):
     assumes = "two items have an order that does not depend on the others"
     takes = "rankings and ratings, ties, weights"
     reference = "Tran and Venkatesh (2010), section 4.5.2"
+    space = Space(
+        n_factors=Whole(2, 32),
+        factor_scale=Real(0.3, 3.0, also=("auto",)),
+        item_scale=Real(0.3, 10.0),
+    )
     learned = (*FactoredLogLinear.learned, "pair_scale_")
     pair_scale_: float
 

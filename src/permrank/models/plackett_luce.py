@@ -17,6 +17,7 @@ from permrank.models.checks import above, one_of, whole_from
 from permrank.models.choice import LuceChoiceRanker
 from permrank.models.existence import require_estimates, require_partition_estimates
 from permrank.models.priors import Flat, GammaPrior, GaussianPrior, Prior
+from permrank.models.spaces import Choice, Real, Space
 from permrank.models.uncertainty import uncertainty_frame
 from permrank.models.users import UserReference
 from permrank.randomness import stream_key
@@ -89,6 +90,11 @@ class PlackettLuce(LuceChoiceRanker):
     assumes = "everybody chooses by the same worths"
     takes = "rankings and ratings, ties, weights"
     reference = "Plackett (1975); Hunter (2004)"
+    space = Space(
+        prior_scale=Real(0.05, 5.0, also=("auto",), when=("prior", "gaussian")),
+        prior_shape=Real(1.05, 20.0, when=("prior", "gamma")),
+        ties=Choice(("exact", "efron", "breslow")),
+    )
     resumable = True
     learned = ("scores_", "prior_scale_")
     scores_: Float64Array

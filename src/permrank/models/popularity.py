@@ -9,6 +9,7 @@ import numpy as np
 from permrank.data.rankings import Rankings
 from permrank.models.checks import one_of
 from permrank.models.one_order import CountingRanker, shares_below
+from permrank.models.spaces import Choice, Space
 from permrank.types import Float64Array
 
 
@@ -39,6 +40,9 @@ class Popularity(CountingRanker):
     assumes = "what more people like, or come across, is better"
     takes = "rankings and ratings, ties, weights"
     reference = "Cremonesi, Koren and Turrin (2010), top popular"
+    space = Space(
+        count=Choice(("liked", "listed")),
+    )
 
     def __init__(self, *, count: Literal["liked", "listed"] = "liked") -> None:
         self.count = count

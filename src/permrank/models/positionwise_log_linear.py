@@ -15,6 +15,7 @@ from permrank.models.log_linear_factors import point_factors, usual_scale
 from permrank.models.log_linear_learning import Task, learn
 from permrank.models.log_linear_lists import no_pairs, position_table
 from permrank.models.log_linear_model import LEARNERS, FactoredLogLinear, check_common
+from permrank.models.spaces import Real, Space, Whole
 from permrank.models.users import UserReference
 from permrank.types import Float64Array, Int64Array
 
@@ -75,6 +76,11 @@ class PositionwiseLogLinear(FactoredLogLinear):
     assumes = "an item's place depends on a score from a few factors"
     takes = "rankings and ratings, ties, weights"
     reference = "Tran and Venkatesh (2010), section 4.5.1"
+    space = Space(
+        n_factors=Whole(2, 32),
+        factor_scale=Real(0.3, 3.0, also=("auto",)),
+        item_scale=Real(0.3, 10.0),
+    )
 
     def __init__(
         self,
