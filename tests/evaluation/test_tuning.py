@@ -66,6 +66,14 @@ def test_the_test_part_of_a_split_is_never_looked_at(ratings):
     assert pr.tune(MODEL, split.train, trials=4).trials.drop(drop).equals(found.trials.drop(drop))
 
 
+def test_nothing_is_tried_twice(ratings):
+    assert pr.tune(pr.Popularity(), ratings, trials=10).trials.height == 2
+    found = pr.tune(pr.PlackettLuce(prior="gaussian", ties="efron"), ratings, trials=12, splits=1)
+    assert found.trials["parameters"].n_unique() == 12
+    strict = ratings.shuffled_ties(0)
+    assert "ties" not in pr.tune(pr.PlackettLuce(prior="gaussian"), strict, trials=1).trials["parameters"][0]
+
+
 def test_poor_trials_are_given_up_and_good_ones_are_not(ratings):
     found = pr.tune(pr.MeanRating(), ratings, trials=20)
     given_up = found.trials.filter(pl.col("note").str.contains("given up at"))

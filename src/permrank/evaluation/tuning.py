@@ -34,6 +34,8 @@ _FIRST_SEED = 1000
 # The share of a list that is held out for validation: enough to judge by, little enough to learn as from all of it.
 _SHARE = 0.2
 _NUMBER = "number"
+# Proposals that were tried before until a search is given up; the second half of them is drawn at random.
+_ATTEMPTS = 10
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,7 @@ def tune(
     data : Rankings or Split
         What to learn from. Of a split only the training part is looked at.
     trials : int
-        In all, those that the study holds already included.
+        In all, those that the study holds already included; fewer if there is nothing else to try.
     study : str or Path, optional
         An SQLite file that keeps the trials: if it is there already, the search goes on from it, to the same trials
         as if it had never been broken off. One run at a time.
@@ -134,6 +136,8 @@ def tune(
     whole_from("seed", seed, 0)
     rankings = data.train if isinstance(data, Split) else require_rankings(data)
     space = space_of(model)
+    if not rankings.has_ties and len(space) > 1:
+        space.pop("ties", None)  # it makes no difference, and trials are dear
     chosen = protocol or usual_validation(rankings)
     parts = [chosen.split(rankings, _FIRST_SEED + number) for number in range(splits)]
     metric = metric or usual_metrics(parts[0].test, ordered=chosen.measures_order)[0]
@@ -149,11 +153,12 @@ def tune(
     with _optuna() as optuna, ending_at_once():
         found = _study(optuna, study, work)
         while (done := len(_finished(found))) < trials:
-            # Keyed by what is finished, so that a search that was broken off goes on as it would have.
-            found.sampler = optuna.samplers.TPESampler(seed=int(stream_key(seed, done)) % 2**32, multivariate=False)
             if done == 0:
                 found.enqueue_trial(_as_trial(space, model), skip_if_exists=True)
-            _run(found.ask(), found, model, space, parts, metric, options)
+            proposed = _proposed(optuna, found, space, seed)
+            if proposed is None:  # everything there is has been tried
+                break
+            _run(proposed[0], found, model, proposed[1], parts, metric, options)
             if on_trial is not None:
                 on_trial(_frame(found))
         frame = _frame(found).head(trials)
@@ -214,11 +219,28 @@ def _suggested(trial: optuna.Trial, space: Space) -> dict[str, Any]:
     return found
 
 
+def _proposed(optuna: Any, study: Any, space: Space, seed: int) -> tuple[optuna.Trial, dict[str, Any]] | None:
+    """A trial and its parameters, other than all tried before (they would come out the same); None if none is left."""
+    tried = [trial.user_attrs["chosen"] for trial in _finished(study)]
+    for attempt in range(_ATTEMPTS):
+        # Keyed by what is finished, so that a search that was broken off goes on as it would have.
+        key = int(stream_key(seed, len(tried), attempt)) % 2**32
+        sampler = optuna.samplers.TPESampler(seed=key, multivariate=False)
+        study.sampler = sampler if attempt < _ATTEMPTS // 2 else optuna.samplers.RandomSampler(seed=key)
+        trial = study.ask()
+        parameters = _suggested(trial, space)
+        if as_json(parameters) not in tried:
+            trial.set_user_attr("chosen", as_json(parameters))
+            return trial, parameters
+        study.tell(trial, state=optuna.trial.TrialState.FAIL)
+    return None
+
+
 def _run(
     trial: optuna.Trial,
     study: optuna.Study,
     model: Ranker,
-    space: Space,
+    parameters: dict[str, Any],
     parts: list[Split],
     metric: str,
     options: dict[str, Any],
@@ -226,8 +248,7 @@ def _run(
     """One trial: the mean over the splits, given up early if it is below the median of the others so far."""
     from optuna.trial import TrialState
 
-    begin, parameters = time.perf_counter(), _suggested(trial, space)
-    trial.set_user_attr("chosen", as_json(parameters))
+    begin = time.perf_counter()
     scores: list[float] = []
     note, mean = "", None
     for number, part in enumerate(parts):
