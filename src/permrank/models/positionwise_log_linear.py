@@ -20,7 +20,7 @@ from permrank.models.users import UserReference
 from permrank.types import Float64Array, Int64Array
 
 # Sweeps by default: this many swaps are visited in all, within the bounds.
-_SWAPS_VISITED, _FEWEST_SWEEPS, _MOST_SWEEPS = 400_000_000, 60, 300
+_SWAPS_VISITED, _FEWEST_SWEEPS, _MOST_SWEEPS = 100_000_000, 60, 300
 
 
 class PositionwiseLogLinear(FactoredLogLinear):
