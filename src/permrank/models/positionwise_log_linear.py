@@ -122,26 +122,26 @@ class PositionwiseLogLinear(FactoredLogLinear):
         nothing = no_pairs(rankings.n_items)
         lengths = np.diff(rankings.indptr)
         self._check_lengths(rankings, self.learner)
-        if self.n_factors and self.learner == "posterior":
+        if self.learner == "posterior":
             if self.max_iter is None:
                 wanted = _SWAPS_VISITED / max(0.5 * float(np.sum(lengths.astype(np.float64) ** 2)), 1.0)
                 monitor.max_iter = int(np.clip(wanted, _FEWEST_SWEEPS, _MOST_SWEEPS))
             items, users = self._draws(rankings, monitor)
+            if not self.n_factors:  # the posterior of the items alone is narrow: its mean will do
+                items, users = items.mean(axis=0, keepdims=True), users[:1]
             return self._parts(items, users, nothing, np.zeros(0))
         table = position_table(lengths, self.position, 1)
-        # Without factors there is nobody to be drawn: the items' posterior is narrow, and its mode will do.
-        learner = "swaps" if self.learner == "posterior" else self.learner
         if self.n_factors:
             scale = usual_scale(rankings) if self.factor_scale == "auto" else float(self.factor_scale)
             items, users = point_factors(
-                rankings, learner, self.window, self.n_steps, table, self.n_factors, scale, self.item_scale, self.seed,
-                monitor, self.tol,
+                rankings, self.learner, self.window, self.n_steps, table, self.n_factors, scale, self.item_scale,
+                self.seed, monitor, self.tol,
             )  # fmt: skip
             return self._parts(items, users, nothing, np.zeros(0))
         task = Task(
             rankings, table, nothing, float(self.item_scale) ** -2, 1.0, self.window, self.n_steps, self.tol, self.seed
         )
-        point = learn(learner, task, monitor)
+        point = learn(self.learner, task, monitor)
         return self._parts(point.items[None].copy(), np.zeros((1, rankings.n_users, 0)), nothing, np.zeros(0))
 
     def _scores(self, user: UserReference, items: Int64Array) -> Float64Array:
