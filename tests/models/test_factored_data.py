@@ -59,11 +59,11 @@ def test_one_users_lists_are_those_of_everybody():
 def test_shrunk_means_solve_their_equations():
     rankings = rated(50, 15, 8, seed=4)
     owner = np.repeat(np.arange(50, dtype=np.int32), 8)
-    found = shrunk_means(rankings.ratings.astype(float), rankings, owner, 10.0)
+    found = shrunk_means(rankings.ratings.astype(float), rankings, owner)
     centred = rankings.ratings - rankings.ratings.mean()
     of_users = np.array([np.sum((centred - found[rankings.items])[owner == u]) / 13 for u in range(50)])
     expected = [
-        np.sum((centred - of_users[owner])[rankings.items == y]) / (np.sum(rankings.items == y) + 10) for y in range(15)
+        np.sum((centred - of_users[owner])[rankings.items == y]) / (np.sum(rankings.items == y) + 5) for y in range(15)
     ]
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-3)
 

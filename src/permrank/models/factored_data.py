@@ -15,9 +15,8 @@ from permrank.models.users import frozen
 from permrank.randomness import stream_key
 from permrank.types import Float64Array, Int32Array
 
-# Ratings of a user, or of an item, that pull its mean half-way from the overall mean: a usual choice. The mean in the
-# prior of an intercept, which sees the same ratings again, is shrunk twice as much (ML-100K, seeds 10 to 19).
-_HALF_USUAL, _HALF_TWICE_SEEN = 5.0, 10.0
+# Ratings of a user, or of an item, that pull its mean half-way from the overall mean: a usual choice.
+_HALF_MEAN = 5.0
 # The most thresholds between ratings: a finer scale is cut at its quantiles.
 _MOST_THRESHOLDS = 9
 
@@ -164,7 +163,7 @@ class Problem(NamedTuple):
         if rankings.ratings is not None:
             per_user = np.diff(rankings.indptr[rankings.user_indptr])
             rater = np.repeat(np.arange(rankings.n_users, dtype=np.int32), per_user)
-            columns.append(shrunk_means(_worths(rankings.ratings), rankings, rater, _HALF_TWICE_SEEN))
+            columns.append(shrunk_means(_worths(rankings.ratings), rankings, rater))
         table = np.column_stack(columns)
         spread = table.std(axis=0)
         table = (table - table.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
@@ -213,14 +212,12 @@ def _worths(ratings: Any) -> Float64Array:
     return np.asarray(np.exp(np.clip((values - values.mean()) / (spread if spread > 0 else 1.0), -5.0, 5.0)))
 
 
-def shrunk_means(
-    values: Float64Array, rankings: Rankings, owner: Int32Array, half_item: float = _HALF_USUAL
-) -> Float64Array:
+def shrunk_means(values: Float64Array, rankings: Rankings, owner: Int32Array) -> Float64Array:
     """Shrunk mean of the values (n_entries,) of each item, after the users' own means have been taken out."""
     values = values - values.mean()
     n_users, n_items = rankings.n_users, rankings.n_items
-    user_counts = np.bincount(owner, minlength=n_users) + _HALF_USUAL
-    item_counts = np.bincount(rankings.items, minlength=n_items) + half_item
+    user_counts = np.bincount(owner, minlength=n_users) + _HALF_MEAN
+    item_counts = np.bincount(rankings.items, minlength=n_items) + _HALF_MEAN
     of_items = np.zeros(n_items)
     for _ in range(10):  # alternating shrunk means settle to three digits in about five rounds
         of_users = np.bincount(owner, values - of_items[rankings.items], n_users) / user_counts
