@@ -35,7 +35,19 @@ def model(ballots, tmp_path):
 
 def test_help_teaches_every_command():
     words = run("--help").output
-    for command in ("demo", "fit", "recommend", "rank", "info", "convert", "doctor", "split", "evaluate", "compare"):
+    for command in (
+        "demo",
+        "fit",
+        "recommend",
+        "rank",
+        "info",
+        "convert",
+        "doctor",
+        "split",
+        "evaluate",
+        "compare",
+        "tune",
+    ):
         assert command in words
         assert "Usage" in run(command, "--help").output
     for command in ("fit", "recommend", "rank", "info", "convert"):

@@ -41,7 +41,7 @@ class Ranker(ABC):
     A model supplies `_learn`, which returns its learned arrays by name, and `_scores`; the class
     attribute ``learned`` lists those names, which are also what `save` writes. ``assumes``, ``takes`` and
     ``reference`` say in a line each what the model assumes, what input it takes, and where it comes from.
-    ``resumable`` says that its learner keeps its state in checkpoints (see `Monitor`).
+    ``resumable = True`` says that its learner keeps its state in checkpoints (see `Monitor`).
     ``space`` names the parameters that `permrank.tune` chooses, with their ranges.
     Everything else has a default here; a question that a model cannot answer raises `NotSupportedError`.
 
@@ -60,7 +60,6 @@ class Ranker(ABC):
     """
 
     learned: ClassVar[tuple[str, ...]] = ()
-    resumable: ClassVar[bool] = False
     space: ClassVar[Space] = Space()
     assumes: ClassVar[str]
     takes: ClassVar[str]
@@ -96,9 +95,16 @@ class Ranker(ABC):
             if not np.isfinite(getattr(self, name)).all():
                 raise InputError(f"{name} holds values that are not finite")
 
+    @property
+    def resumable(self) -> bool:
+        """Whether `fit` takes a checkpoint."""
+        return False
+
     def _store(self, checkpoint: Checkpoint | str | Path, rankings: Rankings) -> Store:
         if not self.resumable:
-            raise NotSupportedError(f"{type(self).__name__} cannot be resumed; fit it without a checkpoint")
+            raise NotSupportedError(
+                f"{type(self).__name__} cannot be resumed as it is set; fit it without a checkpoint"
+            )
         from permrank.models.checkpoints import Checkpoint, CheckpointStore
 
         made = checkpoint if isinstance(checkpoint, Checkpoint) else Checkpoint(checkpoint)

@@ -118,6 +118,11 @@ class PositionwiseLogLinear(FactoredLogLinear):
             return self.max_iter
         return {"posterior": _MOST_SWEEPS, "contrastive": 200, "persistent": 200}.get(self.learner, 500)
 
+    @property
+    def resumable(self) -> bool:
+        """Whether `fit` takes a checkpoint: draws do."""
+        return self.n_factors > 0 and self.learner == "posterior"
+
     def _learn(self, rankings: Rankings, monitor: Monitor) -> dict[str, Any]:
         nothing = no_pairs(rankings.n_items)
         lengths = np.diff(rankings.indptr)
