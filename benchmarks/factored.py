@@ -92,7 +92,7 @@ def draw(rows: list[tuple[float, float, int]], path: Path) -> None:
     mean, share, _ = np.array(rows).T
     axes.plot(mean, share, "o-", color="#1f6f8b", markersize=5)
     axes.set_title("ML-1M, 50 ratings given, held-out pairs", fontsize=10)
-    figure.savefig(path, metadata={"Date": None})
+    figure.savefig(path, metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
 
 
 def lists_of_items(items: np.ndarray, n_users: int) -> pr.Rankings:
