@@ -162,8 +162,8 @@ class FactoredPlackettLuce(DampedAnswers):
             whole_from("max_iter", self.max_iter, 1)
         one_of("posterior", self.posterior, ("draws", "point"))
         one_of("ties", self.ties, tuple(TIES))
-        if not isinstance(self.anchors, bool):
-            one_of("anchors", self.anchors, ("auto",))
+        if not isinstance(self.anchors, bool) and self.anchors != "auto":
+            raise InputError(f"anchors={self.anchors!r}, expected True, False or 'auto'")
         for name in ("alpha", "beta", "tol", *(() if self.factor_scale == "auto" else ("factor_scale",))):
             above(name, getattr(self, name), 0.0)
         check_damping(self.damping)
@@ -211,8 +211,9 @@ class FactoredPlackettLuce(DampedAnswers):
         """Add users, items and lists to a fitted model, in a third of the sweeps of a full fit.
 
         The draws go on from where they are, with new users and items at their prior means; a point estimate goes on to
-        its new optimum. Afterwards the model stands where a full fit of all the data would: its scores of a user's
-        items correlate with those of a full fit as those of two full fits with different seeds do (above 0.99).
+        its new optimum. Afterwards the model stands about where a full fit of all the data would: on simulated lists
+        its scores of a user's items correlate with those of a full fit as those of two full fits with different seeds
+        do, to 0.01.
         The thresholds, the scale and the temperature stay as they were learnt.
 
         Parameters

@@ -16,7 +16,7 @@ from permrank.types import Float64Array, Int64Array
 
 # At least so much of a list is held out, at most the other; in between three entries of a list of usual length.
 _LEAST_SHARE, _MOST_SHARE = 0.04, 0.3
-# Partners of each held-out entry, and pairs in all: the error of the temperature is then below one per cent.
+# Partners of each held-out entry, and pairs in all.
 _PARTNERS, _MOST_PAIRS = 3, 100_000
 # Prior deviation of the logarithm of the temperature around 0: a few pairs do not move it far.
 _LOG_DEVIATION = 0.5
