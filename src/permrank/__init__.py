@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from permrank.evaluation.run import evaluate
     from permrank.evaluation.split import Split
     from permrank.evaluation.tuning import tune
+    from permrank.evaluation.validation import Validation
     from permrank.models.base import Ranker
     from permrank.models.borda import Borda
     from permrank.models.bradley_terry import BradleyTerry
@@ -75,6 +76,7 @@ _HOME = {
     "Split": "permrank.evaluation.split",
     "StrongGeneralisation": "permrank.evaluation.protocols",
     "Temporal": "permrank.evaluation.protocols",
+    "Validation": "permrank.evaluation.validation",
     "WeakGeneralisation": "permrank.evaluation.protocols",
     "compare": "permrank.evaluation.comparison",
     "evaluate": "permrank.evaluation.run",
@@ -111,6 +113,7 @@ __all__ = [
     "Split",
     "StrongGeneralisation",
     "Temporal",
+    "Validation",
     "WeakGeneralisation",
     "compare",
     "datasets",

@@ -27,11 +27,14 @@ class Progress(NamedTuple):
         The most sweeps that will be made.
     objective : float
         The objective after this sweep; higher is better.
+    score : float or None
+        On the validation part, if the estimate was measured after this sweep.
     """
 
     iteration: int
     max_iter: int
     objective: float
+    score: float | None = None
 
 
 Callback: TypeAlias = Callable[[Progress], bool | None]

@@ -1,4 +1,4 @@
-"""What happens between two sweeps: the trace, the callback, the checkpoint, and the detection of trouble."""
+"""What happens between two sweeps: trace, callback, checkpoint, validation, and the detection of trouble."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from permrank.errors import EstimateError
+from permrank.errors import EstimateError, NotSupportedError
+from permrank.inference.validation import Watch
 from permrank.types import Callback, Progress
 
 
@@ -39,6 +40,14 @@ class Monitor:
         Where learners keep their state every few sweeps, so that a run that was killed goes on from there. A learner
         asks `resumed` before its first sweep, and hands over to `keep` after any sweep when one is `due` all that its
         next sweep depends on (arrays in C order, so that sums are made in the same order again).
+    watch : Watch, optional
+        Measures the estimate every few sweeps, and may stop learning. A learner hands its point to `update`, and what
+        makes an estimate of it is set by the model in `reading`; learners in between add their part by `through`.
+
+    Attributes
+    ----------
+    reading : callable
+        What `update` is handed to an estimate: learned arrays by name.
     """
 
     def __init__(
@@ -47,13 +56,15 @@ class Monitor:
         callback: Callback | None = None,
         show: Callable[[Progress], None] | None = None,
         store: Store | None = None,
+        watch: Watch | None = None,
     ) -> None:
         self.max_iter = max_iter
+        self.reading: Callable[[Any], dict[str, Any]] = _nothing
         self.history: list[float] = []
         self.converged = False
         self.stopped = False
         self.interrupted = False
-        self._callback, self._show, self._store = callback, show, store
+        self._callback, self._show, self._store, self._watch = callback, show, store, watch
         self._kept = 0
 
     @property
@@ -61,8 +72,13 @@ class Monitor:
         """Whether no further sweep may be made."""
         return self.stopped or len(self.history) >= self.max_iter
 
-    def update(self, objective: float) -> None:
-        """Record one finished sweep."""
+    def through(self, function: Callable[[Any], Any]) -> None:
+        """Say what makes of a learner's point that which `reading` takes so far."""
+        before = self.reading
+        self.reading = lambda point: before(function(point))
+
+    def update(self, objective: float, point: Any = None) -> None:
+        """Record one finished sweep, and what `reading` makes the present estimate of."""
         self.history.append(float(objective))
         sweep = len(self.history)
         if not math.isfinite(objective):
@@ -70,7 +86,11 @@ class Monitor:
                 f"the objective became {objective} in sweep {sweep}: learning diverged; "
                 "use a prior, or look for weights or scores of extreme size in the data"
             )
-        progress = Progress(sweep, self.max_iter, float(objective))
+        score = None
+        if self._watch is not None and self._watch.due(sweep):
+            score = self._watch.see(sweep, self.reading(point))
+            self.stopped = self._watch.over
+        progress = Progress(sweep, self.max_iter, float(objective), score)
         if self._show is not None:
             self._show(progress)
         if (self._callback is not None and self._callback(progress)) or self.interrupted:
@@ -91,7 +111,7 @@ class Monitor:
         """Keep what the next sweep depends on."""
         if self._store is not None:
             trace = {"sweeps.history": np.array(self.history), "sweeps.most": self.max_iter}
-            self._store.write(state | trace)
+            self._store.write(state | trace | (self._watch.state() if self._watch else {}))
             self._kept = len(self.history)
 
     def resumed(self) -> dict[str, Any] | None:
@@ -102,6 +122,13 @@ class Monitor:
         self.history = state.pop("sweeps.history").tolist()
         self.max_iter = int(state.pop("sweeps.most"))
         self._kept = len(self.history)
+        if self._watch is not None:
+            self._watch.restore(state)
+            self.stopped = self._watch.over
         if self._show is not None and self.history:
             self._show(Progress(self._kept, self.max_iter, self.history[-1]))
         return state
+
+
+def _nothing(point: Any) -> dict[str, Any]:
+    raise NotSupportedError("this learner does not show its estimates between sweeps; fit without a validation")

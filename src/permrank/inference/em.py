@@ -63,7 +63,7 @@ def expectation_maximisation(
 def _pass(update: Update, point: Float64Array, monitor: Monitor) -> tuple[Float64Array, Float64Array]:
     """One EM step; records the objective at the point it starts from."""
     new, value = update(point)
-    monitor.update(float(value.mean()))
+    monitor.update(float(value.mean()), new)
     return new, value
 
 
@@ -81,6 +81,6 @@ def _squared(update: Update, first: Float64Array, monitor: Monitor) -> tuple[Flo
     guess = first + 2.0 * length * r + length**2 * v
     image, value = update(guess)
     helped: BoolArray = np.isfinite(value) & (value >= best)
-    best = np.where(helped, value, best)
-    monitor.update(float(best.mean()))
-    return np.where(helped[:, None], image, third), best
+    best, end = np.where(helped, value, best), np.where(helped[:, None], image, third)
+    monitor.update(float(best.mean()), end)
+    return end, best

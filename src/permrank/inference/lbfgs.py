@@ -74,7 +74,7 @@ def minimise(
         if bend > 1e-12 * _dot(change, change * scale):
             memory.append((moved, change, bend))
         point, (value, gradient) = new, there
-        monitor.update(-value)
+        monitor.update(-value, point)
         # One small step may be luck; two in a row are the end.
         small_gains = small_gains + 1 if gain <= max(tol, _ROUNDING) * (abs(value) + 1e-300) else 0
         if small_gains == 2:

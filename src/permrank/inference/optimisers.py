@@ -69,7 +69,7 @@ def newton(objective: Objective, start: Float64Array, monitor: Monitor, *, tol: 
         new, here, length = _climb(objective, point, now, step)
         moved = float(np.abs(step).max(initial=0.0))
         point, now = new, here
-        monitor.update(now.value)
+        monitor.update(now.value, point)
         # A solution of the linear equations to 10 % says nothing about steps a thousand times smaller.
         if (moved < tol and forcing <= 1e-3) or length == 0.0:
             # No step helps although one was wanted: that is the end of what rounding lets us see.
@@ -158,7 +158,7 @@ def minorise_maximise(
     point = state["point"] if state else start
     while not monitor.exhausted:
         new, value = update(point)
-        monitor.update(value)
+        monitor.update(value, new)
         moved = float(np.abs(new - point).max(initial=0.0))
         point = new
         if moved < tol:
@@ -196,7 +196,7 @@ def quasi_newton(
 
     def told(intermediate_result: OptimizeResult) -> None:
         best[:] = intermediate_result.x
-        monitor.update(-float(intermediate_result.fun))
+        monitor.update(-float(intermediate_result.fun), best)
         if monitor.exhausted:
             raise StopIteration
 
@@ -207,6 +207,6 @@ def quasi_newton(
     method: Any = "L-BFGS-B"  # the stubs do not know a callback that takes an intermediate_result
     found = minimize(negative, start, jac=True, method=method, callback=cast(Any, told), options=options)
     if not monitor.history:  # the start is the optimum
-        monitor.update(-float(found.fun))
+        monitor.update(-float(found.fun), found.x)
     monitor.converged = bool(found.success) and not monitor.stopped
     return best if monitor.stopped else np.asarray(found.x)

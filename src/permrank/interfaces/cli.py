@@ -27,6 +27,8 @@ class _Group(TyperGroup):
             raise typer.Exit(1) from error
 
 
+_VALIDATION = "Validation: when to stop"
+
 app = typer.Typer(
     cls=_Group,
     no_args_is_help=True,
@@ -98,6 +100,30 @@ def fit(
     checkpoint_every: Annotated[
         int, typer.Option("--checkpoint-every", metavar="SWEEPS", min=1, help="How often the state is kept.")
     ] = 10,
+    validate: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE",
+            help="Hold out this share of every list, and measure by it how good the estimate is while it learns.",
+            rich_help_panel=_VALIDATION,
+        ),
+    ] = None,
+    patience: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Stop when N measurements in a row were no better than the best before, and write that one.",
+            rich_help_panel=_VALIDATION,
+        ),
+    ] = None,
+    validate_every: Annotated[
+        int, typer.Option("--validate-every", metavar="SWEEPS", min=1, help="How often.", rich_help_panel=_VALIDATION)
+    ] = 5,
+    metric: Annotated[
+        str | None,
+        typer.Option(help="By what: ndcg@10, pairs_right, ... (docs: metrics).", rich_help_panel=_VALIDATION),
+    ] = None,
     as_json: Json = False,
     *,
     reading: dict[str, Any],
@@ -107,8 +133,10 @@ def fit(
     Ctrl-C stops at the end of the sweep; the estimate is written all the same, and the exit code is 130.
 
     Example: permrank fit ratings.csv --set prior=gaussian -o ratings.permrank
+
+    Example: permrank fit ratings.csv -m PairwiseFactorisation --validate 0.2 --patience 3
     """
-    from permrank.interfaces.learning import learn, require_checkpoint, require_folder
+    from permrank.interfaces.learning import learn, require_checkpoint, require_folder, require_validation
     from permrank.interfaces.output import show_values
     from permrank.interfaces.sources import make_model, open_rankings
     from permrank.interfaces.summary import model_summary, readable
@@ -117,7 +145,8 @@ def fit(
     kept = require_checkpoint(checkpoint, checkpoint_every, output)
     ranker = make_model(model, settings or [])
     rankings = open_rankings(data, **reading)
-    left_out, stopped = learn(ranker, rankings, drop_inestimable=drop_inestimable, checkpoint=kept)
+    rankings, judged = require_validation(rankings, validate, metric, validate_every, patience)
+    left_out, stopped = learn(ranker, rankings, drop_inestimable=drop_inestimable, checkpoint=kept, validation=judged)
     ranker.save(output)
     if kept is not None and not stopped:
         kept.remove()
@@ -125,6 +154,10 @@ def fit(
     show_values(
         values if as_json else readable(values), as_json=as_json, title=f"{type(ranker).__name__} written to {output}"
     )
+    if judged is not None and not as_json:
+        from permrank.interfaces.learning import told_of_validation
+
+        typer.echo(told_of_validation(ranker, judged))
     if stopped:
         if kept is not None:
             typer.echo(f"the same command goes on from {kept.path}", err=True)

@@ -6,12 +6,18 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import typer
 
 from permrank.data.rankings import Rankings
+from permrank.data.splits import hold_out
 from permrank.errors import ConvergenceWarning, EstimateError, InputError, StoppedWarning
+from permrank.evaluation.validation import Validation
 from permrank.models.base import Ranker
 from permrank.models.checkpoints import Checkpoint
+from permrank.types import Float64Array
+
+_BARS, _MOST_BARS = "▁▂▃▄▅▆▇█", 40
 
 
 def require_folder(output: Path) -> None:
@@ -32,8 +38,50 @@ def require_checkpoint(path: Path | None, every: int, output: Path) -> Checkpoin
     return Checkpoint(path, every)
 
 
+def require_validation(
+    rankings: Rankings, share: float | None, metric: str | None, every: int, patience: int | None
+) -> tuple[Rankings, Validation | None]:
+    """What to learn from, and the part that is held out of it."""
+    if share is None:
+        if patience is not None or metric is not None:
+            raise InputError("--patience and --metric are for --validate SHARE, for example --validate 0.2")
+        return rankings, None
+    train, held = hold_out(rankings, share)
+    if held.n_entries == 0:
+        raise InputError("no list has three items or more, so that nothing can be held out; fit without --validate")
+    return train, Validation(held, metric, every, patience)
+
+
+def told_of_validation(model: Ranker, validation: Validation) -> str:
+    """The curve in a line, its best, what was written, and how to learn from everything."""
+    scores, best, last = model.validation_[:, 1], model.best_iter_, model.n_iter_
+    kept = f"stopped after sweep {last}; the estimate of sweep {best} is written"
+    if validation.patience is None:
+        kept = f"the last ({scores[-1]:.4f}, sweep {last}) is written; --patience N would keep the best"
+    elif best == last:
+        kept = "it is written"
+    return (
+        f"{validation.name} by sweeps {sparkline(scores)} best {scores.max():.4f} at sweep {best}; {kept}\n"
+        f"{validation.held.n_entries} entries were held out; to learn from them too, fit again without --validate and "
+        f"with --set max_iter={best}"
+    )
+
+
+def sparkline(values: Float64Array) -> str:
+    """Values as small bars, the lowest the shortest; of many, some."""
+    places = np.unique(np.linspace(0, values.size - 1, min(values.size, _MOST_BARS)).round().astype(int))
+    low, high = values.min(), values.max()
+    heights = (values[places] - low) / (high - low) if high > low else np.ones(places.size)
+    return "".join(_BARS[round(float(height) * (len(_BARS) - 1))] for height in heights)
+
+
 def learn(
-    model: Ranker, rankings: Rankings, *, drop_inestimable: bool, checkpoint: Checkpoint | None
+    model: Ranker,
+    rankings: Rankings,
+    *,
+    drop_inestimable: bool,
+    checkpoint: Checkpoint | None,
+    validation: Validation | None = None,
 ) -> tuple[list[Any], bool]:
     """Fit a model, warnings as one line each; returns the items that were left out, and whether Ctrl-C stopped it."""
     left_out: list[Any] = []
@@ -41,7 +89,7 @@ def learn(
         warnings.simplefilter("always", ConvergenceWarning)
         while True:
             try:
-                model.fit(rankings, checkpoint=checkpoint)
+                model.fit(rankings, checkpoint=checkpoint, validation=validation)
                 break
             except EstimateError as error:
                 if not drop_inestimable or not error.items or len(error.items) >= rankings.n_items:

@@ -57,12 +57,14 @@ def model_summary(model: Ranker, path: Path) -> dict[str, Any]:
         "file": str(path),
         "bytes": path.expanduser().stat().st_size,
     }
+    if model.validation_.size:
+        values |= {"best_sweep": model.best_iter_, "validation": model.validation_.tolist()}
     return values | ({"communities": model.communities().to_dicts()} if isinstance(model, LatentPlackettLuce) else {})
 
 
 def readable(values: dict[str, Any]) -> dict[str, Any]:
     """Values for a table: each community in a line with its size, what sets it apart, and who is typical."""
-    rows = {name: value for name, value in values.items() if name != "communities"}
+    rows = {name: value for name, value in values.items() if name not in ("communities", "validation")}
     rows["community"] = {}
     for row in values.get("communities", []):
         items = ", ".join(f"{item} x{lift:.1f}" for item, lift in zip(row["items"], row["lifts"], strict=True))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import time
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -15,16 +14,11 @@ import polars as pl
 
 from permrank.data.rankings import Rankings, require_rankings
 from permrank.data.vocabulary import Vocabulary, encode_with
-from permrank.errors import (
-    ConvergenceWarning,
-    InputError,
-    NotFittedError,
-    NotSupportedError,
-    StoppedWarning,
-    UnknownIdError,
-)
+from permrank.errors import InputError, NotFittedError, NotSupportedError, UnknownIdError
 from permrank.inference.convergence import Monitor, Store
+from permrank.inference.validation import Estimate, Watch
 from permrank.models.checks import whole_from
+from permrank.models.fitting import prepared, warn_of_the_end
 from permrank.models.interrupts import stopping_at_sweep
 from permrank.models.progress import progress_bar
 from permrank.models.spaces import Space
@@ -33,6 +27,7 @@ from permrank.types import Callback, Float64Array, Int32Array, Int64Array
 
 if TYPE_CHECKING:
     from permrank.models.checkpoints import Checkpoint
+    from permrank.models.validating import Validating
 
 
 class Ranker(ABC):
@@ -41,7 +36,8 @@ class Ranker(ABC):
     A model supplies `_learn`, which returns its learned arrays by name, and `_scores`; the class
     attribute ``learned`` lists those names, which are also what `save` writes. ``assumes``, ``takes`` and
     ``reference`` say in a line each what the model assumes, what input it takes, and where it comes from.
-    ``resumable = True`` says that its learner keeps its state in checkpoints (see `Monitor`).
+    ``resumable = True`` says that its learner keeps its state in checkpoints and shows its estimates to a validation
+    (see `Monitor`).
     ``space`` names the parameters that `permrank.tune` chooses, with their ranges.
     Everything else has a default here; a question that a model cannot answer raises `NotSupportedError`.
 
@@ -53,6 +49,10 @@ class Ranker(ABC):
         The objective after every sweep; higher is better.
     n_iter_ : int
         Sweeps made.
+    validation_ : float64 (n, 2)
+        Sweep and score of every measurement; empty without a validation.
+    best_iter_ : int
+        The sweep with the best score, or the last without a validation.
     converged_ : bool
         Whether learning ended by itself.
     fit_seconds_ : float
@@ -67,6 +67,8 @@ class Ranker(ABC):
     rankings_: Rankings
     history_: list[float]
     n_iter_: int
+    validation_: Float64Array
+    best_iter_: int
     converged_: bool
     fit_seconds_: float
 
@@ -97,18 +99,8 @@ class Ranker(ABC):
 
     @property
     def resumable(self) -> bool:
-        """Whether `fit` takes a checkpoint."""
+        """Whether `fit` takes a checkpoint and a validation: whether it learns in sweeps that may end anywhere."""
         return False
-
-    def _store(self, checkpoint: Checkpoint | str | Path, rankings: Rankings) -> Store:
-        if not self.resumable:
-            raise NotSupportedError(
-                f"{type(self).__name__} cannot be resumed as it is set; fit it without a checkpoint"
-            )
-        from permrank.models.checkpoints import Checkpoint, CheckpointStore
-
-        made = checkpoint if isinstance(checkpoint, Checkpoint) else Checkpoint(checkpoint)
-        return CheckpointStore(made, self, rankings)
 
     def _sweeps(self) -> int:
         """The most sweeps that `_learn` will make."""
@@ -147,6 +139,7 @@ class Ranker(ABC):
         callback: Callback | None = None,
         verbose: bool | None = None,
         checkpoint: Checkpoint | str | Path | None = None,
+        validation: Validating | None = None,
     ) -> Self:
         """Learn from rankings. Ctrl-C stops at the end of the sweep and keeps the estimate; twice, it ends at once.
 
@@ -161,6 +154,9 @@ class Ranker(ABC):
         checkpoint : Checkpoint, str or Path, optional
             A file where the state is kept every few sweeps. If it is there already, learning goes on from it, to the
             bits of a run that was never broken off.
+        validation : Validation, optional
+            Held-out rankings by which the estimate is judged every few sweeps; with patience learning stops when they
+            get no better, and the best estimate is kept.
 
         Returns
         -------
@@ -170,8 +166,8 @@ class Ranker(ABC):
         if rankings.n_entries == 0:
             raise InputError("there is nothing to learn from: no ranking has an item")
         self._validate()
-        store = None if checkpoint is None else self._store(checkpoint, rankings)
-        return self._fit(rankings, self._learn, callback, verbose, store)
+        store, watch = prepared(self, rankings, checkpoint, validation)
+        return self._fit(rankings, self._learn, callback, verbose, store, watch)
 
     def _fit(
         self,
@@ -180,40 +176,31 @@ class Ranker(ABC):
         callback: Callback | None,
         verbose: bool | None,
         store: Store | None = None,
+        watch: Watch | None = None,
     ) -> Self:
         """Learn from checked data with a given learner, with progress and warnings."""
         begin = time.perf_counter()
         with progress_bar(type(self).__name__, verbose) as show:
-            monitor = Monitor(self._sweeps(), callback, show, store)
+            monitor = Monitor(self._sweeps(), callback, show, store, watch)
             with stopping_at_sweep(monitor):
                 learned = learn(rankings, monitor)
+                if watch is not None:
+                    learned = watch.settled(len(monitor.history), learned)
         # Only now is anything changed: a fit that fails leaves the model as it was.
+        self._take(rankings, learned)
+        self.history_ = monitor.history
+        self.n_iter_ = len(monitor.history)
+        self.validation_ = np.zeros((0, 2)) if watch is None else watch.curve
+        self.best_iter_ = self.n_iter_ if watch is None else watch.best_iter
+        self.converged_ = monitor.converged
+        self.fit_seconds_ = time.perf_counter() - begin
+        warn_of_the_end(type(self).__name__, monitor)
+        return self
+
+    def _take(self, rankings: Rankings, learned: Estimate) -> None:
         for name in self.learned:
             setattr(self, name, learned[name])
         self.rankings_ = rankings
-        self.history_ = monitor.history
-        self.n_iter_ = len(monitor.history)
-        self.converged_ = monitor.converged
-        self.fit_seconds_ = time.perf_counter() - begin
-        if monitor.stopped and monitor.interrupted:
-            warnings.warn(
-                f"{type(self).__name__} was stopped after sweep {len(monitor.history)} of at most {monitor.max_iter}; "
-                "the estimate is kept",
-                StoppedWarning,
-                stacklevel=3,
-            )
-        elif not monitor.converged and not monitor.stopped:
-            full = len(monitor.history) >= monitor.max_iter
-            advice = (
-                "Raise max_iter or tol" if full else "No step raised the objective any more: raise tol, or use a prior"
-            )
-            warnings.warn(
-                f"{type(self).__name__} did not converge in {len(monitor.history)} sweeps; the estimate is kept, and "
-                f"history_ shows how it went. {advice}",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
-        return self
 
     # Questions that scores alone can answer
 

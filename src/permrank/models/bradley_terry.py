@@ -139,13 +139,16 @@ class BradleyTerry(OneOrderRanker):
         # One MM step from equal worths, with half a choice added to either side against infinities.
         start = np.log((sums[:, 1] + 0.5) / (sums[:, 2] + 0.5))
         start = np.append(start - start.mean(), [log_tie] if share > 0 else [])
-        if self.solver == "mm":
-            point = minorise_maximise(self._update(met), start, monitor, tol=self.tol)
-        else:
-            point = newton(self._objective(met), start, monitor, tol=self.tol)
         n = rankings.n_items
-        tie = float(np.exp(point[n])) if share > 0 else float(self._form == RAO_KUPPER)
-        return {"scores_": self._prior.centred(point[:n]), "tie_parameter_": tie}
+
+        def learned(point: Float64Array) -> dict[str, Any]:
+            tie = float(np.exp(point[n])) if share > 0 else float(self._form == RAO_KUPPER)
+            return {"scores_": self._prior.centred(point[:n]), "tie_parameter_": tie}
+
+        monitor.reading = learned
+        if self.solver == "mm":
+            return learned(minorise_maximise(self._update(met), start, monitor, tol=self.tol))
+        return learned(newton(self._objective(met), start, monitor, tol=self.tol))
 
     def _comparisons(self, rankings: Rankings) -> Comparisons:
         met = comparisons(rankings)

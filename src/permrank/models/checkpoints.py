@@ -61,9 +61,12 @@ class Checkpoint:
 class CheckpointStore:
     """A checkpoint for one model and its data; a `Store` (see inference/convergence.py)."""
 
-    def __init__(self, checkpoint: Checkpoint, model: Ranker, rankings: Rankings) -> None:
+    def __init__(
+        self, file: Checkpoint | str | Path, model: Ranker, rankings: Rankings, *, validation: str | None = None
+    ) -> None:
         from permrank import __version__
 
+        checkpoint = file if isinstance(file, Checkpoint) else Checkpoint(file)
         self.every = checkpoint.every
         self._path = Path(checkpoint.path).expanduser()
         self._header = {
@@ -71,6 +74,7 @@ class CheckpointStore:
             "parameters": as_json(model.get_params()),
             "library": __version__,
             "fingerprint": rankings.fingerprint,
+            "validation": validation or "none",
         }
         if not self._path.parent.is_dir():
             raise InputError(f"the folder {self._path.parent} does not exist; make it first")
@@ -112,6 +116,11 @@ class CheckpointStore:
             raise InputError(f"{self._path} is a checkpoint of other parameters, {changes}; set them so, or {remedy}")
         if header.get("fingerprint") != self._header["fingerprint"]:
             raise InputError(f"{self._path} is a checkpoint of other data; give the same rankings again, or {remedy}")
+        if header.get("validation") != self._header["validation"]:
+            raise InputError(
+                f"{self._path} is a checkpoint with another validation: {header.get('validation')}, and now "
+                f"{self._header['validation']}; give the same again, or {remedy}"
+            )
 
 
 def _sweep_up(path: Path) -> None:

@@ -16,7 +16,7 @@ from permrank.kernels.plackett_luce import BRESLOW, EFRON, EXACT, PARTITION
 from permrank.models.checks import above, one_of, whole_from
 from permrank.models.factored_damping import DampedAnswers, check_damping
 from permrank.models.factored_data import Lists, Problem, long_enough, thresholds_of
-from permrank.models.factored_learning import Start, choose_factors, draw_posterior
+from permrank.models.factored_learning import Posterior, Start, choose_factors, draw_posterior
 from permrank.models.factored_point import point_estimate
 from permrank.models.spaces import Choice, Real, Space, Whole
 from permrank.models.users import NewUser, UserReference, new_user
@@ -187,11 +187,15 @@ class FactoredPlackettLuce(DampedAnswers):
             n_factors = int(curve[curve[:, 1].argmin(), 0])
         else:
             curve, n_factors = np.zeros((0, 3)), int(self.n_factors)
-        found = draw_posterior(problem, n_factors, scale, self.n_draws, stream_key(self.seed), monitor)
-        return {
-            "item_draws_": found.items, "user_modes_": found.users, "factor_scale_": float(scale),
-            "temperature_": found.temperature, "thresholds_": thresholds, "curve_": curve, "damping_": np.ones(1),
-        }  # fmt: skip
+
+        def learned(found: Posterior) -> dict[str, Any]:
+            return {
+                "item_draws_": found.items, "user_modes_": found.users, "factor_scale_": float(scale),
+                "temperature_": found.temperature, "thresholds_": thresholds, "curve_": curve, "damping_": np.ones(1),
+            }  # fmt: skip
+
+        monitor.reading = learned
+        return learned(draw_posterior(problem, n_factors, scale, self.n_draws, stream_key(self.seed), monitor))
 
     def _problem(self, rankings: Rankings, thresholds: Float64Array) -> Problem:
         return Problem.of(

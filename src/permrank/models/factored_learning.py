@@ -171,6 +171,13 @@ def draw_posterior(
         elif held:
             held = None
         sampler.go_on(held.problem if held else problem, Start(state["theta"], state["modes"]))
+
+    def found() -> Posterior:
+        # Before the first draw that is kept, the present state stands for it.
+        theta, modes = (items, users) if items else ([sampler.theta], [sampler.modes])
+        return Posterior(np.array(theta, np.float32), np.array(modes, np.float32), temperature)
+
+    monitor.through(lambda _: found())
     while not monitor.exhausted:
         sweep = len(monitor.history)
         if held and sweep == first:
@@ -191,10 +198,8 @@ def draw_posterior(
                 items=_stacked(items, sampler.theta), users=_stacked(users, sampler.modes),
                 **(held.state() if held else {}),
             )  # fmt: skip
-    if not items:  # stopped by a callback before the first draw was due
-        items, users = [sampler.theta.astype(np.float32)], [sampler.modes.astype(np.float32)]
     monitor.converged = len(monitor.history) >= monitor.max_iter
-    return Posterior(np.stack(items), np.stack(users), temperature)
+    return found()
 
 
 def choose_factors(problem: Problem, scale: float, key: Any) -> Float64Array:

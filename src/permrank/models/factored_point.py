@@ -188,7 +188,7 @@ def maximise(
         if moved:
             memory.remember(new.vector() - here.vector(), here.gradient - new.gradient)
         here = new
-        monitor.update(here.value)
+        monitor.update(here.value, here)
         before = monitor.history[-1 - _JUDGED] if len(monitor.history) > _JUDGED else -np.inf
         rise = (here.value - before) / (_JUDGED * (abs(here.value) + 1.0)) if moved else 0.0
         if slopes.size and objective.hold_slopes and rise < _ROUGHLY:
@@ -253,17 +253,21 @@ def point_estimate(
         else:
             damped = damping_sequence(damping, n_stages)
     objective = Objective(rankings, ties, n_factors, alpha, beta, intercepts=intercepts, damping=damped)
-    found = maximise(objective, n_factors, tol, key, monitor, shuffle=shuffle, slopes=slopes, begin=begin)
-    damped = learnt_damping(found.slopes) if found.slopes.size else damped
-    return {
-        "item_draws_": found.theta[None],
-        "user_modes_": found.users[None],
-        "factor_scale_": 0.0,
-        "temperature_": 1.0,
-        "thresholds_": np.zeros(0),
-        "curve_": np.zeros((0, 3)),
-        "damping_": damped if damped.size else np.ones(1),
-    }
+
+    def learned(found: Place) -> dict[str, Any]:
+        factors = learnt_damping(found.slopes) if found.slopes.size else damped
+        return {
+            "item_draws_": found.theta[None],
+            "user_modes_": found.users[None],
+            "factor_scale_": 0.0,
+            "temperature_": 1.0,
+            "thresholds_": np.zeros(0),
+            "curve_": np.zeros((0, 3)),
+            "damping_": factors if factors.size else np.ones(1),
+        }
+
+    monitor.reading = learned
+    return learned(maximise(objective, n_factors, tol, key, monitor, shuffle=shuffle, slopes=slopes, begin=begin))
 
 
 def start(n_items: int, n_users: int, n_factors: int, key: Any) -> tuple[Any, Any]:

@@ -45,6 +45,7 @@ def save(model: Ranker, path: str | Path) -> None:
 
     tensors: dict[str, Any] = {name: getattr(model, name) for name in model.learned}
     tensors["history_"] = np.array(model.history_, np.float64)
+    tensors["validation_"] = model.validation_
     for name in _DATA:
         if getattr(model.rankings_, name) is not None:
             tensors[f"data.{name}"] = getattr(model.rankings_, name)
@@ -59,6 +60,7 @@ def save(model: Ranker, path: str | Path) -> None:
             {
                 "converged": model.converged_,
                 "seconds": model.fit_seconds_,
+                "best_iter": model.best_iter_,
                 "anonymous": model.rankings_.anonymous,
             }
         ),
@@ -124,6 +126,10 @@ def _rebuild(header: dict[str, Any], tensors: dict[str, Any]) -> Ranker:
     model.rankings_ = rankings
     model.history_ = np.atleast_1d(tensors["history_"]).tolist()
     model.n_iter_ = len(model.history_)
+    model.validation_ = tensors.get("validation_", np.zeros((0, 2)))
+    if model.validation_.ndim != 2 or model.validation_.shape[1] != 2 or not np.isfinite(model.validation_).all():
+        raise FormatError("validation_ is not a curve of sweeps and scores")
+    model.best_iter_ = int(fit.get("best_iter", model.n_iter_))
     model.converged_, model.fit_seconds_ = bool(fit["converged"]), float(fit["seconds"])
     model._check_learned()
     return model

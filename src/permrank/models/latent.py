@@ -166,12 +166,13 @@ class LatentPlackettLuce(CommunityRanker):
             curve, number = choose_number(problem, MIXING[self.mixing], settings, self.seed)
         strength, total = self._settings(problem, int(number))
         begin = starts(problem, int(number), int(self.n_starts), self.seed)
-        fit, concentration = self._climb(problem, begin, strength, total, monitor)
-        return self._ordered(rankings, problem, fit, concentration) | {
-            "prior_strength_": float(strength),
-            "pooled_scores_": pooled,
-            "curve_": curve,
-        }
+        rest = {"prior_strength_": float(strength), "pooled_scores_": pooled, "curve_": curve}
+
+        def learned(reached: tuple[Fit, Float64Array]) -> dict[str, Any]:
+            return self._ordered(rankings, problem, *reached) | rest
+
+        monitor.reading = learned
+        return learned(self._climb(problem, begin, strength, total, monitor))
 
     def _settings(self, problem: Problem, n_communities: int) -> tuple[float, float]:
         """Imaginary choices, and the sum of the Dirichlet's parameters (not used with one community a list)."""
@@ -187,12 +188,14 @@ class LatentPlackettLuce(CommunityRanker):
         """EM from all starts; returns what was reached and the parameters of the memberships' prior."""
         if self.mixing == "list":
             priors = Priors(strength, np.ones(begin.scores[:, 0].shape))
+            monitor.through(lambda fit: (fit, fit.mixtures[:, 0]))
             fit = learn(problem, priors, BY_LIST, begin, monitor, self.tol, self.accelerate)
             return fit, fit.mixtures[:, 0]
         begin = warmed(problem, strength, begin)
         # Communities have other names in every start: they share the total, and its parts follow their sizes.
         concentration = total * begin.mixtures[:, 0]
         begin = members(problem, begin, concentration)
+        monitor.through(lambda fit: (fit, concentration))
         fit = learn(problem, Priors(strength, concentration), BY_STAGE, begin, monitor, self.tol, self.accelerate)
         return fit, concentration
 

@@ -193,11 +193,14 @@ def learn(
     n_starts, n_items, n_communities = start.scores.shape
     points = np.concatenate([start.scores.reshape(n_starts, -1), np.log(start.mixtures).reshape(n_starts, -1)], axis=1)
     update = em_update(problem, priors, mixing, n_communities)
-    points = expectation_maximisation(update, points, monitor, tol=tol, accelerate=accelerate)
-    _, objectives = update(points)
     cut = n_items * n_communities
-    mixtures = _softmax(points[:, cut:].reshape(n_starts, -1, n_communities))
-    return Fit(points[:, :cut].reshape(n_starts, n_items, n_communities), mixtures, objectives)
+
+    def reached(points: Float64Array) -> Fit:
+        mixtures = _softmax(points[:, cut:].reshape(n_starts, -1, n_communities))
+        return Fit(points[:, :cut].reshape(n_starts, n_items, n_communities), mixtures, update(points)[1])
+
+    monitor.through(reached)
+    return reached(expectation_maximisation(update, points, monitor, tol=tol, accelerate=accelerate))
 
 
 def starts(problem: Problem, n_communities: int, n_starts: int, seed: int) -> Fit:

@@ -117,15 +117,20 @@ class LatentPreference(SameForAllRanker):
         one = self._problem(rankings, rankings.items, np.zeros(rankings.n_items))._replace(strength=_POOLED_STRENGTH)
         pooled = learn(one, 1, 1, self.seed, Monitor(200), 1e-9)[0][0, :, 0]
         problem = one._replace(pooled=pooled, strength=float(self.prior_strength))
-        scores, memberships = learn(problem, int(self.n_communities), int(self.n_starts), self.seed, monitor, self.tol)
         weights = np.repeat(rankings.weights, np.diff(rankings.indptr))
         listed = np.bincount(rankings.items, weights, rankings.n_items).astype(np.float64)
-        return {
-            "scores_": scores,
-            "memberships_": memberships,
-            "pooled_scores_": pooled,
-            "appeal_": np.stack([appeal(part, listed) for part in scores]),
-        }
+
+        def learned(reached: tuple[Float64Array, Float64Array]) -> dict[str, Any]:
+            scores, memberships = reached
+            return {
+                "scores_": scores,
+                "memberships_": memberships,
+                "pooled_scores_": pooled,
+                "appeal_": np.stack([appeal(part, listed) for part in scores]),
+            }
+
+        monitor.reading = learned
+        return learned(learn(problem, int(self.n_communities), int(self.n_starts), self.seed, monitor, self.tol))
 
     def _problem(self, rankings: Rankings, items: Any, pooled: Float64Array) -> Any:
         settings = float(self.prior_strength), float(self.concentration), int(self.max_pairs), self.seed

@@ -95,10 +95,14 @@ def learn(
     begin = problem.pooled[None, :, None] + (_NOISE * noise if n_communities > 1 else 0.0 * noise)
     shares = np.full((n_starts, n_users * n_communities), -np.log(n_communities))
     points = np.concatenate([begin.reshape(n_starts, -1), shares], axis=1)
-    points = expectation_maximisation(em_update(problem, n_communities), points, monitor, tol=tol)
     cut = n_items * n_communities
-    scores = points[:, :cut].reshape(n_starts, n_items, n_communities)
-    return scores, softmax(points[:, cut:].reshape(n_starts, n_users, n_communities))
+
+    def reached(points: Float64Array) -> tuple[Float64Array, Float64Array]:
+        scores = points[:, :cut].reshape(n_starts, n_items, n_communities)
+        return scores, softmax(points[:, cut:].reshape(n_starts, n_users, n_communities))
+
+    monitor.through(reached)
+    return reached(expectation_maximisation(em_update(problem, n_communities), points, monitor, tol=tol))
 
 
 def memberships_of(problem: Problem, scores: Float64Array, max_iter: int = 200) -> Float64Array:

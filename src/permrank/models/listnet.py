@@ -17,7 +17,7 @@ from permrank.models.checks import one_of
 from permrank.models.choice import LuceChoiceRanker
 from permrank.models.features import Features, looked_up
 from permrank.models.matrix import MatrixRanker, Penalty, check_penalty
-from permrank.models.matrix_learning import Data, Design, Loss
+from permrank.models.matrix_learning import Data, Design, Fit, Loss
 from permrank.models.relevance import relevance
 from permrank.models.spaces import Choice, Space, Whole
 from permrank.models.users import UserReference
@@ -161,10 +161,14 @@ class ListNet(MatrixRanker, LuceChoiceRanker):
 
     def _learn(self, rankings: Rankings, monitor: Monitor) -> dict[str, Any]:
         found = super()._learn(rankings, monitor)
+        self._pairs = None
+        return found
+
+    def _learned(self, fit: Fit) -> dict[str, Any]:
+        found = super()._learned(fit)
         of_pairs = self.features is not None and Features(self.features).of_pairs
         n_own = 2 if self.intercepts else 0  # covariates of the intercepts come last
         of_items = found["item_weights"][: found["item_weights"].size - n_own]
-        self._pairs = None
         return {**found, "feature_weights_": found["entry_weights"] if of_pairs else of_items}
 
     def _scores(self, user: UserReference, items: Int64Array) -> Float64Array:

@@ -68,6 +68,7 @@ def draw_factors(
     problem = Problem.of(rankings, 0, shuffle=False, intercepts=True)
     (places,) = frozen(entry_places(rankings, position))
     problem = problem._replace(places=places)
+    monitor.through(lambda found: (found.items, found.users))
     found = draw_posterior(problem, n_factors, scale, n_draws, stream_key(seed), monitor)
     return found.items, found.users
 
@@ -154,14 +155,20 @@ def point_factors(
     ).joined()
     lists = strict_lists(rankings, seed)
     users = np.repeat(lists.owners, np.diff(lists.indptr))
+
+    def halves(point: Factors) -> tuple[Any, Any]:
+        theta = np.concatenate((point.items, point.intercepts[:, None]), axis=1)
+        return theta[None].astype(np.float32), point.users[None].astype(np.float32)
+
+    monitor.through(halves)
+    monitor.through(start.split)
     if learner in STRUCTURES:
         point = _ascend(lists, users, STRUCTURES[learner], width, positions, start, precision, monitor, tol)
     else:
         point = _contrast(
             rankings, lists, users, learner == "persistent", n_steps, positions, start, precision, seed, monitor
         )
-    theta = np.concatenate((point.items, point.intercepts[:, None]), axis=1)
-    return theta[None].astype(np.float32), point.users[None].astype(np.float32)
+    return halves(point)
 
 
 def _ascend(
@@ -213,7 +220,7 @@ def _contrast(
         if 2 * sweep >= monitor.max_iter:
             n_kept += 1
             mean += (x - mean) / n_kept
-        monitor.update(-float(np.sqrt(np.mean(gradient**2))))
+        monitor.update(-float(np.sqrt(np.mean(gradient**2))), mean if n_kept else x)
     monitor.converged = not monitor.stopped
     return start.split(mean if n_kept else x)
 

@@ -97,6 +97,7 @@ def maximise(
         value, gradient = likelihood(problem, structure, width, shape.split(x))
         return value + float(slope @ x - 0.5 * precision @ x**2), gradient.joined() + slope - precision * x
 
+    monitor.through(shape.split)
     return shape.split(quasi_newton(objective, shape.joined(), monitor, tol=tol))
 
 
@@ -179,6 +180,7 @@ def _by_contrast(task: Task, persistent: bool, monitor: Monitor) -> Parameters:
     scale = _curvature(problem) + precision
     chains, strict = lists.orders.copy(), strict_order(lists)
     mean, n_kept = np.zeros_like(point), 0
+    monitor.through(start.split)
     while not monitor.exhausted:
         sweep = len(monitor.history)
         here = start.split(point)
@@ -194,7 +196,8 @@ def _by_contrast(task: Task, persistent: bool, monitor: Monitor) -> Parameters:
             n_kept += 1
             mean += (point - mean) / n_kept
         # There is no objective to be had; how far the chains' statistics are from the data's is what is driven to 0.
-        monitor.update(-float(np.sqrt(np.mean(gradient**2 / scale))) if scale.size else 0.0)
+        gap = -float(np.sqrt(np.mean(gradient**2 / scale))) if scale.size else 0.0
+        monitor.update(gap, mean if n_kept else point)
     monitor.converged = not monitor.stopped
     return start.split(mean if n_kept else point)
 

@@ -140,7 +140,16 @@ class Mallows(SameForAllRanker):
         if n > _MOST_ITEMS:
             raise InputError(f"Mallows takes up to {_MOST_ITEMS} items, not {n}; select some")
         distance = self._distance(rankings, n)
-        state = learnt(rankings, distance, int(self.n_communities), int(self.n_starts), monitor, self.tol)
+
+        def learned(state: State) -> dict[str, Any]:
+            return self._learned(rankings, distance, state)
+
+        monitor.reading = learned
+        return learned(learnt(rankings, distance, int(self.n_communities), int(self.n_starts), monitor, self.tol))
+
+    def _learned(self, rankings: Rankings, distance: Kendall | Spearman, state: State) -> dict[str, Any]:
+        """Largest communities first, with all that answers need."""
+        n = rankings.n_items
         order = np.argsort(-state.weights, kind="stable")
         state = State(state.weights[order], state.centres[order], state.dispersions[order], state.gaps[order])
         if isinstance(distance, Spearman):

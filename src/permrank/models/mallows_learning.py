@@ -212,7 +212,7 @@ def _climbed(lists: Lists, state: State, distance: Kendall | Spearman, monitor: 
         state = State(**kept)
     while not monitor.exhausted:
         new, value = em_step(lists, state, distance)
-        monitor.update(value)
+        monitor.update(value, new)
         moved = max(np.abs(new.dispersions - state.dispersions).max(), np.abs(new.weights - state.weights).max())
         settled = moved <= tol and np.array_equal(new.centres, state.centres)
         state = new

@@ -15,7 +15,7 @@ from permrank.inference.convergence import Monitor
 from permrank.models.base import Ranker
 from permrank.models.checks import above, whole_from
 from permrank.models.factored_neighbours import mean_cosine, nearest
-from permrank.models.matrix_learning import Data, Design, Loss, Settings, best_users, learn
+from permrank.models.matrix_learning import Data, Design, Fit, Loss, Settings, best_users, learn
 from permrank.models.mean_rating import MeanRating
 from permrank.models.relevance import standardised
 from permrank.models.users import NewUser, UserReference, new_user
@@ -84,7 +84,10 @@ class MatrixRanker(Ranker):
         settings = Settings(
             self.n_factors, self.intercepts, alpha, beta, by_entries, self._noise_share(), self.tol, self.seed
         )
-        fit = learn(data, self._loss(rankings, rankings), self._design(data), settings, monitor)
+        monitor.reading = self._learned
+        return self._learned(learn(data, self._loss(rankings, rankings), self._design(data), settings, monitor))
+
+    def _learned(self, fit: Fit) -> dict[str, Any]:
         return {
             "user_factors_": fit.point.users,
             "item_factors_": np.ascontiguousarray(fit.theta[:, :-1]),

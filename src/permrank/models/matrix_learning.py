@@ -276,6 +276,7 @@ def learn(data: Data, loss: Loss, design: Design, settings: Settings, monitor: M
 
     def without_factors(known: Design, intercepts: bool, told: Monitor) -> tuple[Objective, Point]:
         objective = Objective(data, loss, known, none, 0, intercepts)
+        told.through(lambda vector: _fit(objective, vector, 0.0, 0.0))
         start = np.zeros(objective.size)
         return objective, objective.parts(
             minimise(objective, start, objective.scale(curvature), told, tol=settings.tol)
@@ -297,9 +298,15 @@ def learn(data: Data, loss: Loss, design: Design, settings: Settings, monitor: M
         alpha, beta = (usual if value is None else value for value in (alpha, beta))
     penalties = Penalties(alpha * counts[0], beta * counts[1], *ridge)
     objective = Objective(data, loss, design, penalties, settings.n_factors, settings.intercepts)
+    monitor.through(lambda vector: _fit(objective, vector, float(alpha), float(beta)))
     vector = _start(objective, start, settings.seed)
-    point = objective.parts(minimise(objective, vector, objective.scale(curvature), monitor, tol=settings.tol))
-    return Fit(point, objective.theta(point), float(alpha), float(beta))
+    vector = minimise(objective, vector, objective.scale(curvature), monitor, tol=settings.tol)
+    return _fit(objective, vector, float(alpha), float(beta))
+
+
+def _fit(objective: Objective, vector: Float64Array, alpha: float, beta: float) -> Fit:
+    point = objective.parts(vector)
+    return Fit(point, objective.theta(point), alpha, beta)
 
 
 def _counts(data: Data) -> tuple[Float64Array, Float64Array]:

@@ -13,7 +13,7 @@ from permrank.inference.convergence import Monitor
 from permrank.kernels.log_linear_insertion import insertion_scores
 from permrank.models.checks import above, one_of, whole_from
 from permrank.models.log_linear_answers import RULES
-from permrank.models.log_linear_learning import Task, choose_pair_scale, learn
+from permrank.models.log_linear_learning import Parameters, Task, choose_pair_scale, learn
 from permrank.models.log_linear_lists import pairs_of, position_table
 from permrank.models.log_linear_model import LEARNERS, FactoredLogLinear, check_common
 from permrank.models.spaces import Real, Space, Whole
@@ -157,18 +157,23 @@ class PairwiseLogLinear(FactoredLogLinear):
         users = np.zeros((1, rankings.n_users, 0))
         if self.n_factors:
             monitor.max_iter = each
+            unpaired = np.zeros(pairs.items.size)
+            monitor.reading = lambda found: self._parts(found[0], found[1], pairs, unpaired) | {"pair_scale_": 0.0}
             items, users = self._draws(rankings, monitor)
             task = task._replace(scores=_mean_scores(items, users))
             if monitor.stopped:
-                return self._parts(items, users, pairs, np.zeros(pairs.items.size)) | {"pair_scale_": 0.0}
+                return self._parts(items, users, pairs, unpaired) | {"pair_scale_": 0.0}
             monitor.max_iter = 2 * each
             if not pairs.items.size:
                 return self._parts(items, users, pairs, np.zeros(0)) | {"pair_scale_": 0.0}
         scale = choose_pair_scale(self.learner, task) if self.pair_scale == "auto" else float(self.pair_scale)
-        point = learn(self.learner, task._replace(pair_precision=scale**-2.0), monitor)
-        if not self.n_factors:
-            items = point.items[None].copy()
-        return self._parts(items, users, pairs, point.pairs) | {"pair_scale_": float(scale)}
+
+        def learned(point: Parameters) -> dict[str, Any]:
+            unary = items if self.n_factors else point.items[None].copy()
+            return self._parts(unary, users, pairs, point.pairs) | {"pair_scale_": float(scale)}
+
+        monitor.reading = learned
+        return learned(learn(self.learner, task._replace(pair_precision=scale**-2.0), monitor))
 
     # Scores: where items enter the user's lists
 

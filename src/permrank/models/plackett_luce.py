@@ -152,12 +152,15 @@ class PlackettLuce(LuceChoiceRanker):
                 require_estimates(rankings, ties_connect=self.ties in ("efron", "breslow", "shuffle"))
         start = _first_guess(rankings)
         prior = self._chosen_prior(rankings, start)
-        if self.ties == "shuffle" and rankings.has_ties:
-            scores = _shuffled(rankings, start, prior, monitor, self.seed)
-        else:
-            scores = self._solve(rankings, start, prior, monitor, self.tol)
         scale = prior.scale if isinstance(prior, GaussianPrior) else 0.0
-        return {"scores_": prior.centred(scores), "prior_scale_": float(scale)}
+
+        def learned(scores: Float64Array) -> dict[str, Any]:
+            return {"scores_": prior.centred(scores), "prior_scale_": float(scale)}
+
+        monitor.reading = learned
+        if self.ties == "shuffle" and rankings.has_ties:
+            return learned(_shuffled(rankings, start, prior, monitor, self.seed))
+        return learned(self._solve(rankings, start, prior, monitor, self.tol))
 
     def _solve(
         self, rankings: Rankings, start: Float64Array, prior: Prior, monitor: Monitor, tol: float
@@ -311,7 +314,7 @@ def _shuffled(rankings: Rankings, scores: Float64Array, prior: Prior, monitor: M
         # Kept per unit of worth: scores move while it is averaged.
         expected = expected + rate * (new_expected * np.exp(-scores) - expected)
         scores = prior.centred(prior.maximise(scores, chosen, expected * np.exp(scores)))
-        monitor.update(value)
+        monitor.update(value, scores)
         if monitor.due:
             monitor.keep(scores=scores, expected=expected)
     monitor.converged = len(monitor.history) > _BURN_IN and not monitor.stopped

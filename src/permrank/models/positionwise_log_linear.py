@@ -12,7 +12,7 @@ from permrank.errors import InputError
 from permrank.inference.convergence import Monitor
 from permrank.models.checks import one_of
 from permrank.models.log_linear_factors import point_factors, usual_scale
-from permrank.models.log_linear_learning import Task, learn
+from permrank.models.log_linear_learning import Parameters, Task, learn
 from permrank.models.log_linear_lists import no_pairs, position_table
 from permrank.models.log_linear_model import LEARNERS, FactoredLogLinear, check_common
 from permrank.models.spaces import Real, Space, Whole
@@ -131,13 +131,19 @@ class PositionwiseLogLinear(FactoredLogLinear):
             if self.max_iter is None:
                 wanted = _SWAPS_VISITED / max(0.5 * float(np.sum(lengths.astype(np.float64) ** 2)), 1.0)
                 monitor.max_iter = int(np.clip(wanted, _FEWEST_SWEEPS, _MOST_SWEEPS))
-            items, users = self._draws(rankings, monitor)
-            if not self.n_factors:  # the posterior of the items alone is narrow: its mean will do
-                items, users = items.mean(axis=0, keepdims=True), users[:1]
-            return self._parts(items, users, nothing, np.zeros(0))
+
+            def drawn(found: tuple[Any, Any]) -> dict[str, Any]:
+                items, users = found
+                if not self.n_factors:  # the posterior of the items alone is narrow: its mean will do
+                    items, users = items.mean(axis=0, keepdims=True), users[:1]
+                return self._parts(items, users, nothing, np.zeros(0))
+
+            monitor.reading = drawn
+            return drawn(self._draws(rankings, monitor))
         table = position_table(lengths, self.position, 1)
         if self.n_factors:
             scale = usual_scale(rankings) if self.factor_scale == "auto" else float(self.factor_scale)
+            monitor.reading = lambda found: self._parts(found[0], found[1], nothing, np.zeros(0))
             items, users = point_factors(
                 rankings, self.learner, self.window, self.n_steps, table, self.n_factors, scale, self.item_scale,
                 self.seed, monitor, self.tol,
@@ -146,8 +152,12 @@ class PositionwiseLogLinear(FactoredLogLinear):
         task = Task(
             rankings, table, nothing, float(self.item_scale) ** -2, 1.0, self.window, self.n_steps, self.tol, self.seed
         )
-        point = learn(self.learner, task, monitor)
-        return self._parts(point.items[None].copy(), np.zeros((1, rankings.n_users, 0)), nothing, np.zeros(0))
+
+        def learned(point: Parameters) -> dict[str, Any]:
+            return self._parts(point.items[None].copy(), np.zeros((1, rankings.n_users, 0)), nothing, np.zeros(0))
+
+        monitor.reading = learned
+        return learned(learn(self.learner, task, monitor))
 
     def _scores(self, user: UserReference, items: Int64Array) -> Float64Array:
         return np.asarray(self._coefficients(user, items)[:, :, 0].mean(axis=0))

@@ -1,0 +1,131 @@
+"""`Validation`: held-out rankings by which `fit` judges its estimates while it learns."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from permrank.data.rankings import Rankings, require_rankings
+from permrank.data.splits import keep_entries
+from permrank.errors import InputError, UnknownIdError
+from permrank.evaluation.metrics import GRADED, LIKELIHOOD, METRICS
+from permrank.evaluation.run import evaluate, usual_metrics
+from permrank.evaluation.scoring import owners, places_in
+from permrank.models.base import Ranker
+from permrank.models.checks import whole_from
+
+# Places looked at where the metric does not say.
+_USUAL_PLACES = 10
+
+
+@dataclass(frozen=True)
+class Validation:
+    """Held-out rankings by which `fit` measures the estimate every few sweeps, and by which it may stop.
+
+    After `fit` the model's ``validation_`` has the curve (sweep, score) and ``best_iter_`` the sweep with the best
+    score. Measuring changes nothing of what is learnt. What belongs to users or items that are not in the training
+    data is left out, with a warning.
+
+    Parameters
+    ----------
+    held : Rankings
+        None of their entries should be in the training data.
+    metric : str, optional
+        A name of docs/metrics.md, with ``@k`` for those that look at the first k, as in ``"ndcg@10"``; what fits the
+        data if not given.
+    every : int
+        Sweeps from one measurement to the next.
+    patience : int, optional
+        Stop when so many measurements in a row were no better than the best before them, and keep the best estimate
+        that was measured. Without it learning goes on to its end, and the last estimate is kept.
+
+    Examples
+    --------
+    >>> import permrank as pr
+    >>> from permrank.data.splits import hold_out
+    >>> train, held = hold_out(pr.datasets.load("simulated", n_users=200, n_items=20), 0.3)
+    >>> model = pr.FactoredPlackettLuce(4, posterior="point", alpha=0.01, beta=0.01)
+    >>> model = model.fit(train, validation=pr.Validation(held, metric="pairs_right", every=2, patience=3))
+    >>> model.best_iter_ < model.n_iter_
+    True
+    >>> int(model.validation_[model.validation_[:, 1].argmax(), 0]) == model.best_iter_
+    True
+    """
+
+    held: Rankings
+    metric: str | None = None
+    every: int = 5
+    patience: int | None = None
+
+    def __post_init__(self) -> None:
+        if require_rankings(self.held).n_entries == 0:
+            raise InputError("there is nothing to validate by: no held-out ranking has an item")
+        whole_from("every", self.every, 1)
+        if self.patience is not None:
+            whole_from("patience", self.patience, 1)
+        _ = self._parsed
+
+    @property
+    def _parsed(self) -> tuple[str, int]:
+        """Metric and places."""
+        given = usual_metrics(self.held, ordered=True)[0] if self.metric is None else self.metric
+        if not isinstance(given, str):
+            raise InputError(f"metric={given!r}, expected the name of a metric, for example 'ndcg@10'")
+        name, at, places = given.partition("@")
+        if name not in METRICS:
+            raise UnknownIdError("metric", name, METRICS)
+        if name == "calibration_error":
+            raise InputError("calibration_error is of all people together; validate by log_likelihood or by an order")
+        if at and (name not in GRADED or not places.isdecimal() or int(places) < 1):
+            allowed = "no @ for it" if name not in GRADED else "a whole number from 1 after the @"
+            raise InputError(f"metric={given!r}, expected {allowed}")
+        return name, int(places) if at else _USUAL_PLACES
+
+    @property
+    def name(self) -> str:
+        """The metric as it is written."""
+        name, places = self._parsed
+        return f"{name}@{places}" if name in GRADED else name
+
+    @property
+    def work(self) -> str:
+        """Everything that the scores, and the end of learning, depend on."""
+        return f"{self.name} of {self.held.fingerprint}, every={self.every}, patience={self.patience}"
+
+    def judge(self, training: Rankings) -> Callable[[Ranker], float]:
+        """Score of a model that was fitted to these data."""
+        metric, places = self._parsed
+        held = self._known(training, by_user=metric not in LIKELIHOOD)
+
+        def score(model: Ranker) -> float:
+            found = evaluate(model, held, metrics=[metric], k=places).means()[metric]
+            if not np.isfinite(found):
+                raise InputError(f"nobody in the validation data has {metric}; hold out more, or take another metric")
+            return found
+
+        return score
+
+    def _known(self, training: Rankings, *, by_user: bool) -> Rankings:
+        """What can be asked: items that are known, of users who are."""
+        held = self.held
+        ranking = np.repeat(np.arange(held.n_rankings), np.diff(held.indptr))
+        known = (places_in(held.item_ids, training.item_ids) >= 0)[held.items]
+        if by_user:
+            known &= (places_in(held.user_ids, training.user_ids) >= 0)[owners(held)[ranking]]
+        strange = int(held.n_entries - known.sum())
+        if not known.any():
+            raise InputError(
+                f"none of the {held.n_entries} validation entries is of users and items of the training data; hold out "
+                "a part of the same rankings"
+            )
+        if strange:
+            warnings.warn(
+                f"{strange} of {held.n_entries} validation entries are of users or items that are not in the training "
+                "data, and are left out",
+                UserWarning,
+                stacklevel=6,
+            )
+        return keep_entries(held, known) if strange else held

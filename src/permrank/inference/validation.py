@@ -1,0 +1,88 @@
+"""The validation curve: scores of estimates on held-out data, the best of them, and when to stop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from permrank.types import Float64Array
+
+Estimate = dict[str, Any]
+"""Learned arrays and numbers by name."""
+
+_CURVE, _BEST = "validation.curve", "validation.best."
+
+
+class Watch:
+    """Measures estimates every few sweeps; with patience it keeps the best and says when to stop.
+
+    Parameters
+    ----------
+    measure : callable
+        An estimate to its score, higher is better. Must not change the estimate.
+    every : int
+        Sweeps from one measurement to the next.
+    patience : int, optional
+        Measurements in a row without a new best score after which it is over. Without it nothing is kept or stopped.
+
+    Attributes
+    ----------
+    points : list of (int, float)
+        Sweeps that were measured, and their scores.
+    """
+
+    def __init__(self, measure: Callable[[Estimate], float], every: int, patience: int | None) -> None:
+        self.points: list[tuple[int, float]] = []
+        self._measure, self._every, self._patience = measure, every, patience
+        self._best: Estimate = {}
+
+    @property
+    def curve(self) -> Float64Array:
+        """Sweep and score of every measurement, (n, 2)."""
+        return np.reshape(np.array(self.points, np.float64), (-1, 2))
+
+    @property
+    def best_iter(self) -> int:
+        """The sweep with the best score, the first of equals."""
+        return self.points[self._place][0]
+
+    @property
+    def _place(self) -> int:
+        return int(np.argmax(self.curve[:, 1]))
+
+    @property
+    def over(self) -> bool:
+        """Whether the score has not risen for as long as patience lasts."""
+        if self._patience is None or not self.points:
+            return False
+        return len(self.points) - 1 - self._place >= self._patience
+
+    def due(self, sweep: int) -> bool:
+        """Whether the estimate after this sweep is to be measured."""
+        return sweep % self._every == 0
+
+    def see(self, sweep: int, estimate: Estimate) -> float:
+        """Measure the estimate after a sweep."""
+        self.points.append((sweep, float(self._measure(estimate))))
+        if self._patience is not None and self.best_iter == sweep:
+            # Copies: learners go on in the same memory.
+            self._best = {name: np.copy(v) if isinstance(v, np.ndarray) else v for name, v in estimate.items()}
+        return self.points[-1][1]
+
+    def settled(self, sweep: int, estimate: Estimate) -> Estimate:
+        """What to keep when learning ends after a sweep with this estimate, which is measured if it has not been."""
+        if not self.points or self.points[-1][0] != sweep:
+            self.see(sweep, estimate)
+        return estimate if self._patience is None else self._best
+
+    def state(self) -> Estimate:
+        """What `restore` needs, in names that no learner uses."""
+        return {_CURVE: self.curve} | {_BEST + name: value for name, value in self._best.items()}
+
+    def restore(self, state: Estimate) -> None:
+        """Take what `state` gave out of a larger state, and go on from it."""
+        self.points = [(int(sweep), float(score)) for sweep, score in state.pop(_CURVE)]
+        ours = [name for name in state if name.startswith(_BEST)]
+        self._best = {name.removeprefix(_BEST): state.pop(name) for name in ours}

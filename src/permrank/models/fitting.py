@@ -1,0 +1,58 @@
+"""What `fit` does before and after learning."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from permrank.data.rankings import Rankings
+from permrank.errors import ConvergenceWarning, NotSupportedError, StoppedWarning
+from permrank.inference.convergence import Monitor, Store
+from permrank.inference.validation import Watch
+
+if TYPE_CHECKING:
+    from permrank.models.base import Ranker
+    from permrank.models.checkpoints import Checkpoint
+    from permrank.models.validating import Validating
+
+
+def prepared(
+    model: Ranker, rankings: Rankings, checkpoint: Checkpoint | str | Path | None, validation: Validating | None
+) -> tuple[Store | None, Watch | None]:
+    """Where the state is kept, and what watches the estimates."""
+    for name, wanted in {"checkpoint": checkpoint, "validation": validation}.items():
+        if wanted is not None and not model.resumable:
+            raise NotSupportedError(
+                f"{type(model).__name__}, as it is set, does not learn in sweeps that can be taken up or judged one by "
+                f"one; fit it without a {name}"
+            )
+    watch = store = None
+    if validation is not None:
+        from permrank.models.validating import watch_over
+
+        watch = watch_over(model, rankings, validation)
+    if checkpoint is not None:
+        from permrank.models.checkpoints import CheckpointStore
+
+        store = CheckpointStore(checkpoint, model, rankings, validation=validation.work if validation else None)
+    return store, watch
+
+
+def warn_of_the_end(name: str, monitor: Monitor) -> None:
+    """Warn if Ctrl-C was pressed, or if sweeps ran out; to the caller of `fit`."""
+    made = len(monitor.history)
+    if monitor.stopped and monitor.interrupted:
+        warnings.warn(
+            f"{name} was stopped after sweep {made} of at most {monitor.max_iter}; the estimate is kept",
+            StoppedWarning,
+            stacklevel=4,
+        )
+    elif not monitor.converged and not monitor.stopped:
+        full = made >= monitor.max_iter
+        advice = "Raise max_iter or tol" if full else "No step raised the objective any more: raise tol, or use a prior"
+        warnings.warn(
+            f"{name} did not converge in {made} sweeps; the estimate is kept, and history_ shows how it went. {advice}",
+            ConvergenceWarning,
+            stacklevel=4,
+        )

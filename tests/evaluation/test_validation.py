@@ -1,0 +1,267 @@
+"""Validation while learning: it sees and does not touch, stops in time, and keeps the best."""
+
+import os
+import signal
+import warnings
+
+import numpy as np
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+import permrank as pr
+from permrank.data.splits import hold_out
+from permrank.errors import (
+    ConvergenceWarning,
+    FormatError,
+    InputError,
+    NotSupportedError,
+    StoppedWarning,
+    UnknownIdError,
+)
+from permrank.inference.convergence import Monitor
+from permrank.inference.validation import Watch
+from permrank.interfaces.cli import app
+from permrank.interfaces.learning import sparkline
+
+
+@pytest.fixture(scope="module")
+def parts():
+    # Tastes hardly differ: what eight factors learn after the first sweeps is noise.
+    rankings = pr.datasets.load("simulated", n_users=200, n_items=30, list_length=(12, 16), separation=0.2)
+    rest, test = hold_out(rankings, 0.4, seed=1)
+    return *hold_out(rest, 0.3, seed=2), test
+
+
+@pytest.fixture(scope="module")
+def rated():
+    rng = np.random.default_rng(1)
+    rows = {"user": np.repeat(np.arange(40), 10), "item": np.tile(np.arange(10), 40), "rating": rng.integers(1, 6, 400)}
+    return hold_out(pr.Rankings.from_ratings(pl.DataFrame(rows), user="user", item="item", rating="rating"), 0.3)
+
+
+OVERFITTING = pr.FactoredPlackettLuce(8, posterior="point", alpha=1e-3, beta=1e-3, max_iter=150, tol=1e-12)
+
+
+def learned(model):
+    return {name: np.asarray(getattr(model, name)) for name in model.learned}
+
+
+def require_same(model, other):
+    assert model.history_ == other.history_
+    np.testing.assert_array_equal(model.validation_, other.validation_)
+    for name, value in learned(model).items():
+        np.testing.assert_array_equal(value, learned(other)[name])
+
+
+def quietly(model, rankings, **options):
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
+        return model.clone().fit(rankings, **options)
+
+
+@pytest.mark.parametrize("model", [OVERFITTING, pr.ListNet(8, penalty=1e-4)], ids=["factors", "listnet"])
+def test_a_learner_that_overfits_stops_early_and_ranks_what_nobody_has_looked_at_better(parts, model):
+    train, held, test = parts
+    full = quietly(model, train)
+    early = model.clone().fit(train, validation=pr.Validation(held, "pairs_right", every=2, patience=3))
+    assert early.best_iter_ < early.n_iter_ < full.n_iter_
+    assert early.n_iter_ == early.best_iter_ + 3 * 2
+    assert not early.converged_
+
+    def score(model):
+        return pr.evaluate(model, test, metrics=["pairs_right"]).means()["pairs_right"]
+
+    assert score(early) > score(full) + 0.01
+
+
+MODELS = [
+    (OVERFITTING, "orders"),
+    (pr.FactoredPlackettLuce(2, max_iter=24, n_draws=6), "rated"),
+    (pr.PlackettLuce(prior="gaussian", solver="mm", max_iter=30), "orders"),
+    (pr.PlackettLuce(prior="gaussian", ties="shuffle", max_iter=30), "rated"),
+    (pr.LatentPlackettLuce(2, mixing="list", n_starts=2, prior_strength=1.0, tol=1e-7), "orders"),
+    (pr.LatentPlackettLuce(2, n_starts=2, prior_strength=1.0, concentration=2.0, tol=1e-7), "orders"),
+    (pr.PairwiseFactorisation(4, alpha=1e-3, beta=1e-3, max_iter=40), "rated"),
+    (pr.ListNet(0, max_iter=40), "rated"),
+    (pr.Mallows(1), "orders"),
+    (pr.LatentPreference(2, n_starts=2, max_iter=20), "orders"),
+    (pr.BradleyTerry(prior="gaussian", solver="mm", max_iter=20), "orders"),
+    (pr.PositionwiseLogLinear(2, max_iter=20, n_draws=6), "rated"),
+]
+
+
+@pytest.mark.parametrize(("model", "data"), MODELS, ids=lambda value: repr(value)[:60])
+def test_measuring_changes_no_bit_and_the_best_is_kept_exactly(model, data, parts, request, tmp_path):
+    train, held = parts[:2] if data == "orders" else request.getfixturevalue(data)
+    plain = quietly(model, train)
+    watched = quietly(model, train, validation=pr.Validation(held, "pairs_right", every=2))
+    assert plain.history_ == watched.history_
+    for name, value in learned(plain).items():
+        np.testing.assert_array_equal(value, learned(watched)[name])
+    assert plain.validation_.shape == (0, 2)
+    assert (plain.best_iter_, plain.validation_.dtype) == (plain.n_iter_, np.float64)
+    sweeps, scores = watched.validation_.T
+    # Every second sweep, and the last.
+    assert sweeps.tolist() == sorted({*range(2, watched.n_iter_ + 1, 2), watched.n_iter_})
+    assert watched.best_iter_ == sweeps[scores.argmax()]
+
+    patient = quietly(model, train, validation=pr.Validation(held, "pairs_right", every=2, patience=1))
+    assert patient.n_iter_ <= plain.n_iter_
+    best = patient.best_iter_
+    stopped = quietly(model, train, callback=lambda progress: progress.iteration == best)
+    for name, value in learned(stopped).items():
+        np.testing.assert_array_equal(value, learned(patient)[name])
+    found = pr.evaluate(patient, held, metrics=["pairs_right"]).means()["pairs_right"]
+    assert found == patient.validation_[:, 1].max()
+
+    # Broken off and taken up again, twice, it comes to the same.
+    options = {"validation": pr.Validation(held, "pairs_right", every=2, patience=2)}
+    whole = quietly(model, train, **options)
+    for sweep in sorted({min(3, whole.n_iter_), whole.n_iter_ - 1} - {0}):
+
+        def die(progress, sweep=sweep):
+            if progress.iteration == sweep:
+                raise InterruptedError
+
+        with pytest.raises(InterruptedError):
+            quietly(model, train, checkpoint=pr.Checkpoint(tmp_path / "c", every=1), callback=die, **options)
+    for _ in range(2):
+        require_same(quietly(model, train, checkpoint=pr.Checkpoint(tmp_path / "c", every=1), **options), whole)
+
+
+def test_a_saved_model_keeps_the_curve(parts, tmp_path):
+    train, held, _ = parts
+    model = OVERFITTING.clone().fit(train, validation=pr.Validation(held, "ndcg@5", every=3, patience=2))
+    model.save(tmp_path / "m")
+    again = pr.load(tmp_path / "m")
+    require_same(again, model)
+    assert again.best_iter_ == model.best_iter_
+    model.validation_ = np.array([[3.0, np.nan]])
+    model.save(tmp_path / "m")
+    with pytest.raises(FormatError, match="validation_ is not a curve"):
+        pr.load(tmp_path / "m")
+
+
+def test_the_callback_sees_the_scores_and_ctrl_c_keeps_the_best(parts):
+    train, held, _ = parts
+    seen = {}
+
+    def press(progress):
+        if progress.score is not None:
+            seen[progress.iteration] = progress.score
+        if progress.iteration == 61:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    model = OVERFITTING.clone()
+    with pytest.warns(StoppedWarning, match="stopped after sweep 61"):
+        model.fit(train, callback=press, validation=pr.Validation(held, "pairs_right", every=2, patience=100))
+    assert model.n_iter_ == 61
+    # The one after the last sweep is measured when learning has ended.
+    assert model.validation_[:, 0].tolist() == [*seen, 61]
+    assert model.validation_[:-1, 1].tolist() == list(seen.values())
+    assert pr.evaluate(model, held, metrics=["pairs_right"]).means()["pairs_right"] == max(model.validation_[:, 1])
+
+
+def test_the_curve_alone_decides():
+    scores = iter([0.3, 0.5, 0.5, 0.4, 0.6, 0.6, 0.6, 0.6])
+    watch = Watch(lambda estimate: next(scores), every=5, patience=3)
+    monitor = Monitor(1000, watch=watch)
+    monitor.reading = lambda point: {"x_": point}
+    point = np.zeros(1)
+    while not monitor.exhausted:
+        point += 1.0  # in place, as some learners do
+        monitor.update(0.0, point)
+    assert (len(monitor.history), watch.best_iter) == (40, 25)  # five sweeps each; the third without a rise is the end
+    np.testing.assert_array_equal(watch.settled(40, {"x_": point})["x_"], [25.0])
+    with pytest.raises(NotSupportedError, match="does not show its estimates"):
+        Monitor(9, watch=Watch(lambda estimate: 0.0, 1, None)).update(0.0)
+
+
+def test_what_cannot_be_measured_is_refused_with_the_remedy(parts, tmp_path):
+    train, held, _ = parts
+    for wrong, error, words in (
+        ({"metric": "ndgc@10"}, UnknownIdError, "unknown metric 'ndgc'; the nearest known one is 'ndcg'"),
+        ({"metric": "ndcg@0"}, InputError, "expected a whole number from 1 after the @"),
+        ({"metric": "ndcg@"}, InputError, "expected a whole number from 1 after the @"),
+        ({"metric": "tau_b@5"}, InputError, "expected no @ for it"),
+        ({"metric": 5}, InputError, "expected the name of a metric"),
+        ({"metric": "calibration_error"}, InputError, "validate by log_likelihood or by an order"),
+        ({"every": 0}, InputError, "every=0"),
+        ({"patience": 0}, InputError, "patience=0"),
+    ):
+        with pytest.raises(error, match=words):
+            pr.Validation(held, **wrong)
+    with pytest.raises(InputError, match="nothing to validate by"):
+        pr.Validation(pr.Rankings.from_lists({"ann": []}))
+    with pytest.raises(InputError, match=r"validation=0.2, expected permrank.Validation"):
+        OVERFITTING.clone().fit(train, validation=0.2)
+    others = pr.Rankings.from_lists({"ann": ["a", "b"]})
+    with pytest.raises(InputError, match="none of the 2 validation entries is of users and items of the training data"):
+        OVERFITTING.clone().fit(train, validation=pr.Validation(others))
+    one_each = pr.Rankings.from_lists({train.user_ids[0]: [train.item_ids[0]]})
+    with pytest.raises(InputError, match="nobody in the validation data has pairs_right"):
+        quietly(OVERFITTING, train, validation=pr.Validation(one_each))
+    for model in (pr.Borda(), pr.MeanRating(), pr.Random()):
+        with pytest.raises(NotSupportedError, match="fit it without a validation"):
+            model.fit(train, validation=pr.Validation(held))
+    path = tmp_path / "c"
+    quietly(OVERFITTING, train, checkpoint=path, callback=lambda progress: progress.iteration == 4)
+    with pytest.raises(InputError, match=r"with another validation: none, and now pairs_right of .*, every=5"):
+        OVERFITTING.clone().fit(train, checkpoint=path, validation=pr.Validation(held))
+
+
+def test_what_is_not_in_the_training_data_is_left_out_and_said(parts):
+    train, _, _ = parts
+    users, items = list(train.user_ids)[:2], list(train.item_ids)[:3]
+    known = {users[0]: items, users[1]: items[::-1]}
+    more = {users[0]: ["unheard of", *items], users[1]: items[::-1], "nobody": items}
+    curves = []
+    for lists in (known, more):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            validation = pr.Validation(pr.Rankings.from_lists(lists), "pairs_right", patience=1)
+            curves.append(OVERFITTING.clone().fit(train, validation=validation).validation_)
+        told = [str(warning.message) for warning in caught]
+        assert told == (["4 of 10 validation entries are of users or items that are not in the training data, and are "
+                         "left out"] if lists is more else [])  # fmt: skip
+    np.testing.assert_array_equal(*curves)
+
+
+def test_the_likelihood_of_new_people_can_decide_too(parts):
+    train, held, _ = parts
+    model = pr.PlackettLuce(prior="gaussian", solver="mm")
+    model.fit(train, validation=pr.Validation(held, "log_likelihood_per_stage", patience=2))
+    assert (model.validation_[:, 1] < 0).all()
+
+
+def test_the_command_holds_out_a_share_and_tells_what_it_found(parts, tmp_path):
+    data, output = tmp_path / "data.jsonl", tmp_path / "m.permrank"
+    parts[0].write(data)
+    given = [f"{name}={value}" for name, value in OVERFITTING.get_params().items() if name in ("alpha", "beta", "tol")]
+    settings = ["posterior=point", "n_factors=8", "max_iter=60", *given]
+    command = ["fit", data, "-m", "FactoredPlackettLuce", "-o", output]
+    command += [part for setting in settings for part in ("-s", setting)]
+
+    def run(*more):
+        return CliRunner().invoke(app, [str(part) for part in (*command, *more)])
+
+    told = run("--validate", 0.3, "--patience", 2, "--validate-every", 2, "--metric", "pairs_right")
+    assert told.exit_code == 0, told.output
+    model = pr.load(output)
+    assert model.n_iter_ == model.best_iter_ + 4
+    assert f"at sweep {model.best_iter_}; stopped after sweep {model.n_iter_}" in told.output
+    assert f"--set max_iter={model.best_iter_}" in told.output
+    train, held = hold_out(pr.read(data), 0.3)
+    assert model.rankings_ == train
+    options = pr.Validation(held, "pairs_right", 2, 2)
+    again = pr.FactoredPlackettLuce(8, posterior="point", alpha=1e-3, beta=1e-3, max_iter=60, tol=1e-12)
+    require_same(model, again.fit(train, validation=options))
+    assert "the last (" in run("--validate", 0.3).output
+    assert "--patience and --metric are for --validate" in run("--patience", 2).stderr
+    assert "expected a number between 0 and 1" in run("--validate", 2).stderr
+
+
+def test_a_sparkline_has_a_bar_for_every_value_up_to_forty():
+    assert sparkline(np.array([0.0, 1.0, 0.5])) == "▁█▅"
+    assert sparkline(np.ones(2)) == "██"
+    assert len(sparkline(np.arange(1000.0))) == 40
