@@ -24,8 +24,8 @@ def prepared(
     for name, wanted in {"checkpoint": checkpoint, "validation": validation}.items():
         if wanted is not None and not model.resumable:
             raise NotSupportedError(
-                f"{type(model).__name__}, as it is set, does not learn in sweeps that can be taken up or judged one by "
-                f"one; fit it without a {name}"
+                f"{type(model).__name__} cannot be resumed, nor judged while it learns, as it is set; fit it "
+                f"without a {name}"
             )
     watch = store = None
     if validation is not None:
