@@ -87,6 +87,10 @@ MODELS = [
     (pr.LatentPreference(2, n_starts=2, max_iter=20), "orders"),
     (pr.BradleyTerry(prior="gaussian", solver="mm", max_iter=20), "orders"),
     (pr.PositionwiseLogLinear(2, max_iter=20, n_draws=6), "rated"),
+    (pr.PositionwiseLogLinear(2, learner="relocation", max_iter=20), "rated"),
+    (pr.PositionwiseLogLinear(2, learner="persistent", max_iter=10), "rated"),
+    (pr.PairwiseLogLinear(2, min_cooccurrence=2, pair_scale=0.2, max_iter=8, n_draws=3), "rated"),
+    (pr.PairwiseLogLinear(0, learner="contrastive", min_cooccurrence=2, pair_scale=0.2, max_iter=10), "rated"),
 ]
 
 

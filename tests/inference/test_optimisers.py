@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from permrank.errors import EstimateError
 from permrank.inference.convergence import Monitor
-from permrank.inference.optimisers import Evaluation, minorise_maximise, newton, quasi_newton
+from permrank.inference.optimisers import Evaluation, minorise_maximise, newton
 
 
 def quadratic(matrix, target):
@@ -81,20 +81,3 @@ def test_the_callback_sees_every_sweep_and_can_stop():
     monitor.update(2.0)
     assert monitor.exhausted
     assert [(p.iteration, p.max_iter, p.objective) for p in seen] == [(1, 10, 1.0), (2, 10, 2.0)]
-
-
-def test_quasi_newton_meets_newton_and_can_be_stopped():
-    rng = np.random.default_rng(0)
-    root = rng.normal(size=(30, 35))
-    matrix, target = root @ root.T, rng.normal(size=30)
-    objective = quadratic(matrix, target)
-    monitor = Monitor(500)
-    found = quasi_newton(lambda x: objective(x)[:2], np.zeros(30), monitor, tol=1e-14)
-    np.testing.assert_allclose(found, target, rtol=0, atol=1e-4)
-    assert monitor.converged
-    assert (np.diff(monitor.history) >= 0).all()
-    short = Monitor(500, callback=lambda progress: progress.iteration == 3)
-    early = quasi_newton(lambda x: objective(x)[:2], np.zeros(30), short, tol=1e-14)
-    assert len(short.history) == 3
-    assert not short.converged
-    np.testing.assert_allclose(objective(early).value, short.history[-1], rtol=1e-12)

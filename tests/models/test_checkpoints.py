@@ -53,6 +53,15 @@ SETTINGS = [
     (pr.LatentPlackettLuce(2, mixing="list", max_iter=14, n_starts=2, prior_strength=1.0), "orders"),
     (pr.PlackettLuce(prior="gaussian", solver="mm", max_iter=30), "orders"),
     (pr.PlackettLuce(ties="shuffle", prior="gaussian", max_iter=40), "ratings"),
+    (pr.PairwiseLogLinear(0, min_cooccurrence=2, pair_scale=0.2, max_iter=30), "orders"),
+    (pr.PairwiseLogLinear(2, min_cooccurrence=2, pair_scale=0.2, max_iter=8, n_draws=3), "ratings"),
+    (pr.PairwiseLogLinear(2, learner="persistent", min_cooccurrence=2, pair_scale=0.2, max_iter=8), "ratings"),
+    (pr.PairwiseLogLinear(0, learner="contrastive", min_cooccurrence=2, pair_scale=0.2, max_iter=9), "orders"),
+    (pr.PositionwiseLogLinear(0, max_iter=12, n_draws=4), "ratings"),
+    (pr.PositionwiseLogLinear(0, learner="exact", max_iter=12), "orders"),
+    (pr.PositionwiseLogLinear(2, learner="relocation", max_iter=20), "orders"),
+    (pr.PositionwiseLogLinear(2, learner="persistent", max_iter=9), "orders"),
+    (pr.PositionwiseLogLinear(2, learner="contrastive", max_iter=9), "ratings"),
 ]
 
 
@@ -67,6 +76,31 @@ def test_wherever_it_is_broken_off_the_end_is_the_same(model, data, request, tmp
                 model.clone().fit(rankings, checkpoint=pr.Checkpoint(tmp_path / "c", every=2), callback=dying_at(sweep))
         resumed = model.clone().fit(rankings, checkpoint=tmp_path / "c")
         require_same(resumed, whole)
+
+
+@pytest.mark.parametrize("posterior", ["draws", "point"])
+def test_adding_data_that_was_broken_off_goes_on_to_the_same_bits(posterior, orders, tmp_path):
+    people = list(orders.user_ids)
+    first, second = orders.select(users=people[:40]), orders.select(users=people[40:])
+    made = pr.FactoredPlackettLuce(2, posterior=posterior, max_iter=60 if posterior == "draws" else None)
+    made.fit(first).save(tmp_path / "m")
+    whole = pr.load(tmp_path / "m").partial_fit(second)
+    assert whole.n_iter_ >= 8
+    for sweep in (3, 7):
+        model = pr.load(tmp_path / "m")
+        with pytest.raises(InterruptedError):
+            model.partial_fit(second, checkpoint=pr.Checkpoint(tmp_path / "c", every=2), callback=dying_at(sweep))
+        assert model.rankings_ == first
+    begun = []
+    model.partial_fit(second, checkpoint=tmp_path / "c", callback=lambda progress: begun.append(progress.iteration))
+    assert begun[0] == 7
+    require_same(model, whole)
+    other = pr.load(tmp_path / "m")
+    other.item_draws_ = 2.0 * other.item_draws_
+    with pytest.raises(InputError, match=r"learning that began from .*; give the model as it was"):
+        other.partial_fit(second, checkpoint=tmp_path / "c")
+    with pytest.raises(InputError, match=r"of other data|began from"):
+        made.clone().fit(orders, checkpoint=tmp_path / "c")
 
 
 def test_a_damaged_checkpoint_is_refused_and_says_so(orders, tmp_path):

@@ -12,6 +12,8 @@ from permrank.errors import EstimateError, NotSupportedError
 from permrank.inference.validation import Watch
 from permrank.types import Callback, Progress
 
+_PASSED = "passed."
+
 
 class Store(Protocol):
     """Where the state of learning is kept: arrays and numbers by name."""
@@ -66,6 +68,8 @@ class Monitor:
         self.interrupted = False
         self._callback, self._show, self._store, self._watch = callback, show, store, watch
         self._kept = 0
+        self._part = 0
+        self._passed: dict[str, Any] = {}
 
     @property
     def exhausted(self) -> bool:
@@ -110,15 +114,16 @@ class Monitor:
     def keep(self, **state: Any) -> None:
         """Keep what the next sweep depends on."""
         if self._store is not None:
-            trace = {"sweeps.history": np.array(self.history), "sweeps.most": self.max_iter}
-            self._store.write(state | trace | (self._watch.state() if self._watch else {}))
+            trace = {"sweeps.history": np.array(self.history), "sweeps.most": self.max_iter, "sweeps.part": self._part}
+            self._store.write(state | trace | self._passed | (self._watch.state() if self._watch else {}))
             self._kept = len(self.history)
 
     def resumed(self) -> dict[str, Any] | None:
         """What `keep` was given in an earlier run, arrays and numbers by name, or None; the trace goes on from it."""
         state = None if self._store is None else self._store.read()
-        if state is None:
+        if state is None or state.pop("sweeps.part") != self._part:
             return None
+        state = {name: value for name, value in state.items() if not name.startswith(_PASSED)}
         self.history = state.pop("sweeps.history").tolist()
         self.max_iter = int(state.pop("sweeps.most"))
         self._kept = len(self.history)
@@ -128,6 +133,18 @@ class Monitor:
         if self._show is not None and self.history:
             self._show(Progress(self._kept, self.max_iter, self.history[-1]))
         return state
+
+    def next_part(self, **found: Any) -> None:
+        """Say that a part of learning has ended, and what it has found; it is kept along with what comes after."""
+        self._part += 1
+        self._passed = {_PASSED + name: value for name, value in found.items()}
+
+    def passed(self) -> dict[str, Any] | None:
+        """What an earlier run has given to `next_part`, if it was killed after that: it need not be found again."""
+        state = None if self._store is None else self._store.read()
+        if state is None or state["sweeps.part"] <= self._part:
+            return None
+        return {name.removeprefix(_PASSED): value for name, value in state.items() if name.startswith(_PASSED)}
 
 
 def _nothing(point: Any) -> dict[str, Any]:

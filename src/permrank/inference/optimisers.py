@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from scipy.optimize import OptimizeResult, minimize
 
 from permrank.inference.convergence import Monitor
 from permrank.types import Float64Array
@@ -167,46 +166,3 @@ def minorise_maximise(
         if monitor.due:
             monitor.keep(point=point)
     return point
-
-
-def quasi_newton(
-    objective: Callable[[Float64Array], tuple[float, Float64Array]],
-    start: Float64Array,
-    monitor: Monitor,
-    *,
-    tol: float,
-) -> Float64Array:
-    """L-BFGS ascent (Nocedal 1980), for objectives of so many variables that Newton's equations are too much.
-
-    Parameters
-    ----------
-    objective : callable
-        Point to (value, gradient).
-    start : float64 (n,)
-    monitor : Monitor
-        Is told the value after every iteration.
-    tol : float
-        Stop when the value rises by less than this part of itself in an iteration.
-    """
-    best = start.copy()
-
-    def negative(point: Float64Array) -> tuple[float, Float64Array]:
-        value, gradient = objective(point)
-        return -value, -gradient
-
-    def told(intermediate_result: OptimizeResult) -> None:
-        best[:] = intermediate_result.x
-        monitor.update(-float(intermediate_result.fun), best)
-        if monitor.exhausted:
-            raise StopIteration
-
-    if monitor.exhausted:
-        return best
-    most = monitor.max_iter
-    options: Any = {"maxiter": most, "maxfun": 4 * most + 20, "ftol": tol, "gtol": 1e-9, "maxcor": 20}
-    method: Any = "L-BFGS-B"  # the stubs do not know a callback that takes an intermediate_result
-    found = minimize(negative, start, jac=True, method=method, callback=cast(Any, told), options=options)
-    if not monitor.history:  # the start is the optimum
-        monitor.update(-float(found.fun), found.x)
-    monitor.converged = bool(found.success) and not monitor.stopped
-    return best if monitor.stopped else np.asarray(found.x)

@@ -59,11 +59,12 @@ class Checkpoint:
 
 
 class CheckpointStore:
-    """A checkpoint for one model and its data; a `Store` (see inference/convergence.py)."""
+    """A checkpoint for one model and its data; a `Store` (see inference/convergence.py).
 
-    def __init__(
-        self, file: Checkpoint | str | Path, model: Ranker, rankings: Rankings, *, validation: str | None = None
-    ) -> None:
+    ``also`` has what else the bits depend on: the ``validation``, and what learning has ``begun`` from.
+    """
+
+    def __init__(self, file: Checkpoint | str | Path, model: Ranker, rankings: Rankings, also: dict[str, str]) -> None:
         from permrank import __version__
 
         checkpoint = file if isinstance(file, Checkpoint) else Checkpoint(file)
@@ -74,7 +75,7 @@ class CheckpointStore:
             "parameters": as_json(model.get_params()),
             "library": __version__,
             "fingerprint": rankings.fingerprint,
-            "validation": validation or "none",
+            **also,
         }
         if not self._path.parent.is_dir():
             raise InputError(f"the folder {self._path.parent} does not exist; make it first")
@@ -120,6 +121,11 @@ class CheckpointStore:
             raise InputError(
                 f"{self._path} is a checkpoint with another validation: {header.get('validation')}, and now "
                 f"{self._header['validation']}; give the same again, or {remedy}"
+            )
+        if header.get("begun") != self._header["begun"]:
+            raise InputError(
+                f"{self._path} is a checkpoint of learning that began from {header.get('begun')}, not from "
+                f"{self._header['begun']}; give the model as it was, or {remedy}"
             )
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal, Self
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
@@ -18,10 +19,14 @@ from permrank.models.factored_damping import DampedAnswers, check_damping
 from permrank.models.factored_data import Lists, Problem, long_enough, thresholds_of
 from permrank.models.factored_learning import Posterior, Start, choose_factors, draw_posterior
 from permrank.models.factored_point import point_estimate
+from permrank.models.fitting import as_digest, prepared
 from permrank.models.spaces import Choice, Real, Space, Whole
 from permrank.models.users import NewUser, UserReference, new_user
 from permrank.randomness import stream_key
 from permrank.types import Callback, Float64Array, Int64Array
+
+if TYPE_CHECKING:
+    from permrank.models.checkpoints import Checkpoint
 
 Ties = Literal["exact", "efron", "breslow", "partition", "shuffle"]
 TIES = {"exact": EXACT, "efron": EFRON, "breslow": BRESLOW, "partition": PARTITION, "shuffle": EXACT}
@@ -211,7 +216,14 @@ class FactoredPlackettLuce(DampedAnswers):
 
     # More data
 
-    def partial_fit(self, rankings: Rankings, *, callback: Callback | None = None, verbose: bool | None = None) -> Self:
+    def partial_fit(
+        self,
+        rankings: Rankings,
+        *,
+        callback: Callback | None = None,
+        verbose: bool | None = None,
+        checkpoint: Checkpoint | str | Path | None = None,
+    ) -> Self:
         """Add users, items and lists to a fitted model, in a third of the sweeps of a full fit.
 
         The draws go on from where they are, with new users and items at their prior means; a point estimate goes on to
@@ -225,8 +237,8 @@ class FactoredPlackettLuce(DampedAnswers):
         rankings : Rankings
             A newer rating of an item replaces an older one of the same user; lists without ratings are added to those
             that a user has.
-        callback, verbose
-            As in `fit`.
+        callback, verbose, checkpoint
+            As in `fit`; a run that was killed goes on from the checkpoint if the model is as it was before it.
 
         Examples
         --------
@@ -242,6 +254,7 @@ class FactoredPlackettLuce(DampedAnswers):
             raise InputError("there is nothing to add: no ranking has an item")
         before, everything = self.rankings_, joined(self.rankings_, rankings)
         start = self._grown(before, everything)
+        store, _ = prepared(self, everything, checkpoint, None, begun=as_digest(start.theta, start.modes))
 
         def learn(data: Rankings, monitor: Monitor) -> dict[str, Any]:
             if self.posterior == "point":
@@ -256,7 +269,7 @@ class FactoredPlackettLuce(DampedAnswers):
                 "user_modes_": found.users,
             }
 
-        return self._fit(everything, learn, callback, verbose)
+        return self._fit(everything, learn, callback, verbose, store)
 
     def _grown(self, before: Rankings, after: Rankings) -> Start:
         """The last draw in the numbering of more data; what is new is at its prior mean."""

@@ -232,7 +232,7 @@ def _scratch(problem: Problem, n_factors: int) -> tuple[Float64Array, Float64Arr
 
 
 def _stacked(draws: list[Any], like: Float64Array) -> Any:
-    return np.array(draws, np.float32).reshape(-1, *like.shape)
+    return np.array(draws, np.float32).reshape(len(draws), *like.shape)
 
 
 def _kept(n_sweeps: int, n_draws: int) -> set[int]:

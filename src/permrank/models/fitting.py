@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from permrank.data.rankings import Rankings
 from permrank.errors import ConvergenceWarning, NotSupportedError, StoppedWarning
@@ -18,9 +21,13 @@ if TYPE_CHECKING:
 
 
 def prepared(
-    model: Ranker, rankings: Rankings, checkpoint: Checkpoint | str | Path | None, validation: Validating | None
+    model: Ranker,
+    rankings: Rankings,
+    checkpoint: Checkpoint | str | Path | None,
+    validation: Validating | None,
+    begun: str = "nothing",
 ) -> tuple[Store | None, Watch | None]:
-    """Where the state is kept, and what watches the estimates."""
+    """Where the state is kept, and what watches the estimates; ``begun`` says what learning starts from."""
     for name, wanted in {"checkpoint": checkpoint, "validation": validation}.items():
         if wanted is not None and not model.resumable:
             raise NotSupportedError(
@@ -35,8 +42,17 @@ def prepared(
     if checkpoint is not None:
         from permrank.models.checkpoints import CheckpointStore
 
-        store = CheckpointStore(checkpoint, model, rankings, validation=validation.work if validation else None)
+        also = {"validation": validation.work if validation else "none", "begun": begun}
+        store = CheckpointStore(checkpoint, model, rankings, also)
     return store, watch
+
+
+def as_digest(*arrays: Any) -> str:
+    """A short name of arrays, the same for the same bits only."""
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()[:16]
 
 
 def warn_of_the_end(name: str, monitor: Monitor) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from permrank.data.rankings import Rankings
 from permrank.inference.convergence import Monitor
-from permrank.inference.optimisers import quasi_newton
+from permrank.inference.lbfgs import minimise
 from permrank.kernels.log_linear_moves import SWAP, advance_chains
 from permrank.kernels.pseudo_likelihood import list_likelihoods
 from permrank.kernels.swap_users import swap_posterior_draws, update_swap_users
@@ -177,17 +177,17 @@ def _ascend(
 ) -> Factors:  # fmt: skip
     nothing = no_pairs(start.intercepts.size)
 
-    def objective(x: Float64Array) -> tuple[float, Float64Array]:
+    def descended(x: Float64Array) -> tuple[float, Float64Array]:
         here, slope = start.split(x), np.zeros((lists.items.size, 1))
         values = list_likelihoods(
             structure, width, lists.indptr, lists.items, lists.orders, lists.weights,
             here.scores(lists.items, users)[:, None], *positions, *nothing, np.zeros(0), slope,
             np.zeros((nothing.blocks, 0)),
         )  # fmt: skip
-        gradient = here.gradient(slope[:, 0], lists.items, users) - precision * x
-        return float(values @ lists.weights - 0.5 * precision @ x**2), gradient
+        gradient = precision * x - here.gradient(slope[:, 0], lists.items, users)
+        return float(0.5 * precision @ x**2 - values @ lists.weights), gradient
 
-    return start.split(quasi_newton(objective, start.joined(), monitor, tol=tol))
+    return start.split(minimise(descended, start.joined(), np.ones(precision.size), monitor, tol=tol))
 
 
 def _contrast(
@@ -202,6 +202,8 @@ def _contrast(
     strict, chains = strict_order(lists), lists.orders.copy()
     x = start.joined()
     first, second, mean, n_kept = np.zeros_like(x), np.zeros_like(x), np.zeros_like(x), 0
+    if state := monitor.resumed():
+        x, first, second, mean, n_kept, chains = (state[name] for name in _CONTRAST_STATE)
     while not monitor.exhausted:
         sweep = len(monitor.history)
         here = start.split(x)
@@ -221,8 +223,11 @@ def _contrast(
             n_kept += 1
             mean += (x - mean) / n_kept
         monitor.update(-float(np.sqrt(np.mean(gradient**2))), mean if n_kept else x)
+        if monitor.due:
+            monitor.keep(**dict(zip(_CONTRAST_STATE, (x, first, second, mean, n_kept, chains), strict=True)))
     monitor.converged = not monitor.stopped
     return start.split(mean if n_kept else x)
 
 
+_CONTRAST_STATE = ("x", "first", "second", "mean", "n_kept", "chains")
 _STEP = 0.03  # of Adam: a parameter crosses its prior's width in some tens of sweeps

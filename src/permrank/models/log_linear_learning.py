@@ -10,7 +10,7 @@ import numpy as np
 from permrank.data.rankings import Rankings
 from permrank.data.splits import keep_entries
 from permrank.inference.convergence import Monitor
-from permrank.inference.optimisers import quasi_newton
+from permrank.inference.lbfgs import minimise
 from permrank.kernels.log_linear_moves import SWAP, advance_chains
 from permrank.kernels.pseudo_likelihood import BY_RELOCATION, BY_SWAPS, BY_WINDOWS, EXACT, list_likelihoods
 from permrank.models.log_linear_lists import (
@@ -93,12 +93,12 @@ def maximise(
     shape = problem.start
     precision, slope = problem.precisions.joined(), linear.joined()
 
-    def objective(x: Float64Array) -> tuple[float, Float64Array]:
+    def descended(x: Float64Array) -> tuple[float, Float64Array]:
         value, gradient = likelihood(problem, structure, width, shape.split(x))
-        return value + float(slope @ x - 0.5 * precision @ x**2), gradient.joined() + slope - precision * x
+        return float(0.5 * precision @ x**2 - slope @ x) - value, precision * x - slope - gradient.joined()
 
     monitor.through(shape.split)
-    return shape.split(quasi_newton(objective, shape.joined(), monitor, tol=tol))
+    return shape.split(minimise(descended, shape.joined(), 1.0 / (_curvature(problem) + precision), monitor, tol=tol))
 
 
 class Task(NamedTuple):
@@ -180,6 +180,8 @@ def _by_contrast(task: Task, persistent: bool, monitor: Monitor) -> Parameters:
     scale = _curvature(problem) + precision
     chains, strict = lists.orders.copy(), strict_order(lists)
     mean, n_kept = np.zeros_like(point), 0
+    if state := monitor.resumed():
+        point, mean, n_kept, chains = (state[name] for name in ("point", "mean", "n_kept", "chains"))
     monitor.through(start.split)
     while not monitor.exhausted:
         sweep = len(monitor.history)
@@ -198,6 +200,8 @@ def _by_contrast(task: Task, persistent: bool, monitor: Monitor) -> Parameters:
         # There is no objective to be had; how far the chains' statistics are from the data's is what is driven to 0.
         gap = -float(np.sqrt(np.mean(gradient**2 / scale))) if scale.size else 0.0
         monitor.update(gap, mean if n_kept else point)
+        if monitor.due:
+            monitor.keep(point=point, mean=mean, n_kept=n_kept, chains=chains)
     monitor.converged = not monitor.stopped
     return start.split(mean if n_kept else point)
 
@@ -214,7 +218,7 @@ def choose_pair_scale(learner: str, task: Task) -> float:
     held = np.zeros(n, bool)
     held[np.random.default_rng([task.seed, n]).permutation(n)[: n // 5]] = True
     entries = np.repeat(held, np.diff(rankings.indptr))
-    part = task._replace(rankings=keep_entries(rankings, ~entries), tol=1e-5)
+    part = task._replace(rankings=keep_entries(rankings, ~entries), tol=1e-6)
     test = part.problem(strict_lists(keep_entries(rankings, entries), task.seed))
     found: dict[int, float] = {}
 

@@ -31,6 +31,7 @@ _ITEM_DRAWS, _USER_DRAWS = 8, 8
 class FactoredLogLinear(LogLinearRanker):
     """A log-linear model whose users may have factors, drawn from a posterior."""
 
+    resumable = True
     n_factors: int
     n_draws: int
     seed: int

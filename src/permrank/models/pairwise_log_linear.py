@@ -112,7 +112,7 @@ class PairwiseLogLinear(FactoredLogLinear):
         n_steps: int = 0,
         max_iter: int | None = None,
         n_draws: int = 32,
-        tol: float = 1e-6,
+        tol: float = 1e-7,
         seed: int = 0,
     ) -> None:
         self.n_factors = n_factors
@@ -159,10 +159,12 @@ class PairwiseLogLinear(FactoredLogLinear):
             monitor.max_iter = each
             unpaired = np.zeros(pairs.items.size)
             monitor.reading = lambda found: self._parts(found[0], found[1], pairs, unpaired) | {"pair_scale_": 0.0}
-            items, users = self._draws(rankings, monitor)
+            found = monitor.passed()
+            items, users = (found["items"], found["users"]) if found else self._draws(rankings, monitor)
             task = task._replace(scores=_mean_scores(items, users))
             if monitor.stopped:
                 return self._parts(items, users, pairs, unpaired) | {"pair_scale_": 0.0}
+            monitor.next_part(items=items, users=users)
             monitor.max_iter = 2 * each
             if not pairs.items.size:
                 return self._parts(items, users, pairs, np.zeros(0)) | {"pair_scale_": 0.0}

@@ -94,7 +94,7 @@ class PositionwiseLogLinear(FactoredLogLinear):
         n_steps: int = 0,
         max_iter: int | None = None,
         n_draws: int = 32,
-        tol: float = 1e-6,
+        tol: float = 1e-7,
         seed: int = 0,
     ) -> None:
         self.n_factors = n_factors
@@ -117,11 +117,6 @@ class PositionwiseLogLinear(FactoredLogLinear):
         if self.max_iter is not None:
             return self.max_iter
         return {"posterior": _MOST_SWEEPS, "contrastive": 200, "persistent": 200}.get(self.learner, 500)
-
-    @property
-    def resumable(self) -> bool:
-        """Whether `fit` takes a checkpoint: draws do."""
-        return self.n_factors > 0 and self.learner == "posterior"
 
     def _learn(self, rankings: Rankings, monitor: Monitor) -> dict[str, Any]:
         nothing = no_pairs(rankings.n_items)
