@@ -42,9 +42,20 @@ def arrays(rankings):
     return rankings.user_indptr, rankings.indptr, rankings.items, rankings.levels, rankings.weights
 
 
+def dependence(rankings):
+    """Places of the users and slopes: what the prior means of the users' factors depend on."""
+    rng = np.random.default_rng(200)
+    return rng.normal(size=(rankings.n_users, 2)), rng.normal(size=(2, K))
+
+
+def prior_means(rankings):
+    places, slopes = dependence(rankings)
+    return places @ slopes
+
+
 def log_posterior(rankings, theta, precision, ties, user, vector):
     """Through the tested likelihood kernel, one user at a time."""
-    total = -0.5 * precision @ vector**2
+    total = -0.5 * precision @ (vector - prior_means(rankings)[user]) ** 2
     for r in range(rankings.user_indptr[user], rankings.user_indptr[user + 1]):
         part = slice(rankings.indptr[r], rankings.indptr[r + 1])
         items = rankings.items[part]
@@ -59,8 +70,9 @@ def ascend(rankings, theta, precision, ties, *, draw=False, most=50, key=1):
     modes, draws = np.zeros((rankings.n_users, K)), np.zeros((rankings.n_users, K))
     residual, curvature = np.empty(rankings.n_entries), np.empty(rankings.n_entries)
     values = factored.update_users(
-        *arrays(rankings), ties, theta, precision, modes, draws, np.uint64(key), draw, most, 1e-10, residual, curvature
-    )
+        *arrays(rankings), ties, theta, precision, modes, draws, np.uint64(key), draw, most, 1e-10, residual, curvature,
+        *dependence(rankings),
+    )  # fmt: skip
     return values, modes, draws, residual, curvature
 
 
@@ -76,10 +88,11 @@ def test_every_user_reaches_the_mode_that_a_general_optimiser_finds(ties, seed):
             np.zeros(K),
             options={"gtol": 1e-9},
         )
-        assert values[user] >= -found.fun - 1e-9
+        # Steps under partition are not exactly Newton's, and come near more slowly.
+        assert values[user] >= -found.fun - (1e-6 if ties == "partition" else 1e-9)
         if ties != "partition":  # its numerators make the posterior of a user only nearly concave
             np.testing.assert_allclose(modes[user], found.x, rtol=0, atol=1e-5)
-    np.testing.assert_array_equal(modes[-1], 0)
+    np.testing.assert_allclose(modes[-1], prior_means(rankings)[-1], rtol=1e-12)
 
 
 @pytest.mark.parametrize("ties", ["strict", "breslow"])
@@ -108,7 +121,7 @@ def laplace_precision(rankings, theta, precision, ties, user, mode):
     tail = rankings.indptr, rankings.items, rankings.levels, rankings.weights, ties, theta, mode
     factored._user_statistics(first, last, *tail, *scratch)
     lower = np.zeros((K, K))
-    factored._newton_system(first, last, *tail, precision, *scratch, lower, np.empty(K))
+    factored._newton_system(first, last, *tail, prior_means(rankings)[user], precision, *scratch, lower, np.empty(K))
     lower = np.tril(lower)
     return lower @ lower.T
 
@@ -127,14 +140,15 @@ def test_item_steps_solve_the_newton_equations_with_diagonal_blocks():
     rankings, theta, precision = problem(5)
     _, modes, _, residual, curvature = ascend(rankings, theta, precision, BRESLOW)
     owner = np.repeat(np.arange(rankings.n_users), np.diff(rankings.indptr[rankings.user_indptr])).astype(np.int32)
-    centre, item_precision = np.linspace(-1, 1, rankings.n_items), np.array([1.0, 2.0, 3.0, 4.0])
+    centre = np.random.default_rng(0).normal(size=theta.shape)
+    item_precision = np.array([1.0, 2.0, 3.0, 4.0])
     view = rankings.item_view
     steps = factored.item_steps(
         view.indptr, view.entries, owner, modes, theta, centre, item_precision, residual, curvature, np.uint64(0), False
     )
     for y in range(rankings.n_items):
         system = np.diag(item_precision)
-        right = -item_precision * (theta[y] - np.append(np.zeros(K), centre[y]))
+        right = -item_precision * (theta[y] - centre[y])
         for e in np.flatnonzero(rankings.items == y):
             x = np.append(modes[owner[e]], 1.0)
             system = system + curvature[e] * np.outer(x, x)
@@ -163,7 +177,9 @@ def test_draws_of_a_user_have_the_laplace_covariance_and_a_stretched_one_fails()
     user, n = 1, 4_000
     modes = np.zeros((rankings.n_users, K))
     density = np.empty((rankings.n_users, n))
-    draws = factored.posterior_draws(*arrays(rankings), BRESLOW, theta, precision, modes, np.uint64(5), n, density)
+    draws = factored.posterior_draws(
+        *arrays(rankings), BRESLOW, theta, precision, modes, np.uint64(5), n, density, *dependence(rankings)
+    )
     information = laplace_precision(rankings, theta, precision, BRESLOW, user, modes[user])
     away = draws[user] - modes[user]
     distance = np.einsum("ni,ij,nj->n", away, information, away).sum()
@@ -175,6 +191,7 @@ def test_draws_of_a_user_have_the_laplace_covariance_and_a_stretched_one_fails()
     np.testing.assert_allclose(density[user], expected, rtol=1e-8, atol=1e-8)
     # A user without a ranking is drawn from the prior.
     np.testing.assert_allclose(draws[-1].var(axis=0), 1 / precision, rtol=0.15)
+    np.testing.assert_allclose(draws[-1].mean(axis=0), prior_means(rankings)[-1], atol=6 / np.sqrt(0.5 * n))
 
 
 def test_draws_of_an_item_have_the_covariance_of_its_system():
@@ -182,7 +199,7 @@ def test_draws_of_an_item_have_the_covariance_of_its_system():
     _, modes, _, residual, curvature = ascend(rankings, theta, precision, BRESLOW)
     owner = np.repeat(np.arange(rankings.n_users), np.diff(rankings.indptr[rankings.user_indptr])).astype(np.int32)
     view, ones = rankings.item_view, np.ones(K + 1)
-    tail = modes, theta, np.zeros(rankings.n_items), ones, residual, curvature
+    tail = modes, theta, np.zeros_like(theta), ones, residual, curvature
     mean = factored.item_steps(view.indptr, view.entries, owner, *tail, np.uint64(0), False)
     n, y = 1_500, 3
     drawn = [factored.item_steps(view.indptr, view.entries, owner, *tail, np.uint64(i), True)[y] for i in range(n)]
@@ -206,7 +223,7 @@ def test_the_number_of_threads_changes_no_bit():
             numba.set_num_threads(n_threads)
             found = ascend(rankings, theta, precision, BRESLOW, draw=True)
             steps = factored.item_steps(
-                view.indptr, view.entries, owner, found[2], theta, np.zeros(rankings.n_items), np.ones(K + 1), found[3],
+                view.indptr, view.entries, owner, found[2], theta, np.zeros_like(theta), np.ones(K + 1), found[3],
                 found[4], np.uint64(3), True,
             )  # fmt: skip
             results.append([*found, steps])

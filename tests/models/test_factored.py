@@ -8,8 +8,6 @@ import permrank as pr
 from contract import ModelContract
 from permrank.data.splits import hold_out, keep_entries
 from permrank.errors import ConvergenceWarning, InputError
-from permrank.kernels.plackett_luce import BRESLOW
-from permrank.models.factored_learning import Problem
 
 ALL = frozenset(
     {
@@ -196,16 +194,11 @@ def test_preferences_are_averages_over_the_posterior_and_agree_with_samples():
     assert abs(model.prefers(user, a, b) - 0.5) < abs(plug_in - 0.5) + 1e-9  # uncertainty pulls towards one half
 
 
-def test_the_rule_for_ratings_grows_with_the_lists_and_has_a_limit():
-    scales = []
-    for length in (5, 20, 40):
-        rankings = pr.datasets.simulated(30, 90, list_length=length, ties=5).rankings
-        scales.append(Problem.of(rankings, BRESLOW, shuffle=False, intercepts=True).usual_scale())
-    np.testing.assert_allclose(scales, np.sqrt([0.2, 0.8, 1.6]), rtol=1e-12)
-    strict = pr.datasets.simulated(30, 90, list_length=40).rankings
-    assert Problem.of(strict, BRESLOW, shuffle=False, intercepts=True).usual_scale() == 1.0
-    long = pr.datasets.simulated(30, 200, list_length=190, ties=5).rankings
-    np.testing.assert_allclose(Problem.of(long, BRESLOW, shuffle=False, intercepts=True).usual_scale(), np.sqrt(3))
+def test_the_scale_is_smaller_where_there_are_ties():
+    for ties, expected in ((None, 1.0), (5, 0.7)):
+        rankings = pr.datasets.simulated(30, 90, list_length=40, **({"ties": ties} if ties else {})).rankings
+        model = pr.FactoredPlackettLuce(2, max_iter=4).fit(rankings)
+        assert model.factor_scale_ == expected
 
 
 def test_holding_out_parts_the_entries():

@@ -73,7 +73,7 @@ def test_the_level_of_ratings_counts_where_their_order_says_nothing():
     rows = [(u, item, 5 if item < 4 else 2) for u in range(60) for item in ([0, 1, 2, 3] if u % 2 else [4, 5, 6, 7])]
     users, items, ratings = zip(*rows, strict=True)
     rankings = pr.Rankings.from_ratings({"user": users, "item": items, "rating": ratings})
-    model = pr.FactoredPlackettLuce(2, max_iter=60, anchors=True).fit(rankings)
+    model = pr.FactoredPlackettLuce(2, max_iter=60, company=False).fit(rankings)
     assert model.thresholds_.tolist() == [3.5]
     scores = model.score(0)
     assert scores[:4].min() > scores[4:].max() + 0.5
@@ -81,12 +81,13 @@ def test_the_level_of_ratings_counts_where_their_order_says_nothing():
     assert model.score(new, [1])[0] > model.score(new, [5])[0]
 
 
-def test_thresholds_are_left_out_of_short_lists_by_default():
-    for n_each, expected in ((10, 0), (20, 4)):
-        model = pr.FactoredPlackettLuce(2, max_iter=6, n_draws=2).fit(rated(20, 30, n_each, seed=9))
+def test_thresholds_can_be_left_out():
+    for anchors, expected in ((False, 0), (True, 4)):
+        model = pr.FactoredPlackettLuce(2, max_iter=6, n_draws=2, anchors=anchors).fit(rated(20, 30, 10, seed=9))
         assert model.thresholds_.size == expected
-    with pytest.raises(InputError, match="anchors"):
-        pr.FactoredPlackettLuce(2, anchors="always").fit(rated(5, 5, 3, seed=9))
+    for name in ("anchors", "company", "intercepts"):
+        with pytest.raises(InputError, match=f"{name}='always', expected True or False"):
+            pr.FactoredPlackettLuce(2, **{name: "always"}).fit(rated(5, 5, 3, seed=9))
 
 
 @pytest.mark.parametrize("factor", [0.5, 1.0, 2.5])

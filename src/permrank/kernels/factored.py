@@ -157,12 +157,13 @@ def _user_statistics(first, last, indptr, items, levels, weights, ties, theta, u
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _newton_system(
-    first, last, indptr, items, levels, weights, ties, theta, user, precision, scores, chosen, expected, hessian, step
-):
+    first, last, indptr, items, levels, weights, ties, theta, user, mean, precision, scores, chosen, expected, hessian,
+    step,
+):  # fmt: skip
     """Cholesky factor of minus the Hessian of the log-posterior into ``hessian``, the Newton step into ``step``."""
     n_factors = user.size
     for k in range(n_factors):
-        step[k] = -precision[k] * user[k]
+        step[k] = precision[k] * (mean[k] - user[k])
         for m in range(k):
             hessian[k, m] = 0.0
         hessian[k, k] = precision[k]
@@ -180,16 +181,26 @@ def _newton_system(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _log_prior(user, precision):
+def _log_prior(user, mean, precision):
     total = 0.0
     for k in range(user.size):
-        total -= 0.5 * precision[k] * user[k] * user[k]
+        total -= 0.5 * precision[k] * (user[k] - mean[k]) ** 2
     return total
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def prior_mean(place, slopes):
+    """Prior mean of a user's factors, Σ_j place_j slopes_j."""
+    mean = np.zeros(slopes.shape[1])
+    for j in range(place.size):
+        for k in range(mean.size):
+            mean[k] += place[j] * slopes[j, k]
+    return mean
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def _climb_user(
-    first, last, indptr, items, levels, weights, ties, theta, user, precision, scores, chosen, expected, most, tol
+    first, last, indptr, items, levels, weights, ties, theta, user, mean, precision, scores, chosen, expected, most, tol
 ):
     """Newton ascent of one user's log-posterior, steps halved until it does not fall; returns it and L of the Hessian.
 
@@ -197,12 +208,12 @@ def _climb_user(
     """
     n_factors = user.size
     hessian, step, trial = np.empty((n_factors, n_factors)), np.empty(n_factors), np.empty(n_factors)
-    value = _log_prior(user, precision) + _user_statistics(
+    value = _log_prior(user, mean, precision) + _user_statistics(
         first, last, indptr, items, levels, weights, ties, theta, user, scores, chosen, expected
     )
     for _ in range(most):
         _newton_system(
-            first, last, indptr, items, levels, weights, ties, theta, user, precision, scores, chosen, expected,
+            first, last, indptr, items, levels, weights, ties, theta, user, mean, precision, scores, chosen, expected,
             hessian, step,
         )  # fmt: skip
         longest = 0.0
@@ -213,7 +224,7 @@ def _climb_user(
         for _ in range(30):
             for k in range(n_factors):
                 trial[k] = user[k] + length * step[k]
-            there = _log_prior(trial, precision) + _user_statistics(
+            there = _log_prior(trial, mean, precision) + _user_statistics(
                 first, last, indptr, items, levels, weights, ties, theta, trial, scores, chosen, expected
             )
             if there >= value - 1e-12 * abs(value):
@@ -233,10 +244,11 @@ def _climb_user(
 @njit(cache=True, nogil=True, error_model="numpy", parallel=True)
 def update_users(
     user_indptr, indptr, items, levels, weights, ties, theta, precision, modes, draws, key, draw, most, tol, residual,
-    curvature,
+    curvature, places, slopes,
 ):  # fmt: skip
     """Move every user to the mode of its posterior given the items, and draw around it if asked.
 
+    A priori W_u ~ N(places_u slopes, 1 / precision); places: (n_users, n_dimensions), slopes: (n_dimensions, K).
     modes: (n_users, K), start and result; draws: (n_users, K), written: a draw from N(mode, H^-1), or the mode.
     residual, curvature: (n_entries,), written: weight * (chosen - expected) and weight * expected at ``draws``.
     Returns the users' log-posteriors at the modes, constants left out, (n_users,).
@@ -246,10 +258,10 @@ def update_users(
     scores = np.empty(items.size)
     for u in prange(n_users):
         first, last = user_indptr[u], user_indptr[u + 1]
-        user = modes[u].copy()
+        user, mean = modes[u].copy(), prior_mean(places[u], slopes)
         values[u], lower = _climb_user(
-            first, last, indptr, items, levels, weights, ties, theta, user, precision, scores, residual, curvature,
-            most, tol,
+            first, last, indptr, items, levels, weights, ties, theta, user, mean, precision, scores, residual,
+            curvature, most, tol,
         )  # fmt: skip
         modes[u] = user
         if draw:
@@ -283,7 +295,7 @@ def item_steps(
 
     Λ_y = precision + Σ c x xᵀ, step Λ^-1 (Σ g x - precision (θ_y - centre_y)), x = (W_u, 1); c is the expected number
     of choices, which bounds the Hessian of all items together, so that the joint step does not overshoot. With
-    ``draw`` noise from N(0, Λ^-1) is added. centre: (n_items,), prior means of the intercepts; precision: (K + 1,).
+    ``draw`` noise from N(0, Λ^-1) is added. centre: (n_items, K + 1), prior means; precision: (K + 1,).
     """
     n_items, size = theta.shape
     n_factors = size - 1
@@ -291,9 +303,8 @@ def item_steps(
     for y in prange(n_items):
         system, step = np.zeros((size, size)), np.empty(size)
         for k in range(size):
-            step[k] = -precision[k] * theta[y, k]
+            step[k] = precision[k] * (centre[y, k] - theta[y, k])
             system[k, k] = precision[k]
-        step[n_factors] += precision[n_factors] * centre[y]
         for place in range(view_indptr[y], view_indptr[y + 1]):
             e = view_entries[place]
             user, g, c = users[user_of_entry[e]], residual[e], curvature[e]
@@ -331,7 +342,9 @@ def user_log_likelihoods(user_indptr, indptr, items, levels, weights, ties, thet
 
 
 @njit(cache=True, nogil=True, error_model="numpy", parallel=True)
-def posterior_draws(user_indptr, indptr, items, levels, weights, ties, theta, precision, modes, key, size, log_density):
+def posterior_draws(
+    user_indptr, indptr, items, levels, weights, ties, theta, precision, modes, key, size, log_density, places, slopes
+):
     """Draws of each user's vector from its Laplace posterior given the items: (n_users, size, K).
 
     modes: (n_users, K), start of the ascent and, when done, the modes. log_density: (n_users, size), written: log of
@@ -342,15 +355,15 @@ def posterior_draws(user_indptr, indptr, items, levels, weights, ties, theta, pr
     scores, chosen, expected = np.empty(items.size), np.empty(items.size), np.empty(items.size)
     for u in prange(n_users):
         first, last = user_indptr[u], user_indptr[u + 1]
-        user = modes[u].copy()
+        user, mean = modes[u].copy(), prior_mean(places[u], slopes)
         _, lower = _climb_user(
-            first, last, indptr, items, levels, weights, ties, theta, user, precision, scores, chosen, expected,
+            first, last, indptr, items, levels, weights, ties, theta, user, mean, precision, scores, chosen, expected,
             50, 1e-9,
         )  # fmt: skip
         modes[u] = user
         _newton_system(
-            first, last, indptr, items, levels, weights, ties, theta, user, precision, scores, chosen, expected, lower,
-            np.empty(n_factors),
+            first, last, indptr, items, levels, weights, ties, theta, user, mean, precision, scores, chosen, expected,
+            lower, np.empty(n_factors),
         )  # fmt: skip
         stream = derive(key, u)
         noise = np.empty(n_factors)

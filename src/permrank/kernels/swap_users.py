@@ -142,7 +142,8 @@ def _climb(first, last, indptr, items, g, weights, theta, user, precision, score
     n_factors = user.size
     hessian, step, trial = np.empty((n_factors, n_factors)), np.empty(n_factors), np.empty(n_factors)
     data = first, last, indptr, items, g, weights, theta
-    value = _log_prior(user, precision) + _user_value(*data, user, scores, residual, degree)
+    zero = np.zeros(user.size)
+    value = _log_prior(user, zero, precision) + _user_value(*data, user, scores, residual, degree)
     for _ in range(most):
         _newton_system(*data, user, precision, scores, residual, degree, hessian, step)
         longest = 0.0
@@ -153,7 +154,7 @@ def _climb(first, last, indptr, items, g, weights, theta, user, precision, score
         for _ in range(30):
             for k in range(n_factors):
                 trial[k] = user[k] + length * step[k]
-            there = _log_prior(trial, precision) + _user_value(*data, trial, scores, residual, degree)
+            there = _log_prior(trial, zero, precision) + _user_value(*data, trial, scores, residual, degree)
             if there >= value - 1e-12 * abs(value):
                 moved = True
                 break

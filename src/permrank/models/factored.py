@@ -15,8 +15,9 @@ from permrank.inference.convergence import Monitor
 from permrank.kernels.factored import update_users
 from permrank.kernels.plackett_luce import BRESLOW, EFRON, EXACT, PARTITION
 from permrank.models.checks import above, one_of, whole_from
+from permrank.models.company import company
 from permrank.models.factored_damping import DampedAnswers, check_damping
-from permrank.models.factored_data import Lists, Problem, long_enough, thresholds_of
+from permrank.models.factored_data import Lists, Problem, thresholds_of
 from permrank.models.factored_learning import Posterior, Start, choose_factors, draw_posterior
 from permrank.models.factored_point import point_estimate
 from permrank.models.fitting import as_digest, prepared
@@ -32,7 +33,7 @@ Ties = Literal["exact", "efron", "breslow", "partition", "shuffle"]
 TIES = {"exact": EXACT, "efron": EFRON, "breslow": BRESLOW, "partition": PARTITION, "shuffle": EXACT}
 # Sweeps by default: this many entries are visited in all, within the bounds. Set so that a million ratings take
 # about twenty seconds on two cores, and small data are averaged until nothing changes any more.
-_ENTRIES_VISITED, _FEWEST_SWEEPS, _MOST_SWEEPS = 40_000_000, 60, 400
+_ENTRIES_VISITED, _FEWEST_SWEEPS, _MOST_SWEEPS = 40_000_000, 50, 400
 # `partial_fit` makes this part of the sweeps of a full fit.
 _SHARE_OF_SWEEPS = 3
 # The point estimate goes on until it has converged, which takes hundreds of sweeps where penalties are weak.
@@ -58,12 +59,14 @@ class FactoredPlackettLuce(DampedAnswers):
     intercepts : bool
         Whether items have an intercept b_y; False is the paper's form.
     factor_scale : float or "auto"
-        Standard deviation of the score that the factors make, a priori. "auto": 1 for strict rankings; where there are
-        ties sqrt(mean entries of a user / 25), at most sqrt(3). Only for ``posterior="draws"``.
-    anchors : bool or "auto"
+        Standard deviation of the score that the factors make around its mean, a priori. "auto": 1 for strict rankings,
+        0.7 where there are ties. Only for ``posterior="draws"``.
+    anchors : bool
         Where there are ratings, let thresholds between their values stand in every list like items, so that the level
-        of the ratings counts and not only their order. "auto": where users have 15 ratings or more on average. Only
-        for ``posterior="draws"``.
+        of the ratings counts and not only their order. Only for ``posterior="draws"``.
+    company : bool
+        Let what people list together tell of their taste: prior means of users' and items' factors depend on it, as
+        far as it stands out from chance. Only for ``posterior="draws"``.
     alpha, beta : float
         Penalties of ``posterior="point"``.
     damping : {"none", "log", "learnt"} or sequence of float
@@ -71,7 +74,7 @@ class FactoredPlackettLuce(DampedAnswers):
         from the data, or given: the first 1, positive, never rising; a short sequence goes on with its last value. They
         are for strict orders: rankings with ties need ``ties="shuffle"``.
     max_iter : int, optional
-        Sweeps over the data: all of them are made under ``draws`` (60 to 400 by default, fewer for more data), and no
+        Sweeps over the data: all of them are made under ``draws`` (50 to 400 by default, fewer for more data), and no
         more than these under ``point`` (5,000 by default).
     n_draws : int
         Draws that are kept, evenly spread over the sweeps after the first third.
@@ -94,6 +97,10 @@ class FactoredPlackettLuce(DampedAnswers):
         Ratings between which the thresholds stand.
     curve_ : float64 (n_tried, 3)
         With ``n_factors="auto"``: number, loss (nats) of a held-out pair, its standard error.
+    company_ : float64 (n_items, n_dimensions)
+        Places of the items by what is listed together; no dimension where that does not stand out from chance.
+    user_slopes_ : float32 (n_kept, n_dimensions, n_factors)
+        How the prior mean of a user's factors depends on the mean place of the items listed.
     damping_ : float64 (n_stages,)
         Damping factors of the stages; one 1 without damping.
 
@@ -117,7 +124,10 @@ class FactoredPlackettLuce(DampedAnswers):
         intercepts=Choice((True, False)),
     )
     resumable = True
-    learned = ("item_draws_", "user_modes_", "factor_scale_", "temperature_", "thresholds_", "curve_", "damping_")
+    learned = (
+        "item_draws_", "user_modes_", "factor_scale_", "temperature_", "thresholds_", "company_", "user_slopes_",
+        "curve_", "damping_",
+    )  # fmt: skip
     item_draws_: Any
     user_modes_: Any
     factor_scale_: float
@@ -133,7 +143,8 @@ class FactoredPlackettLuce(DampedAnswers):
         ties: Ties = "breslow",
         intercepts: bool = True,
         factor_scale: float | Literal["auto"] = "auto",
-        anchors: bool | Literal["auto"] = "auto",
+        anchors: bool = True,
+        company: bool = True,
         alpha: float = 1.0,
         beta: float = 1.0,
         damping: str | Sequence[float] = "none",
@@ -148,6 +159,7 @@ class FactoredPlackettLuce(DampedAnswers):
         self.intercepts = intercepts
         self.factor_scale = factor_scale
         self.anchors = anchors
+        self.company = company
         self.alpha = alpha
         self.beta = beta
         self.damping = damping
@@ -167,8 +179,9 @@ class FactoredPlackettLuce(DampedAnswers):
             whole_from("max_iter", self.max_iter, 1)
         one_of("posterior", self.posterior, ("draws", "point"))
         one_of("ties", self.ties, tuple(TIES))
-        if not isinstance(self.anchors, bool) and self.anchors != "auto":
-            raise InputError(f"anchors={self.anchors!r}, expected True, False or 'auto'")
+        for name in ("intercepts", "anchors", "company"):
+            if not isinstance(getattr(self, name), (bool, np.bool_)):
+                raise InputError(f"{name}={getattr(self, name)!r}, expected True or False")
         for name in ("alpha", "beta", "tol", *(() if self.factor_scale == "auto" else ("factor_scale",))):
             above(name, getattr(self, name), 0.0)
         check_damping(self.damping)
@@ -181,8 +194,7 @@ class FactoredPlackettLuce(DampedAnswers):
     def _learn(self, rankings: Rankings, monitor: Monitor) -> dict[str, Any]:
         if self.posterior == "point":
             return self._learn_point(rankings, monitor, None)
-        wanted = long_enough(rankings) if self.anchors == "auto" else self.anchors
-        thresholds = thresholds_of(rankings) if wanted else np.zeros(0)
+        thresholds = thresholds_of(rankings) if self.anchors else np.zeros(0)
         problem = self._problem(rankings, thresholds)
         scale = problem.usual_scale() if self.factor_scale == "auto" else float(self.factor_scale)
         if self.max_iter is None:
@@ -196,7 +208,8 @@ class FactoredPlackettLuce(DampedAnswers):
         def learned(found: Posterior) -> dict[str, Any]:
             return {
                 "item_draws_": found.items, "user_modes_": found.users, "factor_scale_": float(scale),
-                "temperature_": found.temperature, "thresholds_": thresholds, "curve_": curve, "damping_": np.ones(1),
+                "temperature_": found.temperature, "thresholds_": thresholds, "company_": problem.company,
+                "user_slopes_": found.slopes, "curve_": curve, "damping_": np.ones(1),
             }  # fmt: skip
 
         monitor.reading = learned
@@ -204,14 +217,15 @@ class FactoredPlackettLuce(DampedAnswers):
 
     def _problem(self, rankings: Rankings, thresholds: Float64Array) -> Problem:
         return Problem.of(
-            rankings, TIES[self.ties], shuffle=self.ties == "shuffle", intercepts=self.intercepts, thresholds=thresholds
-        )
+            rankings, TIES[self.ties], shuffle=self.ties == "shuffle", intercepts=self.intercepts,
+            thresholds=thresholds, company=company(rankings, self.seed) if self.company else None,
+        )  # fmt: skip
 
     def _learn_point(self, rankings: Rankings, monitor: Monitor, begin: Start | None) -> dict[str, Any]:
         return point_estimate(
             rankings, monitor, stream_key(self.seed), n_factors=int(self.n_factors), alpha=self.alpha, beta=self.beta,
             tol=self.tol, ties=TIES[self.ties], shuffle=self.ties == "shuffle", intercepts=self.intercepts,
-            damping=self.damping, begin=begin,
+            damping=self.damping, begin=None if begin is None else (begin.theta, begin.modes),
         )  # fmt: skip
 
     # More data
@@ -265,9 +279,9 @@ class FactoredPlackettLuce(DampedAnswers):
                 problem, n_factors, self.factor_scale_, self.n_draws, stream_key(self.seed, 1), monitor, start
             )
             return {name: getattr(self, name) for name in self.learned} | {
-                "item_draws_": found.items,
-                "user_modes_": found.users,
-            }
+                "item_draws_": found.items, "user_modes_": found.users, "company_": problem.company,
+                "user_slopes_": found.slopes,
+            }  # fmt: skip
 
         return self._fit(everything, learn, callback, verbose, store)
 
@@ -329,7 +343,7 @@ class FactoredPlackettLuce(DampedAnswers):
         """Posterior modes of many new users at once, parallel over users: (n_users, n_kept, n_factors)."""
         if self._is_damped:
             return self._fold_in_damped(rankings)
-        lists = self._lists(rankings)
+        lists, places = self._lists(rankings), self._places(rankings)
         n_factors = self.user_modes_.shape[2]
         modes = np.zeros((rankings.n_users, len(self.item_draws_), n_factors))
         scratch = np.empty(lists.items.size), np.empty(lists.items.size)
@@ -337,7 +351,7 @@ class FactoredPlackettLuce(DampedAnswers):
             found = np.zeros((rankings.n_users, n_factors))
             update_users(
                 *lists, TIES[self.ties], theta.astype(np.float64), self._precision(), found, np.empty_like(found),
-                np.uint64(0), False, 50, 1e-9, *scratch,
+                np.uint64(0), False, 50, 1e-9, *scratch, places, self._slopes(d),
             )  # fmt: skip
             modes[:, d] = found
         return modes
@@ -361,6 +375,9 @@ class FactoredPlackettLuce(DampedAnswers):
             raise InputError(f"item_draws_ has shape {shape}, which does not fit the items and factors")
         if np.shape(self.user_modes_) != (n_kept, self.rankings_.n_users, n_factors):
             raise InputError(f"user_modes_ has shape {np.shape(self.user_modes_)}, which does not fit the users")
+        table, slopes = np.shape(self.company_), np.shape(self.user_slopes_)
+        if len(table) != 2 or table[0] != self.rankings_.n_items or slopes != (n_kept, table[1], n_factors):
+            raise InputError(f"company_ and user_slopes_ have shapes {table} and {slopes}, which do not fit")
         check_damping(np.asarray(self.damping_))
 
 

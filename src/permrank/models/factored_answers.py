@@ -13,6 +13,7 @@ from permrank.kernels.insertion import insertion_probabilities
 from permrank.kernels.race import gumbel_rankings, top_probabilities
 from permrank.models.base import Ranker
 from permrank.models.checks import whole_from
+from permrank.models.company import user_places
 from permrank.models.factored_data import Lists, one_user
 from permrank.models.users import NewUser, UserReference, frozen
 from permrank.randomness import stream_key
@@ -29,6 +30,8 @@ class PosteriorAnswers(Ranker):
     """Distribution answers from ``item_draws_`` and the user's Laplace posterior given each of them."""
 
     item_draws_: Any
+    company_: Any
+    user_slopes_: Any
     temperature_: float
     ties: Any
 
@@ -46,21 +49,29 @@ class PosteriorAnswers(Ranker):
     def _lists(self, rankings: Rankings) -> Lists:
         raise NotImplementedError
 
+    def _places(self, rankings: Rankings, *, alone: bool = False) -> Float64Array:
+        """Places of users by what they list (see models/company.py); ``alone``: as if every ranking were a user's."""
+        bounds = rankings.indptr if alone else rankings.indptr[rankings.user_indptr]
+        return user_places(np.asarray(self.company_, np.float64), *frozen(bounds, self._aligned_items(rankings)))
+
+    def _slopes(self, draw: int) -> Float64Array:
+        return np.asarray(self.user_slopes_[draw], np.float64)
+
+    def _user_rankings(self, user: UserReference) -> Rankings:
+        return user.rankings if isinstance(user, NewUser) else one_user(self.rankings_, int(user or 0))
+
     def _user_lists(self, user: UserReference) -> Lists:
         """Lists of one user as they were learnt from."""
-        if isinstance(user, NewUser):
-            return self._lists(user.rankings)
-        place = int(user or 0)
-        return self._lists(one_user(self.rankings_, place))
+        return self._lists(self._user_rankings(user))
 
     def _user_draws(self, user: UserReference, size: int = _USER_DRAWS) -> Float64Array:
         """Draws of the user's vector: (n_kept, size, n_factors)."""
-        lists, modes = self._user_lists(user), self._modes(user)
+        lists, modes, places = self._user_lists(user), self._modes(user), self._places(self._user_rankings(user))
         out = np.empty((len(modes), size, modes.shape[1]))
         for d, theta in enumerate(self.item_draws_):
             out[d] = posterior_draws(
                 *lists, self._tie_code(), theta.astype(np.float64), self._precision(), modes[d][None].copy(),
-                stream_key(0, d), size, np.empty((1, size)),
+                stream_key(0, d), size, np.empty((1, size)), places, self._slopes(d),
             )[0]  # fmt: skip
         return out
 
@@ -149,17 +160,20 @@ class PosteriorAnswers(Ranker):
         n, precision = rankings.n_rankings, self._precision()
         items, each, ones = frozen(self._aligned_items(rankings), np.arange(n + 1), np.ones(n))
         data = (each, rankings.indptr, items, rankings.levels, ones, self._tie_code())
+        places = self._places(rankings, alone=True)
         parts = np.empty((n, len(self.item_draws_), size))
         constant = 0.5 * float(np.sum(np.log(precision / (2.0 * np.pi))))
         for d, stored in enumerate(self.item_draws_):
             theta, density = stored.astype(np.float64), np.empty((n, size))
             users = posterior_draws(
-                *data, theta, precision, np.zeros((n, precision.size)), stream_key(1, d), size, density
-            )
+                *data, theta, precision, np.zeros((n, precision.size)), stream_key(1, d), size, density, places,
+                self._slopes(d),
+            )  # fmt: skip
+            means = np.einsum("uj,jk->uk", places, self._slopes(d))
             for j in range(size):
                 point = np.ascontiguousarray(users[:, j])
                 likelihood = user_log_likelihoods(*data, theta, point)
-                parts[:, d, j] = likelihood + constant - 0.5 * (point**2 @ precision) - density[:, j]
+                parts[:, d, j] = likelihood + constant - 0.5 * ((point - means) ** 2 @ precision) - density[:, j]
         flat = parts.reshape(n, -1)
         top = flat.max(axis=1, keepdims=True)
         weights = np.exp(flat - top)

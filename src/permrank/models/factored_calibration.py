@@ -115,7 +115,7 @@ def hold_out_pairs(problem: Problem, seed: int) -> HeldOut | None:
     users = np.searchsorted(per_user, both[:, 0], side="right") - 1
     seen = Problem.of(
         keep_entries(rankings, ~held), problem.ties, shuffle=problem.shuffle, intercepts=problem.intercepts,
-        thresholds=problem.thresholds,
+        thresholds=problem.thresholds, company=problem.company,
     )  # fmt: skip
     items = rankings.items.astype(np.int64)
     return HeldOut(seen, users, items[both[:, 0]], items[both[:, 1]])

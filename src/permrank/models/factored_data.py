@@ -11,6 +11,7 @@ from permrank.data.rankings import ItemView, Rankings, entries_by_item
 from permrank.data.vocabulary import Vocabulary
 from permrank.kernels.factored import update_users
 from permrank.kernels.swap_users import update_swap_users
+from permrank.models.company import user_places
 from permrank.models.users import frozen
 from permrank.randomness import stream_key
 from permrank.types import Float64Array, Int32Array
@@ -19,12 +20,8 @@ from permrank.types import Float64Array, Int32Array
 _HALF_MEAN = 5.0
 # The most thresholds between ratings: a finer scale is cut at its quantiles.
 _MOST_THRESHOLDS = 9
-
-
-# Mean entries of a user from which thresholds help. In lists of ten they took a rare item with one good rating too
-# far up (ML-1M, seed 10: NDCG@10 .750 with, .756 without); in lists of twenty they were better there (.758 against
-# .757), and on ML-100K it depended on the other settings.
-_LONG_ENOUGH = 15.0
+# Standard deviation of the factors' part of a score a priori, around its mean: for strict rankings, and with ties.
+_STRICT_SCALE, _TIED_SCALE = 1.0, 0.7
 
 
 class Lists(NamedTuple):
@@ -100,12 +97,6 @@ def thresholds_of(rankings: Rankings) -> Float64Array:
     return np.asarray(between)
 
 
-def long_enough(rankings: Rankings) -> bool:
-    """Whether users have enough entries for thresholds to be worth it."""
-    lengths = np.diff(rankings.indptr[rankings.user_indptr])
-    return bool(lengths[lengths > 0].mean() >= _LONG_ENOUGH)
-
-
 class Problem(NamedTuple):
     """Data in the form that the sweeps want.
 
@@ -122,9 +113,13 @@ class Problem(NamedTuple):
     view : ItemView
     user_of_entry : int32
     covariates : float64 (n_items, n_covariates)
-        What the prior mean of an intercept may depend on: the logarithm of how often an item is mentioned (what
-        many come across is liked more) and, if there are ratings, the item's shrunk mean rating on the scale of worths.
-    places : float64 (n_entries,), optional
+        What the prior mean of an item may depend on: the logarithm of how often it is mentioned (what many come across
+        is liked more), if there are ratings its shrunk mean rating on the scale of worths, and its company.
+    company : float64 (n_items, n_dimensions)
+        Places of the items by what is listed together (see models/company.py).
+    user_places : float64 (n_users, n_dimensions)
+        Places of the users, on which the prior mean of their factors depends.
+    positions : float64 (n_entries,), optional
         Position function of each entry, for a model that is log-linear in it; without them it is Plackett-Luce.
     """
 
@@ -137,14 +132,16 @@ class Problem(NamedTuple):
     view: ItemView
     user_of_entry: Int32Array
     covariates: Float64Array
-    places: Float64Array | None = None
+    company: Float64Array
+    user_places: Float64Array
+    positions: Float64Array | None = None
 
-    def update_users(self, lists: Lists, *arguments: Any) -> Float64Array:
+    def update_users(self, lists: Lists, slopes: Float64Array, *arguments: Any) -> Float64Array:
         """One pass over the users; see `kernels.factored.update_users`."""
-        if self.places is None:
-            values = update_users(*lists, self.ties, *arguments)
+        if self.positions is None:
+            values = update_users(*lists, self.ties, *(*arguments, self.user_places, slopes))
         else:
-            values = update_swap_users(*lists[:3], self.places, lists.weights, *arguments)
+            values = update_swap_users(*lists[:3], self.positions, lists.weights, *arguments)
         return np.asarray(values)
 
     @classmethod
@@ -156,20 +153,23 @@ class Problem(NamedTuple):
         shuffle: bool,
         intercepts: bool,
         thresholds: Float64Array | None = None,
+        company: Float64Array | None = None,
     ) -> Problem:
-        """Prepare rankings."""
+        """Prepare rankings; items keep no company if none is given."""
         thresholds = np.zeros(0) if thresholds is None else thresholds
         lists, view, owner = _arranged(rankings, thresholds)
+        table = np.zeros((rankings.n_items, 0)) if company is None else company
+        places = user_places(table, rankings.indptr[rankings.user_indptr], rankings.items)
         columns = [np.log1p(np.bincount(rankings.items, minlength=rankings.n_items))]
         if rankings.ratings is not None:
             per_user = np.diff(rankings.indptr[rankings.user_indptr])
             rater = np.repeat(np.arange(rankings.n_users, dtype=np.int32), per_user)
             columns.append(shrunk_means(_worths(rankings.ratings), rankings, rater))
-        table = np.column_stack(columns)
-        spread = table.std(axis=0)
-        table = (table - table.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+        known = np.column_stack([*columns, table])
+        spread = known.std(axis=0)
+        known = (known - known.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
         shuffle = shuffle and rankings.has_ties
-        return cls(rankings, ties, shuffle, intercepts, thresholds, lists, view, owner, table)
+        return cls(rankings, ties, shuffle, intercepts, thresholds, lists, view, owner, known, table, places)
 
     @property
     def n_rows(self) -> int:
@@ -177,18 +177,15 @@ class Problem(NamedTuple):
         return self.rankings.n_items + self.thresholds.size
 
     def usual_scale(self) -> float:
-        """Standard deviation of the factors' part of a score a priori, by a rule.
+        """Standard deviation of the factors' part of a score around its mean a priori.
 
         It cannot be learnt from the fit itself. Breslow's likelihood takes every tie for evidence of closeness, so with
         ties the marginal likelihood prefers factors that are far too small; on strict lists of few items the draws of
-        all items side by side let it drift upwards. The rule was set on splits that no benchmark uses, and the optimum
-        is flat: 1 for strict rankings (Sushi, seeds 20 and 21); with ties sqrt(mean number of entries of a user / 25),
-        at most sqrt(3) (ML-100K, seeds 10 and 11, with 10, 20 and 50 ratings a user). Thresholds count as entries.
+        all items side by side let it drift upwards. The two constants were set on splits that no benchmark uses, and
+        the optimum is flat: strict rankings on Sushi, seeds 20 and 21; ties on ML-100K, seeds 10 to 12, with 10, 20 and
+        50 ratings a user, and on ML-1M, seed 10, with 10 to 100.
         """
-        if not self.rankings.has_ties:
-            return 1.0
-        lengths = np.diff(self.lists.indptr[self.lists.user_indptr])
-        return float(np.sqrt(min(3.0, lengths[lengths > 0].mean() / 25.0)))
+        return _TIED_SCALE if self.rankings.has_ties else _STRICT_SCALE
 
     def in_sweep(self, key: Any, sweep: int) -> tuple[Lists, ItemView, Int32Array]:
         """Lists for one sweep: the same, or with ties in a new order."""

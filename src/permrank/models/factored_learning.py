@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from permrank.inference.convergence import Monitor
+from permrank.kernels.company import cross
 from permrank.kernels.factored import item_steps
 from permrank.models.factored_calibration import HeldOut, hold_out_pairs
 from permrank.models.factored_data import Problem
@@ -17,41 +18,55 @@ from permrank.types import Float64Array
 _QUIET_SWEEPS = 3
 # Precision of an intercept around its prior mean, until it is learnt.
 _FIRST_PRECISION = 4.0
-# An item seen this often counts half in the regression of intercepts on their covariates.
+# An item seen this often counts half in the regression of items on their covariates.
 _HALF_TRUSTED = 5.0
+# Ridge of the two regressions, in rows' worth: covariates may be constant.
+_ITEM_RIDGE, _USER_RIDGE = 0.01, 1.0
 # Draws are kept after the first third of the sweeps; the temperature is measured on the last two thirds of that.
 _FIRST_KEPT, _FIRST_MEASURED = 3, 9
 # Under n_factors="auto": the numbers that are tried, and sweeps for each, of which the second half is measured.
 _TRIED_FACTORS, _TRIED_SWEEPS = (4, 8, 16, 32), 60
 
 
-class InterceptPrior:
-    """b_y ~ N(covariates_y β, 1 / precision), with β and the precision learnt; thresholds have β = 0."""
+class ItemPrior:
+    """θ_y ~ N(covariates_y Γ, 1 / precision): factors and intercept; thresholds have Γ = 0.
 
-    def __init__(self, problem: Problem) -> None:
+    Γ is learnt, and so is the precision of the intercepts; that of the factors is given.
+    """
+
+    def __init__(self, problem: Problem, n_factors: int) -> None:
         counts = np.bincount(problem.rankings.items, minlength=problem.rankings.n_items)
         self._trust = counts / (counts + _HALF_TRUSTED)
         self._covariates = problem.covariates
-        self.centre = np.zeros(problem.n_rows)
+        self.centre = np.zeros((problem.n_rows, n_factors + 1))
         self.precision = _FIRST_PRECISION
 
-    def update(self, intercepts: Float64Array) -> None:
-        """Weighted least squares for β, then the precision of what is left; two imaginary items keep it finite."""
+    def update(self, theta: Float64Array) -> None:
+        """Weighted least squares for Γ, then the precision of what is left; two imaginary items keep it finite."""
         n_items = self._trust.size
-        weighted = self._covariates * self._trust[:, None]
-        # A hundredth of an item's worth of ridge: covariates may be constant.
-        normal = weighted.T @ self._covariates + 0.01 * np.eye(weighted.shape[1])
-        self.centre[:n_items] = self._covariates @ np.linalg.solve(normal, weighted.T @ intercepts[:n_items])
+        slopes = regression(self._covariates, theta[:n_items], self._trust, _ITEM_RIDGE)
+        self.centre[:n_items] = np.einsum("yj,jk->yk", self._covariates, slopes)
         seen = self._trust > 0
-        squares = float(np.sum((intercepts - self.centre)[:n_items][seen] ** 2))
+        squares = float(np.sum((theta - self.centre)[:n_items, -1][seen] ** 2))
         self.precision = (seen.sum() + 2.0) / (squares + 1.0)
 
 
+def regression(known: Float64Array, wanted: Float64Array, weights: Float64Array | float, ridge: float) -> Float64Array:
+    """Slopes of wanted (n, K) on known (n, p) by weighted least squares: (p, K)."""
+    weighted = np.ascontiguousarray((known.T * weights).T)
+    normal = cross(weighted, known) + ridge * np.eye(known.shape[1])
+    return np.asarray(np.linalg.solve(normal, cross(weighted, np.ascontiguousarray(wanted))))
+
+
 class Start(NamedTuple):
-    """Where draws go on from: items and thresholds (n_rows, n_factors + 1), users (n_users, n_factors)."""
+    """Where draws go on from: items and thresholds (n_rows, n_factors + 1), users (n_users, n_factors).
+
+    slopes: (n_dimensions, n_factors), how the users' prior means depend on their places; by default from their modes.
+    """
 
     theta: Float64Array
     modes: Float64Array
+    slopes: Float64Array | None = None
 
 
 class Posterior(NamedTuple):
@@ -61,12 +76,14 @@ class Posterior(NamedTuple):
     ----------
     items : float32 (n_kept, n_rows, n_factors + 1)
     users : float32 (n_kept, n_users, n_factors)
+    slopes : float32 (n_kept, n_dimensions, n_factors)
     temperature : float
         What differences of scores are multiplied with to be log-odds of held-out pairs; 1 if there are no ties.
     """
 
     items: Any
     users: Any
+    slopes: Any
     temperature: float
 
 
@@ -83,23 +100,30 @@ class Sampler:
 
     def go_on(self, problem: Problem, state: Start) -> None:
         """Go on from the state that an earlier run was left in: all else follows from it."""
-        self.theta, self.modes = state
+        self.theta, self.modes = state.theta, state.modes
         self.use(problem)
+        if state.slopes is not None:
+            self.slopes = state.slopes
 
     def use(self, problem: Problem) -> None:
         """Go on with other lists of the same users and items."""
         self.problem = problem
         self.draws, self._residual, self._curvature = _scratch(problem, self.modes.shape[1])
-        self._prior = InterceptPrior(problem)
-        self._prior.update(self.theta[:, -1])
+        self._prior = ItemPrior(problem, self.modes.shape[1])
+        self._prior.update(self.theta)
+        self.slopes = self._slopes(self.modes)
 
-    def sweep(self, number: int, *, keep: bool) -> tuple[float, tuple[Any, Any] | None]:
+    def _slopes(self, users: Float64Array) -> Float64Array:
+        """Prior means of the users' factors, W_u ~ N(place_u slopes, 1), as these users have them."""
+        return regression(self.problem.user_places, users, 1.0, _USER_RIDGE)
+
+    def sweep(self, number: int, *, keep: bool) -> tuple[float, tuple[Any, Any, Any] | None]:
         """Draw everything once; returns the log-posterior of the users' modes, and what is kept, if asked."""
         problem, prior = self.problem, self._prior
         lists, view, owner = problem.in_sweep(self._key, number)
         noisy = number >= self._quiet
         values = problem.update_users(
-            lists, self.theta, self._user_precision, self.modes, self.draws,
+            lists, self.slopes, self.theta, self._user_precision, self.modes, self.draws,
             stream_key(int(self._key), number, 0), noisy, 1 if noisy else 3, 1e-6, self._residual, self._curvature,
         )  # fmt: skip
         # Without intercepts their prior is a wall at 0.
@@ -111,9 +135,10 @@ class Sampler:
         )  # fmt: skip
         if problem.intercepts:
             self.theta[:, -1] -= self.theta[: problem.rankings.n_items, -1].mean()
-            prior.update(self.theta[:, -1])
         else:
             self.theta[:, -1] = 0.0
+        prior.update(self.theta)
+        self.slopes = self._slopes(self.draws)
         return float(values.sum()), kept
 
     @property
@@ -121,7 +146,7 @@ class Sampler:
         """By how much the last draw of the users differs from their modes."""
         return np.asarray(self.draws - self.modes)
 
-    def _smoothed(self) -> tuple[Float64Array, Float64Array]:
+    def _smoothed(self) -> tuple[Float64Array, Float64Array, Float64Array]:
         """What is kept of a sweep: the conditional mean of the items given the users drawn, and the users' modes there.
 
         A draw of the items carries noise that only a large average removes; their mean given the users' draw carries
@@ -129,17 +154,17 @@ class Sampler:
         """
         problem = self.problem
         if problem.shuffle:
-            return self.theta.copy(), self.modes.copy()
+            return self.theta.copy(), self.modes.copy(), self.slopes
         mean = self.theta + item_steps(
             problem.view.indptr, problem.view.entries, problem.user_of_entry, self.draws, self.theta,
             self._prior.centre, self._precision, self._residual, self._curvature, np.uint64(0), False,
         )  # fmt: skip
         users, scratch = self.modes.copy(), np.empty((2, self._residual.size))
         problem.update_users(
-            problem.lists, mean, self._user_precision, users, np.empty_like(users), np.uint64(0), False,
+            problem.lists, self.slopes, mean, self._user_precision, users, np.empty_like(users), np.uint64(0), False,
             2, 1e-4, scratch[0], scratch[1],
         )  # fmt: skip
-        return mean, users
+        return mean, users, self.slopes
 
 
 def draw_posterior(
@@ -159,23 +184,25 @@ def draw_posterior(
     kept_sweeps = _kept(monitor.max_iter, n_draws)
     first = 0 if start else min(kept_sweeps)
     held: HeldOut | None = None
-    if start is None and problem.rankings.has_ties and problem.places is None:
+    if start is None and problem.rankings.has_ties and problem.positions is None:
         held = hold_out_pairs(problem, int(stream_key(int(key), 3)) % 2**63)
     sampler = Sampler(held.problem if held else problem, n_factors, scale, key, start)
     temperature = 1.0
-    items, users = [], []
+    items, users, slopes = [], [], []
     if state := monitor.resumed():
-        temperature, items, users = state["temperature"], list(state["items"]), list(state["users"])
+        temperature = state["temperature"]
+        items, users, slopes = list(state["items"]), list(state["users"]), list(state["slopes_kept"])
         if held and len(monitor.history) <= first:
             held.restore(state)
         elif held:
             held = None
-        sampler.go_on(held.problem if held else problem, Start(state["theta"], state["modes"]))
+        sampler.go_on(held.problem if held else problem, Start(state["theta"], state["modes"], state["slopes"]))
 
     def found() -> Posterior:
         # Before the first draw that is kept, the present state stands for it.
-        theta, modes = (items, users) if items else ([sampler.theta], [sampler.modes])
-        return Posterior(np.array(theta, np.float32), np.array(modes, np.float32), temperature)
+        kept = (items, users, slopes) if items else ([sampler.theta], [sampler.modes], [sampler.slopes])
+        theta, modes, towards = (np.array(part, np.float32) for part in kept)
+        return Posterior(theta, modes, towards, temperature)
 
     monitor.through(lambda _: found())
     while not monitor.exhausted:
@@ -187,15 +214,16 @@ def draw_posterior(
         measured = held is not None and sweep >= max(monitor.max_iter // _FIRST_MEASURED, _QUIET_SWEEPS + 1)
         value, kept = sampler.sweep(sweep, keep=measured or sweep in kept_sweeps)
         if held and kept and measured:
-            held.observe(*kept, sampler.noise)
+            held.observe(*kept[:2], sampler.noise)
         elif kept:
-            items.append(kept[0].astype(np.float32))
-            users.append(kept[1].astype(np.float32))
+            for drawn, part in zip((items, users, slopes), kept, strict=True):
+                drawn.append(part.astype(np.float32))
         monitor.update(value)
         if monitor.due:
             monitor.keep(
-                theta=sampler.theta, modes=sampler.modes, temperature=temperature,
+                theta=sampler.theta, modes=sampler.modes, slopes=sampler.slopes, temperature=temperature,
                 items=_stacked(items, sampler.theta), users=_stacked(users, sampler.modes),
+                slopes_kept=_stacked(slopes, sampler.slopes),
                 **(held.state() if held else {}),
             )  # fmt: skip
     monitor.converged = len(monitor.history) >= monitor.max_iter
@@ -213,7 +241,7 @@ def choose_factors(problem: Problem, scale: float, key: Any) -> Float64Array:
         for sweep in range(_TRIED_SWEEPS):
             _, kept = sampler.sweep(sweep, keep=sweep >= _TRIED_SWEEPS // 2)
             if kept:
-                held.observe(*kept, sampler.noise)
+                held.observe(*kept[:2], sampler.noise)
         rows.append((n_factors, *held.loss()))
     return np.array(rows)
 

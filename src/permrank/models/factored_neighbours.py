@@ -9,6 +9,7 @@ import polars as pl
 
 from permrank.kernels.factored import update_users
 from permrank.models.checks import whole_from
+from permrank.models.company import parts_of_place
 from permrank.models.factored_answers import PosteriorAnswers
 from permrank.types import Float64Array
 
@@ -47,9 +48,10 @@ class Neighbours(PosteriorAnswers):
     def explain(self, user: object, item: object) -> pl.DataFrame:
         """Which listed items pushed this one up or down for the user, and by how much.
 
-        At the mode of a user's posterior, precision * W_u = Σ_e g_e H_e over the listed entries, g_e being how much
-        more often an item was chosen than expected. So the personal part of a score is a sum over what was listed:
-        W_u H_y = Σ_e g_e <H_e, H_y> / precision, averaged over the draws.
+        At the mode of a user's posterior, precision * (W_u - mean) = Σ_e g_e H_e over the listed entries, g_e being how
+        much more often an item was chosen than expected; the mean is itself a sum over what was listed, whatever its
+        order (see ``company``). So the personal part of a score is a sum over the list: W_u H_y = Σ_e (c_e H_y +
+        g_e <H_e, H_y> / precision), averaged over the draws.
 
         Returns
         -------
@@ -60,7 +62,9 @@ class Neighbours(PosteriorAnswers):
         reference = self._reference(user)
         place = self.item_ids.index(item)
         lists = self._user_lists(reference)
-        items = lists.items
+        items, places = lists.items, self._places(self._user_rankings(reference))
+        real = items < len(self.item_ids)
+        parts = parts_of_place(np.asarray(self.company_), items[real])
         modes, precision = self._modes(reference), self._precision()
         total, base = np.zeros(items.size), 0.0
         for d, stored in enumerate(self.item_draws_):
@@ -68,11 +72,11 @@ class Neighbours(PosteriorAnswers):
             mode, residual, curvature = modes[d][None].copy(), np.empty(items.size), np.empty(items.size)
             update_users(
                 *lists, self._tie_code(), theta, precision, mode, np.empty_like(mode), np.uint64(0), False, 50, 1e-10,
-                residual, curvature,
+                residual, curvature, places, self._slopes(d),
             )  # fmt: skip
             total += residual * (theta[items, :-1] @ (theta[place, :-1] / precision))
+            total[real] += parts @ (self._slopes(d) @ theta[place, :-1])
             base += theta[place, -1]
-        real = items < len(self.item_ids)
         base += total[~real].sum()
         items, total = items[real].astype(np.int64), total[real]
         order = np.argsort(-np.abs(total), kind="stable")

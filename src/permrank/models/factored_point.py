@@ -262,6 +262,8 @@ def point_estimate(
             "factor_scale_": 0.0,
             "temperature_": 1.0,
             "thresholds_": np.zeros(0),
+            "company_": np.zeros((rankings.n_items, 0)),
+            "user_slopes_": np.zeros((1, 0, n_factors), np.float32),
             "curve_": np.zeros((0, 3)),
             "damping_": factors if factors.size else np.ones(1),
         }

@@ -66,8 +66,8 @@ def draw_factors(
 ) -> tuple[Any, Any]:  # fmt: skip
     """Alternate draws of users and items, as in the factored Plackett-Luce model, with the likelihood of swaps."""
     problem = Problem.of(rankings, 0, shuffle=False, intercepts=True)
-    (places,) = frozen(entry_places(rankings, position))
-    problem = problem._replace(places=places)
+    (positions,) = frozen(entry_places(rankings, position))
+    problem = problem._replace(positions=positions)
     monitor.through(lambda found: (found.items, found.users))
     found = draw_posterior(problem, n_factors, scale, n_draws, stream_key(seed), monitor)
     return found.items, found.users

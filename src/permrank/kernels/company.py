@@ -1,0 +1,33 @@
+"""Sums of rows along lists, and products of tall matrices: the same bits for any number of threads."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit, prange
+
+
+@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+def row_sums(indptr, index, rows):
+    """out[g] = Σ of rows[index[p]] over indptr[g] <= p < indptr[g + 1]: a sparse matrix of ones times a dense one."""
+    n, size = indptr.size - 1, rows.shape[1]
+    out = np.zeros((n, size))
+    for g in prange(n):
+        for p in range(indptr[g], indptr[g + 1]):
+            row = rows[index[p]]
+            for k in range(size):
+                out[g, k] += row[k]
+    return out
+
+
+@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+def cross(left, right):
+    """leftᵀ right, every sum in the order of the rows (a BLAS with threads does not promise that)."""
+    n, p = left.shape
+    size = right.shape[1]
+    out = np.zeros((p, size))
+    for j in prange(p):
+        for i in range(n):
+            x = left[i, j]
+            for k in range(size):
+                out[j, k] += x * right[i, k]
+    return out
