@@ -127,6 +127,17 @@ def fold_of_people(seed: int) -> Split:
     return Split(train, test._replace(users=test.users + train.n_users), strict=True)
 
 
+def validation(split: Split, share: float = 0.3) -> Split:
+    """A part of the training rows of every user to be asked about instead; nothing of the test part is looked at."""
+    train = split.train
+    keys = np.random.default_rng([777, 0]).random(train.users.size)
+    order = np.lexsort((keys, train.users))
+    place = np.empty(order.size, np.int64)
+    place[order] = _places(train.users[order])
+    held = place < np.floor(share * np.bincount(train.users, minlength=train.n_users)).astype(np.int64)[train.users]
+    return Split(train.rows(~held), train.rows(held), split.strict)
+
+
 def as_table(lists: np.ndarray, n_items: int) -> Table:
     """Places in lists of equal length as ratings from 5 (the best) to 1 (the last), evenly spaced."""
     n_users, length = lists.shape

@@ -11,7 +11,7 @@ import permrank as pr
 from permrank.interfaces import charts
 from permrank.interfaces.report import write_report
 
-VOID = {"meta", "link"}
+VOID = {"meta", "link", "wbr"}
 
 
 class Reader(HTMLParser):

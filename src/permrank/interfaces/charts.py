@@ -30,8 +30,12 @@ def interval(value: float, low: float, high: float, bounds: tuple[float, float],
 
 
 def line_chart(values: Sequence[float], label: str) -> str:
-    """A learning curve: the objective after every sweep. The first value of many is left out: it dwarfs the others."""
+    """A learning curve: the objective after every sweep less the last, since these are long numbers that change little.
+
+    The first value of many is left out: it dwarfs the others.
+    """
     y = np.asarray(values, np.float64)
+    y = y - y[-1]
     x = np.arange(1, y.size + 1, dtype=np.float64)
     keep = np.isfinite(y)
     keep[0] &= y.size <= 5
@@ -121,7 +125,9 @@ def _ticks(low: float, high: float, whole: bool = False) -> list[float]:
 def _short(value: float) -> str:
     if abs(value) >= 1e6:
         return f"{value / 1e6:.8g}M"
-    return f"{value / 1e3:.8g}k" if abs(value) >= 1e4 else f"{value:g}"
+    if abs(value) >= 1e4:
+        return f"{value / 1e3:.8g}k"
+    return f"{value:.0e}" if 0.0 < abs(value) < 1e-3 else f"{value:g}"
 
 
 def _figure(inside: str, label: str) -> str:

@@ -6,11 +6,11 @@ from html import escape
 
 _STYLE = """
 :root { color-scheme: light dark; --back: #ffffff; --ink: #1c2430; --dim: #5b6675; --line: #d8dde4; --soft: #f3f5f8;
-  --best: #0b7a4b; --same: #2c8f68; --worse: #7a8594; --failed: #b3261e;
+  --shade: #1c243033; --best: #0b7a4b; --same: #2c8f68; --worse: #7a8594; --failed: #b3261e;
   --c0: #3567b5; --c1: #d9822b; --c2: #2f9e77; --c3: #b5485d;
   --c4: #7c5bb0; --c5: #8a7a2c; --c6: #2a93a8; --c7: #8d6e63; }
 @media (prefers-color-scheme: dark) { :root { --back: #14181f; --ink: #e6eaf0; --dim: #9aa6b5; --line: #343c48;
-  --soft: #1d232c; --best: #4fd09a; --same: #6fbf9d; --worse: #8793a3; --failed: #ff8a80;
+  --soft: #1d232c; --shade: #000000aa; --best: #4fd09a; --same: #6fbf9d; --worse: #8793a3; --failed: #ff8a80;
   --c0: #7aa7ea; --c1: #eda45c; --c2: #5fcaa4; --c3: #e58296;
   --c4: #ae92df; --c5: #c9b95f; --c6: #63c3d6; --c7: #bfa195; } }
 * { box-sizing: border-box; }
@@ -22,13 +22,18 @@ p, ul { max-width: 46rem; }
 .lead { font-size: 1.1rem; }
 .note, small { color: var(--dim); font-size: .85rem; }
 pre { background: var(--soft); padding: .75rem 1rem; border-radius: 6px; white-space: pre-wrap; }
-.scroll { overflow-x: auto; }
+/* Shadows at the edges tell that there is more to the side; the covers move along with the table and hide them. */
+.scroll { overflow-x: auto; background: linear-gradient(to right, var(--back) 30%, transparent) left / 3rem 100% local,
+  linear-gradient(to left, var(--back) 30%, transparent) right / 3rem 100% local,
+  linear-gradient(to right, var(--shade), transparent) left / .8rem 100% scroll,
+  linear-gradient(to left, var(--shade), transparent) right / .8rem 100% scroll; background-repeat: no-repeat; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { padding: .35rem .7rem; border-bottom: 1px solid var(--line); text-align: right; white-space: nowrap; }
 th { color: var(--dim); font-weight: 600; font-size: .85rem; }
 th:first-child, td:first-child { text-align: left; padding-left: 0; position: sticky; left: 0;
   max-width: min(18rem, 40vw); white-space: normal; background: var(--back); }
-th, td { overflow-wrap: normal; }
+td { overflow-wrap: normal; } td:first-child { overflow-wrap: anywhere; }
+@media (max-width: 40rem) { table { font-size: .9rem; } }
 .grid th:last-child, .grid td:last-child { white-space: normal; text-align: left; }
 .grid th:nth-child(2), .grid td:nth-child(2) { text-align: left; }
 tr.best td { font-weight: 700; }
@@ -39,7 +44,7 @@ tr.failed td { color: var(--failed); }
 .grid > * { min-width: 0; }
 figure { margin: 0; }
 figcaption { font-weight: 600; margin-bottom: .25rem; }
-svg.chart { width: 100%; max-width: 34rem; height: auto; display: block; }
+svg.chart { width: 100%; max-width: 26rem; height: auto; display: block; }
 svg.interval { width: 160px; height: 18px; vertical-align: middle; }
 svg text { fill: var(--dim); font: 11px system-ui, sans-serif; }
 svg circle { fill: var(--c0); }

@@ -77,10 +77,10 @@ def _table(found: Comparison, k: int) -> str:
     rows = []
     for row in frame.iter_rows(named=True):
         if row["verdict"] == "failed":
-            rows.append([escape(row["model"]), "failed", "", "", *("" for _ in others), "", "", ""])
+            rows.append([_breakable(row["model"]), "failed", "", "", *("" for _ in others), "", "", ""])
             continue
         dot = charts.interval(row[metric], row["low"], row["high"], bounds, row["verdict"])
-        cells = [escape(row["model"]), f"{row[metric]:.4f}", dot, escape(against_best(row))]
+        cells = [_breakable(row["model"]), f"{row[metric]:.4f}", dot, escape(against_best(row))]
         cells += [_text(row[name], 4) for name in others]
         costs = (("seconds", 2), ("first_seconds", 1), ("megabytes", 1))
         rows.append(cells + [_text(row[name], digits) for name, digits in costs])
@@ -110,6 +110,11 @@ def _metric_names(found: Comparison) -> set[str]:
 
 def _text(value: float | None, digits: int) -> str:
     return "" if value is None or not np.isfinite(value) else f"{value:.{digits}f}"
+
+
+def _breakable(name: str) -> str:
+    """A name that may be broken before its capitals, where a column is narrow."""
+    return "".join(f"<wbr>{escape(c)}" if c.isupper() and i else escape(c) for i, c in enumerate(name))
 
 
 def html_table(heads: list[str], rows: list[list[str]], kinds: list[str] | None = None) -> str:
@@ -238,11 +243,12 @@ def _learning(found: Comparison) -> Iterator[str]:
         if len(history) > 2:
             told = "converged" if result.model is not None and result.model.converged_ else "not converged"
             chart = charts.line_chart(history, f"Objective of {result.name} by sweep")
-            figures.append(_figure(result.name, f"{len(history)} sweeps, {told}", chart))
+            figures.append(_figure(result.name, f"{len(history)} sweeps, {told}, {history[-1]:,.8g} in the end", chart))
     if figures:
         yield (
-            "<h2>Learning curves</h2><p>The objective of each model on the training part of the first split; every "
-            f"model has a scale of its own.</p><div class='grid'>{''.join(figures)}</div>"
+            "<h2>Learning curves</h2><p>The objective of each model on the training part of the first split, less its "
+            "last value; every model has a scale of its own. Where it jumps, another part of learning begins, with an "
+            f"objective of its own.</p><div class='grid'>{''.join(figures)}</div>"
         )
 
 
