@@ -229,6 +229,19 @@ class ModelContract:
             checkpoint.remove()
         assert list(tmp_path.iterdir()) == []
 
+    def test_a_validation_sees_every_sweep_and_touches_nothing(self, rankings):
+        held = pr.Rankings.from_lists({"ann": ["tako", "toro"], "bob": ["ika", "tako"], "gus": ["uni", "ebi"]})
+        validation = pr.Validation(held, "pairs_right", every=1)
+        if not self.make().resumable:
+            with pytest.raises(NotSupportedError, match="nor judged while it learns"):
+                self.make().fit(rankings, validation=validation)
+            return
+        plain, watched = self.make().fit(rankings), self.make().fit(rankings, validation=validation)
+        assert watched.validation_[:, 0].tolist() == list(range(1, plain.n_iter_ + 1))
+        assert watched.history_ == plain.history_
+        for name in plain.learned:
+            np.testing.assert_array_equal(getattr(watched, name), getattr(plain, name))
+
     def test_a_progress_bar_is_shown_only_when_asked_off_a_terminal(self, rankings, capsys):
         self.make().fit(rankings)
         assert capsys.readouterr() == ("", "")

@@ -32,8 +32,7 @@ th, td { padding: .35rem .7rem; border-bottom: 1px solid var(--line); text-align
 th { color: var(--dim); font-weight: 600; font-size: .85rem; }
 th:first-child, td:first-child { text-align: left; padding-left: 0; position: sticky; left: 0;
   max-width: min(18rem, 40vw); white-space: normal; background: var(--back); }
-td { overflow-wrap: normal; } td:first-child { overflow-wrap: anywhere; }
-@media (max-width: 40rem) { table { font-size: .9rem; } }
+th, td { overflow-wrap: normal; } td:first-child { overflow-wrap: break-word; }
 .grid th:last-child, .grid td:last-child { white-space: normal; text-align: left; }
 .grid th:nth-child(2), .grid td:nth-child(2) { text-align: left; }
 tr.best td { font-weight: 700; }
@@ -46,6 +45,7 @@ figure { margin: 0; }
 figcaption { font-weight: 600; margin-bottom: .25rem; }
 svg.chart { width: 100%; max-width: 26rem; height: auto; display: block; }
 svg.interval { width: 160px; height: 18px; vertical-align: middle; }
+@media (max-width: 40rem) { table { font-size: .9rem; } svg.interval { width: 104px; } }
 svg text { fill: var(--dim); font: 11px system-ui, sans-serif; }
 svg circle { fill: var(--c0); }
 svg .axis { stroke: var(--dim); } svg .rail { stroke: var(--line); }

@@ -243,7 +243,7 @@ def _learning(found: Comparison) -> Iterator[str]:
         if len(history) > 2:
             told = "converged" if result.model is not None and result.model.converged_ else "not converged"
             chart = charts.line_chart(history, f"Objective of {result.name} by sweep")
-            figures.append(_figure(result.name, f"{len(history)} sweeps, {told}, {history[-1]:,.8g} in the end", chart))
+            figures.append(_figure(result.name, f"{len(history)} sweeps, {told}, last {history[-1]:,.6g}", chart))
     if figures:
         yield (
             "<h2>Learning curves</h2><p>The objective of each model on the training part of the first split, less its "
