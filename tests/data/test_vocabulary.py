@@ -47,6 +47,17 @@ def test_encoding_with_a_given_vocabulary_names_the_unknown_id(ids):
         encode_with(pl.Series([1.5]), vocabulary)
 
 
+@pytest.mark.parametrize("ids", [["b", "a", "c", "a"], [7, -2, 7, 9]])
+def test_a_column_of_ids_has_the_places_of_a_list(ids):
+    vocabulary = Vocabulary.of(ids, "item")
+    found = vocabulary.indices(pl.Series(ids))
+    assert (found.tolist(), found.dtype) == (vocabulary.indices(ids).tolist(), np.int64)
+    strange = "unheard of" if isinstance(ids[0], str) else 12345
+    for wrong in ([*ids, strange], [None, *ids], [1.5]):
+        with pytest.raises(UnknownIdError, match="unknown item"):
+            vocabulary.indices(pl.Series(wrong))
+
+
 def test_a_string_is_not_several_ids():
     with pytest.raises(InputError, match="pass a list"):
         Vocabulary.of(["abc"], "item").indices("abc")

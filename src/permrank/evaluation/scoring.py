@@ -58,7 +58,7 @@ def hidden_lists(model: Ranker, test: Rankings, given: Rankings | None) -> Lists
         asked = np.flatnonzero((item >= 0) & (user >= 0))
         if asked.size:
             who, what = model.user_ids.take(user[asked]), model.item_ids.take(item[asked])
-            scores[asked] = model.score_pairs(who.to_list(), what.to_list())
+            scores[asked] = model.score_pairs(who, what)
     else:
         bounds = test.indptr[test.user_indptr]
         for place, person in people(model, test, given):

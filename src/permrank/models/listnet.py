@@ -178,7 +178,7 @@ class ListNet(MatrixRanker, LuceChoiceRanker):
 
     def score_pairs(self, users: Iterable[object], items: Iterable[object]) -> Float64Array:
         """Scores of (user, item) pairs, many at a time: two sequences of one length to float64 (n_pairs,)."""
-        users, items = list(users), list(items)
+        users, items = (part if isinstance(part, pl.Series) else list(part) for part in (users, items))
         scores = super().score_pairs(users, items)
         return scores + self._pair_part(self.user_ids.indices(users), self.item_ids.indices(items))
 
