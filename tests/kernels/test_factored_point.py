@@ -99,6 +99,7 @@ def test_users_reach_the_modes_that_newton_with_the_whole_hessian_finds(ties):
     best = factored.update_users(
         rankings.user_indptr, rankings.indptr, rankings.items, rankings.levels, rankings.weights, TREATMENTS[ties],
         theta.astype(float), np.full(K, PENALTY), modes, np.empty_like(modes), np.uint64(0), False, 60, 1e-10, *unused,
+        np.zeros((rankings.n_users, 0)), np.zeros((0, K)),
     )  # fmt: skip
     values, found, _, _, _, _ = climb(rankings, theta, users, TREATMENTS[ties], 60)
     assert_allclose(values, best, rtol=1e-6, atol=1e-5)

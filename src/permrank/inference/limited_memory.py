@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from permrank.kernels.memory import memory_products, memory_sum
+from permrank.kernels.memory import chunk_inner, memory_products, memory_sum
 
 Vector = NDArray[Any]
 
@@ -78,5 +78,5 @@ class LimitedMemory:
 
 
 def inner(a: Vector, b: Vector) -> float:
-    """Σ a b, added up by one thread in float64."""
-    return float(np.sum(np.multiply(a, b, dtype=np.float64)))
+    """Σ a b in float64."""
+    return float(chunk_inner(a.ravel(), b.ravel()).sum())

@@ -1,4 +1,4 @@
-"""Two passes over the memory of limited-memory BFGS, in chunks: the same bits for any number of threads."""
+"""Passes over long vectors and the memory of limited-memory BFGS: the same bits for any number of threads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FAST = {"reassoc", "contract"}
 def _product(a, b):
     total = 0.0
     for i in range(a.size):
-        total += a[i] * b[i]
+        total += float(a[i]) * float(b[i])
     return total
 
 
@@ -66,4 +66,33 @@ def memory_sum(steps, falls, gradient, diagonal, scale, of_steps, of_falls):
         for i in range(m):
             for e in range(a, b):
                 out[e] += of_steps[i] * steps[i, e]
+    return out
+
+
+@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+def chunk_inner(a, b):
+    """Σ a b of every chunk, float64, still to be added up."""
+    n = a.size
+    parts = np.empty((n + _CHUNK - 1) // _CHUNK)
+    for c in prange(parts.size):
+        part = slice(c * _CHUNK, min(n, (c + 1) * _CHUNK))
+        parts[c] = _product(a[part], b[part])
+    return parts
+
+
+@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+def differences(new, old):
+    """new - old, in the precision of the two."""
+    out = np.empty_like(new)
+    for e in prange(new.size):
+        out[e] = new[e] - old[e]
+    return out
+
+
+@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+def moved(start, direction, length):
+    """start + length * direction, rounded to float32."""
+    out = np.empty(start.size, np.float32)
+    for e in prange(start.size):
+        out[e] = start[e] + length * direction[e]
     return out

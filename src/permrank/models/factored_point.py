@@ -13,6 +13,7 @@ from permrank.inference.convergence import Monitor
 from permrank.inference.limited_memory import LimitedMemory, inner
 from permrank.kernels.damping import damping_sequence
 from permrank.kernels.factored_point import add_blocks, climb_users
+from permrank.kernels.memory import differences, moved
 from permrank.randomness import stream_key
 from permrank.types import Float64Array, Int64Array
 
@@ -184,13 +185,13 @@ def maximise(
             memory.forget()
             here = objective.at(here.theta, here.slopes, here.users)
         new = _step(objective, here, memory)
-        moved = new is not here
-        if moved:
-            memory.remember(new.vector() - here.vector(), here.gradient - new.gradient)
+        progress = new is not here
+        if progress:
+            memory.remember(differences(new.vector(), here.vector()), differences(here.gradient, new.gradient))
         here = new
         monitor.update(here.value, here)
         before = monitor.history[-1 - _JUDGED] if len(monitor.history) > _JUDGED else -np.inf
-        rise = (here.value - before) / (_JUDGED * (abs(here.value) + 1.0)) if moved else 0.0
+        rise = (here.value - before) / (_JUDGED * (abs(here.value) + 1.0)) if progress else 0.0
         if slopes.size and objective.hold_slopes and rise < _ROUGHLY:
             objective.hold_slopes = False
             memory.forget()
@@ -211,9 +212,9 @@ def _step(objective: Objective, here: Place, memory: LimitedMemory) -> Place:
     while True:
         direction = memory.direction(here.gradient, here.diagonal)
         slope = inner(direction, here.gradient)
-        length = min(1.0, _LONGEST / max(float(np.abs(direction).max()), 1e-300))
+        length = min(1.0, _LONGEST / max(float(direction.max()), -float(direction.min()), 1e-300))
         for _ in range(_SHORTENED if slope > 0.0 else 0):
-            theta = (here.theta + length * direction[:n].reshape(here.theta.shape)).astype(np.float32)
+            theta = moved(here.theta.ravel(), direction[:n], length).reshape(here.theta.shape)
             new = objective.at(theta, here.slopes + length * direction[n:], here.users)
             if new.value >= here.value:
                 return new
