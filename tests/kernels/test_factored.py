@@ -143,9 +143,11 @@ def test_item_steps_solve_the_newton_equations_with_diagonal_blocks():
     centre = np.random.default_rng(0).normal(size=theta.shape)
     item_precision = np.array([1.0, 2.0, 3.0, 4.0])
     view = rankings.item_view
+    variance = np.empty(rankings.n_items)
     steps = factored.item_steps(
-        view.indptr, view.entries, owner, modes, theta, centre, item_precision, residual, curvature, np.uint64(0), False
-    )
+        view.indptr, view.entries, owner, modes, theta, centre, item_precision, residual, curvature, np.uint64(0),
+        False, variance,
+    )  # fmt: skip
     for y in range(rankings.n_items):
         system = np.diag(item_precision)
         right = -item_precision * (theta[y] - centre[y])
@@ -154,6 +156,7 @@ def test_item_steps_solve_the_newton_equations_with_diagonal_blocks():
             system = system + curvature[e] * np.outer(x, x)
             right = right + residual[e] * x
         np.testing.assert_allclose(steps[y], np.linalg.solve(system, right), rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(variance[y], np.trace(np.linalg.inv(system)), rtol=1e-9)
 
 
 def test_residuals_are_the_gradient_in_the_scores_times_the_weights():
@@ -200,9 +203,12 @@ def test_draws_of_an_item_have_the_covariance_of_its_system():
     owner = np.repeat(np.arange(rankings.n_users), np.diff(rankings.indptr[rankings.user_indptr])).astype(np.int32)
     view, ones = rankings.item_view, np.ones(K + 1)
     tail = modes, theta, np.zeros_like(theta), ones, residual, curvature
-    mean = factored.item_steps(view.indptr, view.entries, owner, *tail, np.uint64(0), False)
+    mean = factored.item_steps(view.indptr, view.entries, owner, *tail, np.uint64(0), False, np.zeros(0))
     n, y = 1_500, 3
-    drawn = [factored.item_steps(view.indptr, view.entries, owner, *tail, np.uint64(i), True)[y] for i in range(n)]
+    drawn = [
+        factored.item_steps(view.indptr, view.entries, owner, *tail, np.uint64(i), True, np.zeros(0))[y]
+        for i in range(n)
+    ]
     system = np.diag(ones)
     for e in np.flatnonzero(rankings.items == y):
         x = np.append(modes[owner[e]], 1.0)
@@ -224,10 +230,21 @@ def test_the_number_of_threads_changes_no_bit():
             found = ascend(rankings, theta, precision, BRESLOW, draw=True)
             steps = factored.item_steps(
                 view.indptr, view.entries, owner, found[2], theta, np.zeros_like(theta), np.ones(K + 1), found[3],
-                found[4], np.uint64(3), True,
+                found[4], np.uint64(3), True, np.zeros(0),
             )  # fmt: skip
             results.append([*found, steps])
     finally:
         numba.set_num_threads(before)
     for one, two in zip(*results, strict=True):
         np.testing.assert_array_equal(one, two)
+
+
+def test_noise_belongs_to_its_item_and_has_mean_zero_and_variance_one():
+    items = np.array([7, 2, 9])
+    noise = factored.item_noise(items, 500, 4, np.uint64(3))
+    np.testing.assert_array_equal(noise[:, :, ::-1], factored.item_noise(items[::-1].copy(), 500, 4, np.uint64(3)))
+    np.testing.assert_array_equal(noise.mean(axis=1), 0)
+    squares = (noise[:, ::2] ** 2).sum(axis=(0, 1))
+    assert (np.abs(chi2.cdf(squares, 1000) - 0.5) < 0.4999).all()
+    assert chi2.sf(1.3 * squares, 1000).max() < 1e-4
+    assert np.abs(np.corrcoef(noise[:, ::2].reshape(-1, 3).T) - np.eye(3)).max() < 0.15

@@ -229,3 +229,18 @@ def test_holding_out_parts_the_entries():
 def test_bad_parameters_are_refused_by_fit(parameters, message):
     with pytest.raises(InputError, match=message):
         pr.FactoredPlackettLuce(**parameters).fit(planted(10).rankings)
+
+
+def test_probabilities_are_less_sure_of_a_rare_item():
+    rng = np.random.default_rng(0)
+    lists = {user: [*rng.permutation(6).tolist()] for user in range(200)}
+    for user in range(3):
+        lists[user].insert(0, 6)  # three people, and all of them put it first
+    model = pr.FactoredPlackettLuce(2, max_iter=60).fit(pr.Rankings.from_lists(lists))
+    variances = model.item_variances_.mean(axis=0)
+    assert variances[6] > 3 * variances[:6].max()
+    gap = model.score(150, [6])[0] - model.score(150, [0])[0]
+    assert gap > 0.3
+    certain = 1 / (1 + np.exp(-gap))
+    assert 0.5 < model.prefers(150, 6, 0) < certain
+    np.testing.assert_allclose(model.prefers(150, 6, 0) + model.prefers(150, 0, 6), 1.0, rtol=1e-12)

@@ -106,7 +106,7 @@ def test_a_planted_temperature_is_found(factor, noise):
     better, worse = np.where(first, pairs[:, 0], pairs[:, 1]), np.where(first, pairs[:, 1], pairs[:, 0])
     held = HeldOut(None, np.arange(n), better, worse)
     for _ in range(8):
-        held.observe(theta, np.zeros((n, 1)), noise * rng.normal(size=(n, 1)))
+        held.observe(theta, np.zeros((n, 1)), noise * rng.normal(size=(n, 1)), np.zeros(n_items))
     np.testing.assert_allclose(held.temperature(), factor, rtol=0.05)
 
 

@@ -55,6 +55,20 @@ def _backward(lower, x, n):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def _trace_of_inverse(lower, scratch, n):
+    """Trace of (L Lᵀ)^-1: the squares of L^-1, column by column."""
+    total = 0.0
+    for j in range(n):
+        for i in range(j, n):
+            value = 1.0 if i == j else 0.0
+            for k in range(j, i):
+                value -= lower[i, k] * scratch[k]
+            scratch[i] = value / lower[i, i]
+            total += scratch[i] * scratch[i]
+    return total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def _user_scores(items, start, stop, theta, user, n_factors, scores):
     """Scores of the entries start to stop: b_y + W_u H_y."""
     for e in range(start, stop):
@@ -289,13 +303,15 @@ def update_users(
 
 @njit(cache=True, nogil=True, error_model="numpy", parallel=True)
 def item_steps(
-    view_indptr, view_entries, user_of_entry, users, theta, centre, precision, residual, curvature, key, draw
+    view_indptr, view_entries, user_of_entry, users, theta, centre, precision, residual, curvature, key, draw, variance
 ):
     """Newton steps of all items at once given the users, with the curvature's diagonal blocks; (n_items, K + 1).
 
     Λ_y = precision + Σ c x xᵀ, step Λ^-1 (Σ g x - precision (θ_y - centre_y)), x = (W_u, 1); c is the expected number
     of choices, which bounds the Hessian of all items together, so that the joint step does not overshoot. With
     ``draw`` noise from N(0, Λ^-1) is added. centre: (n_items, K + 1), prior means; precision: (K + 1,).
+    variance: (n_items,), written, or empty: what the item's own uncertainty adds to the variance of its score for a
+    user with factors of variance one, the trace of Λ_y^-1.
     """
     n_items, size = theta.shape
     n_factors = size - 1
@@ -324,6 +340,8 @@ def item_steps(
                 step[k] += normal(stream, k)
         _backward(system, step, size)
         steps[y] = step
+        if variance.size > 0:
+            variance[y] = _trace_of_inverse(system, step, size)
     return steps
 
 
@@ -377,3 +395,18 @@ def posterior_draws(
                 draws[u, d, k] = user[k] + noise[k]
             log_density[u, d] = density
     return draws
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def item_noise(items, n_draws, size, key):
+    """Standard normal numbers that belong to the items, whoever asks for them: (n_draws, size, n).
+
+    Those of every second of the ``size`` are minus the ones before, so that their mean is 0.
+    """
+    out = np.empty((n_draws, size, items.size))
+    for i in range(items.size):
+        stream = derive(key, items[i])
+        for d in range(n_draws):
+            for j in range(size):
+                out[d, j, i] = normal(stream, d * size + j) if j % 2 == 0 else -out[d, j - 1, i]
+    return out

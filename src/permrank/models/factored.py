@@ -101,6 +101,8 @@ class FactoredPlackettLuce(DampedAnswers):
         Places of the items by what is listed together; no dimension where that does not stand out from chance.
     user_slopes_ : float32 (n_kept, n_dimensions, n_factors)
         How the prior mean of a user's factors depends on the mean place of the items listed.
+    item_variances_ : float32 (n_kept, n_items + n_thresholds)
+        What an item's own uncertainty adds to the variance of its score, which probabilities average over.
     damping_ : float64 (n_stages,)
         Damping factors of the stages; one 1 without damping.
 
@@ -126,7 +128,7 @@ class FactoredPlackettLuce(DampedAnswers):
     resumable = True
     learned = (
         "item_draws_", "user_modes_", "factor_scale_", "temperature_", "thresholds_", "company_", "user_slopes_",
-        "curve_", "damping_",
+        "item_variances_", "curve_", "damping_",
     )  # fmt: skip
     item_draws_: Any
     user_modes_: Any
@@ -209,7 +211,8 @@ class FactoredPlackettLuce(DampedAnswers):
             return {
                 "item_draws_": found.items, "user_modes_": found.users, "factor_scale_": float(scale),
                 "temperature_": found.temperature, "thresholds_": thresholds, "company_": problem.company,
-                "user_slopes_": found.slopes, "curve_": curve, "damping_": np.ones(1),
+                "user_slopes_": found.slopes, "item_variances_": found.variances, "curve_": curve,
+                "damping_": np.ones(1),
             }  # fmt: skip
 
         monitor.reading = learned
@@ -280,7 +283,7 @@ class FactoredPlackettLuce(DampedAnswers):
             )
             return {name: getattr(self, name) for name in self.learned} | {
                 "item_draws_": found.items, "user_modes_": found.users, "company_": problem.company,
-                "user_slopes_": found.slopes,
+                "user_slopes_": found.slopes, "item_variances_": found.variances,
             }  # fmt: skip
 
         return self._fit(everything, learn, callback, verbose, store)
@@ -378,6 +381,8 @@ class FactoredPlackettLuce(DampedAnswers):
         table, slopes = np.shape(self.company_), np.shape(self.user_slopes_)
         if len(table) != 2 or table[0] != self.rankings_.n_items or slopes != (n_kept, table[1], n_factors):
             raise InputError(f"company_ and user_slopes_ have shapes {table} and {slopes}, which do not fit")
+        if np.shape(self.item_variances_) != shape[:2] or np.any(np.asarray(self.item_variances_) < 0):
+            raise InputError("item_variances_ does not fit the items, or holds values below 0")
         check_damping(np.asarray(self.damping_))
 
 

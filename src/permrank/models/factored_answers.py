@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from permrank.data.rankings import Rankings
-from permrank.kernels.factored import posterior_draws, user_log_likelihoods
+from permrank.kernels.factored import item_noise, posterior_draws, user_log_likelihoods
 from permrank.kernels.insertion import insertion_probabilities
 from permrank.kernels.race import gumbel_rankings, top_probabilities
 from permrank.models.base import Ranker
@@ -32,6 +32,7 @@ class PosteriorAnswers(Ranker):
     item_draws_: Any
     company_: Any
     user_slopes_: Any
+    item_variances_: Any
     temperature_: float
     ties: Any
 
@@ -76,9 +77,11 @@ class PosteriorAnswers(Ranker):
         return out
 
     def _score_draws(self, user: UserReference, items: Int64Array) -> Float64Array:
-        """Scores of items under every draw: (n_kept * _USER_DRAWS, n_items)."""
+        """Scores of items under every draw, the items' own uncertainty included: (n_kept * _USER_DRAWS, n_items)."""
         theta = self.item_draws_[:, items].astype(np.float64)
         scores = np.einsum("dik,djk->dji", theta[:, :, :-1], self._user_draws(user)) + theta[:, None, :, -1]
+        spread = np.sqrt(self.item_variances_[:, None, items].astype(np.float64))
+        scores += spread * item_noise(items, scores.shape[0], scores.shape[1], stream_key(2))
         return np.asarray(self.temperature_ * scores.reshape(-1, items.size))
 
     def prefers(self, user: object, item: object, other: object) -> float:
@@ -138,6 +141,7 @@ class PosteriorAnswers(Ranker):
     def log_likelihood(self, rankings: Rankings) -> Float64Array:
         """Return the log-probability of each ranking with its user integrated out, as if given by somebody new.
 
+        Items are at their means given the users of each draw that was kept; their own uncertainty is left out here.
         See `log_likelihood_with_error` for the error of the estimator.
         """
         return self.log_likelihood_with_error(rankings)[0]

@@ -43,11 +43,15 @@ class HeldOut:
         """Go on from what `state` gave."""
         self._modes, self._squared_noise = list(state["held_modes"]), state["held_squared_noise"]
 
-    def observe(self, theta: Float64Array, modes: Float64Array, noise: Float64Array) -> None:
-        """Differences of the scores of all pairs under one draw: at the users' modes, and what their noise adds."""
+    def observe(self, theta: Float64Array, modes: Float64Array, noise: Float64Array, variances: Float64Array) -> None:
+        """Differences of the scores of all pairs under one draw: at the users' modes, and what noise adds.
+
+        noise: of the users; variances: of the items' scores (see `kernels.factored.item_steps`).
+        """
         rows = theta[self._better] - theta[self._worse]
         self._modes.append(np.einsum("pk,pk->p", rows[:, :-1], modes[self._users]) + rows[:, -1])
         self._squared_noise += np.einsum("pk,pk->p", rows[:, :-1], noise[self._users]) ** 2
+        self._squared_noise += variances[self._better] + variances[self._worse]
 
     def temperature(self) -> float:
         """The factor under which the better of a pair is likeliest to be chosen, averaged over the posterior.

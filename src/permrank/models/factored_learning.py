@@ -77,6 +77,8 @@ class Posterior(NamedTuple):
     items : float32 (n_kept, n_rows, n_factors + 1)
     users : float32 (n_kept, n_users, n_factors)
     slopes : float32 (n_kept, n_dimensions, n_factors)
+    variances : float32 (n_kept, n_rows)
+        What the items' own uncertainty adds to the variance of their scores, which means given the users leave out.
     temperature : float
         What differences of scores are multiplied with to be log-odds of held-out pairs; 1 if there are no ties.
     """
@@ -84,7 +86,11 @@ class Posterior(NamedTuple):
     items: Any
     users: Any
     slopes: Any
+    variances: Any
     temperature: float
+
+
+_KEPT = ("items", "users", "slopes_kept", "variances")
 
 
 class Sampler:
@@ -117,7 +123,7 @@ class Sampler:
         """Prior means of the users' factors, W_u ~ N(place_u slopes, 1), as these users have them."""
         return regression(self.problem.user_places, users, 1.0, _USER_RIDGE)
 
-    def sweep(self, number: int, *, keep: bool) -> tuple[float, tuple[Any, Any, Any] | None]:
+    def sweep(self, number: int, *, keep: bool) -> tuple[float, tuple[Any, ...] | None]:
         """Draw everything once; returns the log-posterior of the users' modes, and what is kept, if asked."""
         problem, prior = self.problem, self._prior
         lists, view, owner = problem.in_sweep(self._key, number)
@@ -131,7 +137,7 @@ class Sampler:
         kept = self._smoothed() if keep else None
         self.theta += item_steps(
             view.indptr, view.entries, owner, self.draws, self.theta, prior.centre, self._precision, self._residual,
-            self._curvature, stream_key(int(self._key), number, 1), noisy,
+            self._curvature, stream_key(int(self._key), number, 1), noisy, np.zeros(0),
         )  # fmt: skip
         if problem.intercepts:
             self.theta[:, -1] -= self.theta[: problem.rankings.n_items, -1].mean()
@@ -141,30 +147,36 @@ class Sampler:
         self.slopes = self._slopes(self.draws)
         return float(values.sum()), kept
 
+    def state(self) -> tuple[Float64Array, ...]:
+        """What stands for a draw before one is kept, in the order of `Posterior`."""
+        return self.theta, self.modes, self.slopes, np.zeros(self.problem.n_rows)
+
     @property
     def noise(self) -> Float64Array:
         """By how much the last draw of the users differs from their modes."""
         return np.asarray(self.draws - self.modes)
 
-    def _smoothed(self) -> tuple[Float64Array, Float64Array, Float64Array]:
+    def _smoothed(self) -> tuple[Float64Array, ...]:
         """What is kept of a sweep: the conditional mean of the items given the users drawn, and the users' modes there.
 
         A draw of the items carries noise that only a large average removes; their mean given the users' draw carries
-        that of the users alone, which differs from user to user and averages out within an item.
+        that of the users alone, which differs from user to user and averages out within an item. Probabilities want the
+        noise back: so the variances of the items' scores given the users are kept too.
         """
         problem = self.problem
+        variance = np.zeros(problem.n_rows)
         if problem.shuffle:
-            return self.theta.copy(), self.modes.copy(), self.slopes
+            return self.theta.copy(), self.modes.copy(), self.slopes, variance
         mean = self.theta + item_steps(
             problem.view.indptr, problem.view.entries, problem.user_of_entry, self.draws, self.theta,
-            self._prior.centre, self._precision, self._residual, self._curvature, np.uint64(0), False,
+            self._prior.centre, self._precision, self._residual, self._curvature, np.uint64(0), False, variance,
         )  # fmt: skip
         users, scratch = self.modes.copy(), np.empty((2, self._residual.size))
         problem.update_users(
             problem.lists, self.slopes, mean, self._user_precision, users, np.empty_like(users), np.uint64(0), False,
             2, 1e-4, scratch[0], scratch[1],
         )  # fmt: skip
-        return mean, users, self.slopes
+        return mean, users, self.slopes, variance
 
 
 def draw_posterior(
@@ -188,10 +200,10 @@ def draw_posterior(
         held = hold_out_pairs(problem, int(stream_key(int(key), 3)) % 2**63)
     sampler = Sampler(held.problem if held else problem, n_factors, scale, key, start)
     temperature = 1.0
-    items, users, slopes = [], [], []
+    drawn: tuple[list[Any], ...] = ([], [], [], [])
     if state := monitor.resumed():
         temperature = state["temperature"]
-        items, users, slopes = list(state["items"]), list(state["users"]), list(state["slopes_kept"])
+        drawn = tuple(list(state[name]) for name in _KEPT)
         if held and len(monitor.history) <= first:
             held.restore(state)
         elif held:
@@ -200,9 +212,9 @@ def draw_posterior(
 
     def found() -> Posterior:
         # Before the first draw that is kept, the present state stands for it.
-        kept = (items, users, slopes) if items else ([sampler.theta], [sampler.modes], [sampler.slopes])
-        theta, modes, towards = (np.array(part, np.float32) for part in kept)
-        return Posterior(theta, modes, towards, temperature)
+        kept = drawn if drawn[0] else tuple([part] for part in sampler.state())
+        items, users, slopes, variances = (np.array(part, np.float32) for part in kept)
+        return Posterior(items, users, slopes, variances, temperature)
 
     monitor.through(lambda _: found())
     while not monitor.exhausted:
@@ -214,17 +226,16 @@ def draw_posterior(
         measured = held is not None and sweep >= max(monitor.max_iter // _FIRST_MEASURED, _QUIET_SWEEPS + 1)
         value, kept = sampler.sweep(sweep, keep=measured or sweep in kept_sweeps)
         if held and kept and measured:
-            held.observe(*kept[:2], sampler.noise)
+            held.observe(kept[0], kept[1], sampler.noise, kept[3])
         elif kept:
-            for drawn, part in zip((items, users, slopes), kept, strict=True):
-                drawn.append(part.astype(np.float32))
+            for parts, part in zip(drawn, kept, strict=True):
+                parts.append(part.astype(np.float32))
         monitor.update(value)
         if monitor.due:
+            stacked = (_stacked(parts, like) for parts, like in zip(drawn, sampler.state(), strict=True))
             monitor.keep(
                 theta=sampler.theta, modes=sampler.modes, slopes=sampler.slopes, temperature=temperature,
-                items=_stacked(items, sampler.theta), users=_stacked(users, sampler.modes),
-                slopes_kept=_stacked(slopes, sampler.slopes),
-                **(held.state() if held else {}),
+                **dict(zip(_KEPT, stacked, strict=True)), **(held.state() if held else {}),
             )  # fmt: skip
     monitor.converged = len(monitor.history) >= monitor.max_iter
     return found()
@@ -241,7 +252,7 @@ def choose_factors(problem: Problem, scale: float, key: Any) -> Float64Array:
         for sweep in range(_TRIED_SWEEPS):
             _, kept = sampler.sweep(sweep, keep=sweep >= _TRIED_SWEEPS // 2)
             if kept:
-                held.observe(*kept[:2], sampler.noise)
+                held.observe(kept[0], kept[1], sampler.noise, kept[3])
         rows.append((n_factors, *held.loss()))
     return np.array(rows)
 

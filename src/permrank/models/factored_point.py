@@ -17,8 +17,9 @@ from permrank.kernels.memory import differences, moved
 from permrank.randomness import stream_key
 from permrank.types import Float64Array, Int64Array
 
-# Steps remembered, each two arrays of the size of the items. 6 and 12 needed as many sweeps (Sushi, ML-100K, seed 10).
-_MEMORY = 4
+# Steps remembered, each two arrays of the size of the items. 4, 6 and 12 needed as many sweeps, 2 more (Sushi, ML-100K
+# seed 10).
+_MEMORY = 3
 # Newton steps of a user in a sweep, and conjugate gradients in each; from the random start a few more.
 _STEPS, _FIRST_STEPS, _CONJUGATE = 1, 3, 5
 # No number of an item changes by more than this in a sweep.
@@ -265,6 +266,7 @@ def point_estimate(
             "thresholds_": np.zeros(0),
             "company_": np.zeros((rankings.n_items, 0)),
             "user_slopes_": np.zeros((1, 0, n_factors), np.float32),
+            "item_variances_": np.zeros((1, rankings.n_items), np.float32),
             "curve_": np.zeros((0, 3)),
             "damping_": factors if factors.size else np.ones(1),
         }
