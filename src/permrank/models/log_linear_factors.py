@@ -13,6 +13,7 @@ from permrank.inference.lbfgs import minimise
 from permrank.kernels.log_linear_moves import SWAP, advance_chains
 from permrank.kernels.pseudo_likelihood import list_likelihoods
 from permrank.kernels.swap_users import swap_posterior_draws, update_swap_users
+from permrank.models.company import company
 from permrank.models.factored_data import Problem
 from permrank.models.factored_learning import draw_posterior
 from permrank.models.log_linear_learning import STRUCTURES
@@ -65,7 +66,7 @@ def draw_factors(
     monitor: Monitor,
 ) -> tuple[Any, Any]:  # fmt: skip
     """Alternate draws of users and items, as in the factored Plackett-Luce model, with the likelihood of swaps."""
-    problem = Problem.of(rankings, 0, shuffle=False, intercepts=True)
+    problem = Problem.of(rankings, 0, shuffle=False, intercepts=True, company=company(rankings, seed))
     (positions,) = frozen(entry_places(rankings, position))
     problem = problem._replace(positions=positions)
     monitor.through(lambda found: (found.items, found.users))
