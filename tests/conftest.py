@@ -1,10 +1,14 @@
 """Fixtures of all tests."""
 
 import os
+import signal
 from pathlib import Path
 
 import numba
 import pytest
+
+# A shell that starts the tests in the background has them ignore Ctrl-C, of which some of them are about.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
