@@ -57,6 +57,31 @@ def test_lists_at_random_have_no_company(seed):
     assert company(everything, seed).shape == (6, 0)
 
 
+def test_who_lists_an_item_several_times_counts_once():
+    rng = np.random.default_rng(0)
+    once, thrice, pairs = {}, [], []
+    for user in range(300):
+        own = rng.choice(40, 6, replace=False)
+        once[user] = own.tolist()
+        thrice += [(user, rng.permutation(own).tolist()) for _ in range(3)]
+        pairs += [(user, [a, b]) for i, a in enumerate(own.tolist()) for b in own.tolist()[:i]]
+    for many in (thrice, pairs):
+        users, lists = zip(*many, strict=True)
+        rankings = pr.Rankings.from_lists(list(lists), users=list(users), items=range(40))
+        assert company(rankings, 0).shape == (40, 0)
+    # And where there is company, it is that of the lists given once.
+    gathered = circles(300, 40, 8, share=0.8, seed=0)
+    doubled = [(u, gathered.lists(u)[0]) for u in range(300) for _ in range(2)]
+    users, lists = zip(*doubled, strict=True)
+    twice = company(pr.Rankings.from_lists(list(lists), users=list(users), items=range(40)), 0)[:, 0]
+    assert abs(np.corrcoef(twice, company(gathered, 0)[:, 0])[0, 1]) > 0.9999
+
+
+def test_few_items_have_few_dimensions():
+    lists = {u: [3 * (u % 4) + k for k in range(3)] for u in range(80)}  # four circles that share no item
+    assert company(pr.Rankings.from_lists(lists), 0).shape == (12, 1)
+
+
 def test_tiny_data_have_no_company():
     for lists in ({"ann": ["a"]}, {"ann": ["a", "b"]}, {"ann": ["a"], "bob": ["b"]}):
         assert company(pr.Rankings.from_lists(lists), 0).shape[1] == 0

@@ -28,6 +28,9 @@ class TestDrawsContract(ModelContract):
     def make(self, **parameters):
         return pr.FactoredPlackettLuce(**{"n_factors": 2, "max_iter": 12, "n_draws": 4, **parameters})
 
+    def burn_in(self, model):
+        return max(model.max_iter // 3, 4)
+
 
 class TestPointContract(ModelContract):
     supports = ALL
@@ -136,11 +139,14 @@ def test_an_explanation_adds_up_to_the_score():
     unseen = model.recommend(user, k=1)["item"][0]
     for who in (user, model.fold_in(rankings.lists(user)[0])):
         frame = model.explain(who, unseen)
-        np.testing.assert_allclose(frame["contribution"].sum(), model.score(who, [unseen])[0], rtol=0, atol=2e-3)
+        np.testing.assert_allclose(frame["contribution"].sum(), model.score(who, [unseen])[0], rtol=1e-9)
         assert frame["item"][0] is None
         blocks = [block if isinstance(block, set) else {block} for block in rankings.lists(user)[0]]
         assert set(frame["item"][1:]) == set.union(*blocks)
         assert frame["contribution"][1:].abs().is_sorted(descending=True)
+    # The last one gave no ratings, so what the list does not explain is what the item has for everybody.
+    common = model.temperature_ * model.item_draws_[:, model.item_ids.index(unseen), -1].mean()
+    np.testing.assert_allclose(frame["contribution"][0], common, rtol=0, atol=1e-4)
 
 
 def test_items_and_users_of_one_taste_are_neighbours():
@@ -244,3 +250,20 @@ def test_probabilities_are_less_sure_of_a_rare_item():
     certain = 1 / (1 + np.exp(-gap))
     assert 0.5 < model.prefers(150, 6, 0) < certain
     np.testing.assert_allclose(model.prefers(150, 6, 0) + model.prefers(150, 0, 6), 1.0, rtol=1e-12)
+
+
+def test_items_that_nobody_lists_stay_in_the_middle_where_all_others_are_listed_alike():
+    rng = np.random.default_rng(0)
+    lists = {user: rng.permutation(10).tolist() for user in range(100)}
+    model = pr.FactoredPlackettLuce(2, max_iter=60).fit(pr.Rankings.from_lists(lists, items=range(15)))
+    intercepts = model.item_draws_[:, :, -1].mean(axis=0)
+    assert np.abs(intercepts[10:]).max() < 1.0
+    assert 0.2 < model.prefers(0, 12, 3) < 0.8
+
+
+def test_growing_in_a_few_sweeps_keeps_most_of_them():
+    rankings = planted(60, seed=8).rankings
+    model = pr.FactoredPlackettLuce(2, max_iter=12, n_draws=8).fit(rankings)
+    model.partial_fit(pr.Rankings.from_lists({"new": list(rankings.item_ids)[:3]}))
+    assert model.n_iter_ == 4
+    assert len(model.item_draws_) == 3

@@ -25,6 +25,9 @@ class TestPositionwiseContract(ModelContract):
     def make(self, **parameters):
         return pr.PositionwiseLogLinear(**{"n_factors": 2, "max_iter": 20, "n_draws": 4, **parameters})
 
+    def burn_in(self, model):
+        return max(model.max_iter // 3, 4)
+
 
 class TestPairwiseContract(ModelContract):
     supports = ASKED
@@ -39,6 +42,9 @@ class TestPairwiseWithFactorsContract(ModelContract):
     def make(self, **parameters):
         settings = {"n_factors": 2, "max_iter": 20, "n_draws": 4, "min_cooccurrence": 2, "learner": "persistent"}
         return pr.PairwiseLogLinear(**{**settings, "insertion": "mode", **parameters})
+
+    def burn_in(self, model):
+        return max(model.max_iter // 3, 4)
 
 
 def planted_pairs(n_lists, n_items, length, seed):

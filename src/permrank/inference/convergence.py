@@ -50,6 +50,8 @@ class Monitor:
     ----------
     reading : callable
         What `update` is handed to an estimate: learned arrays by name.
+    burn_in : int
+        Sweeps after which there is no estimate worth measuring yet; set by the learner.
     """
 
     def __init__(
@@ -67,6 +69,7 @@ class Monitor:
         self.stopped = False
         self.interrupted = False
         self._callback, self._show, self._store, self._watch = callback, show, store, watch
+        self.burn_in = 0
         self._kept = 0
         self._part = 0
         self._passed: dict[str, Any] = {}
@@ -91,9 +94,9 @@ class Monitor:
                 "use a prior, or look for weights or scores of extreme size in the data"
             )
         score = None
-        if self._watch is not None and self._watch.due(sweep):
+        if self._watch is not None and sweep > self.burn_in and self._watch.due(sweep):
             score = self._watch.see(sweep, self.reading(point))
-            self.stopped = self._watch.over
+            self.stopped = self.stopped or self._watch.over
         progress = Progress(sweep, self.max_iter, float(objective), score)
         if self._show is not None:
             self._show(progress)

@@ -243,7 +243,7 @@ class FactoredPlackettLuce(DampedAnswers):
     ) -> Self:
         """Add users, items and lists to a fitted model, in a third of the sweeps of a full fit.
 
-        The draws go on from where they are, with new users and items at their prior means; a point estimate goes on to
+        The draws go on from where they are, with new users and items at 0; a point estimate goes on to
         its new optimum. Afterwards the model stands about where a full fit of all the data would: on simulated lists
         its scores of a user's items correlate with those of a full fit as those of two full fits with different seeds
         do, to 0.01.
@@ -289,7 +289,7 @@ class FactoredPlackettLuce(DampedAnswers):
         return self._fit(everything, learn, callback, verbose, store)
 
     def _grown(self, before: Rankings, after: Rankings) -> Start:
-        """The last draw in the numbering of more data; what is new is at its prior mean."""
+        """The last draw in the numbering of more data; what is new is at 0."""
         n_factors = self.user_modes_.shape[2]
         theta = np.zeros((after.n_items + self.thresholds_.size, n_factors + 1))
         modes = np.zeros((after.n_users, n_factors))

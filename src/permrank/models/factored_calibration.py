@@ -117,6 +117,7 @@ def hold_out_pairs(problem: Problem, seed: int) -> HeldOut | None:
     both = np.where((rankings.levels[both[:, 0]] < rankings.levels[both[:, 1]])[:, None], both, both[:, ::-1])
     per_user = rankings.indptr[rankings.user_indptr]
     users = np.searchsorted(per_user, both[:, 0], side="right") - 1
+    # The company is that of all entries: it tells that the held-out items were listed, not how they were ranked.
     seen = Problem.of(
         keep_entries(rankings, ~held), problem.ties, shuffle=problem.shuffle, intercepts=problem.intercepts,
         thresholds=problem.thresholds, company=problem.company,

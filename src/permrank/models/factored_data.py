@@ -160,14 +160,18 @@ class Problem(NamedTuple):
         lists, view, owner = _arranged(rankings, thresholds)
         table = np.zeros((rankings.n_items, 0)) if company is None else company
         places = user_places(table, rankings.indptr[rankings.user_indptr], rankings.items)
-        columns = [np.log1p(np.bincount(rankings.items, minlength=rankings.n_items))]
+        mentions = item_mentions(rankings)
+        columns = [np.log1p(mentions)]
         if rankings.ratings is not None:
             per_user = np.diff(rankings.indptr[rankings.user_indptr])
             rater = np.repeat(np.arange(rankings.n_users, dtype=np.int32), per_user)
             columns.append(shrunk_means(_worths(rankings.ratings), rankings, rater))
         known = np.column_stack([*columns, table])
-        spread = known.std(axis=0)
-        known = (known - known.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+        # What does not differ between the items that are listed says nothing about the others.
+        listed = known[mentions > 0]
+        spread = listed.std(axis=0)
+        telling = spread > 1e-9 * (np.abs(listed).max(axis=0) + 1e-300)
+        known = np.where(telling, (known - listed.mean(axis=0)) / np.where(telling, spread, 1.0), 0.0)
         shuffle = shuffle and rankings.has_ties
         return cls(rankings, ties, shuffle, intercepts, thresholds, lists, view, owner, known, table, places)
 
@@ -208,6 +212,12 @@ def _worths(ratings: Any) -> Float64Array:
     spread = values.std()
     # A single rating far out must not rule all others: five deviations are enough.
     return np.asarray(np.exp(np.clip((values - values.mean()) / (spread if spread > 0 else 1.0), -5.0, 5.0)))
+
+
+def item_mentions(rankings: Rankings) -> Float64Array:
+    """How often each item is mentioned, weights of rankings counted."""
+    weights = np.repeat(rankings.weights, np.diff(rankings.indptr))
+    return np.asarray(np.bincount(rankings.items, weights, rankings.n_items), np.float64)
 
 
 def shrunk_means(values: Float64Array, rankings: Rankings, owner: Int32Array) -> Float64Array:

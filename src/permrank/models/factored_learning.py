@@ -10,7 +10,7 @@ from permrank.inference.convergence import Monitor
 from permrank.kernels.company import cross
 from permrank.kernels.factored import item_steps
 from permrank.models.factored_calibration import HeldOut, hold_out_pairs
-from permrank.models.factored_data import Problem
+from permrank.models.factored_data import Problem, item_mentions
 from permrank.randomness import stream_key
 from permrank.types import Float64Array
 
@@ -35,8 +35,8 @@ class ItemPrior:
     """
 
     def __init__(self, problem: Problem, n_factors: int) -> None:
-        counts = np.bincount(problem.rankings.items, minlength=problem.rankings.n_items)
-        self._trust = counts / (counts + _HALF_TRUSTED)
+        mentions = item_mentions(problem.rankings)
+        self._trust = mentions / (mentions + _HALF_TRUSTED)
         self._covariates = problem.covariates
         self.centre = np.zeros((problem.n_rows, n_factors + 1))
         self.precision = _FIRST_PRECISION
@@ -193,8 +193,9 @@ def draw_posterior(
     Until the first draw is kept, a part of the entries of tied lists is held out: it measures the temperature, and
     costs nothing. A start, which is the state of an earlier posterior, is taken as it is and needs no such part.
     """
-    kept_sweeps = _kept(monitor.max_iter, n_draws)
+    kept_sweeps = _kept(monitor.max_iter, n_draws, 0 if start else _QUIET_SWEEPS + 1)
     first = 0 if start else min(kept_sweeps)
+    monitor.burn_in = min(kept_sweeps)
     held: HeldOut | None = None
     if start is None and problem.rankings.has_ties and problem.positions is None:
         held = hold_out_pairs(problem, int(stream_key(int(key), 3)) % 2**63)
@@ -274,7 +275,10 @@ def _stacked(draws: list[Any], like: Float64Array) -> Any:
     return np.array(draws, np.float32).reshape(len(draws), *like.shape)
 
 
-def _kept(n_sweeps: int, n_draws: int) -> set[int]:
-    """Sweeps whose state is kept: evenly spread over the last two thirds, the last one among them."""
-    first = min(n_sweeps - 1, max(n_sweeps // _FIRST_KEPT, _QUIET_SWEEPS + 1))
+def _kept(n_sweeps: int, n_draws: int, least: int) -> set[int]:
+    """Sweeps whose state is kept: evenly spread over the last two thirds, the last one among them.
+
+    least: sweeps that are left out in any case, if there are more.
+    """
+    first = min(n_sweeps - 1, max(n_sweeps // _FIRST_KEPT, least))
     return set(np.unique(np.linspace(first, n_sweeps - 1, n_draws).round().astype(int)).tolist())

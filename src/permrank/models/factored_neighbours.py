@@ -56,8 +56,9 @@ class Neighbours(PosteriorAnswers):
         Returns
         -------
         polars.DataFrame
-            Columns ``item`` and ``contribution``, strongest first; the first row, ``item`` null, is what the item
-            has for everybody, and what the level of the user's ratings adds. The contributions add up to the score.
+            Columns ``item`` and ``contribution``, strongest first; the first row, ``item`` null, is the rest of the
+            score: what the item has for everybody, and what the level of the user's ratings adds. The contributions
+            add up to the score.
         """
         reference = self._reference(user)
         place = self.item_ids.index(item)
@@ -66,7 +67,7 @@ class Neighbours(PosteriorAnswers):
         real = items < len(self.item_ids)
         parts = parts_of_place(np.asarray(self.company_), items[real])
         modes, precision = self._modes(reference), self._precision()
-        total, base = np.zeros(items.size), 0.0
+        total = np.zeros(items.size)
         for d, stored in enumerate(self.item_draws_):
             theta = stored.astype(np.float64)
             mode, residual, curvature = modes[d][None].copy(), np.empty(items.size), np.empty(items.size)
@@ -76,15 +77,14 @@ class Neighbours(PosteriorAnswers):
             )  # fmt: skip
             total += residual * (theta[items, :-1] @ (theta[place, :-1] / precision))
             total[real] += parts @ (self._slopes(d) @ theta[place, :-1])
-            base += theta[place, -1]
-        base += total[~real].sum()
-        items, total = items[real].astype(np.int64), total[real]
+        items, total = items[real].astype(np.int64), total[real] * (self.temperature_ / len(self.item_draws_))
         order = np.argsort(-np.abs(total), kind="stable")
         names = self.item_ids.take(items[order])
+        rest = self._scores(reference, np.array([place]))[0] - total.sum()
         return pl.DataFrame(
             {
                 "item": pl.concat([pl.Series([None], dtype=names.dtype), names]),
-                "contribution": np.append(base, total[order]) * (self.temperature_ / len(self.item_draws_)),
+                "contribution": np.append(rest, total[order]),
             }
         )
 

@@ -68,7 +68,8 @@ def draw_factors(
     """Alternate draws of users and items, as in the factored Plackett-Luce model, with the likelihood of swaps."""
     problem = Problem.of(rankings, 0, shuffle=False, intercepts=True, company=company(rankings, seed))
     (positions,) = frozen(entry_places(rankings, position))
-    problem = problem._replace(positions=positions)
+    # Prior means of the users stay 0 here: only items depend on their company.
+    problem = problem._replace(positions=positions, user_places=np.zeros((rankings.n_users, 0)))
     monitor.through(lambda found: (found.items, found.users))
     found = draw_posterior(problem, n_factors, scale, n_draws, stream_key(seed), monitor)
     return found.items, found.users
