@@ -158,6 +158,16 @@ class ModelContract:
             assert np.isfinite(fitted.score(new)).all()
         with pytest.raises(UnknownIdError, match="unknown item 'beer'"):
             fitted.fold_in(["toro", "beer"])
+        nobody = pr.Rankings.from_lists({"zoe": []})
+        for nothing in ([], {}, iter(()), nobody):
+            new = fitted.fold_in(nothing)
+            assert fitted.recommend(new).height == 5
+            if not isinstance(fitted, pr.Random):  # every new user has an order of chance of their own
+                np.testing.assert_allclose(fitted.score(new), fitted.score("gus"), rtol=0, atol=1e-5)
+            if "prefers" in self.supports:
+                assert 0 < fitted.prefers(new, "toro", "tako") < 1
+            if "sample" in self.supports:
+                assert sorted(fitted.sample(new, ["tako", "toro"])[0]) == ["tako", "toro"]
         for wrong in ("toro", {"toro": "x"}, 3):
             with pytest.raises(InputError, match="fold_in takes"):
                 fitted.fold_in(wrong)

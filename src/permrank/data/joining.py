@@ -16,7 +16,8 @@ def joined(first: Rankings, second: Rankings) -> Rankings:
     """All users, items and rankings of both.
 
     Ratings of a user who is in both become one list, and a newer rating of an item replaces the older one. Lists
-    without ratings stay apart, as several rankings of the same user.
+    without ratings stay apart, as several rankings of the same user. Ballots without voters are never the same person:
+    those of the first keep their ids, and those of the second get new ones that come after them.
 
     Examples
     --------
@@ -30,6 +31,8 @@ def joined(first: Rankings, second: Rankings) -> Rankings:
         raise InputError("one of the two has ratings and the other has not; give both as ratings or both as lists")
     if first.anonymous != second.anonymous:
         raise InputError("one of the two has users and the other has ballots without voters; they cannot be joined")
+    if first.anonymous:
+        second = _numbered_on(first, second)
     users = _union(first.user_ids, second.user_ids, "user")
     items = _union(first.item_ids, second.item_ids, "item")
     if first.ratings is not None and _one_each(first) and _one_each(second):
@@ -74,7 +77,21 @@ def _joined_ratings(first: Rankings, second: Rankings, users: Vocabulary, items:
         users,
         items,
         ratings=better.decode(layout.codes),
+        anonymous=first.anonymous,
     )
+
+
+def _numbered_on(first: Rankings, second: Rankings) -> Rankings:
+    """The second with ids that come after all of the first."""
+    old, new = first.user_ids, second.user_ids
+    if not len(old) or old.ids.dtype != new.ids.dtype:
+        return second
+    last = old[len(old) - 1]
+    ids = pl.Series("user", np.arange(len(new)) + last + 1) if isinstance(last, int) else f"{last}+" + new.ids
+    return Rankings(
+        second.user_indptr, second.indptr, second.items, second.levels, second.weights, Vocabulary(ids, "user"),
+        second.item_ids, ratings=second.ratings, anonymous=True,
+    )  # fmt: skip
 
 
 def _one_each(rankings: Rankings) -> bool:

@@ -292,7 +292,10 @@ class Ranker(ABC):
         self._refuse("log_likelihood")
 
     def fold_in(self, said: Any) -> NewUser:
-        """Make a new user from a list, or from a dict of item to rating, without retraining."""
+        """Make a new user from a list, or from a dict of item to rating, without retraining.
+
+        Of somebody with an empty list or dict nothing is known: the answers are those for a user without a list.
+        """
         self._require_fitted()
         return new_user(said, self.item_ids)
 

@@ -67,16 +67,18 @@ def _ratings(said: Mapping[Any, Any]) -> list[float]:
 
 
 def new_user(said: Any, items: Vocabulary) -> NewUser:
-    """A new user from a list (best first, sets are ties) or from a mapping of item to rating."""
+    """A new user from a list (best first, sets are ties) or from a mapping of item to rating; empty, of nothing."""
     if isinstance(said, Rankings):
         if said.n_users != 1:
             raise InputError(f"fold_in takes one user, got Rankings of {said.n_users}")
         rankings = said
-    elif isinstance(said, Mapping):
+    elif isinstance(said, Mapping) and said:
         rankings = Rankings.from_ratings({"user": [0] * len(said), "item": list(said), "rating": _ratings(said)})
     elif isinstance(said, Iterable) and not isinstance(said, str):
-        rankings = Rankings.from_lists([said], users=[0])
+        rankings = Rankings.from_lists([[] if isinstance(said, Mapping) else said], users=[0])
     else:
         raise InputError(f"fold_in takes a list of items, best first, or a dict of item to rating; got {said!r}")
+    if rankings.n_entries == 0:  # ids of no item have no type; those of the model do
+        rankings = Rankings.from_lists([[]], users=[0], items=items)
     items.indices(rankings.item_ids)  # an unknown item raises here and is named
     return NewUser(rankings)
