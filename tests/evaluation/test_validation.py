@@ -22,7 +22,7 @@ from permrank.errors import (
 from permrank.inference.convergence import Monitor
 from permrank.inference.validation import Watch
 from permrank.interfaces.cli import app
-from permrank.interfaces.learning import sparkline
+from permrank.interfaces.learning import ends_anywhere, sparkline
 
 
 @pytest.fixture(scope="module")
@@ -122,6 +122,15 @@ def test_measuring_changes_no_bit_and_the_best_is_kept_exactly(model, data, part
     found = pr.evaluate(patient, held, metrics=["pairs_right"]).means()["pairs_right"]
     assert found == patient.validation_[:, 1].max()
 
+    # The command advises to fit again with max_iter where, and only where, that comes to the same.
+    sooner = max(1, plain.n_iter_ * 3 // 4)
+    stopped = quietly(model, train, callback=lambda progress: progress.iteration == sooner)
+    shorter = quietly(model.clone().set_params(max_iter=sooner), train)
+    same = stopped.n_iter_ == shorter.n_iter_ and all(
+        np.array_equal(value, learned(shorter)[name]) for name, value in learned(stopped).items()
+    )
+    assert same == ends_anywhere(model)
+
     # Broken off and taken up again, twice, it comes to the same.
     options = {"validation": pr.Validation(held, "pairs_right", every=2, patience=2)}
     whole = quietly(model, train, **options)
@@ -203,6 +212,8 @@ def test_what_cannot_be_measured_is_refused_with_the_remedy(parts, tmp_path):
         pr.Validation(pr.Rankings.from_lists({"ann": []}))
     with pytest.raises(InputError, match=r"validation=0.2, expected permrank.Validation"):
         OVERFITTING.clone().fit(train, validation=0.2)
+    with pytest.raises(InputError, match=r"validation=<class .*, expected permrank.Validation\(held-out rankings\)"):
+        OVERFITTING.clone().fit(train, validation=pr.Validation)
     others = pr.Rankings.from_lists({"ann": ["a", "b"]})
     with pytest.raises(InputError, match="none of the 2 validation entries is of users and items of the training data"):
         OVERFITTING.clone().fit(train, validation=pr.Validation(others))
@@ -216,6 +227,39 @@ def test_what_cannot_be_measured_is_refused_with_the_remedy(parts, tmp_path):
     quietly(OVERFITTING, train, checkpoint=path, callback=lambda progress: progress.iteration == 4)
     with pytest.raises(InputError, match=r"with another validation: none, and now pairs_right of .*, every=5"):
         OVERFITTING.clone().fit(train, checkpoint=path, validation=pr.Validation(held))
+
+
+def test_a_likelihood_of_nought_is_told_as_such(parts, monkeypatch):
+    train, held, _ = parts
+    impossible = np.zeros(held.n_rankings)
+    impossible[3] = -np.inf
+    monkeypatch.setattr(pr.PlackettLuce, "log_likelihood", lambda model, rankings: impossible)
+    with pytest.raises(InputError, match=r"the mean log_likelihood of the validation data is -inf: .*; use a prior"):
+        pr.PlackettLuce(solver="mm").fit(train, validation=pr.Validation(held, "log_likelihood", every=1))
+
+
+def test_ballots_are_known_by_their_numbers_only_where_they_are_the_same(parts):
+    ballots = pr.Rankings.from_lists(parts[0].lists()).merged()
+    assert ballots.anonymous
+    train, held = hold_out(ballots, 0.3)
+    model = quietly(OVERFITTING, train, validation=pr.Validation(held, "pairs_right", patience=1))
+    assert model.validation_.size
+    others = pr.Rankings.from_lists(parts[0].lists()[::-1])
+    with pytest.raises(
+        InputError, match=r"ballot \d+ has item .* in the training data and in the validation data.*; hold"
+    ):
+        OVERFITTING.clone().fit(train, validation=pr.Validation(others, "pairs_right"))
+    for learnt_from, judged_by, words in ((parts[0], others, "validation"), (train, parts[1], "training")):
+        with pytest.raises(InputError, match=f"the {words} data are ballots without voters.*; hold out a part"):
+            OVERFITTING.clone().fit(learnt_from, validation=pr.Validation(judged_by, "pairs_right"))
+    # A likelihood asks for nobody in particular.
+    by_likelihood = pr.Validation(others, "log_likelihood")
+    assert quietly(pr.PlackettLuce(prior="gaussian", solver="mm"), train, validation=by_likelihood).validation_.size
+
+
+def test_a_validation_can_be_a_key(parts):
+    one, other = pr.Validation(parts[1]), pr.Validation(parts[2])
+    assert {one: 1, other: 2}[one] == 1
 
 
 def test_what_is_not_in_the_training_data_is_left_out_and_said(parts):
@@ -265,8 +309,17 @@ def test_the_command_holds_out_a_share_and_tells_what_it_found(parts, tmp_path):
     again = pr.FactoredPlackettLuce(8, posterior="point", alpha=1e-3, beta=1e-3, max_iter=60, tol=1e-12)
     require_same(model, again.fit(train, validation=options))
     assert "the last (" in run("--validate", 0.3).output
-    assert "--patience and --metric are for --validate" in run("--patience", 2).stderr
-    assert "expected a number between 0 and 1" in run("--validate", 2).stderr
+    for option, value in (("--patience", 2), ("--validate-every", 5), ("--metric", "ndcg@5")):
+        refused = run(option, value)
+        assert refused.exit_code != 0
+        assert f"{option} {value} is for --validate SHARE" in refused.stderr
+    for share in (2, 0):
+        assert f"--validate {share}, expected a share between 0 and 1" in run("--validate", share).stderr
+    # The sweeps of a posterior are not ended by max_iter alone.
+    drawn = run("--validate", 0.3, "-s", "posterior=draws")
+    assert drawn.exit_code == 0, drawn.output
+    assert "fit again without --validate" in drawn.output
+    assert "--set max_iter" not in drawn.output
 
 
 def test_a_sparkline_has_a_bar_for_every_value_up_to_forty():

@@ -16,12 +16,13 @@ from permrank.evaluation.run import evaluate, usual_metrics
 from permrank.evaluation.scoring import owners, places_in
 from permrank.models.base import Ranker
 from permrank.models.checks import whole_from
+from permrank.types import Int64Array
 
 # Places looked at where the metric does not say.
 _USUAL_PLACES = 10
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Validation:
     """Held-out rankings by which `fit` measures the estimate every few sweeps, and by which it may stop.
 
@@ -32,7 +33,8 @@ class Validation:
     Parameters
     ----------
     held : Rankings
-        None of their entries should be in the training data.
+        None of their entries should be in the training data. Ballots without voters are known by their numbers, so that
+        they should be a part of the training ballots, as `hold_out` gives it; for the likelihood it may be any.
     metric : str, optional
         A name of docs/metrics.md, with ``@k`` for those that look at the first k, as in ``"ndcg@10"``; what fits the
         data if not given.
@@ -102,8 +104,13 @@ class Validation:
 
         def score(model: Ranker) -> float:
             found = evaluate(model, held, metrics=[metric], k=places).means()[metric]
-            if not np.isfinite(found):
+            if np.isnan(found):
                 raise InputError(f"nobody in the validation data has {metric}; hold out more, or take another metric")
+            if np.isinf(found):
+                raise InputError(
+                    f"the mean {metric} of the validation data is {found}: the estimate holds something there to be "
+                    "impossible; use a prior, or take a metric of the order, for example pairs_right"
+                )
             return found
 
         return score
@@ -111,6 +118,8 @@ class Validation:
     def _known(self, training: Rankings, *, by_user: bool) -> Rankings:
         """What can be asked: items that are known, of users who are."""
         held = self.held
+        if by_user:
+            _require_the_same_people(held, training)
         ranking = np.repeat(np.arange(held.n_rankings), np.diff(held.indptr))
         known = (places_in(held.item_ids, training.item_ids) >= 0)[held.items]
         if by_user:
@@ -129,3 +138,27 @@ class Validation:
                 stacklevel=6,
             )
         return keep_entries(held, known) if strange else held
+
+
+def _require_the_same_people(held: Rankings, training: Rankings) -> None:
+    """Raise if ballots that have nothing to do with each other would be matched by their numbers."""
+    remedy = "hold out a part of the training ballots (permrank.data.splits.hold_out), or validate by log_likelihood"
+    if held.anonymous != training.anonymous:
+        without = "validation" if held.anonymous else "training"
+        raise InputError(f"the {without} data are ballots without voters, which no user can be known by; {remedy}")
+    if held.anonymous:
+        keys = [_entries(part, training) for part in (held, training)]
+        twice = np.flatnonzero(np.isin(keys[0], keys[1]) & (keys[0] >= 0))
+        if twice.size:
+            user, item = divmod(int(keys[0][twice[0]]), training.n_items)
+            raise InputError(
+                f"ballot {training.user_ids[user]!r} has item {training.item_ids[item]!r} in the training data and in "
+                f"the validation data: these are other ballots with the same numbers; {remedy}"
+            )
+
+
+def _entries(part: Rankings, known: Rankings) -> Int64Array:
+    """A number for every entry, the same for the same ids of user and item; -1 if one of them is not known."""
+    user = np.repeat(places_in(part.user_ids, known.user_ids)[owners(part)], np.diff(part.indptr))
+    item = places_in(part.item_ids, known.item_ids)[part.items]
+    return np.asarray(np.where((user >= 0) & (item >= 0), user.astype(np.int64) * known.n_items + item, -1))

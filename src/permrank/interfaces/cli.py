@@ -118,8 +118,11 @@ def fit(
         ),
     ] = None,
     validate_every: Annotated[
-        int, typer.Option("--validate-every", metavar="SWEEPS", min=1, help="How often.", rich_help_panel=_VALIDATION)
-    ] = 5,
+        int | None,
+        typer.Option(
+            metavar="SWEEPS", min=1, show_default="5", help="How often it is measured.", rich_help_panel=_VALIDATION
+        ),
+    ] = None,
     metric: Annotated[
         str | None,
         typer.Option(help="By what: ndcg@10, pairs_right, ... (docs: metrics).", rich_help_panel=_VALIDATION),

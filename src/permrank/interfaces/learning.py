@@ -18,6 +18,8 @@ from permrank.models.checkpoints import Checkpoint
 from permrank.types import Float64Array
 
 _BARS, _MOST_BARS = "▁▂▃▄▅▆▇█", 40
+# Learners of the log-linear models that average over the last sweeps.
+_AVERAGED = ("posterior", "contrastive", "persistent")
 
 
 def require_folder(output: Path) -> None:
@@ -39,17 +41,21 @@ def require_checkpoint(path: Path | None, every: int, output: Path) -> Checkpoin
 
 
 def require_validation(
-    rankings: Rankings, share: float | None, metric: str | None, every: int, patience: int | None
+    rankings: Rankings, share: float | None, metric: str | None, every: int | None, patience: int | None
 ) -> tuple[Rankings, Validation | None]:
     """What to learn from, and the part that is held out of it."""
     if share is None:
-        if patience is not None or metric is not None:
-            raise InputError("--patience and --metric are for --validate SHARE, for example --validate 0.2")
+        given = {"--patience": patience, "--validate-every": every, "--metric": metric}
+        for name, value in given.items():
+            if value is not None:
+                raise InputError(f"{name} {value} is for --validate SHARE; give that too, for example --validate 0.2")
         return rankings, None
+    if not 0 < share < 1:
+        raise InputError(f"--validate {share:g}, expected a share between 0 and 1, for example --validate 0.2")
     train, held = hold_out(rankings, share)
     if held.n_entries == 0:
         raise InputError("no list has three items or more, so that nothing can be held out; fit without --validate")
-    return train, Validation(held, metric, every, patience)
+    return train, Validation(held, metric, **({} if every is None else {"every": every}), patience=patience)
 
 
 def told_of_validation(model: Ranker, validation: Validation) -> str:
@@ -60,11 +66,22 @@ def told_of_validation(model: Ranker, validation: Validation) -> str:
         kept = f"the last ({scores[-1]:.4f}, sweep {last}) is written; --patience N would keep the best"
     elif best == last:
         kept = "it is written"
+    also = f" and with --set max_iter={best}" if ends_anywhere(model) else ""
     return (
         f"{validation.name} by sweeps {sparkline(scores)} best {scores.max():.4f} at sweep {best}; {kept}\n"
-        f"{validation.held.n_entries} entries were held out; to learn from them too, fit again without --validate and "
-        f"with --set max_iter={best}"
+        f"{validation.held.n_entries} entries were held out; to learn from them too, fit again without --validate{also}"
     )
+
+
+def ends_anywhere(model: Ranker) -> bool:
+    """Whether ``max_iter=n`` gives the estimate that a longer fit has after n sweeps.
+
+    Not so where it also says which sweeps are kept or averaged, or is counted for each of two parts of learning.
+    """
+    settings = model.get_params()
+    in_parts = model.clone().set_params(max_iter=1)._sweeps() > 1
+    averaged = settings.get("posterior") == "draws" or settings.get("learner") in _AVERAGED
+    return not (in_parts or averaged)
 
 
 def sparkline(values: Float64Array) -> str:

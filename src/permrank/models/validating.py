@@ -34,7 +34,7 @@ class Validating(Protocol):
 
 def watch_over(model: Ranker, rankings: Rankings, validation: Validating) -> Watch:
     """A watch that puts every estimate into a copy of the model and has it judged."""
-    if not callable(getattr(validation, "judge", None)):
+    if isinstance(validation, type) or not callable(getattr(validation, "judge", None)):
         raise InputError(f"validation={validation!r}, expected permrank.Validation(held-out rankings)")
     judge = validation.judge(rankings)
 
