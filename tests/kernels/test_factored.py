@@ -7,7 +7,7 @@ from scipy.optimize import minimize
 from scipy.stats import chi2
 
 import permrank as pr
-from permrank.kernels import factored
+from permrank.kernels import factored, factored_items
 from permrank.kernels.plackett_luce import BRESLOW, EFRON, EXACT, PARTITION, stage_statistics
 
 TREATMENTS = {"exact": EXACT, "efron": EFRON, "breslow": BRESLOW, "partition": PARTITION}
@@ -144,7 +144,7 @@ def test_item_steps_solve_the_newton_equations_with_diagonal_blocks():
     item_precision = np.array([1.0, 2.0, 3.0, 4.0])
     view = rankings.item_view
     variance = np.empty(rankings.n_items)
-    steps = factored.item_steps(
+    steps = factored_items.item_steps(
         view.indptr, view.entries, owner, modes, theta, centre, item_precision, residual, curvature, np.uint64(0),
         False, variance,
     )  # fmt: skip
@@ -203,10 +203,10 @@ def test_draws_of_an_item_have_the_covariance_of_its_system():
     owner = np.repeat(np.arange(rankings.n_users), np.diff(rankings.indptr[rankings.user_indptr])).astype(np.int32)
     view, ones = rankings.item_view, np.ones(K + 1)
     tail = modes, theta, np.zeros_like(theta), ones, residual, curvature
-    mean = factored.item_steps(view.indptr, view.entries, owner, *tail, np.uint64(0), False, np.zeros(0))
+    mean = factored_items.item_steps(view.indptr, view.entries, owner, *tail, np.uint64(0), False, np.zeros(0))
     n, y = 1_500, 3
     drawn = [
-        factored.item_steps(view.indptr, view.entries, owner, *tail, np.uint64(i), True, np.zeros(0))[y]
+        factored_items.item_steps(view.indptr, view.entries, owner, *tail, np.uint64(i), True, np.zeros(0))[y]
         for i in range(n)
     ]
     system = np.diag(ones)
@@ -228,7 +228,7 @@ def test_the_number_of_threads_changes_no_bit():
         for n_threads in (1, numba.config.NUMBA_NUM_THREADS):
             numba.set_num_threads(n_threads)
             found = ascend(rankings, theta, precision, BRESLOW, draw=True)
-            steps = factored.item_steps(
+            steps = factored_items.item_steps(
                 view.indptr, view.entries, owner, found[2], theta, np.zeros_like(theta), np.ones(K + 1), found[3],
                 found[4], np.uint64(3), True, np.zeros(0),
             )  # fmt: skip
@@ -241,8 +241,10 @@ def test_the_number_of_threads_changes_no_bit():
 
 def test_noise_belongs_to_its_item_and_has_mean_zero_and_variance_one():
     items = np.array([7, 2, 9])
-    noise = factored.item_noise(items, 500, 4, np.uint64(3))
-    np.testing.assert_array_equal(noise[:, :, ::-1], factored.item_noise(items[::-1].copy(), 500, 4, np.uint64(3)))
+    noise = factored_items.item_noise(items, 500, 4, np.uint64(3))
+    np.testing.assert_array_equal(
+        noise[:, :, ::-1], factored_items.item_noise(items[::-1].copy(), 500, 4, np.uint64(3))
+    )
     np.testing.assert_array_equal(noise.mean(axis=1), 0)
     squares = (noise[:, ::2] ** 2).sum(axis=(0, 1))
     assert (np.abs(chi2.cdf(squares, 1000) - 0.5) < 0.4999).all()

@@ -1,9 +1,9 @@
-"""Factored Plackett-Luce, §3.1: s_y^u = b_y + Σ_k W_uk H_ky. One pass over users, one over items.
+"""Factored Plackett-Luce, §3.1: s_y^u = b_y + Σ_k W_uk H_ky. The pass over the users.
 
 A row of ``theta`` (n_items, K + 1) is an item: its K factors H_y, then its intercept b_y. Given the items a user's
 problem is concave in K variables and is solved by Newton's method with the user's own Hessian; given the users,
-items are updated side by side from per-entry residuals and curvatures (DESIGN of the sweep: no learning rate, no
-races, no sums that depend on threads). With ``draw`` the update ends in a draw from the Gaussian at the mode.
+items are updated side by side from per-entry residuals and curvatures (factored_items.py): no learning rate, no races,
+no sums that depend on threads. With ``draw`` the update ends in a draw from the Gaussian at the mode.
 """
 
 from __future__ import annotations
@@ -13,59 +13,12 @@ import math
 import numpy as np
 from numba import njit, prange
 
+from permrank.kernels.cholesky import backward, cholesky, forward
 from permrank.kernels.plackett_luce import EXACT, PARTITION, ranking_statistics
 from permrank.kernels.streams import derive, normal
 
 # A Newton step of a user is never longer than this in any coordinate: scores then change by a factor e^few.
 _LONGEST_STEP = 2.0
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _cholesky(matrix, n):
-    """Lower Cholesky factor in place; a pivot lost to rounding is replaced by a small positive one."""
-    for i in range(n):
-        for j in range(i + 1):
-            total = matrix[i, j]
-            for k in range(j):
-                total -= matrix[i, k] * matrix[j, k]
-            if i == j:
-                matrix[i, i] = math.sqrt(max(total, 1e-12))
-            else:
-                matrix[i, j] = total / matrix[j, j]
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _forward(lower, x, n):
-    """Solve L z = x in place."""
-    for i in range(n):
-        total = x[i]
-        for k in range(i):
-            total -= lower[i, k] * x[k]
-        x[i] = total / lower[i, i]
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _backward(lower, x, n):
-    """Solve Lᵀ z = x in place."""
-    for i in range(n - 1, -1, -1):
-        total = x[i]
-        for k in range(i + 1, n):
-            total -= lower[k, i] * x[k]
-        x[i] = total / lower[i, i]
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _trace_of_inverse(lower, scratch, n):
-    """Trace of (L Lᵀ)^-1: the squares of L^-1, column by column."""
-    total = 0.0
-    for j in range(n):
-        for i in range(j, n):
-            value = 1.0 if i == j else 0.0
-            for k in range(j, i):
-                value -= lower[i, k] * scratch[k]
-            scratch[i] = value / lower[i, i]
-            total += scratch[i] * scratch[i]
-    return total
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -189,9 +142,9 @@ def _newton_system(
             row = theta[items[e]]
             for k in range(n_factors):
                 step[k] += residual * row[k]
-    _cholesky(hessian, n_factors)
-    _forward(hessian, step, n_factors)
-    _backward(hessian, step, n_factors)
+    cholesky(hessian, n_factors)
+    forward(hessian, step, n_factors)
+    backward(hessian, step, n_factors)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -284,7 +237,7 @@ def update_users(
             for k in range(n_factors):
                 noise[k] = normal(stream, k)
             if last > first and most > 0:
-                _backward(lower, noise, n_factors)
+                backward(lower, noise, n_factors)
             else:
                 for k in range(n_factors):
                     noise[k] /= math.sqrt(precision[k])
@@ -299,50 +252,6 @@ def update_users(
                 residual[e] = weights[r] * (residual[e] - curvature[e])
                 curvature[e] *= weights[r]
     return values
-
-
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
-def item_steps(
-    view_indptr, view_entries, user_of_entry, users, theta, centre, precision, residual, curvature, key, draw, variance
-):
-    """Newton steps of all items at once given the users, with the curvature's diagonal blocks; (n_items, K + 1).
-
-    Λ_y = precision + Σ c x xᵀ, step Λ^-1 (Σ g x - precision (θ_y - centre_y)), x = (W_u, 1); c is the expected number
-    of choices, which bounds the Hessian of all items together, so that the joint step does not overshoot. With
-    ``draw`` noise from N(0, Λ^-1) is added. centre: (n_items, K + 1), prior means; precision: (K + 1,).
-    variance: (n_items,), written, or empty: what the item's own uncertainty adds to the variance of its score for a
-    user with factors of variance one, the trace of Λ_y^-1.
-    """
-    n_items, size = theta.shape
-    n_factors = size - 1
-    steps = np.empty((n_items, size))
-    for y in prange(n_items):
-        system, step = np.zeros((size, size)), np.empty(size)
-        for k in range(size):
-            step[k] = precision[k] * (centre[y, k] - theta[y, k])
-            system[k, k] = precision[k]
-        for place in range(view_indptr[y], view_indptr[y + 1]):
-            e = view_entries[place]
-            user, g, c = users[user_of_entry[e]], residual[e], curvature[e]
-            for k in range(n_factors):
-                step[k] += g * user[k]
-                part = c * user[k]
-                for m in range(k + 1):
-                    system[k, m] += part * user[m]
-                system[n_factors, k] += part
-            step[n_factors] += g
-            system[n_factors, n_factors] += c
-        _cholesky(system, size)
-        _forward(system, step, size)
-        if draw:
-            stream = derive(key, y)
-            for k in range(size):
-                step[k] += normal(stream, k)
-        _backward(system, step, size)
-        steps[y] = step
-        if variance.size > 0:
-            variance[y] = _trace_of_inverse(system, step, size)
-    return steps
 
 
 @njit(cache=True, nogil=True, error_model="numpy", parallel=True)
@@ -390,23 +299,8 @@ def posterior_draws(
             for k in range(n_factors):
                 noise[k] = normal(stream, d * n_factors + k)
                 density += math.log(lower[k, k]) - 0.5 * noise[k] * noise[k]
-            _backward(lower, noise, n_factors)
+            backward(lower, noise, n_factors)
             for k in range(n_factors):
                 draws[u, d, k] = user[k] + noise[k]
             log_density[u, d] = density
     return draws
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def item_noise(items, n_draws, size, key):
-    """Standard normal numbers that belong to the items, whoever asks for them: (n_draws, size, n).
-
-    Those of every second of the ``size`` are minus the ones before, so that their mean is 0.
-    """
-    out = np.empty((n_draws, size, items.size))
-    for i in range(items.size):
-        stream = derive(key, items[i])
-        for d in range(n_draws):
-            for j in range(size):
-                out[d, j, i] = normal(stream, d * size + j) if j % 2 == 0 else -out[d, j - 1, i]
-    return out

@@ -17,7 +17,8 @@ import math
 import numpy as np
 from numba import njit, prange
 
-from permrank.kernels.factored import _backward, _cholesky, _forward, _log_prior
+from permrank.kernels.cholesky import backward, cholesky, forward
+from permrank.kernels.factored import _log_prior
 from permrank.kernels.streams import derive, normal
 
 _LONGEST_STEP = 2.0  # as in kernels.factored
@@ -131,9 +132,9 @@ def _newton_system(
                 part = degree[e] * row[k] - beside[e - start, k]
                 for m in range(k + 1):
                     hessian[k, m] += part * row[m]
-    _cholesky(hessian, n_factors)
-    _forward(hessian, step, n_factors)
-    _backward(hessian, step, n_factors)
+    cholesky(hessian, n_factors)
+    forward(hessian, step, n_factors)
+    backward(hessian, step, n_factors)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -183,7 +184,7 @@ def _one_user(
         for k in range(n_factors):
             noise[k] = normal(key, k)
         if last > first and most > 0:
-            _backward(lower, noise, n_factors)
+            backward(lower, noise, n_factors)
         else:
             for k in range(n_factors):
                 noise[k] /= math.sqrt(precision[k])
@@ -233,7 +234,7 @@ def _several_draws(
         for k in range(n_factors):
             noise[k] = normal(key, d * n_factors + k)
             log_density[d] -= 0.5 * noise[k] * noise[k]
-        _backward(lower, noise, n_factors)
+        backward(lower, noise, n_factors)
         for k in range(n_factors):
             draws[d, k] = user[k] + noise[k]
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from permrank.data.rankings import Rankings
-from permrank.kernels.factored import item_noise, posterior_draws, user_log_likelihoods
+from permrank.kernels.factored import posterior_draws, user_log_likelihoods
+from permrank.kernels.factored_items import item_noise
 from permrank.kernels.insertion import insertion_probabilities
 from permrank.kernels.race import gumbel_rankings, top_probabilities
 from permrank.models.base import Ranker

@@ -8,7 +8,7 @@ import numpy as np
 
 from permrank.inference.convergence import Monitor
 from permrank.kernels.company import cross
-from permrank.kernels.factored import item_steps
+from permrank.kernels.factored_items import item_steps
 from permrank.models.factored_calibration import HeldOut, hold_out_pairs
 from permrank.models.factored_data import Problem, item_mentions
 from permrank.randomness import stream_key
