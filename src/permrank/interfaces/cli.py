@@ -38,7 +38,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Learn how each person ranks things, from the partial ranked lists or ratings of many people.\n\n"
     "Start with [bold]permrank demo[/bold]. With data of your own: "
-    "[bold]permrank info ratings.csv[/bold], [bold]permrank fit ratings.csv -o m.permrank[/bold], "
+    "[bold]permrank info ratings.csv[/bold], "
+    "[bold]permrank fit ratings.csv -m FactoredPlackettLuce -o m.permrank[/bold], "
     "[bold]permrank recommend m.permrank ann[/bold].",
 )
 
@@ -83,9 +84,15 @@ def demo(
 def fit(
     data: DataSource,
     output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the model.")] = Path("model.permrank"),
-    model: Annotated[str, typer.Option("--model", "-m", help="Name of the model: see 'permrank info --models'.")] = (
-        "PlackettLuce"
-    ),
+    model: Annotated[
+        str,
+        typer.Option(
+            "--model",
+            "-m",
+            help="PlackettLuce learns one order for everybody, FactoredPlackettLuce one for each person; "
+            "'permrank info --models' tells of all.",
+        ),
+    ] = "PlackettLuce",
     settings: Settings = None,
     drop_inestimable: Annotated[
         bool, typer.Option("--drop-inestimable", help="Leave out items for which no estimate exists, and name them.")
@@ -135,7 +142,9 @@ def fit(
 
     Ctrl-C stops at the end of the sweep; the estimate is written all the same, and the exit code is 130.
 
-    Example: permrank fit ratings.csv --set prior=gaussian -o ratings.permrank
+    Example: permrank fit ratings.csv -m FactoredPlackettLuce -o ratings.permrank
+
+    Example: permrank fit ballots.csv --set prior=gaussian
 
     Example: permrank fit ratings.csv -m PairwiseFactorisation --validate 0.2 --patience 3
     """

@@ -196,7 +196,7 @@ def tune(
     *,
     reading: dict[str, Any],
 ) -> None:
-    """Choose parameters of a model by their score on held-out parts of the training data; needs permrank[tune].
+    """Choose parameters of a model by their score on held-out parts of the training data; needs Optuna.
 
     Of a folder that 'split' has written only the training part is looked at. The first trial has the parameters as they
     are, so that the best is never worse than these.
