@@ -212,6 +212,7 @@ Systems = dict[str, System | None]
 SYSTEMS: Systems = {
     "PlackettLuce gaussian": permrank_model("PlackettLuce", prior="gaussian", ties="breslow"),
     "FactoredPlackettLuce": permrank_model("FactoredPlackettLuce", n_factors=16),
+    "FactoredPlackettLuce company=False": permrank_model("FactoredPlackettLuce", n_factors=16, company=False),
     "FactoredPlackettLuce as published": permrank_model(
         "FactoredPlackettLuce", n_factors=16, posterior="point", alpha=1.0, beta=1.0
     ),

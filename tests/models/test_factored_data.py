@@ -10,6 +10,7 @@ from permrank.errors import InputError
 from permrank.kernels.plackett_luce import BRESLOW
 from permrank.models.factored_calibration import HeldOut, hold_out_pairs
 from permrank.models.factored_data import Lists, Problem, one_user, shrunk_means, thresholds_of
+from permrank.models.factored_learning import regression
 
 
 def rated(n_users, n_items, n_each, seed, stars=(1.0, 2.0, 3.0, 4.0, 5.0)):
@@ -66,6 +67,16 @@ def test_shrunk_means_solve_their_equations():
         np.sum((centred - of_users[owner])[rankings.items == y]) / (np.sum(rankings.items == y) + 5) for y in range(15)
     ]
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-3)
+
+
+def test_regression_is_weighted_least_squares_with_a_ridge():
+    rng = np.random.default_rng(0)
+    known, wanted, weights = rng.normal(size=(30, 3)), rng.normal(size=(30, 2)), rng.uniform(0, 2, 30)
+    root = np.sqrt(weights)[:, None]
+    rows, right = np.vstack((root * known, np.sqrt(0.7) * np.eye(3))), np.vstack((root * wanted, np.zeros((3, 2))))
+    expected = np.linalg.lstsq(rows, right, rcond=None)[0]
+    np.testing.assert_allclose(regression(known, wanted, weights, 0.7), expected, rtol=1e-9)
+    np.testing.assert_array_equal(regression(0 * known, wanted, weights, 0.7), 0)  # what is constant tells nothing
 
 
 def test_the_level_of_ratings_counts_where_their_order_says_nothing():

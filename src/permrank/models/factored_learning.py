@@ -26,6 +26,8 @@ _ITEM_RIDGE, _USER_RIDGE = 0.01, 1.0
 _FIRST_KEPT, _FIRST_MEASURED = 3, 9
 # Under n_factors="auto": the numbers that are tried, and sweeps for each, of which the second half is measured.
 _TRIED_FACTORS, _TRIED_SWEEPS = (4, 8, 16, 32), 60
+# What is kept of a sweep, as checkpoints name it.
+_KEPT = ("items", "users", "slopes_kept", "variances")
 
 
 class ItemPrior:
@@ -88,9 +90,6 @@ class Posterior(NamedTuple):
     slopes: Any
     variances: Any
     temperature: float
-
-
-_KEPT = ("items", "users", "slopes_kept", "variances")
 
 
 class Sampler:
