@@ -18,6 +18,7 @@ import polars as pl
 from permrank import __version__
 from permrank.data import datasets
 from permrank.errors import PermrankError
+from permrank.kernels.jit import cache_folder
 from permrank.models.plackett_luce import PlackettLuce
 
 _LIBRARIES = ("numpy", "scipy", "numba", "polars", "safetensors", "typer", "rich", "pooch")
@@ -32,7 +33,7 @@ def examine() -> tuple[pl.DataFrame, bool]:
     ]
     rows += [(name, importlib.metadata.version(name), "yes") for name in _LIBRARIES]
     rows.append(("threads", f"{numba.get_num_threads()} of {os.cpu_count()} cores", "yes"))
-    rows.append(("numba cache", *_writable(os.environ.get("NUMBA_CACHE_DIR") or str(Path(__file__).parents[1]))))
+    rows.append(("compiled kernels", *_compiled()))
     rows.append(("data cache", *_writable(str(datasets.cache_folder()))))
     rows.append(("data folder", *_data_folder()))
     seconds = help_seconds()
@@ -75,6 +76,14 @@ def self_test() -> tuple[bool, str]:
         passed,
         f"planted worths found (correlation {correlation:.3f}) in {time.perf_counter() - begin:.1f} s",
     )
+
+
+def _compiled() -> tuple[str, str]:
+    folder = cache_folder()
+    if folder is None:
+        return "not kept: set NUMBA_CACHE_DIR to a folder that can be written to", "no"
+    files = list(folder.glob("*.nbc"))
+    return f"{folder} ({len(files)} files, {sum(path.stat().st_size for path in files) / 1e6:.0f} MB)", "yes"
 
 
 def _writable(folder: str) -> tuple[str, str]:

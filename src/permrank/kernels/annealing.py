@@ -11,13 +11,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit, prange
 
+from permrank.kernels.jit import njit, prange
 from permrank.kernels.log_linear import energy, insert, insertion_energies, softmax_of_energies
 from permrank.kernels.streams import derive, gumbel, uniform
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def luce_log_probability(order, worths):
     """Plackett-Luce: Σ_i log(w_i / Σ_{j >= i} w_j)   (§3, eq. 1)."""
     tail, value = 0.0, 0.0
@@ -27,7 +27,7 @@ def luce_log_probability(order, worths):
     return value
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def luce_insertion_energies(others, n_others, item, worths, tail, out):
     """-log q of an item at each place among others, relative to the first: a single pass.
 
@@ -41,7 +41,7 @@ def luce_insertion_energies(others, n_others, item, worths, tail, out):
         out[j + 1] = out[j] - math.log(tail[j] / (worths[item] + tail[j + 1]))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _heat_bath(order, beta, n_steps, unary, basis, pair, worths, key):
     n = order.size
     others, tail = np.empty(n - 1, order.dtype), np.empty(n)
@@ -64,13 +64,13 @@ def _heat_bath(order, beta, n_steps, unary, basis, pair, worths, key):
         insert(order, source, target)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _gap(order, unary, basis, pair, worths):
     """-E - log q, what the weight of a run is made of."""
     return -energy(order, unary, basis, pair) - luce_log_probability(order, worths)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _forward_run(n_levels, n_steps, unary, basis, pair, worths, key):
     n = worths.size
     keys = np.empty(n)
@@ -84,7 +84,7 @@ def _forward_run(n_levels, n_steps, unary, basis, pair, worths, key):
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _reverse_run(order, n_levels, n_steps, unary, basis, pair, worths, key):
     total = 0.0
     for level in range(n_levels, 0, -1):
@@ -93,7 +93,7 @@ def _reverse_run(order, n_levels, n_steps, unary, basis, pair, worths, key):
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@njit(error_model="numpy", parallel=True)
 def annealed_log_weights(starts, n_runs, n_levels, n_steps, unary, basis, pair, worths, key):
     """Log-weights of forward runs (n_runs,), then of reverse runs from ``starts`` (n_starts, n), draws of the model.
 

@@ -14,25 +14,26 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit, prange
+
+from permrank.kernels.jit import njit, prange
 
 DAVIDSON, RAO_KUPPER = 0, 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+@njit(error_model="numpy", inline="always")
 def _softplus(x):
     """log(1 + e^x)."""
     return max(x, 0.0) + math.log1p(math.exp(-abs(x)))
 
 
-@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+@njit(error_model="numpy", inline="always")
 def _logistic(x):
     """1 / (1 + e^-x)."""
     small = math.exp(-abs(x))
     return 1.0 / (1.0 + small) if x >= 0 else small / (1.0 + small)
 
 
-@njit(cache=True, nogil=True, parallel=True, error_model="numpy")
+@njit(parallel=True, error_model="numpy")
 def bradley_terry_sums(rows, partners, wins, losses, ties, scores, log_tie, form):
     """Per item: half its pairs' log-likelihood, chosen, expected, slope and curvature by the tie parameter.
 

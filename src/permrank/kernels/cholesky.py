@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
+from permrank.kernels.jit import njit
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def cholesky(matrix, n):
     """Lower Cholesky factor in place; a pivot lost to rounding is replaced by a small positive one."""
     for i in range(n):
@@ -21,7 +21,7 @@ def cholesky(matrix, n):
                 matrix[i, j] = total / matrix[j, j]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def forward(lower, x, n):
     """Solve L z = x in place."""
     for i in range(n):
@@ -31,7 +31,7 @@ def forward(lower, x, n):
         x[i] = total / lower[i, i]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def backward(lower, x, n):
     """Solve Lᵀ z = x in place."""
     for i in range(n - 1, -1, -1):
@@ -41,7 +41,7 @@ def backward(lower, x, n):
         x[i] = total / lower[i, i]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def trace_of_inverse(lower, scratch, n):
     """Trace of (L Lᵀ)^-1: the squares of L^-1, column by column."""
     total = 0.0

@@ -1,10 +1,11 @@
 """Which items a set of items drags along when a whole tie block pulls in all that follows it."""
 
 import numpy as np
-from numba import njit
+
+from permrank.kernels.jit import njit
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _close(item, item_indptr, item_entries, items, block, bounds, is_last, left, reached, verified, queue):
     """Closure of one item: the length of queue that it fills, and whether it met a verified item.
 
@@ -29,7 +30,7 @@ def _close(item, item_indptr, item_entries, items, block, bounds, is_last, left,
     return n_reached, n_done, False
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def small_closed_sets(starts, item_indptr, item_entries, items, block, bounds, is_last):
     """Whether the closure of every item of `starts` is everything; if not, what stands in the way: bool (n_items,).
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+
+from permrank.kernels.jit import njit, prange
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@njit(error_model="numpy", parallel=True)
 def row_sums(indptr, index, rows):
     """out[g] = Σ of rows[index[p]] over indptr[g] <= p < indptr[g + 1]: a sparse matrix of ones times a dense one."""
     n, size = indptr.size - 1, rows.shape[1]
@@ -19,7 +20,7 @@ def row_sums(indptr, index, rows):
     return out
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@njit(error_model="numpy", parallel=True)
 def cross(left, right):
     """leftᵀ right, every sum in the order of the rows (a BLAS with threads does not promise that)."""
     n, p = left.shape

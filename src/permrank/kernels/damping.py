@@ -20,9 +20,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numba import njit, prange
 from numpy.typing import NDArray
 
+from permrank.kernels.jit import njit, prange
 from permrank.kernels.streams import derive, gumbel
 
 Array = NDArray[Any]
@@ -57,7 +57,7 @@ def damping_sequence(kind: str | Sequence[float] | Array, n: int) -> NDArray[np.
     return np.asarray(values[np.minimum(np.arange(n), values.size - 1)])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def n_terms(z):
     """Terms of Σ_k x^k / k! that give e^x to a relative error of 1e-12 for all |x| <= z; z at most 4."""
     k, rest = 0, math.exp(z)  # rest = e^z z^k / k!, the first term left out over the least sum, e^-z
@@ -67,7 +67,7 @@ def n_terms(z):
     return max(k, 1)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def suffix_extremes(scores, tops, bottoms):
     """Largest and smallest score from each position to the end; tops and bottoms: (n,), written."""
     top, bottom = scores[-1], scores[-1]
@@ -76,7 +76,7 @@ def suffix_extremes(scores, tops, bottoms):
         tops[j], bottoms[j] = top, bottom
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def next_panel(damping, tops, bottoms, last, n):
     """The longest panel of stages first .. last of a ranking of n: first, the middle of its ρ, its number of terms.
 
@@ -109,7 +109,7 @@ def next_panel(damping, tops, bottoms, last, n):
     return first, 0.5 * (lowest + highest), terms
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _back(scores, damping, tops, panel, sums, worths, inverses, means):
     """Denominators of the stages of a panel, from the last to the first; returns Σ_i log p_i(i).
 
@@ -148,7 +148,7 @@ def _back(scores, damping, tops, panel, sums, worths, inverses, means):
     return log_likelihood - math.log(product)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _forth(scores, damping, tops, panel, sums, squares, worths, inverses, expected, curvature):
     """Add Σ_i ρ_i p_i(j) to expected[j] and Σ_i ρ_i² p_i(j) to curvature[j], over the stages i <= j of a panel.
 
@@ -181,7 +181,7 @@ def _forth(scores, damping, tops, panel, sums, squares, worths, inverses, expect
         curvature[j] += total_squares
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _one_by_one(scores, damping, tops, first, last, worths, means, expected, curvature):
     """What `_back` and `_forth` do, an exp for each stage and each item left to it."""
     log_likelihood = 0.0
@@ -200,7 +200,7 @@ def _one_by_one(scores, damping, tops, first, last, worths, means, expected, cur
     return log_likelihood
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def damped_ranking(scores, damping, work, sums, expected, curvature, with_gradient):
     """One ranking, its last panel first. work: (5, n); sums: (2, terms + 1). work[4] receives Σ_j p_i(j) s_j."""
     n = scores.size
@@ -224,7 +224,7 @@ def damped_ranking(scores, damping, work, sums, expected, curvature, with_gradie
     return log_likelihood
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _blocks(indptr):
     """Bounds of blocks of rankings with about as many entries each, (n_blocks + 1,), and the longest length."""
     longest, n_entries = 1, indptr[-1] - indptr[0]
@@ -236,7 +236,7 @@ def _blocks(indptr):
     return bounds, longest
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _add_up(parts):
     """Σ_b parts[b], in that order; inside a parallel function Numba would split the sum over threads."""
     total = np.zeros(parts.shape[1])
@@ -245,7 +245,7 @@ def _add_up(parts):
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@njit(error_model="numpy", parallel=True)
 def damped_statistics(indptr, scores, damping, chosen, expected, curvature):
     """log P(ranking) = Σ_i [ρ_i s_i - log Σ_{j>=i} e^{ρ_i s_j}], its gradient, and a bound of its curvature (§3.1).
 
@@ -275,7 +275,7 @@ def damped_statistics(indptr, scores, damping, chosen, expected, curvature):
     return log_likelihood
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@njit(error_model="numpy", parallel=True)
 def damping_gradient(indptr, scores, damping, weights):
     """∂ Σ_r weight_r log P(ranking_r) / ∂ρ_i = Σ_r weight_r [s_i - Σ_{j>=i} p_i(j) s_j], for learning ρ (§3.1).
 
@@ -297,7 +297,7 @@ def damping_gradient(indptr, scores, damping, weights):
     return _add_up(parts)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@njit(error_model="numpy", parallel=True)
 def damped_rankings(scores, turns, damping, key):
     """Rankings drawn stage by stage: at stage i the largest ρ_i s_j + Gumbel noise of those left, n²/2 steps each.
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit, prange
 
 from permrank.kernels.cholesky import backward, cholesky, forward
+from permrank.kernels.jit import njit, prange
 from permrank.kernels.plackett_luce import EXACT, PARTITION, ranking_statistics
 from permrank.kernels.streams import derive, normal
 
@@ -21,7 +21,7 @@ from permrank.kernels.streams import derive, normal
 _LONGEST_STEP = 2.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _user_scores(items, start, stop, theta, user, n_factors, scores):
     """Scores of the entries start to stop: b_y + W_u H_y."""
     for e in range(start, stop):
@@ -32,7 +32,7 @@ def _user_scores(items, start, stop, theta, user, n_factors, scores):
         scores[e] = total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _stage_shares(levels, scores, expected, start, stop, ties, own, exposure):
     """Split the expected choices of the entries by stage, for the Hessian.
 
@@ -70,7 +70,7 @@ def _stage_shares(levels, scores, expected, start, stop, ties, own, exposure):
     return largest
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _add_hessian(items, levels, scores, expected, start, stop, ties, weight, theta, n_factors, hessian):
     """Add minus the Hessian of one ranking's log-likelihood in the user's factors to the lower triangle.
 
@@ -111,7 +111,7 @@ def _add_hessian(items, levels, scores, expected, start, stop, ties, weight, the
         end = first
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _user_statistics(first, last, indptr, items, levels, weights, ties, theta, user, scores, chosen, expected):
     """Weighted log-likelihood of the rankings first to last at one user vector; fills the entries' statistics."""
     value = 0.0
@@ -122,7 +122,7 @@ def _user_statistics(first, last, indptr, items, levels, weights, ties, theta, u
     return value
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _newton_system(
     first, last, indptr, items, levels, weights, ties, theta, user, mean, precision, scores, chosen, expected, hessian,
     step,
@@ -147,7 +147,7 @@ def _newton_system(
     backward(hessian, step, n_factors)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _log_prior(user, mean, precision):
     total = 0.0
     for k in range(user.size):
@@ -155,7 +155,7 @@ def _log_prior(user, mean, precision):
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def prior_mean(place, slopes):
     """Prior mean of a user's factors, Σ_j place_j slopes_j."""
     mean = np.zeros(slopes.shape[1])
@@ -165,7 +165,7 @@ def prior_mean(place, slopes):
     return mean
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _climb_user(
     first, last, indptr, items, levels, weights, ties, theta, user, mean, precision, scores, chosen, expected, most, tol
 ):
@@ -208,7 +208,7 @@ def _climb_user(
     return value, hessian
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@njit(error_model="numpy", parallel=True)
 def update_users(
     user_indptr, indptr, items, levels, weights, ties, theta, precision, modes, draws, key, draw, most, tol, residual,
     curvature, places, slopes,
@@ -254,7 +254,7 @@ def update_users(
     return values
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@njit(error_model="numpy", parallel=True)
 def user_log_likelihoods(user_indptr, indptr, items, levels, weights, ties, theta, users):
     """Weighted log-likelihood of each user's rankings at given user vectors, (n_users,)."""
     n_users = user_indptr.size - 1
@@ -268,7 +268,7 @@ def user_log_likelihoods(user_indptr, indptr, items, levels, weights, ties, thet
     return values
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@njit(error_model="numpy", parallel=True)
 def posterior_draws(
     user_indptr, indptr, items, levels, weights, ties, theta, precision, modes, key, size, log_density, places, slopes
 ):

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
-
 from permrank.kernels.damping import damped_ranking
+from permrank.kernels.jit import njit
 from permrank.kernels.plackett_luce import BRESLOW, PARTITION, ranking_statistics
 
 # e^x = 2^k e^r, |r| <= log(2) / 2: the Taylor series to r^11 / 11! errs by 6e-15.
@@ -21,7 +20,7 @@ _MAGIC = 6755399441055744.0
 _NARROW = 30.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _exponentials(scores, n, largest, powers, bits, worths):
     """worths = exp(scores - largest), vectorised; ``bits`` is ``powers`` seen as whole numbers."""
     for i in range(n):
@@ -48,7 +47,7 @@ def _exponentials(scores, n, largest, powers, bits, worths):
         worths[i] *= powers[i]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _strict_choices(n, worths, exposure, expected):
     """Σ_e log A_e of a strict list, A_e = Σ_{j>=e} worth_j; exposure = 1 / A, expected = worth_e Σ_{j<=e} 1 / A_j.
 
@@ -76,7 +75,7 @@ def _strict_choices(n, worths, exposure, expected):
     return total + math.log(product)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _tied_choices(levels, n, worths, exposure, expected):
     """Σ_blocks m log A with Breslow's ties; exposure = m / A at the first entry of a block, 0 elsewhere."""
     total, tail, last = 0.0, 0.0, n
@@ -99,7 +98,7 @@ def _tied_choices(levels, n, worths, exposure, expected):
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def bend(worths, exposure, change, n):
     """Minus the second derivative of the two above along a change of the scores: Σ_blocks m Var(change)."""
     a, b, c, total = 0.0, 0.0, 0.0, 0.0
@@ -113,7 +112,7 @@ def bend(worths, exposure, change, n):
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def ranking_terms(levels, start, stop, origin, weight, ties, damping, work, powers, bits, sums, residual, curvature):
     """log P of the ranking of entries start to stop at the scores work[0], and whether `bend` knows how it bends.
 

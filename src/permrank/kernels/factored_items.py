@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
 
 from permrank.kernels.cholesky import backward, cholesky, forward, trace_of_inverse
+from permrank.kernels.jit import njit, prange
 from permrank.kernels.streams import derive, normal
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@njit(error_model="numpy", parallel=True)
 def item_steps(
     view_indptr, view_entries, user_of_entry, users, theta, centre, precision, residual, curvature, key, draw, variance
 ):
@@ -53,7 +53,7 @@ def item_steps(
     return steps
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def item_noise(items, n_draws, size, key):
     """Standard normal numbers that belong to the items, whoever asks for them: (n_draws, size, n).
 

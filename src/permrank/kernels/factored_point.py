@@ -18,9 +18,9 @@ functions over K numbers, in which no infinity can occur; the order it chooses i
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
 
 from permrank.kernels.factored_choices import bend, ranking_terms
+from permrank.kernels.jit import njit, prange
 
 _FAST = {"reassoc", "contract"}
 # Conjugate gradients end when the residual has fallen to this part, in norm; a Newton step needs no more.
@@ -30,7 +30,7 @@ _LONGEST = 3.0
 _HALVINGS = 8
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST)
+@njit(error_model="numpy", fastmath=_FAST)
 def _dot(a, b):
     total = np.float32(0.0)
     for k in range(b.size):
@@ -38,13 +38,13 @@ def _dot(a, b):
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST)
+@njit(error_model="numpy", fastmath=_FAST)
 def _add_to(target, factor, a):
     for k in range(target.size):
         target[k] += factor * a[k]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST)
+@njit(error_model="numpy", fastmath=_FAST)
 def _times(rows, n, vector, out):
     """out = rows vector; four rows at a time, which the compiler keeps in registers."""
     whole = n - n % 4
@@ -60,7 +60,7 @@ def _times(rows, n, vector, out):
         out[e] = _dot(rows[e], vector)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST)
+@njit(error_model="numpy", fastmath=_FAST)
 def _transposed_times(rows, n, factors, out):
     """out = rowsᵀ factors."""
     whole = n - n % 4
@@ -73,7 +73,7 @@ def _transposed_times(rows, n, factors, out):
         _add_to(out, factors[e], rows[e])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _statistics(indptr, first, last, levels, weights, ties, damping, rows, user, flat, work, powers, bits, sums):
     """Log-likelihood of a user's rankings at a user vector; flat[4] and flat[5] receive residual and curvature.
 
@@ -96,7 +96,7 @@ def _statistics(indptr, first, last, levels, weights, ties, damping, rows, user,
     return value, known
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST)
+@njit(error_model="numpy", fastmath=_FAST)
 def _curved(curvature, change, out):
     """out = (C - C 1 1ᵀ C / 1ᵀ C 1) change, for one ranking."""
     total, mean = np.float32(1e-30), np.float32(0.0)
@@ -108,7 +108,7 @@ def _curved(curvature, change, out):
         out[e] = curvature[e] * (change[e] - mean)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST)
+@njit(error_model="numpy", fastmath=_FAST)
 def _inverse_diagonal(rows, n, penalty, curvature, mean, scale):
     """1 / diagonal of the matrix of `_newton_direction`, as if all entries were one ranking."""
     total = np.float32(1e-30)
@@ -124,7 +124,7 @@ def _inverse_diagonal(rows, n, penalty, curvature, mean, scale):
         scale[k] = np.float32(1.0) / (penalty + max(spread, np.float32(0.0)))
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST)
+@njit(error_model="numpy", fastmath=_FAST)
 def _newton_direction(indptr, first, last, rows, penalty, user, flat, vectors, most):
     """Solve (penalty + rowsᵀ Curved rows) d = gradient by conjugate gradients; returns gradient · d.
 
@@ -171,7 +171,7 @@ def _newton_direction(indptr, first, last, rows, penalty, user, flat, vectors, m
     return _dot(gradient, found)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _step_length(indptr, first, last, weights, known, slope, penalty, work, flat, found):
     """Newton's length along the direction by the true curvature, or 1; short enough for the scores."""
     length, longest, start = 1.0, 1e-30, indptr[first]
@@ -186,7 +186,7 @@ def _step_length(indptr, first, last, weights, known, slope, penalty, work, flat
     return min(length, _LONGEST / longest)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _climb(
     indptr, first, last, levels, weights, ties, damping, rows, penalty, user, flat, work, powers, bits, sums, vectors,
     most, most_inner,
@@ -219,7 +219,7 @@ def _climb(
             trial[k] = user[k] + np.float32(length) * found[k]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _longest_list(user_indptr, indptr):
     longest = 1
     for u in range(user_indptr.size - 1):
@@ -227,13 +227,13 @@ def _longest_list(user_indptr, indptr):
     return longest
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _copy(row, target):
     for k in range(target.size):
         target[k] = row[k]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST)
+@njit(error_model="numpy", fastmath=_FAST)
 def _add_gradient(items, user, residual, curvature, gradient):
     """gradient[item] += (residual w, residual, curvature) for the entries of a user; returns Σ curvature."""
     n_factors, total = user.size, 0.0
@@ -247,7 +247,7 @@ def _add_gradient(items, user, residual, curvature, gradient):
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _add_damping_gradient(indptr, first, last, weights, scores, means, gradient):
     """gradient[i] += weight * (s_i - Σ_j p_i(j) s_j), as `kernels.damping.damping_gradient`."""
     start = indptr[first]
@@ -256,7 +256,7 @@ def _add_damping_gradient(indptr, first, last, weights, scores, means, gradient)
             gradient[e - indptr[r]] += weights[r] * (scores[e - start] - means[e - start])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _climb_block(
     begin, end, longest, user_indptr, indptr, items, levels, weights, ties, damping, theta, penalty, users, most,
     most_inner, gradient, moment, damping_gradient, values,
@@ -286,7 +286,7 @@ def _climb_block(
             _add_damping_gradient(indptr, first, last, weights, work[0], work[2], damping_gradient)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@njit(error_model="numpy", parallel=True)
 def climb_users(
     bounds, user_indptr, indptr, items, levels, weights, ties, damping, theta, penalty, users, most, most_inner,
     gradients, moments, damping_gradients,
@@ -310,7 +310,7 @@ def climb_users(
     return values
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@njit(error_model="numpy", parallel=True)
 def add_blocks(gradients, theta, penalty, spread, intercepts, gradient, diagonal):
     """Gradient of the objective in the items, Σ_b gradients[b] in that order - penalty θ, and a diagonal for its steps.
 

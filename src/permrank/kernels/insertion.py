@@ -20,8 +20,8 @@ worths stay in the log domain.
 import math
 
 import numpy as np
-from numba import njit, prange
 
+from permrank.kernels.jit import njit, prange
 from permrank.kernels.plackett_luce import log_block_probability
 
 # Subsets of m items cost 2^m m (1 ms at 12 items), the double integral 2 ms at 12, 30 ms at 100, 1 s at 800.
@@ -37,7 +37,7 @@ _DROP = 32.0
 _UNLIKELY = -50.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _log_add(a, b):
     """log(e^a + e^b) for finite b; a may be -inf."""
     if a > b:
@@ -45,7 +45,7 @@ def _log_add(a, b):
     return b + math.log1p(math.exp(a - b))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _blocks(levels, scores):
     """What a list's candidates share: block starts (B + 1,), log A_b (B + 1,), log P(T_b before R_b) (B,)."""
     n = levels.size
@@ -69,7 +69,7 @@ def _blocks(levels, scores):
     return starts[: n_blocks + 1], log_totals, log_alone
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _inside_by_subsets(scores, log_rest, log_alone, candidate, inside):
     """inside[j] = P(x after exactly j of the block) over P(T before R), 0 < j < m; by the subsets of T."""
     m = scores.size
@@ -113,13 +113,13 @@ def _inside_by_subsets(scores, log_rest, log_alone, candidate, inside):
         inside[n] += math.exp(first[subset] + log_next + before[after] - log_alone)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _arrived(log_a):
     """1 - e^{-a}."""
     return 1.0 if log_a > 4.0 else -math.expm1(-math.exp(log_a))  # e^-e^4 is nothing beside 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _moments(scores, bottoms, s):
     """Mean, variance and slope d mean / ds of the count at log time s; chances are divided by bottoms (m,)."""
     mean, variance, slope = 0.0, 0.0, 0.0
@@ -133,7 +133,7 @@ def _moments(scores, bottoms, s):
     return mean, variance, slope
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _count(scores, bottoms, s, counts):
     """Distribution of the count at log time s, chances divided by bottoms (m,), into counts (m + 1,).
 
@@ -156,7 +156,7 @@ def _count(scores, bottoms, s, counts):
     return first, last
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _add_arrivals(scores, candidate, y, weight, counts, inside):
     """Add weight ∫ x e^{-x τ} P(count = j) dτ over τ < e^y to inside[j]."""
     m = scores.size
@@ -198,7 +198,7 @@ def _add_arrivals(scores, candidate, y, weight, counts, inside):
         low = stop
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _log_bump(scores, y):
     """log of e^y e^{-e^y} Π_t (1 - e^{-w_t e^y}): density in y = log v of the first arrival below, T before it."""
     total = y - math.exp(y)
@@ -208,7 +208,7 @@ def _log_bump(scores, y):
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _inside_by_arrivals(scores, log_rest, candidate, inside):
     """`_inside_by_subsets` by quadrature over the arrivals of the candidate and of the first of the rest."""
     inside[:] = 0.0
@@ -252,7 +252,7 @@ def _inside_by_arrivals(scores, log_rest, candidate, inside):
     inside /= total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _inside(scores, log_rest, log_alone, candidate, inside):
     """inside[j], 0 < j < m: P(x after exactly j of the block T) over P(T before R), the way that is cheaper."""
     if scores.size <= MOST_SUBSETS:
@@ -261,7 +261,7 @@ def _inside(scores, log_rest, log_alone, candidate, inside):
         _inside_by_arrivals(scores, log_rest, candidate, inside)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _insert(starts, log_totals, log_alone, scores, candidate):
     """`insertion_probabilities` from what `_blocks` returns."""
     n_blocks = log_alone.size
@@ -285,7 +285,7 @@ def _insert(starts, log_totals, log_alone, scores, candidate):
     return places / places.sum()  # one but for rounding and the quadrature of blocks
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def insertion_probabilities(levels, scores, candidate):
     """P(a new item with score `candidate` enters at place j of a list of n): float64 (n + 1,), sums to one.
 
@@ -297,7 +297,7 @@ def insertion_probabilities(levels, scores, candidate):
     return _insert(starts, log_totals, log_alone, scores, candidate)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@njit(error_model="numpy", parallel=True)
 def expected_positions(levels, scores, candidates):
     """Mean place, sum_j j P(place = j) of `insertion_probabilities`, of candidates (c,): float64 (c,)."""
     starts, log_totals, log_alone = _blocks(levels, scores)

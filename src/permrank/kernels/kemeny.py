@@ -6,12 +6,12 @@ The cost of an order is the sum of above[j, i] over all pairs that it puts i bef
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from permrank.kernels.jit import njit
 from permrank.kernels.streams import bits
 
 
-@njit(cache=True, nogil=True)
+@njit
 def order_cost(above, order):
     """Σ above[j, i] over i before j."""
     total = 0.0
@@ -21,7 +21,7 @@ def order_cost(above, order):
     return total
 
 
-@njit(cache=True, nogil=True)
+@njit
 def exact_order(above):
     """Best order by dynamic programming over sets, O(2^n n²): the last of a set costs those who want it earlier."""
     n = above.shape[0]
@@ -47,7 +47,7 @@ def exact_order(above):
     return order
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _improve(above, order):
     """Move single items to their best places until none gains; in place. O(n²) a round."""
     n = order.size
@@ -76,7 +76,7 @@ def _improve(above, order):
                 order[target] = item
 
 
-@njit(cache=True, nogil=True)
+@njit
 def searched_order(above, start, key, n_kicks):
     """Local search from an order, then from what is left of the best after some items were moved at random."""
     n = start.size

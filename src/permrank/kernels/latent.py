@@ -13,8 +13,9 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit, prange
 from numpy.typing import NDArray
+
+from permrank.kernels.jit import njit, prange
 
 Array = NDArray[Any]
 
@@ -26,7 +27,7 @@ _MOST_BLOCKS = 16
 _MOST_CELLS = 2**24
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _shared(m, ties):
     """f: the part of a block of m tied items that is available on average while it is chosen."""
     if m == 1 or ties == BRESLOW:
@@ -34,7 +35,7 @@ def _shared(m, ties):
     return 0.5 * (m + 1) / m
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def stage_inverses(levels, items, start, stop, worths, ties, inverse):
     """1 / denominator of every stage of one list, from its end (§3.2, the recursion of A); equal inside a tie.
 
@@ -68,7 +69,7 @@ def stage_inverses(levels, items, start, stop, worths, ties, inverse):
         last = first - 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def n_stages(levels, start, stop):
     """Stages that say something: all entries but a last one that stands alone."""
     if stop - start > 1 and levels[stop - 1] == levels[stop - 2]:
@@ -76,7 +77,7 @@ def n_stages(levels, start, stop):
     return max(stop - start - 1, 0)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _list_log_likelihoods(levels, items, start, stop, worths, inverse, weight, out):
     """Add weight Σ_i log p_i^z to out[z]; products of stages are kept in [1e-250, 1] between logarithms."""
     n_communities = worths.shape[1]
@@ -94,7 +95,7 @@ def _list_log_likelihoods(levels, items, start, stop, worths, inverse, weight, o
         out[z] += weight * math.log(product[z])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _responsibilities(worth, inverse, mixture, weight, out):
     """out[z] = weight Q_i(z); returns Σ_z θ_z p_i^z (§3.2.1, E-step)."""
     total = 0.0
@@ -107,7 +108,7 @@ def _responsibilities(worth, inverse, mixture, weight, out):
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _one_list(
     levels, items, start, stop, worths, inverse, mixture, weight, outer, ties, mixing, counts, chosen, available
 ):
@@ -153,7 +154,7 @@ def _one_list(
     return weight * (logs + math.log(product))
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@njit(error_model="numpy", parallel=True)
 def _statistics(user_indptr, indptr, items, levels, weights, outer, worths, mixture, bounds, longest, ties, mixing):
     """`latent_statistics`, chosen and available still by block."""
     n_users, n_communities = mixture.shape

@@ -5,13 +5,13 @@ hold one or several fits of the model, which share the probability evenly.
 """
 
 import numpy as np
-from numba import njit, prange
 
+from permrank.kernels.jit import njit, prange
 from permrank.kernels.latent import BY_LIST
 from permrank.kernels.streams import derive, uniform
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _pick(weights, left, n_left, draw):
     """Place in left[:n_left] of the item chosen with probability proportional to its weight; draw in (0, 1)."""
     total = 0.0
@@ -25,7 +25,7 @@ def _pick(weights, left, n_left, draw):
     return n_left - 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@njit(error_model="numpy", parallel=True)
 def latent_rankings(tables, thetas, mixing, n_places, key, size):
     """The first n_places of `size` rankings drawn from P(π | u): int32 (size, n_places), best first.
 
@@ -50,7 +50,7 @@ def latent_rankings(tables, thetas, mixing, n_places, key, size):
     return rankings
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def top_by_subsets(table, theta, k):
     """P(item is among the first k) with a community for every stage, exactly: float64 (n,).
 

@@ -16,9 +16,9 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit, prange
 from numpy.typing import NDArray
 
+from permrank.kernels.jit import njit, prange
 from permrank.kernels.latent import BY_LIST, BY_STAGE, stage_inverses
 
 Array = NDArray[Any]
@@ -27,7 +27,7 @@ EXPECTED, MODE = 0, 1
 _CHUNK = 1024
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _prepare(levels, items, start, stop, worths, theta, ties, mixing):
     """What the candidates of a list share: denominators D (n, K), weights of p'_i and the inverse of p_i (n,)."""
     n, n_communities = stop - start, worths.shape[1]
@@ -43,7 +43,7 @@ def _prepare(levels, items, start, stop, worths, theta, ties, mixing):
     return denominators, tops, inverse_p
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _places_by_stage(block_ends, denominators, tops, inverse_p, theta, x, places):
     """L_j for one candidate with worths x (K,), not normalised; block_ends[i] is where the tie of entry i ends."""
     n, n_communities = denominators.shape
@@ -71,7 +71,7 @@ def _places_by_stage(block_ends, denominators, tops, inverse_p, theta, x, places
     places[n] = before
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _places_by_list(denominators, theta, x, places, before):
     """As `_places_by_stage`, with one community for the whole list; before (K,) is scratch."""
     n, n_communities = denominators.shape
@@ -86,7 +86,7 @@ def _places_by_list(denominators, theta, x, places, before):
     places[n] = before.sum()
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _block_ends(levels, start, stop):
     """For every entry of a list where its tie block ends, counted from the start of the list."""
     ends = np.empty(stop - start, np.int64)
@@ -96,7 +96,7 @@ def _block_ends(levels, start, stop):
     return ends
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def latent_insertion_probabilities(levels, items, worths, theta, candidate, ties, mixing):
     """P(a new item enters a list of n at place j): float64 (n + 1,), sums to one. The equation heads this file.
 
@@ -112,7 +112,7 @@ def latent_insertion_probabilities(levels, items, worths, theta, candidate, ties
     return places / places.sum()
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _summary(places, position):
     """Of the n items of a list, how many the candidate is expected to come before; or n - mode, and its likelihood.
 
@@ -132,7 +132,7 @@ def _summary(places, position):
     return n - best + places[best]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@njit(error_model="numpy", parallel=True)
 def _scores(jobs, user_indptr, indptr, levels, items, worths, memberships, candidates, ties, mixing, position):
     """`insertion_scores` over jobs (J, 3) of (row, first candidate, last candidate)."""
     n_communities = worths.shape[1]
@@ -190,7 +190,7 @@ def insertion_scores(
     return scores
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@njit(error_model="numpy", parallel=True)
 def place_log_probabilities(indptr, items, levels, worths, memberships, candidates, first, last, ties, mixing):
     """log P(the candidate of each list enters it from place `first` to place `last`), (n_lists,).
 

@@ -7,13 +7,13 @@ The membership θ of a user has the Dirichlet(α) prior. Its mode in softmax coo
 import math
 
 import numpy as np
-from numba import njit, prange
 
+from permrank.kernels.jit import njit, prange
 from permrank.kernels.latent import BY_LIST, n_stages, stage_inverses
 from permrank.kernels.streams import derive, uniform
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def stage_probabilities(items, levels, start, stop, worths, ties):
     """p_i^z of the stages of one list that say something: float64 (n_stages, K)."""
     n = n_stages(levels, start, stop)
@@ -25,7 +25,7 @@ def stage_probabilities(items, levels, start, stop, worths, ties):
     return table[:n]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _mode(table, weights, prior, max_iter, tol, theta):
     """EM for θ with items fixed; table (n, K), weights (n,). Overwrites theta (K,), which is where it starts."""
     n_communities = prior.size
@@ -49,7 +49,7 @@ def _mode(table, weights, prior, max_iter, tol, theta):
             break
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _posterior(table, weights, prior, theta):
     """P(z | list) with one community a user: θ_z ∝ prior_z Π_i p_i^z."""
     logs = np.log(prior / prior.sum())
@@ -59,7 +59,7 @@ def _posterior(table, weights, prior, theta):
     theta /= theta.sum()
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@njit(error_model="numpy", parallel=True)
 def memberships(user_indptr, indptr, items, levels, weights, worths, prior, ties, mixing, max_iter, tol):
     """P(z | user) for every user, (n_users, K): the mode at the head of this file, or the posterior with `BY_LIST`.
 
@@ -85,7 +85,7 @@ def memberships(user_indptr, indptr, items, levels, weights, worths, prior, ties
     return found
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _urn_log_estimate(table, prior, n_draws, key):
     """log E_θ Π_i Σ_z θ_z p_i^z by Pólya's urn, and the relative standard error of the estimate.
 
@@ -117,7 +117,7 @@ def _urn_log_estimate(table, prior, n_draws, key):
     return largest + math.log(mean), relative.std() / (mean * math.sqrt(n_draws))
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@njit(error_model="numpy", parallel=True)
 def integrated_log_likelihoods(indptr, items, levels, worths, prior, ties, mixing, n_draws, key):
     """log P(ranking) of somebody new, the membership integrated out, and its standard error: (n_rankings, 2).
 
@@ -137,7 +137,7 @@ def integrated_log_likelihoods(indptr, items, levels, worths, prior, ties, mixin
     return out
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@njit(error_model="numpy", parallel=True)
 def given_log_likelihoods(indptr, items, levels, worths, theta, ties, mixing):
     """log P(ranking) for given memberships theta (n_rankings, K): Π_i Σ_z θ_z p_i^z, or Σ_z θ_z Π_i p_i^z `BY_LIST`."""
     out = np.zeros(indptr.size - 1)

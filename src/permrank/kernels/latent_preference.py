@@ -11,9 +11,9 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit, prange
 from numpy.typing import NDArray
 
+from permrank.kernels.jit import njit, prange
 from permrank.kernels.streams import bits, derive
 
 Array = NDArray[Any]
@@ -24,7 +24,7 @@ _MOST_BLOCKS = 16
 _MOST_CELLS = 20_000_000
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _pair(start, n, draw, key):
     """Entries of pair `draw`: of all pairs in order (key 0), or drawn at random, the earlier entry first."""
     if key == np.uint64(0):
@@ -38,7 +38,7 @@ def _pair(start, n, draw, key):
     return start + min(i, j), start + max(i, j)
 
 
-@njit(cache=True, nogil=True, parallel=True, error_model="numpy")
+@njit(parallel=True, error_model="numpy")
 def _sums_by_block(user_indptr, indptr, items, levels, weights, outer, worths, mixture, max_pairs, key, n_blocks):
     """Log-likelihood of each user, pairs by community; by blocks of users, what items won and were expected to win."""
     n_users, n_communities = mixture.shape

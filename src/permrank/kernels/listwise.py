@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit, prange
+
+from permrank.kernels.jit import njit, prange
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@njit(error_model="numpy", parallel=True)
 def top_one_divergence(indptr, relevance, weights, scores, gradient):
     """Σ_j p_j log(p_j / q_j), p and q the softmax of relevances and of scores (Cao et al. 2007, top-one probabilities).
 
@@ -41,7 +42,7 @@ def top_one_divergence(indptr, relevance, weights, scores, gradient):
     return values
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@njit(error_model="numpy", parallel=True)
 def squared_errors(indptr, relevance, weights, ridge, scores, gradient):
     """min_a Σ_j (r_j - a - s_j)² + ridge a²: squared error with an offset of the list's own, which is solved for.
 
@@ -62,7 +63,7 @@ def squared_errors(indptr, relevance, weights, ridge, scores, gradient):
     return values
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def project_on_permutahedron(z, discounts):
     """The point of the convex hull of all orders of ``discounts`` that is nearest to z; discounts do not rise.
 
@@ -90,7 +91,7 @@ def project_on_permutahedron(z, discounts):
     return out
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@njit(error_model="numpy", parallel=True)
 def ndcg_bound(indptr, levels, gains, weights, truncation, smoothing, scores, gradient):
     """CofiRank's convex bound on 1 - NDCG: max over orders π of 1 - NDCG(π) + <c, s_π - s> (Weimer et al. 2007).
 

@@ -12,10 +12,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit, prange
+
+from permrank.kernels.jit import njit, prange
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def energy(order, unary, basis, pair):
     """E(π), summed anew: O(n²)."""
     total = 0.0
@@ -28,7 +29,7 @@ def energy(order, unary, basis, pair):
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def swap_energy_delta(order, first, second, unary, basis, pair):
     """E(after) - E(before) when the items at positions first < second change places: O(second - first).
 
@@ -47,7 +48,7 @@ def swap_energy_delta(order, first, second, unary, basis, pair):
     return delta
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def insertion_energies(others, n_others, item, unary, basis, pair, out):
     """Energies of an item at each of the n_others + 1 places among others, relative to the first place; §4.3.
 
@@ -65,7 +66,7 @@ def insertion_energies(others, n_others, item, unary, basis, pair, out):
         out[j + 1] = out[j] + delta
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def insert(order, source, target):
     """Take the item at source and put it at target, in place; those between shift by one."""
     item = order[source]
@@ -78,7 +79,7 @@ def insert(order, source, target):
     order[target] = item
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def insertion_energy_delta(order, source, target, unary, basis, pair):
     """E(after) - E(before) of `insert`: O(|target - source|), a chain of swaps of neighbours."""
     item = order[source]
@@ -100,7 +101,7 @@ def insertion_energy_delta(order, source, target, unary, basis, pair):
     return delta
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def softmax_of_energies(energies, n, out):
     """Probabilities e^{-E} / Σ e^{-E} of n states into out; returns log Σ e^{-E}."""
     least = energies[0]
@@ -119,7 +120,7 @@ def softmax_of_energies(energies, n, out):
 # pair_items[pair_indptr[a]:pair_indptr[a + 1]], ascending.
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def pair_places(items, pair_indptr, pair_items, places):
     """Where λ of each two items of a list is stored: places[a, b] for a < b, or -1. ``items`` ascend.
 
@@ -140,7 +141,7 @@ def pair_places(items, pair_indptr, pair_items, places):
             places[a, b] = low if low < stop and pair_items[low] == wanted else -1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def pair_table(places, n, values):
     """Antisymmetric (n, n) table of λ from their places; 0 where there is none."""
     table = np.zeros((n, n))
@@ -152,7 +153,7 @@ def pair_table(places, n, values):
     return table
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def potentials_of(items, pair_indptr, pair_items, values):
     """Table of λ of a list whose items are in any order; (0, 0) if there are no pairwise parameters at all."""
     if pair_items.size == 0:
@@ -170,7 +171,7 @@ def potentials_of(items, pair_indptr, pair_items, values):
     return table
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@njit(error_model="numpy", parallel=True)
 def count_pairs(view_indptr, view_entries, ranking_of_entry, indptr, items, weights, least, pair_indptr, pair_items):
     """Pairs of items that are ranked together in lists of total weight ``least`` or more, row by row.
 

@@ -7,14 +7,14 @@ items counts with the tie's mean coefficients, which is the mean energy over the
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
 
+from permrank.kernels.jit import njit, prange
 from permrank.kernels.log_linear import softmax_of_energies
 
 EXPECTED, MODE = 0, 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _pair_value(a, b, pair_indptr, pair_items, pair_values):
     """λ of item a before item b; 0 without a parameter."""
     first, second, sign = (a, b, 1.0) if a < b else (b, a, -1.0)
@@ -29,7 +29,7 @@ def _pair_value(a, b, pair_indptr, pair_items, pair_values):
     return sign * pair_values[low] if low < stop and pair_items[low] == second else 0.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def place_energies(item, own, items, levels, unary, basis, pair_indptr, pair_items, pair_values, energies):
     """Energies of an item at the places of a list, relative to the first; returns the number of places.
 
@@ -65,7 +65,7 @@ def place_energies(item, own, items, levels, unary, basis, pair_indptr, pair_ite
     return place + 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _place_score(probabilities, n_places, rule):
     """Share of the list that the item comes before, 0 to 1: expected, or at the likeliest place.
 
@@ -88,7 +88,7 @@ def _place_score(probabilities, n_places, rule):
     return (n_places - 1 - best + sure) / n_places
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _candidate(
     item, own, first, last, indptr, items, levels, unary, basis_start, basis_table, pair_indptr, pair_items,
     pair_values, rule, energies, probabilities,
@@ -112,7 +112,7 @@ def _candidate(
     return total / weight if weight > 0.0 else np.nan
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@njit(error_model="numpy", parallel=True)
 def insertion_scores(
     user_indptr, indptr, items, levels, unary, bounds, candidates, own, basis_start, basis_table, pair_indptr,
     pair_items, pair_values, rule,

@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit, prange
 
+from permrank.kernels.jit import njit, prange
 from permrank.kernels.log_linear import (
     energy,
     insert,
@@ -29,13 +29,13 @@ RELOCATION, SWAP, WINDOW, INSERTION, INFORMED = 0, 1, 2, 3, 4
 N_MOVES = 5
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def acceptance(energy_delta):
     """min(1, e^{-ΔE})   (§4.1)."""
     return 1.0 if energy_delta <= 0.0 else math.exp(-energy_delta)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def insertion_probabilities(order, source, unary, basis, pair, energies, probabilities):
     """Heat bath of one item over all n places, the others keeping their order: P(place), by a single pass."""
     n = order.size
@@ -46,7 +46,7 @@ def insertion_probabilities(order, source, unary, basis, pair, energies, probabi
     softmax_of_energies(energies, n, probabilities)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def informed_weights(order, place, unary, basis, pair, weights):
     """Weights e^{-ΔE/2} of swapping the item at one place with each other (0 at the place itself), and their sum.
 
@@ -63,20 +63,20 @@ def informed_weights(order, place, unary, basis, pair, weights):
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _below(key, counter, n):
     """Uniform on 0..n-1."""
     return min(int(uniform(key, counter) * n), n - 1)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _two_places(key, counter, n):
     """Two different places, the smaller one first."""
     first, second = _below(key, counter, n), _below(key, counter + 1, n - 1)
     return (second, first) if second < first else (first, second + 1)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def swap_steps(order, unary, basis, pair, key, n_steps):
     """Metropolis steps that swap two places each; returns how many were accepted."""
     accepted = 0
@@ -92,7 +92,7 @@ def swap_steps(order, unary, basis, pair, key, n_steps):
     return accepted
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _relocation_step(order, unary, basis, pair, key, counter):
     source = _below(key, counter, order.size)
     target = _below(key, counter + 1, order.size)
@@ -100,7 +100,7 @@ def _relocation_step(order, unary, basis, pair, key, counter):
         insert(order, source, target)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _draw(probabilities, n, u):
     for j in range(n - 1):
         u -= probabilities[j]
@@ -109,14 +109,14 @@ def _draw(probabilities, n, u):
     return n - 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def insertion_step(order, source, unary, basis, pair, u, energies, probabilities):
     """Put the item at ``source`` to a place drawn from its conditional distribution; always accepted."""
     insertion_probabilities(order, source, unary, basis, pair, energies, probabilities)
     insert(order, source, _draw(probabilities, order.size, u))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def window_step(order, start, width, unary, basis, pair, key):
     """Draw the order of a sublist from its conditional distribution: the heat bath over width! orders by subsets."""
     members = order[start : start + width].copy()
@@ -127,7 +127,7 @@ def window_step(order, start, width, unary, basis, pair, key):
         order[start + a] = members[drawn[0, a]]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _informed_step(order, unary, basis, pair, key, counter, here, there):
     n = order.size
     place = _below(key, counter, n)
@@ -146,7 +146,7 @@ def _informed_step(order, unary, basis, pair, key, counter, here, there):
         order[place], order[other] = order[other], order[place]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def mixed_steps(order, mixture, width, unary, basis, pair, key, n_steps):
     """Steps of moves drawn by their weights; mixture: (N_MOVES,), cumulative. A list of one item has no moves."""
     n = order.size
@@ -174,7 +174,7 @@ def mixed_steps(order, mixture, width, unary, basis, pair, key, n_steps):
             _informed_step(order, unary, basis, pair, key, counter, energies, probabilities)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _free_steps(order, n_free, unary, basis, pair, key, n_steps):
     n = order.size
     energies, probabilities = np.empty(n), np.empty(n)
@@ -186,7 +186,7 @@ def _free_steps(order, n_free, unary, basis, pair, key, n_steps):
         insertion_step(order, source, unary, basis, pair, uniform(key, 2 * t + 1), energies, probabilities)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _one_chain(order, n_free, mixture, width, unary, basis, pair, key, burn_in, thin, orders, energies):
     for d in range(energies.size):
         n_steps = burn_in if d == 0 else thin
@@ -198,7 +198,7 @@ def _one_chain(order, n_free, mixture, width, unary, basis, pair, key, burn_in, 
         energies[d] = energy(order, unary, basis, pair)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@njit(error_model="numpy", parallel=True)
 def draw_orders(start, n_free, mixture, width, unary, basis, pair, key, burn_in, thin, size):
     """Chains side by side: orders (n_chains, size, n), energies (n_chains, size), after burn_in steps, every thin-th.
 
@@ -215,7 +215,7 @@ def draw_orders(start, n_free, mixture, width, unary, basis, pair, key, burn_in,
     return orders, energies
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _advance(items, order, unary, basis, pair_indptr, pair_items, pair_values, move, n_steps, key):
     n = order.size
     size = n if pair_items.size > 0 else 0
@@ -228,7 +228,7 @@ def _advance(items, order, unary, basis, pair_indptr, pair_items, pair_values, m
         _free_steps(order, n, unary, basis, pair, key, n_steps)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@njit(error_model="numpy", parallel=True)
 def advance_chains(
     indptr, items, orders, unary, basis_start, basis_table, pair_indptr, pair_items, pair_values, move, n_steps, key
 ):

@@ -13,9 +13,9 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit, prange
 from numpy.typing import NDArray
 
+from permrank.kernels.jit import njit, prange
 from permrank.kernels.streams import derive, uniform
 
 Array = NDArray[Any]
@@ -52,7 +52,7 @@ def precedence(theta: float, n: int) -> Array:
     return np.concatenate(([0.5], inside))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _drawn_steps(theta, n_choices, u):
     """v with P(v) ∝ e^{-θ v}, v = 0 .. n_choices - 1, from a uniform number."""
     if theta * n_choices < 1e-9:
@@ -61,7 +61,7 @@ def _drawn_steps(theta, n_choices, u):
     return min(max(v, 0), n_choices - 1)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _log_geometric(theta, n_choices):
     """log Σ_{v < n_choices} e^{-θ v}."""
     if theta * n_choices < 1e-9:
@@ -69,7 +69,7 @@ def _log_geometric(theta, n_choices):
     return math.log(math.expm1(-theta * n_choices) / math.expm1(-theta))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def insert_around(centre, theta, level_of, n_wanted, key, order):
     """Draw a complete order that agrees with a list, and the weight that makes it count right.
 
@@ -98,7 +98,7 @@ def insert_around(centre, theta, level_of, n_wanted, key, order):
     return log_weight
 
 
-@njit(cache=True, nogil=True, parallel=True)
+@njit(parallel=True)
 def repeated_insertion(centre, theta, key, size):
     """Orders drawn from the model (size, n)."""
     n = centre.size
@@ -108,7 +108,7 @@ def repeated_insertion(centre, theta, key, size):
     return out
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _block_log_probability(items, levels, places, theta, log_z):
     """log P of a complete list with ties."""
     n = items.size
@@ -124,7 +124,7 @@ def _block_log_probability(items, levels, places, theta, log_z):
     return value - theta * crossed - log_z[n]
 
 
-@njit(cache=True, nogil=True, parallel=True, error_model="numpy")
+@njit(parallel=True, error_model="numpy")
 def list_log_probabilities(indptr, items, levels, centres, places, thetas, log_z, key, n_draws):
     """log P(list | community) (n_lists, n_communities): exact for complete lists, else the log of the mean weight.
 
@@ -157,7 +157,7 @@ def list_log_probabilities(indptr, items, levels, centres, places, thetas, log_z
     return out
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _add_block_pairs(items, levels, places, chance, weight, inside, above):
     """Add P(i before j | list) of a complete list with ties: certain between blocks, Mallows' inside.
 
@@ -184,7 +184,7 @@ def _add_block_pairs(items, levels, places, chance, weight, inside, above):
         begin = end
 
 
-@njit(cache=True, nogil=True, parallel=True, error_model="numpy")
+@njit(parallel=True, error_model="numpy")
 def _pairs_by_block(indptr, items, levels, centres, places, thetas, chances, shares, key, n_draws):
     """`expected_pairs` of each block of lists."""
     n_lists, (n_communities, n) = indptr.size - 1, centres.shape

@@ -7,10 +7,11 @@ a user. The score of an entry is s_e = b_y + W_u H_y (paper, §2).
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+
+from permrank.kernels.jit import njit, prange
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@njit(error_model="numpy", parallel=True)
 def entry_scores(first_of_user, items, users, theta):
     """s_e = b_y + Σ_k W_uk H_ky of all entries, (n_entries,).
 
@@ -28,7 +29,7 @@ def entry_scores(first_of_user, items, users, theta):
     return scores
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@njit(error_model="numpy", parallel=True)
 def user_gradients(first_of_user, items, theta, residual):
     """Σ_e residual_e H_y over the entries of each user, (n_users, K)."""
     n_factors = theta.shape[1] - 1
@@ -41,7 +42,7 @@ def user_gradients(first_of_user, items, theta, residual):
     return out
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@njit(error_model="numpy", parallel=True)
 def item_gradients(view_indptr, view_entries, user_of_entry, users, residual):
     """Σ_e residual_e (W_u, 1) over the entries of each item, (n_items, K + 1)."""
     n_factors = users.shape[1]

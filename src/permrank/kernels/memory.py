@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+
+from permrank.kernels.jit import njit, prange
 
 # Numbers of a chunk: those of 6 pairs and of two more vectors, 130 kB, fit a core's second cache.
 _CHUNK = 2048
 _FAST = {"reassoc", "contract"}
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST)
+@njit(error_model="numpy", fastmath=_FAST)
 def _product(a, b):
     total = 0.0
     for i in range(a.size):
@@ -18,7 +19,7 @@ def _product(a, b):
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _chunk_products(steps, falls, gradient, diagonal, a, b, out):
     """`memory_products` of the chunk from a to b."""
     m, gradient = steps.shape[0], gradient[a:b]
@@ -34,7 +35,7 @@ def _chunk_products(steps, falls, gradient, diagonal, a, b, out):
             out[j, m + i] = out[i, m + j]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@njit(error_model="numpy", parallel=True)
 def memory_products(steps, falls, gradient, diagonal):
     """[S Yᵀ, Y P Yᵀ, S g, Y P g], (n_chunks, m, 2 m + 2), still to be added up over the chunks.
 
@@ -49,7 +50,7 @@ def memory_products(steps, falls, gradient, diagonal):
     return parts
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@njit(error_model="numpy", parallel=True)
 def memory_sum(steps, falls, gradient, diagonal, scale, of_steps, of_falls):
     """scale P (g - Yᵀ of_falls) + Sᵀ of_steps, float64 (n,); names as above, the last two (m,)."""
     m, n = steps.shape
@@ -69,7 +70,7 @@ def memory_sum(steps, falls, gradient, diagonal, scale, of_steps, of_falls):
     return out
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@njit(error_model="numpy", parallel=True)
 def chunk_inner(a, b):
     """Σ a b of every chunk, float64, still to be added up."""
     n = a.size
@@ -80,7 +81,7 @@ def chunk_inner(a, b):
     return parts
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@njit(error_model="numpy", parallel=True)
 def differences(new, old):
     """new - old, in the precision of the two."""
     out = np.empty_like(new)
@@ -89,7 +90,7 @@ def differences(new, old):
     return out
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@njit(error_model="numpy", parallel=True)
 def moved(start, direction, length):
     """start + length * direction, rounded to float32."""
     out = np.empty(start.size, np.float32)

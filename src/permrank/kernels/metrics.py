@@ -8,7 +8,8 @@ random number, enters the result. What cannot be measured (nothing relevant, not
 import math
 
 import numpy as np
-from numba import njit, prange
+
+from permrank.kernels.jit import njit, prange
 
 # Columns of `graded_metrics`.
 NDCG, NDCG_LINEAR, ERR, RECIPROCAL_RANK, AVERAGE_PRECISION, PRECISION, RECALL, OVERLAP = range(8)
@@ -16,7 +17,7 @@ NDCG, NDCG_LINEAR, ERR, RECIPROCAL_RANK, AVERAGE_PRECISION, PRECISION, RECALL, O
 TAU_B, SPEARMAN, PAIRS_RIGHT = range(3)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _stable_sort(values, order, spare):
     """Sort places by their values, upwards and stable; return how many pairs stood wrong before (Knight 1966)."""
     n, swaps, width = order.size, 0, 8
@@ -46,7 +47,7 @@ def _stable_sort(values, order, spare):
     return swaps
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _end_of_tie(values, begin):
     """First place after the run of equal values that begins at `begin`."""
     end = begin + 1
@@ -55,7 +56,7 @@ def _end_of_tie(values, begin):
     return end
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _discounted_gains(grades, scores, discounts, k, out):
     """sum_{p < k} E[gain at p] / log2(p + 2) for the gains 2^g - 1 and g: a tied entry has the mean of its block."""
     begin = 0
@@ -73,7 +74,7 @@ def _discounted_gains(grades, scores, discounts, k, out):
         begin = end
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _expected_reciprocal_rank(grades, scores, top_grade, k, means):
     """sum_p R_p / (p + 1) prod_{q < p} (1 - R_q) with R = (2^g - 1) / 2^top_grade (Chapelle et al. 2009).
 
@@ -98,7 +99,7 @@ def _expected_reciprocal_rank(grades, scores, top_grade, k, means):
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _reciprocal_rank(relevant, scores, k):
     """E[1 / place of the first relevant entry], 0 beyond k: it is at place j of a block if at none before."""
     begin = 0
@@ -118,7 +119,7 @@ def _reciprocal_rank(relevant, scores, k):
     return 0.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _relevance_sums(relevant, scores, k, out):
     """E[number of relevant entries before k], and E[sum of the precisions at those]."""
     before, begin = 0.0, 0
@@ -136,7 +137,7 @@ def _relevance_sums(relevant, scores, k, out):
         begin = end
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _overlap(grades, ideal, scores, k):
     """E[share of the first k by score that are among the first k by grade], ties of both in random order."""
     cut = ideal[k - 1]
@@ -156,7 +157,7 @@ def _overlap(grades, ideal, scores, k):
     return total / k
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _graded(grades, scores, discounts, k, relevant_from, top_grade, out):
     """Metrics of one list into a row of `graded_metrics`."""
     n = grades.size
@@ -192,7 +193,7 @@ def _graded(grades, scores, discounts, k, relevant_from, top_grade, out):
         out[AVERAGE_PRECISION] = sums[1] / n_relevant
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@njit(error_model="numpy", parallel=True)
 def graded_metrics(indptr, grades, scores, discounts, k, relevant_from, top_grade, out):
     """Metrics of the first k places, one row of `out` a list; columns NDCG to OVERLAP.
 
@@ -204,7 +205,7 @@ def graded_metrics(indptr, grades, scores, discounts, k, relevant_from, top_grad
             _graded(grades[first:last], scores[first:last], discounts, k, relevant_from, top_grade, out[u])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _tied_pairs(sorted_values):
     """Number of pairs of equal values."""
     pairs, begin = 0, 0
@@ -215,7 +216,7 @@ def _tied_pairs(sorted_values):
     return pairs
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _middle_ranks(sorted_values, order, ranks):
     """Ranks of places less their mean, ties sharing theirs; returns the sum of squares."""
     middle, squares, begin = (order.size - 1) / 2.0, 0.0, 0
@@ -229,7 +230,7 @@ def _middle_ranks(sorted_values, order, ranks):
     return squares
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _ordered(truth, scores, out):
     """Metrics of one list into a row of `order_metrics`."""
     n = truth.size
@@ -272,7 +273,7 @@ def _ordered(truth, scores, out):
     out[SPEARMAN] = product / math.sqrt(of_truth * of_scores)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@njit(error_model="numpy", parallel=True)
 def order_metrics(indptr, truth, scores, out):
     """Agreement of two orders, one row of `out` a list; columns TAU_B to PAIRS_RIGHT.
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit, prange
 from numpy.typing import NDArray
+
+from permrank.kernels.jit import njit, prange
 
 Array = NDArray[Any]
 
@@ -18,7 +19,7 @@ Array = NDArray[Any]
 _MOST_BLOCKS = 64
 
 
-@njit(cache=True, nogil=True, parallel=True)
+@njit(parallel=True)
 def _row_sizes(item_indptr, entries, owner, indptr, items, n_blocks):
     """Number of different partners of each item."""
     n_items = item_indptr.size - 1
@@ -36,7 +37,7 @@ def _row_sizes(item_indptr, entries, owner, indptr, items, n_blocks):
     return sizes
 
 
-@njit(cache=True, nogil=True, parallel=True)
+@njit(parallel=True)
 def _fill_rows(item_indptr, entries, owner, indptr, items, levels, weights, n_blocks, rows):
     """Partners of each item in the order of meeting, with weighted numbers of wins, losses and ties."""
     n_items = item_indptr.size - 1

@@ -11,12 +11,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit, prange
 
+from permrank.kernels.jit import njit, prange
 from permrank.kernels.streams import bits, derive
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _mean(scores, start, stop):
     total = 0.0
     for e in range(start, stop):
@@ -24,7 +24,7 @@ def _mean(scores, start, stop):
     return total / max(stop - start, 1)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@njit(error_model="numpy", parallel=True)
 def squared_pairs(indptr, levels, weights, scores, gradient):
     """Σ (1 - d_ij)²: running sums of 1, s and s² over what lies above an entry, and over what lies below."""
     values = np.zeros(indptr.size - 1)
@@ -62,7 +62,7 @@ def squared_pairs(indptr, levels, weights, scores, gradient):
     return values
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _add(tree, place, s):
     """Enter a score at a 0-based place of a Fenwick tree of (count, Σ s, Σ s²)."""
     place += 1
@@ -73,7 +73,7 @@ def _add(tree, place, s):
         place += place & -place
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _prefix(tree, place):
     """(count, Σ s, Σ s²) of what was entered before a place."""
     count, total, squares = 0.0, 0.0, 0.0
@@ -85,7 +85,7 @@ def _prefix(tree, place):
     return count, total, squares
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@njit(error_model="numpy", parallel=True)
 def hinge_pairs(indptr, levels, weights, smoothing, scores, gradient):
     """Σ h(1 - d_ij): h(z) = max(0, z), for a smoothing μ > 0 z² / 2μ below μ and z - μ/2 beyond.
 
@@ -149,7 +149,7 @@ def hinge_pairs(indptr, levels, weights, smoothing, scores, gradient):
     return values
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _logistic(d):
     """log(1 + e^-d) and minus its derivative 1 / (1 + e^d), without overflow."""
     if d > 0.0:
@@ -159,7 +159,7 @@ def _logistic(d):
     return math.log1p(e) - d, 1.0 / (1.0 + e)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@njit(error_model="numpy", parallel=True)
 def logistic_pairs(indptr, levels, weights, n_partners, key, scores, gradient):
     """Σ log(1 + e^{-d_ij}), all pairs of a list of up to 2 ``n_partners`` entries, an unbiased estimate beyond.
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit, prange
+
+from permrank.kernels.jit import njit, prange
 
 EXACT = 0
 EFRON = 1
@@ -31,7 +32,7 @@ _DROP, _ALIASING = 32.0, 30.0
 _STEP, _LONGEST_STEP = 0.75, 0.29
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _log_add(a, b):
     """log(e^a + e^b); one of the two may be -inf."""
     if a < b:
@@ -39,7 +40,7 @@ def _log_add(a, b):
     return a + math.log1p(math.exp(b - a))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _log_sum(scores, first, stop):
     """Logarithm of Σ_{first <= t < stop} exp(s_t)."""
     if stop == first + 1:
@@ -53,7 +54,7 @@ def _log_sum(scores, first, stop):
     return largest + math.log(total)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _subset_sums(rates, own):
     """Sum over all orders of a small block through its 2^m subsets.
 
@@ -87,7 +88,7 @@ def _subset_sums(rates, own):
     return math.log(forward[full]), rest
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _newton_terms(rates, x):
     """g', -g'' and g''' at y = log x: 1 - x + Σ r, x - Σ r', -x + Σ r'' with r = z / (e^z - 1), z = a x.
 
@@ -108,7 +109,7 @@ def _newton_terms(rates, x):
     return slope, curvature, third
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _node(rates, x, complement):
     """One node: log Π_t (1 - e^{-z_t}), Σ_t r_t and complement[t] = 1 - r_t; z = a x, r = z / (e^z - 1)."""
     log_product, product, total = 0.0, 1.0, 0.0
@@ -132,7 +133,7 @@ def _node(rates, x, complement):
     return log_product + math.log(product), total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _march(rates, y, step, start, peak, complement, own):
     """Add nodes y, y + step, ... until the integrand has died; start is g one step before y, or nan.
 
@@ -159,7 +160,7 @@ def _march(rates, y, step, start, peak, complement, own):
         y += step
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _mode(rates):
     """Where g of `_integrate_block` is largest, to a fifth of its width, and a first trapezoid step."""
     # g' = 0 means x = 1 + Σ r with 0 < r < 1, so that 1 < x < 1 + m; r = 1 - z/2 + ... gives the first guess.
@@ -181,7 +182,7 @@ def _mode(rates):
             y = 0.5 * (low + high)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _integrate_block(rates, own):
     """∫_0^1 Π_t (1 - v^{a_t}) dv, its logarithm, by the trapezoid rule in y, where v = exp(-e^y).
 
@@ -214,7 +215,7 @@ def _integrate_block(rates, own):
     return peak + math.log(total * step), rest / total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _exact_block(scores, log_rest, own):
     """P(the block comes before the rest), its logarithm, for two items or more.
 
@@ -241,7 +242,7 @@ def _exact_block(scores, log_rest, own):
     return log_probability + outside, rest
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def log_block_probability(scores, log_rest):
     """P(all items of a tie block come before items of total worth exp(log_rest)), its logarithm.
 
@@ -255,7 +256,7 @@ def log_block_probability(scores, log_rest):
     return log_probability
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _linear_block(scores, first, stop, n_left, log_total, log_block, ties):
     """One block under the treatments with a closed form; A = exp(log_total), B = exp(log_block).
 
@@ -284,7 +285,7 @@ def _linear_block(scores, first, stop, n_left, log_total, log_block, ties):
     return log_likelihood - math.log(product), own, rest
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _tied_ranking(levels, scores, start, stop, ties, chosen, expected):
     """Any ranking, any finite scores, in the log domain; two exp an entry. See `stage_statistics`."""
     log_likelihood, log_tail, last = 0.0, -np.inf, stop
@@ -326,7 +327,7 @@ def _tied_ranking(levels, scores, start, stop, ties, chosen, expected):
     return log_likelihood
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _strict_ranking(scores, start, stop, largest, chosen, expected):
     """A ranking without ties whose scores span less than 300: one exp an entry, logs of whole products."""
     tail, product, log_likelihood = math.exp(scores[stop - 1] - largest), 1.0, 0.0
@@ -349,7 +350,7 @@ def _strict_ranking(scores, start, stop, largest, chosen, expected):
     return log_likelihood - math.log(product)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _is_strict(levels, start, stop):
     """Whether no two entries of a ranking share a level."""
     ties = 0
@@ -358,7 +359,7 @@ def _is_strict(levels, start, stop):
     return ties == 0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def ranking_statistics(levels, scores, start, stop, ties, chosen, expected):
     """`stage_statistics` of one ranking, entries start to stop; the quick way where it is right."""
     if stop == start:
@@ -371,7 +372,7 @@ def ranking_statistics(levels, scores, start, stop, ties, chosen, expected):
     return _tied_ranking(levels, scores, start, stop, ties, chosen, expected)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@njit(error_model="numpy", parallel=True)
 def stage_statistics(indptr, levels, scores, ties, chosen, expected):
     """Likelihood of every ranking, and how often each entry is chosen and is expected to be (paper, §3).
 

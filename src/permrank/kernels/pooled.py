@@ -10,9 +10,9 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit, prange
 from numpy.typing import NDArray
 
+from permrank.kernels.jit import njit, prange
 from permrank.kernels.plackett_luce import PARTITION, stage_statistics
 
 Array = NDArray[Any]
@@ -27,7 +27,7 @@ _STEP = 2.0**-8
 _CHUNK = 1 << 20
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _all_strict(indptr, levels):
     """Whether no ranking has a tie."""
     for r in range(indptr.size - 1):
@@ -39,7 +39,7 @@ def _all_strict(indptr, levels):
     return True
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@njit(error_model="numpy", parallel=True)
 def _strict_sums(indptr, items, worths, weights, bounds, longest):
     """Sums over strict rankings from a table of worths, one row for each block of rankings; no exp at all.
 
@@ -73,7 +73,7 @@ def _strict_sums(indptr, items, worths, weights, bounds, longest):
     return value, chosen, expected
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@njit(error_model="numpy", parallel=True)
 def _sums_by_item(indptr, items, weights, bounds, values, n_items):
     """Σ weight * value over the entries of an item, one row for each block of rankings."""
     sums = np.zeros((bounds.size - 1, n_items))
@@ -115,7 +115,7 @@ def pooled_statistics(
     return float(np.sum(values * weights)), sums[0], sums[1]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@njit(error_model="numpy", parallel=True)
 def _perturbed(indptr, levels, scores, ranking_of, first, copies):
     """Four copies of the ranking of each entry from first on, that entry's score moved by ±step, ±2 step."""
     new_levels, new_scores = np.empty(copies[-1], levels.dtype), np.empty(copies[-1])
@@ -130,7 +130,7 @@ def _perturbed(indptr, levels, scores, ranking_of, first, copies):
     return new_levels, new_scores
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _add_columns(indptr, items, weights, ranking_of, first, copies, gradient, information):
     """information[i, j] -= weight * ∂(gradient of i) / ∂(score of j), with five-point central differences."""
     for c in range(0, copies.size - 1, 4):

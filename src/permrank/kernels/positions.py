@@ -16,9 +16,9 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit, prange
 from numpy.typing import NDArray
 
+from permrank.kernels.jit import njit, prange
 from permrank.kernels.race import (
     CHANGE,
     CHUNKS,
@@ -46,7 +46,7 @@ _ROWS = _ROWS_BEFORE + _ROWS_AFTER + 2
 _ROUNDING = 1e-12
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _count_distribution(chances):
     """P(m heads) of independent coins (n,): float64 (n + 1,), and the range [first, last] where it is not 0.
 
@@ -70,7 +70,7 @@ def _count_distribution(chances):
     return counts, first, last
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _add_count_without(counts, first, last, chance, weight, out):
     """out[m] += weight P(m heads without one coin): B_m = (1 - p) A_m + p A_{m-1} in its stable direction."""
     stays, value = 1.0 - chance, 0.0
@@ -84,7 +84,7 @@ def _add_count_without(counts, first, last, chance, weight, out):
             out[m - 1] += weight * max(value, 0.0)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _add_rank_node(times, places, x, weight, out):
     """Add weight a_i e^{-a_i} P(N_{-i} = p) to out (m, n) for the items at places (m,) of times (n,)."""
     first, last = open_range(times, x)
@@ -105,7 +105,7 @@ def _add_rank_node(times, places, x, weight, out):
             _add_count_without(counts, low, high, chance, density[target], out[target, first:last])
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@njit(error_model="numpy", parallel=True)
 def _rank_integrals(times, places, nodes, weights):
     """∫ a_i e^{-a_i} P(N_{-i} = p) dx, in parts to be added up: float64 (CHUNKS, m, n)."""
     parts = np.zeros((CHUNKS, places.size, times.size))
@@ -115,7 +115,7 @@ def _rank_integrals(times, places, nodes, weights):
     return parts
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def rank_distributions(scores, targets):
     """P(targets[t] is at position p) for scores (n,), targets int64 (m,): float64 (m, n), rows sum to one.
 
@@ -139,7 +139,7 @@ def rank_distributions(scores, targets):
     return inside.reshape(m, n)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def rank_distribution(scores, target):
     """P(target is at position p) for scores (n,): float64 (n,); one row of `rank_distributions`."""
     return rank_distributions(scores, np.array([target], dtype=np.int64))[0]
@@ -157,7 +157,7 @@ def rank_quantiles(scores: Array, targets: Array, probabilities: Array) -> Array
     return np.asarray(found)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def exact_rank_quantiles(scores, targets, probabilities):
     """`rank_quantiles` from the exact distribution of the position."""
     quantiles = np.empty((targets.size, probabilities.size), dtype=np.int64)
@@ -173,7 +173,7 @@ def exact_rank_quantiles(scores, targets, probabilities):
     return quantiles
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _cumulants(times, x, row):
     """First three cumulants of N(e^x), and their slopes in x, into row (6,).
 
@@ -196,7 +196,7 @@ def _cumulants(times, x, row):
     row[0], row[1], row[2], row[3], row[4], row[5] = mean, variance, third, slope_1, slope_2, slope_3
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@njit(error_model="numpy", parallel=True)
 def _cumulant_table(times, rows):
     """`_cumulants` at log times rows / 8: float64 (rows.size, 6)."""
     table = np.empty((rows.size, 6))
@@ -205,7 +205,7 @@ def _cumulant_table(times, rows):
     return table
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _cells(table, first_row, time):
     """float64 (edges, 4) at the edges of a target's cells in log time.
 
@@ -234,7 +234,7 @@ def _cells(table, first_row, time):
     return edges
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _position_cdf(edges, position):
     """P(position of the target <= `position`) by the expansion, averaged over its arrival.
 
@@ -259,7 +259,7 @@ def _position_cdf(edges, position):
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@njit(error_model="numpy", parallel=True)
 def _search(rows, table, first_rows, own_times, probabilities, n):
     """Bisection over positions 0 ... n - 1 for targets that arrive at own_times (m,): int64 (m, q)."""
     quantiles = np.empty((own_times.size, probabilities.size), dtype=np.int64)
@@ -278,7 +278,7 @@ def _search(rows, table, first_rows, own_times, probabilities, n):
     return quantiles
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def approximate_rank_quantiles(scores, targets, probabilities):
     """`rank_quantiles` by the Edgeworth expansion at the head of this file."""
     n, m = scores.size, targets.size

@@ -10,15 +10,15 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit, prange
 
+from permrank.kernels.jit import njit, prange
 from permrank.kernels.log_linear import insertion_energies, pair_places, pair_table, softmax_of_energies
 from permrank.kernels.subsets import exact_expectations
 
 BY_RELOCATION, BY_SWAPS, BY_WINDOWS, EXACT = 0, 1, 2, 3
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _add_pair(pair_gradient, a, b, value):
     """Derivative with respect to the potential of a before b."""
     if a < b:
@@ -27,7 +27,7 @@ def _add_pair(pair_gradient, a, b, value):
         pair_gradient[b, a] -= value
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def relocations(order, unary, basis, pair, unary_gradient, pair_gradient):
     """Σ_i log P(place of the i-th item | order of the others): every item in turn, all its places in a single pass."""
     n, n_columns = order.size, basis.shape[1]
@@ -57,7 +57,7 @@ def relocations(order, unary, basis, pair, unary_gradient, pair_gradient):
     return value
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def swaps(order, unary, basis, pair, unary_gradient, pair_gradient):
     """Σ_{i<j} log P(this order of two items | they stand at i and j): -log(1 + e^{-ΔE_ij}).
 
@@ -111,7 +111,7 @@ def swaps(order, unary, basis, pair, unary_gradient, pair_gradient):
     return value
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def windows(order, width, unary, basis, pair, unary_gradient, pair_gradient):
     """Σ over sublists of ``width`` of log P(order of the sublist | the rest): n + 1 - width terms, each by subsets.
 
@@ -151,7 +151,7 @@ def windows(order, width, unary, basis, pair, unary_gradient, pair_gradient):
     return value
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _one_list(
     structure, width, items, order, weight, unary, basis, pair_indptr, pair_items, pair_values, unary_gradient,
     pair_gradient,
@@ -178,7 +178,7 @@ def _one_list(
     return value
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@njit(error_model="numpy", parallel=True)
 def list_likelihoods(
     structure, width, indptr, items, orders, weights, unary, basis_start, basis_table, pair_indptr, pair_items,
     pair_values, unary_gradient, pair_gradient,
@@ -202,7 +202,7 @@ def list_likelihoods(
     return values
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _one_statistics(items, order, levels, weight, basis, pair_indptr, pair_items, unary_out, pair_out):
     n = order.size
     first = 0
@@ -229,7 +229,7 @@ def _one_statistics(items, order, levels, weight, basis, pair_indptr, pair_items
                     pair_out[place] += sign
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@njit(error_model="numpy", parallel=True)
 def list_statistics(
     indptr, items, orders, levels, weights, basis_start, basis_table, pair_indptr, pair_items, unary_out, pair_out
 ):

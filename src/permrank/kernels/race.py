@@ -15,8 +15,8 @@ nothing changes. Here are draws and the first k; `kernels/positions.py` has the 
 import math
 
 import numpy as np
-from numba import njit, prange
 
+from permrank.kernels.jit import njit, prange
 from permrank.kernels.streams import gumbel
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
@@ -34,7 +34,7 @@ WIDEST_PANEL, NARROWEST_PANEL = 12.0, 0.1
 CHUNKS = 16
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@njit(error_model="numpy", parallel=True)
 def gumbel_rankings(scores, key, size):
     """`size` rankings drawn from the Plackett-Luce distribution of scores (n,), best first: int32 (size, n).
 
@@ -51,7 +51,7 @@ def gumbel_rankings(scores, key, size):
     return rankings
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def log_times(scores):
     """Items by score, best first, and the log of their mean arrival times, from 0 up, wide gaps narrowed."""
     order = np.argsort(-scores)
@@ -61,13 +61,13 @@ def log_times(scores):
     return order, times
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def open_range(times, x):
     """[first, last): items whose arrival by log time x is open; all before have arrived, none after."""
     return np.searchsorted(times, x - _LATEST), np.searchsorted(times, x - _EARLIEST)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _count_moments(times, x):
     """Mean and variance of N(e^x), and the slope d mean / dx = sum_j a_j e^{-a_j}."""
     first, last = open_range(times, x)
@@ -82,7 +82,7 @@ def _count_moments(times, x):
     return mean, variance, slope
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _poisson_exponent(mean, k):
     """Chernoff's E = mean - k + k log(k / mean): a sum of coins is beyond k with probability below e^-E."""
     if k <= 0.0:
@@ -92,7 +92,7 @@ def _poisson_exponent(mean, k):
     return mean - k + k * math.log(k / mean)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _window(times, k):
     """[low, high] in log time: before low P(N >= k), after high P(N <= k) are below 1e-16.
 
@@ -118,7 +118,7 @@ def _window(times, k):
     return ends[0], ends[1]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def quadrature(times, low, high, width):
     """Nodes and weights of Gauss-Legendre panels over [low, high] in log time.
 
@@ -149,7 +149,7 @@ def quadrature(times, low, high, width):
     return nodes, weights
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def add_up(parts, total):
     """Replace total (size,) by the sum of parts (CHUNKS, size), in order; returns the largest change."""
     change = 0.0
@@ -162,7 +162,7 @@ def add_up(parts, total):
     return change
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _toss(counts, chance):
     """Distribution of a count (kept below counts.size) after one more coin."""
     stays = 1.0 - chance
@@ -171,7 +171,7 @@ def _toss(counts, chance):
     counts[0] *= stays
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _others_below(chances, k):
     """P(sum_{j != i} coin_j < k) for every coin i: float64 (n,). Chances (n,) must not increase.
 
@@ -214,7 +214,7 @@ def _others_below(chances, k):
     return below
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _add_top_node(times, k, late, x, weight, out):
     """Add weight a_i e^{-a_i} P(fewer than k others counted) to out (n,).
 
@@ -241,7 +241,7 @@ def _add_top_node(times, k, late, x, weight, out):
         out[last - 1 - j if late else first + j] += density[j] * below[j]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@njit(error_model="numpy", parallel=True)
 def _top_integrals(times, k, late, nodes, weights):
     """∫ a_i e^{-a_i} P(fewer than k others counted) dx, in parts to be added up: float64 (CHUNKS, n)."""
     parts = np.zeros((CHUNKS, times.size))
@@ -251,7 +251,7 @@ def _top_integrals(times, k, late, nodes, weights):
     return parts
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def top_probabilities(scores, k):
     """P(item i is among the first k) for scores (n,): float64 (n,), summing to min(k, n).
 

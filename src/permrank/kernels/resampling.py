@@ -1,14 +1,14 @@
 """Sums of randomly signed and of randomly drawn values: randomisation tests and the bootstrap."""
 
 import numpy as np
-from numba import njit, prange
 
+from permrank.kernels.jit import njit, prange
 from permrank.kernels.streams import bits, derive, uniform
 
 _ONE, _WORD = np.uint64(1), np.uint64(64)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@njit(error_model="numpy", parallel=True)
 def signed_sums(values, key, n_draws):
     """sum_i ±values_i with fair independent signs, n_draws times; 64 signs a random word."""
     out = np.empty(n_draws)
@@ -23,7 +23,7 @@ def signed_sums(values, key, n_draws):
     return out
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@njit(error_model="numpy", parallel=True)
 def resampled_means(values, weights, key, n_draws):
     """Weighted mean of as many values drawn with replacement, n_draws times."""
     out = np.empty(n_draws)

@@ -8,14 +8,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit, prange
 
+from permrank.kernels.jit import njit, prange
 from permrank.kernels.streams import derive, uniform
 
 MOST_ITEMS = 16
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _n_members(members):
     count = 0
     while members:
@@ -24,7 +24,7 @@ def _n_members(members):
     return count
 
 
-@njit(cache=True, nogil=True)
+@njit
 def completions(theta, n, first, second):
     """Sums over the orders of what is not yet placed, by the set of items placed (2^n,), and minus their θ-slopes.
 
@@ -47,7 +47,7 @@ def completions(theta, n, first, second):
     return value, slope
 
 
-@njit(cache=True, nogil=True, parallel=True)
+@njit(parallel=True)
 def spearman_precedence(theta, n):
     """P(i before j) for items i and j of the centre (n, n)."""
     out = np.full((n, n), 0.5)
@@ -62,7 +62,7 @@ def spearman_precedence(theta, n):
     return out
 
 
-@njit(cache=True, nogil=True)
+@njit
 def spearman_rankings(centre, theta, key, size):
     """Orders drawn from the model, exactly (size, n)."""
     n = centre.size

@@ -13,12 +13,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from permrank.kernels.jit import njit
 from permrank.kernels.streams import uniform
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _subset_sums(pair):
     """Σ_{b in S} pair[b, a], as tables over the low and the high half of the bits of S: O(1) a sum, 2^(k/2) memory."""
     k, n = pair.shape
@@ -32,14 +32,14 @@ def _subset_sums(pair):
     return half, low, high
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _log_add(x, y):
     if x < y:
         x, y = y, x
     return x if y == -np.inf else x + math.log1p(math.exp(y - x))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _unary_table(coefficients, basis):
     """Log-potential of each item at each position: (n, n_positions)."""
     n, n_positions = coefficients.shape[0], basis.shape[0]
@@ -51,7 +51,7 @@ def _unary_table(coefficients, basis):
     return table
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _passed(beside):
     """-Σ_{z < i} beside[a, z]: what a free item gets for coming after the first i of the context; (k, n + 1)."""
     k, n = beside.shape
@@ -62,7 +62,7 @@ def _passed(beside):
     return table
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _popcount(s):
     count = 0
     while s:
@@ -71,7 +71,7 @@ def _popcount(s):
     return count
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def prefix_sums(free, context, basis, pair, beside):
     """F(S, i) = log Σ e^{-E} over all ways to fill the first |S| + i positions; (2^k, n + 1). F at the end is log Z.
 
@@ -112,7 +112,7 @@ def prefix_sums(free, context, basis, pair, beside):
     return out
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def exact_expectations(free, context, basis, pair, beside, before, ranks, places):
     """Log Z and the marginals of the exact distribution, by one pass forwards and one backwards.
 
@@ -161,7 +161,7 @@ def exact_expectations(free, context, basis, pair, beside, before, ranks, places
     return log_z
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def exact_draws(free, context, basis, pair, beside, key, size):
     """Orders of free items (numbers below k) and context (k + i), drawn exactly, last position first: (size, k + n)."""
     k, n = beside.shape
@@ -199,7 +199,7 @@ def exact_draws(free, context, basis, pair, beside, key, size):
     return orders
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _members(members, unary, pair):
     """Coefficients and pairs of some of the items of a list; no pairwise part becomes one of zeros."""
     width = members.size
@@ -212,7 +212,7 @@ def _members(members, unary, pair):
     return local, own
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def block_log_sum(members, start, unary, basis, pair):
     """log Σ e^{-E} over the orders of some items at the positions from start on."""
     local, own = _members(members, unary, pair)
@@ -220,7 +220,7 @@ def block_log_sum(members, start, unary, basis, pair):
     return prefix_sums(local, nothing, basis[start : start + members.size], own, beside)[-1, 0]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def many_log_sums(unary, basis, pair):
     """Log Z of many coefficients of one list: unary (m, n, B) to (m,)."""
     out = np.empty(unary.shape[0])

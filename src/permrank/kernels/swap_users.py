@@ -15,10 +15,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit, prange
 
 from permrank.kernels.cholesky import backward, cholesky, forward
 from permrank.kernels.factored import _log_prior
+from permrank.kernels.jit import njit, prange
 from permrank.kernels.streams import derive, normal
 
 _LONGEST_STEP = 2.0  # as in kernels.factored
@@ -27,7 +27,7 @@ SHARPNESS = 4.0
 MOST_DISTANCES = 64
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _distances(n):
     """Circular distances of the swaps that count, and what each counts: all of them, or evenly spread ones.
 
@@ -41,7 +41,7 @@ def _distances(n):
     return out, SHARPNESS / n * all_of_them / kept if kept > 0 else 0.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _swap(gap, margin_of):
     """log σ(margin), σ(-margin) and the curvature gap² σ (1 - σ) of one swap."""
     small = math.exp(-abs(margin_of))
@@ -50,7 +50,7 @@ def _swap(gap, margin_of):
     return min(margin_of, 0.0) - math.log1p(small), wrong, gap * gap * small * share * share
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def swap_statistics(g, scores, weight, residual, degree):
     """Value of a list's swaps; writes the gradient in the scores, and the diagonal of minus the Hessian."""
     n = g.size
@@ -72,7 +72,7 @@ def swap_statistics(g, scores, weight, residual, degree):
     return value
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _neighbours(g, scores, weight, items, theta, n_factors, beside):
     """Σ_j ω_ij H_j for every entry i of a list, ω being minus the Hessian's other elements; (n, K), written."""
     n = g.size
@@ -91,7 +91,7 @@ def _neighbours(g, scores, weight, items, theta, n_factors, beside):
                     beside[j, k] += part * bend * first[k]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _user_value(first, last, indptr, items, g, weights, theta, user, scores, residual, degree):
     """Weighted log-likelihood of the lists first to last; fills the entries' statistics."""
     n_factors = user.size
@@ -110,7 +110,7 @@ def _user_value(first, last, indptr, items, g, weights, theta, user, scores, res
     return value
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _newton_system(
     first, last, indptr, items, g, weights, theta, user, precision, scores, residual, degree, hessian, step
 ):
@@ -137,7 +137,7 @@ def _newton_system(
     backward(hessian, step, n_factors)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _climb(first, last, indptr, items, g, weights, theta, user, precision, scores, residual, degree, most, tol):
     """Newton ascent of one user's log-posterior, steps halved until it does not fall; returns it and the factor L."""
     n_factors = user.size
@@ -170,7 +170,7 @@ def _climb(first, last, indptr, items, g, weights, theta, user, precision, score
     return value, hessian
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _one_user(
     first, last, indptr, items, g, weights, theta, precision, user, key, draw, most, tol, scores, residual, degree
 ):
@@ -193,7 +193,7 @@ def _one_user(
     return value, drawn
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@njit(error_model="numpy", parallel=True)
 def update_swap_users(
     user_indptr, indptr, items, g, weights, theta, precision, modes, draws, key, draw, most, tol, residual, curvature
 ):
@@ -217,7 +217,7 @@ def update_swap_users(
     return values
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _several_draws(
     first, last, indptr, items, g, weights, theta, precision, user, key, scores, residual, degree, draws, log_density
 ):
@@ -239,7 +239,7 @@ def _several_draws(
             draws[d, k] = user[k] + noise[k]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@njit(error_model="numpy", parallel=True)
 def swap_posterior_draws(user_indptr, indptr, items, g, weights, theta, precision, modes, key, size, log_density):
     """Draws of each user's vector from the Gaussian at its mode: (n_users, size, K); modes and log_density written."""
     n_users, n_factors = modes.shape

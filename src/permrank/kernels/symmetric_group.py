@@ -8,8 +8,9 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numba import njit, prange
 from numpy.typing import NDArray
+
+from permrank.kernels.jit import njit, prange
 
 Array = NDArray[Any]
 Partition = tuple[int, ...]
@@ -62,7 +63,7 @@ def permutations(n: int) -> Array:
     return np.array(list(itertools.permutations(range(n))), np.int64).reshape(math.factorial(n), n)
 
 
-@njit(cache=True, nogil=True, parallel=True)
+@njit(parallel=True)
 def _class_sums(elements, inverses, values, class_of, primes, n_classes):
     """F[g, c] = Σ_h [g h^-1 is of class c] f(h), over the h that have a value."""
     n_elements, n = elements.shape
@@ -107,13 +108,13 @@ def isotypic_components(values: Array) -> tuple[list[Partition], Array]:
     return shapes, table @ sums.T
 
 
-@njit(cache=True, nogil=True)
+@njit
 def pair_index(first, second, n):
     """Place of the pair first < second among the n (n - 1) / 2 pairs in lexicographic order."""
     return first * (2 * n - first - 1) // 2 + second - first - 1
 
 
-@njit(cache=True, nogil=True)
+@njit
 def ranking_marginals(indptr, items, levels, weights, n, pairs_too):
     """How often items stand in places, over complete rankings; a tie is spread evenly over its places.
 
