@@ -125,7 +125,6 @@ def test_an_edit_in_another_file_never_meets_old_code(warm, tmp_path):
     after = answer(start("-c", program, cache=cache, source=tmp_path))[0]
     fresh = answer(start("-c", program, cache=tmp_path / "fresh", source=tmp_path))[0]
     assert before != after == fresh
-    assert len(list(cache.glob("permrank-*"))) == 2
 
 
 def test_settings_that_change_code_have_files_of_their_own(warm, tmp_path):
@@ -185,17 +184,45 @@ def test_a_folder_of_somebody_else_is_not_trusted(tmp_path):
     jit._require_private(tmp_path)
 
 
-def test_folders_of_older_sources_go_when_nobody_has_used_them_for_a_month(tmp_path):
-    old, recent, foreign = (tmp_path / name for name in ("permrank-old", "permrank-recent", "other"))
-    for folder in (old, recent, foreign):
-        folder.mkdir()
-        (folder / "kernel.nbc").write_bytes(b"x")
-    for folder in (old, foreign):
-        os.utime(folder, (time.time() - 40 * 86_400,) * 2)
-    jit._remove_unused(tmp_path, "permrank-now")
-    assert not old.exists()
-    assert recent.exists()
-    assert foreign.exists()
+def test_code_that_nobody_has_loaded_for_a_month_is_removed(tmp_path):
+    old, recent = tmp_path / "a.nbc", tmp_path / "b.nbc"
+    for path, days in ((old, 40), (recent, 20)):
+        path.write_bytes(b"x")
+        os.utime(path, (time.time() - days * 86_400,) * 2)
+    jit._remove_unused(tmp_path)
+    assert list(tmp_path.iterdir()) == [recent]
+
+
+def test_the_digest_of_a_file_covers_all_that_it_reaches_and_nothing_else(monkeypatch, tmp_path):
+    sources = {
+        "a.py": "from permrank.kernels.b import f",
+        "b.py": "import permrank.kernels.room.c as c",
+        "room/c.py": "from permrank.kernels.a import g",
+        "d.py": "",
+    }
+    (tmp_path / "room").mkdir()
+    monkeypatch.setattr(jit, "_SOURCES", tmp_path)
+
+    def digest_after(edited=None):
+        for name, text in sources.items():
+            (tmp_path / name).write_text(text + ("\n# edited" if name == edited else ""))
+        jit._digest_of_sources.cache_clear()
+        return jit._digest_of_sources(tmp_path / "a.py")
+
+    try:
+        plain = digest_after()
+        assert [digest_after(name) == plain for name in sources] == [False, False, False, True]
+        assert digest_after() == plain
+    finally:
+        jit._digest_of_sources.cache_clear()
+
+
+def test_kernels_import_each_other_by_their_full_names():
+    """Which is how the digest finds them; and nothing but kernels, so that it covers all there is."""
+    for path in (PACKAGE / "kernels").rglob("*.py"):
+        text = path.read_text()
+        assert "from permrank.kernels import" not in text, path
+        assert "from ." not in text, path
 
 
 def test_a_kernel_with_a_closure_is_refused():

@@ -5,7 +5,8 @@ signatures of one kernel at the same time can leave an entry that leads to the o
 notice an edit in another file. Here every compiled signature has a file of its own, named by a digest of all that the
 machine code depends on, and written in one step (temporary file, rename):
 
-- the sources of all kernels, the versions of Numba, llvmlite, NumPy and Python;
+- the source of the kernel's file, and of all kernel files that it imports, directly or not;
+- the versions of Numba, llvmlite, NumPy and Python;
 - the processor and its features, and the settings of Numba that change code;
 - the kernel and its signature.
 
@@ -19,7 +20,7 @@ import functools
 import hashlib
 import os
 import pickle
-import shutil
+import re
 import sys
 import time
 import uuid
@@ -40,8 +41,9 @@ __all__ = ["cache_folder", "njit", "prange"]
 _SOURCES = Path(__file__).parent
 # Settings that change the code which Numba makes, by their names in numba.config.
 _SETTINGS = ("BOUNDSCHECK", "DEBUGINFO_DEFAULT", "ENABLE_AVX", "LOOP_VECTORIZE", "OPT", "SLP_VECTORIZE")
-_PREFIX = "permrank-"
-_UNUSED_DAYS = 30  # folders of older sources that nobody has used for so long are removed
+_IMPORT = re.compile(r"permrank\.kernels\.([\w.]+)")
+_DAY = 86_400
+_UNUSED = 30 * _DAY  # seconds after which code that nobody has loaded is removed
 _DIGEST_BYTES = hashlib.sha256().digest_size
 
 
@@ -61,7 +63,8 @@ class _KernelCache(NullCache):
     """One file for every signature of a kernel; the interface is that of Numba's caches."""
 
     def __init__(self, function):
-        self._name = f"{function.__module__.removeprefix('permrank.kernels.')}.{function.__qualname__}"
+        self._file = Path(function.__code__.co_filename)
+        self._name = f"{self._file.stem}.{function.__qualname__}"
 
     def load_overload(self, sig, target_context):
         """The compiled signature from the disk, or None."""
@@ -69,8 +72,11 @@ class _KernelCache(NullCache):
         folder = cache_folder()
         if folder is None:
             return None
+        path = self._path(folder, sig, target_context.codegen())
         try:
-            content = self._path(folder, sig, target_context.codegen()).read_bytes()
+            content = path.read_bytes()
+            if path.stat().st_mtime < time.time() - _DAY:
+                os.utime(path)  # it is in use: _remove_unused
         except OSError:
             return None
         payload = content[_DIGEST_BYTES:]
@@ -92,6 +98,7 @@ class _KernelCache(NullCache):
         try:
             temporary.write_bytes(hashlib.sha256(payload).digest() + payload)
             temporary.replace(path)
+            _remove_unused(folder)
         except OSError as error:
             with contextlib.suppress(OSError):
                 temporary.unlink(missing_ok=True)
@@ -99,35 +106,32 @@ class _KernelCache(NullCache):
 
     def _path(self, folder, sig, codegen):
         settings = [(name, getattr(config, name, None)) for name in _SETTINGS]
-        key = repr((self._name, str(sig), codegen.magic_tuple(), settings)).encode()
+        key = repr((self._name, _digest_of_sources(self._file), str(sig), codegen.magic_tuple(), settings)).encode()
         return folder / f"{self._name}-{hashlib.sha256(key).hexdigest()[:32]}.nbc"
 
 
 @functools.cache
 def cache_folder():
-    """The folder of compiled kernels of just these sources and versions, or None if none can be written to.
+    """The folder of compiled kernels of these versions of Numba, NumPy and Python, or None if none can be written to.
 
     The first that can be used of: the one that the variable NUMBA_CACHE_DIR names, ``__pycache__`` beside the kernels,
     the cache folder of the user.
     """
-    name = _PREFIX + _digest_of_sources()
+    versions = (numba.__version__, llvmlite.__version__, np.__version__, sys.version, sys.implementation.cache_tag)
+    name = f"permrank-{hashlib.sha256(repr(versions).encode()).hexdigest()[:12]}"
     tried = []
     for root in _roots():
         folder = root / name
         try:
-            new = not folder.is_dir()
             folder.mkdir(mode=0o755, parents=True, exist_ok=True)
-            os.utime(folder)
             _require_private(folder)
             probe = folder / f"{uuid.uuid4().hex}.tmp"
             probe.touch()
             probe.unlink()
-        except (OSError, RuntimeError) as error:
-            tried.append(f"{root} ({getattr(error, 'strerror', None) or error})")
-            continue
-        if new:
-            _remove_unused(root, name)
-        return folder
+        except OSError as error:
+            tried.append(f"{root} ({error.strerror})")
+        else:
+            return folder
     _say_once(f"no folder can be written to: {', '.join(tried)}")
     return None
 
@@ -141,15 +145,21 @@ def _roots():
     yield Path(platformdirs.user_cache_dir("permrank", appauthor=False))
 
 
-def _digest_of_sources():
-    """Of all kernels, and of everything else that is the same in the whole process."""
-    versions = (numba.__version__, llvmlite.__version__, np.__version__, sys.version, sys.implementation.cache_tag)
-    digest = hashlib.sha256(repr(versions).encode())
-    for path in sorted(_SOURCES.rglob("*.py")):
-        content = path.read_bytes()
-        digest.update(f"{path.relative_to(_SOURCES).as_posix()} {len(content)}\n".encode())
-        digest.update(content)
-    return digest.hexdigest()[:32]
+@functools.cache
+def _digest_of_sources(path):
+    """Of a file of kernels and of all files of kernels that it reaches; to name a file is taken for importing it."""
+    reached, waiting = {}, [path]
+    while waiting:
+        path = waiting.pop()
+        if path not in reached:
+            reached[path] = text = path.read_text(encoding="utf-8")
+            for module in _IMPORT.findall(text):
+                found = _SOURCES.joinpath(*module.split("."))
+                waiting += [file for file in (found.with_suffix(".py"), found / "__init__.py") if file.is_file()]
+    digest = hashlib.sha256()
+    for path, text in sorted(reached.items()):
+        digest.update(f"{path.name} {len(text)}\n{text}".encode())
+    return digest.hexdigest()
 
 
 def _require_private(folder):
@@ -161,12 +171,13 @@ def _require_private(folder):
         raise PermissionError(1, "somebody else can write to it")
 
 
-def _remove_unused(root, name):
-    oldest = time.time() - _UNUSED_DAYS * 86_400
-    for folder in root.glob(f"{_PREFIX}*"):
+@functools.cache
+def _remove_unused(folder):
+    """Remove code that nobody has loaded for long, of older sources mostly; once a process."""
+    for path in folder.iterdir():
         with contextlib.suppress(OSError):
-            if folder.name != name and folder.stat().st_mtime < oldest:
-                shutil.rmtree(folder, ignore_errors=True)
+            if path.stat().st_mtime < time.time() - _UNUSED:
+                path.unlink()
 
 
 _said: list[str] = []
