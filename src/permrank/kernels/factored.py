@@ -19,6 +19,8 @@ from permrank.kernels.streams import derive, normal
 
 # A Newton step of a user is never longer than this in any coordinate: scores then change by a factor e^few.
 _LONGEST_STEP = 2.0
+# Newton steps of a user. Typed: Numba compiles a kernel again for a literal number.
+_NEWTON_STEPS = np.int64(50)
 
 
 @njit(error_model="numpy")
@@ -285,7 +287,7 @@ def posterior_draws(
         user, mean = modes[u].copy(), prior_mean(places[u], slopes)
         _, lower = _climb_user(
             first, last, indptr, items, levels, weights, ties, theta, user, mean, precision, scores, chosen, expected,
-            50, 1e-9,
+            _NEWTON_STEPS, 1e-9,
         )  # fmt: skip
         modes[u] = user
         _newton_system(

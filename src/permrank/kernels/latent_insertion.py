@@ -103,11 +103,11 @@ def latent_insertion_probabilities(levels, items, worths, theta, candidate, ties
     levels, items: of the list; worths (n_items, K); theta (K,): P(z | user); candidate (K,): worths of the new item.
     """
     places = np.empty(items.size + 1)
-    denominators, tops, inverse_p = _prepare(levels, items, 0, items.size, worths, theta, ties, mixing)
+    denominators, tops, inverse_p = _prepare(levels, items, np.int64(0), items.size, worths, theta, ties, mixing)
     if mixing == BY_LIST:
         _places_by_list(denominators, theta, candidate, places, np.empty(theta.size))
     else:
-        ends = _block_ends(levels, 0, items.size)
+        ends = _block_ends(levels, np.int64(0), items.size)
         _places_by_stage(ends, denominators, tops, inverse_p, theta, candidate, places)
     return places / places.sum()
 

@@ -97,7 +97,7 @@ def _candidate(
     total, weight = 0.0, 0.0
     for r in range(first, last):
         start, stop = indptr[r], indptr[r + 1]
-        n_places = 1
+        n_places = np.int64(1)  # a literal would have the calls below compiled twice
         for e in range(start, stop):
             if items[e] != item:
                 n_places += 1

@@ -21,7 +21,8 @@ from permrank.kernels.factored import _log_prior
 from permrank.kernels.jit import njit, prange
 from permrank.kernels.streams import derive, normal
 
-_LONGEST_STEP = 2.0  # as in kernels.factored
+_LONGEST_STEP = 2.0  # as in kernels.factored; so is the type of the next
+_NEWTON_STEPS = np.int64(30)
 SHARPNESS = 4.0
 # Every item of a long list is swapped with twice as many others as this: a sweep is then linear in the entries.
 MOST_DISTANCES = 64
@@ -223,7 +224,7 @@ def _several_draws(
 ):
     n_factors, size = user.size, log_density.size
     _, lower = _climb(
-        first, last, indptr, items, g, weights, theta, user, precision, scores, residual, degree, 30, 1e-6
+        first, last, indptr, items, g, weights, theta, user, precision, scores, residual, degree, _NEWTON_STEPS, 1e-6
     )
     log_root = -0.5 * n_factors * math.log(2.0 * math.pi)
     for k in range(n_factors):
