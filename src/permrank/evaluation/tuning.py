@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from permrank.data.atomic import require_file_or_nothing
 from permrank.data.rankings import Rankings, require_rankings
 from permrank.errors import FormatError, InputError, NotSupportedError, PermrankError, UnknownIdError
 from permrank.evaluation.metrics import METRICS
@@ -297,10 +298,7 @@ def _study(optuna: Any, path: str | Path | None, work: dict[str, Any]) -> Any:
 def _storage(optuna: Any, path: Path) -> Any:
     from sqlalchemy.exc import SQLAlchemyError
 
-    if not path.parent.is_dir():
-        raise InputError(f"the folder {path.parent} does not exist; make it first")
-    if path.is_dir():
-        raise InputError(f"{path} is a folder; give the name of a file")
+    require_file_or_nothing(path)
     try:
         return optuna.storages.RDBStorage(f"sqlite:///{path.absolute()}")
     except (SQLAlchemyError, RuntimeError) as error:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from permrank.data.atomic import atomic_write
 from permrank.errors import InputError, NotSupportedError
 from permrank.models.base import Ranker
 from permrank.models.latent import LatentPlackettLuce
@@ -161,6 +162,9 @@ def draw_ranks(values: Any, axes: Any, n_bins: int = 20) -> None:
 
 def _write(figure: Any, path: str | Path) -> None:
     try:
-        figure.savefig(path)
+        with atomic_write(path) as file:
+            figure.savefig(file, format=Path(path).suffix.removeprefix(".") or "png")
+    except InputError:
+        raise
     except ValueError as error:
         raise InputError(f"{path}: {error}") from error
