@@ -163,6 +163,30 @@ def test_a_layer_for_one_thread_is_refused_in_a_second_one_and_not_by_an_abort(m
     model.recommend("ann")
 
 
+CONCURRENT = """
+import threading
+import permrank as pr
+model = pr.PlackettLuce(prior="gaussian").fit(pr.datasets.load("simulated", n_users=200, n_items=30))
+model.sample(None, size=50)
+def ask():
+    begin.wait()
+    try:
+        [model.sample(None, size=50) for _ in range(20)]
+    except pr.errors.NotSupportedError:
+        print("refused")
+begin = threading.Barrier(8)
+threads = [threading.Thread(target=ask) for _ in range(8)]
+[thread.start() for thread in threads], [thread.join() for thread in threads]
+"""
+
+
+def test_numbas_workqueue_does_not_end_the_process():
+    environment = {**os.environ, "NUMBA_THREADING_LAYER": "workqueue"}
+    done = subprocess.run([sys.executable, "-c", CONCURRENT], env=environment, capture_output=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == [b"refused"] * 8
+
+
 def test_a_thread_that_has_ended_gives_way_to_another(monkeypatch):
     monkeypatch.setattr(processes, "threads_are_safe", lambda: False)
     monkeypatch.setattr(processes, "_thread", None)

@@ -17,6 +17,7 @@ from permrank.errors import ForkError, NotSupportedError
 
 _process: int | None = None  # the one that has worked first
 _thread: threading.Thread | None = None
+_turn = threading.Lock()
 
 
 def refuse_after_fork() -> None:
@@ -38,11 +39,13 @@ def refuse_unsafe_threads() -> None:
     current = threading.current_thread()
     if _thread is current:
         return
-    if _thread is None or not _thread.is_alive():
-        _thread = current
-    elif not threads_are_safe():
+    with _turn:
+        first = _thread
+        if first is None or not first.is_alive():
+            first = _thread = current
+    if first is not current and not threads_are_safe():
         raise NotSupportedError(
-            f"permrank is used in the threads {_thread.name!r} and {current.name!r}, and Numba's threading layer here, "
+            f"permrank is used in the threads {first.name!r} and {current.name!r}, and Numba's threading layer here, "
             "workqueue, is for one only: install GNU OpenMP (libgomp) or TBB (pip install tbb), and do not set "
             "NUMBA_THREADING_LAYER=workqueue; or use one thread"
         )
