@@ -45,11 +45,15 @@ def as_somebody():
         if os.geteuid() != 0:
             yield folder
             return
-        os.chown(folder, 65534, 65534)
-        os.setegid(65534)
-        os.seteuid(65534)
         try:
+            os.chown(folder, 65534, 65534)
+            os.setegid(65534)
+            os.seteuid(65534)
+            if not os.access(folder, os.W_OK, effective_ids=True):
+                pytest.skip("the folder for temporary files is closed to others than root")
             yield folder
+        except OSError:
+            pytest.skip("root may not become somebody else here")
         finally:
             os.seteuid(0)
             os.setegid(0)
@@ -105,7 +109,10 @@ def test_every_writer_keeps_a_private_file_private(tmp_path):
 def test_root_leaves_a_file_to_its_owner(tmp_path):
     path = tmp_path / "file"
     path.touch(mode=0o640)
-    os.chown(path, 65534, 65533)
+    try:
+        os.chown(path, 65534, 65533)
+    except OSError:
+        pytest.skip("root may not give files away here")
     write(path)
     assert (path.stat().st_uid, path.stat().st_gid, permissions(path)) == (65534, 65533, 0o640)
 

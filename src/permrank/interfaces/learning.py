@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import tempfile
 import warnings
 from pathlib import Path
@@ -126,8 +125,8 @@ def save_somewhere(model: Ranker, output: Path, checkpoint: Checkpoint | None) -
         raise
     except (OSError, InputError) as error:
         reason = message_of(error)
-    kept = Path(tempfile.gettempdir()) / f"permrank-{secrets.token_hex(4)}.permrank"
-    try:
+    try:  # in a folder that nobody else may look into, since the file that was to be may have been private
+        kept = Path(tempfile.mkdtemp(prefix="permrank-")) / "model.permrank"
         model.save(kept)
     except (OSError, InputError) as error:
         again = f"; the same command goes on from {checkpoint.path}" if checkpoint else ""
