@@ -1,6 +1,8 @@
 """What every model must do. A model's tests inherit `ModelContract` and supply `make`."""
 
+import threading
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numba
 import numpy as np
@@ -8,6 +10,7 @@ import polars as pl
 import pytest
 
 import permrank as pr
+from permrank.data.processes import threads_are_safe
 from permrank.errors import (
     FormatError,
     InputError,
@@ -201,6 +204,31 @@ class ModelContract:
             assert all(sorted(row) == items for row in rows.tolist())
             np.testing.assert_array_equal(rows, fitted.sample("ann", items, size=5, seed=1))
             assert (rows != fitted.sample("ann", items, size=5, seed=2)).any()
+
+    def test_many_threads_get_the_answers_of_one(self, rankings, fitted, tmp_path):
+        if not threads_are_safe():
+            pytest.skip("Numba has no threading layer here that several threads may call")
+
+        def answers(model):
+            new = model.fold_in(["toro", "ika"])
+            found = [model.recommend(user).rows() for user in ("ann", "bob", new)]
+            found += [model.rank("eve", ["tako", "uni", "toro"]).rows(), model.score(new).tolist()]
+            for name in sorted(self.supports):
+                answer = QUESTIONS[name](model)
+                found.append(answer.rows() if isinstance(answer, pl.DataFrame) else np.asarray(answer).tolist())
+            return found
+
+        # A loaded model has worked out nothing yet, so that whatever it keeps is made by many threads at once.
+        fitted.save(tmp_path / "m")
+        model, expected, begin = pr.load(tmp_path / "m"), answers(fitted), threading.Barrier(8)
+
+        def ask(_):
+            begin.wait()
+            return [answers(model) for _ in range(3)]
+
+        with ThreadPoolExecutor(8) as pool:
+            for got in pool.map(ask, range(8)):
+                assert got == [expected] * 3
 
     def test_the_objective_is_recorded_and_the_callback_can_stop(self, rankings):
         seen = []

@@ -9,7 +9,8 @@
     ├── UnknownIdError      a user, item, parameter or data set that is not known (also a KeyError)
     ├── NotFittedError      a model is used before ``fit``
     ├── NotSupportedError   a model cannot answer this question (also a NotImplementedError)
-    └── DataError           a data set that cannot be found, fetched or trusted
+    ├── DataError           a data set that cannot be found, fetched or trusted
+    └── ForkError           a process was forked from one that had used permrank (also a RuntimeError)
     ConvergenceWarning      learning stopped early; the estimate and its trace are kept
     └── StoppedWarning      because Ctrl-C was pressed
 """
@@ -17,6 +18,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 
 class PermrankError(Exception):
@@ -52,6 +54,10 @@ class UnknownIdError(PermrankError, KeyError):
         self.kind, self.value = kind, value
         super().__init__(f"unknown {kind} {value!r}{_nearest(value, known)}")
 
+    def __reduce__(self) -> Any:
+        # An exception is unpickled by its arguments: here, the message; worker processes send their errors so.
+        return _unknown_id, (self.kind, self.value, self.args[0])
+
     def __str__(self) -> str:
         # KeyError would print the repr of its argument.
         return str(self.args[0])
@@ -69,12 +75,22 @@ class DataError(PermrankError):
     """A data set cannot be found, fetched or trusted."""
 
 
+class ForkError(PermrankError, RuntimeError):
+    """This process was forked from one where permrank had been used; start processes by ``spawn``."""
+
+
 class ConvergenceWarning(UserWarning):
     """Learning stopped before it converged; the estimate and its trace are kept."""
 
 
 class StoppedWarning(ConvergenceWarning):
     """Learning was stopped by Ctrl-C; the estimate and its trace are kept."""
+
+
+def _unknown_id(kind: str, value: object, message: str) -> UnknownIdError:
+    error = UnknownIdError(kind, value)
+    error.args = (message,)
+    return error
 
 
 def _nearest(value: object, known: Iterable[object]) -> str:

@@ -7,7 +7,6 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import permrank as pr
-from permrank.data.atomic import atomic_write
 from permrank.data.vocabulary import Vocabulary
 from permrank.errors import FormatError, InputError
 
@@ -205,28 +204,6 @@ def test_ratings_do_not_go_into_preflib(tmp_path):
     rankings = pr.Rankings.from_ratings({"user": [0], "item": ["x"], "rating": [1]})
     with pytest.raises(FormatError, match="ratings"):
         _anonymous(rankings).write(tmp_path / "file.soc")
-
-
-def test_a_failure_leaves_the_old_file_and_no_other(tmp_path):
-    path = tmp_path / "file.txt"
-    path.write_text("old")
-
-    def write_half():
-        with atomic_write(path) as file:
-            file.write(b"new")
-            raise RuntimeError("half way")
-
-    with pytest.raises(RuntimeError, match="half"):
-        write_half()
-    assert path.read_text() == "old"
-    assert [*tmp_path.iterdir()] == [path]
-
-
-def test_a_written_file_may_be_read_by_others_as_the_system_wants_it(tmp_path):
-    (tmp_path / "usual").touch()
-    with atomic_write(tmp_path / "ours") as file:
-        file.write(b"")
-    assert (tmp_path / "ours").stat().st_mode == (tmp_path / "usual").stat().st_mode
 
 
 @pytest.mark.parametrize("name", ["file.xlsx", "file", "file.zip"])

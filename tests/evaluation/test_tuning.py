@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -173,6 +174,23 @@ def test_a_study_of_other_work_and_a_file_that_is_none_are_refused(ratings, tmp_
         pr.tune(MODEL, ratings, trials=1, study=tmp_path)
     with pytest.raises(InputError, match="does not exist"):
         pr.tune(MODEL, ratings, trials=1, study=tmp_path / "no" / "s.db")
+
+
+def test_a_disk_that_fills_up_is_named_and_the_trials_before_are_kept(ratings, tmp_path):
+    path = tmp_path / "s.db"
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def fill(trials):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1, before[1]))  # as good as full
+
+    try:
+        with pytest.raises(OSError, match=r"s\.db: .*the trials before are kept in it"):
+            pr.tune(MODEL, ratings, trials=3, study=path, on_trial=fill)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    told = []
+    pr.tune(MODEL, ratings, trials=3, study=path, on_trial=told.append)
+    assert [trials.height for trials in told] == [2, 3]
 
 
 def test_bad_questions_are_refused(ratings):

@@ -22,6 +22,7 @@ from typing import Any
 
 import polars as pl
 
+from permrank.data.processes import refuse_after_fork
 from permrank.data.rankings import Rankings
 from permrank.data.readers import read
 from permrank.data.registry import DATASETS, Entry
@@ -114,6 +115,7 @@ def load(name: str, **options: Any) -> Rankings:
     >>> rankings.n_users, rankings.n_items
     (100, 60)
     """
+    refuse_after_fork()
     entry = _entry(name)
     if name == "simulated":
         known = inspect.signature(simulated).parameters

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import polars as pl
 
+from permrank.data.processes import refuse_after_fork
 from permrank.data.vocabulary import id_series
 from permrank.errors import InputError, UnknownIdError
 from permrank.types import BoolArray, Float64Array
@@ -23,6 +24,7 @@ def row_number(row: int) -> str:
 
 def as_frame(data: Any) -> pl.DataFrame:
     """Accept Polars, pandas, PyArrow, DuckDB, any Arrow stream, or a mapping of columns."""
+    refuse_after_fork()
     if isinstance(data, pl.DataFrame):
         return data
     if isinstance(data, pl.LazyFrame):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 import polars as pl
 
+from permrank.data.processes import refuse_after_fork
 from permrank.data.vocabulary import Vocabulary
 from permrank.errors import InputError
 from permrank.types import Float64Array, Int32Array, Int64Array, UserId
@@ -114,7 +115,7 @@ class Rankings:
         self.items: Int32Array = np.ascontiguousarray(items, np.int32)
         self.levels: Int32Array = np.ascontiguousarray(levels, np.int32)
         self.weights: Float64Array = np.ascontiguousarray(weights, np.float64)
-        self.user_ids, self.item_ids = user_ids, item_ids
+        self._user_ids, self._item_ids = user_ids, item_ids
         self.ratings: Any = None if ratings is None else compact(np.ascontiguousarray(ratings))
         self.anonymous = bool(anonymous)
         for array in (self.user_indptr, self.indptr, self.items, self.levels, self.weights, self.ratings):
@@ -274,6 +275,18 @@ class Rankings:
         return constructors.from_pairs(frame, user, winner, loser, weight)
 
     # Sizes and views
+
+    @property
+    def user_ids(self) -> Vocabulary:
+        """Ids of the users."""
+        refuse_after_fork()
+        return self._user_ids
+
+    @property
+    def item_ids(self) -> Vocabulary:
+        """Ids of the items."""
+        refuse_after_fork()
+        return self._item_ids
 
     @property
     def n_users(self) -> int:
@@ -498,6 +511,7 @@ def compact(ratings: Any) -> Any:
 
 def require_rankings(data: object) -> Rankings:
     """Say what to do when something else than `Rankings` is passed where they are needed."""
+    refuse_after_fork()
     if not isinstance(data, Rankings):
         raise InputError(
             f"expected Rankings, got {type(data).__name__}; make them with permrank.read(path), "

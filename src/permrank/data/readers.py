@@ -12,6 +12,7 @@ from permrank.data.build import DUPLICATES, Duplicates
 from permrank.data.columns import find_roles, rankings_of
 from permrank.data.jsonlines import parse_jsonlines
 from permrank.data.preflib import KINDS, parse_preflib
+from permrank.data.processes import refuse_after_fork
 from permrank.data.rankings import Rankings, Unlisted
 from permrank.data.tabular import delimited, parquet
 from permrank.data.textfiles import existing_file, read_bytes
@@ -95,6 +96,7 @@ def read(
     ...     pr.read(file).lists("ann")
     [['uni', 'ebi']]
     """
+    refuse_after_fork()
     if duplicates not in DUPLICATES:
         raise InputError(f"duplicates={duplicates!r}, expected one of {', '.join(DUPLICATES)}")
     if unlisted not in ("ignore", "last"):

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import polars as pl
 
+from permrank.data.processes import refuse_after_fork
 from permrank.errors import InputError, UnknownIdError
 from permrank.types import Int32Array, Int64Array
 
@@ -107,6 +108,7 @@ class Vocabulary:
 
 def id_series(values: Iterable[str | int], kind: str) -> pl.Series:
     """Ids from Python objects as one column; mixed or foreign types are refused with the place."""
+    refuse_after_fork()
     listed = values.to_list() if isinstance(values, pl.Series) else list(values)
     listed = [value.item() if isinstance(value, np.generic) else value for value in listed]
     wanted = str if listed and isinstance(listed[0], str) else int

@@ -68,7 +68,10 @@ def write(rankings: Rankings, path: str | Path) -> None:
         table = table_of(rankings)
         with atomic_write(path) as file:
             if kind == "parquet":
-                table.write_parquet(file)
+                try:
+                    table.write_parquet(file)
+                except pl.exceptions.ComputeError as error:  # Polars' word for a full disk
+                    raise OSError(str(error)) from error
             else:
                 _marked(table).write_csv(file, separator="," if kind == "csv" else "\t")
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import secrets
-import shutil
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
+from permrank.data.atomic import atomic_folder, atomic_write
 from permrank.data.rankings import Rankings
 from permrank.data.readers import read
 from permrank.data.selection import restrict
@@ -81,23 +81,18 @@ class Split:
         folder = Path(folder).expanduser()
         if format not in ("parquet", "csv", "tsv", "jsonl"):
             raise InputError(f"format={format!r}, expected parquet, csv, tsv or jsonl")
-        if folder.exists():
+        if os.path.lexists(folder):
             raise InputError(f"{folder} exists; give the name of a new folder")
         if not folder.parent.is_dir():
             raise InputError(f"the folder {folder.parent} does not exist; make it first")
-        temporary = folder.with_name(f".{folder.name}.{secrets.token_hex(6)}.tmp")
-        temporary.mkdir()
-        try:
+        with atomic_folder(folder) as temporary:
             parts = {}
             for name, part in self._parts().items():
                 part.write(temporary / f"{name}.{format}")
                 parts[name] = {"file": f"{name}.{format}", "fingerprint": part.fingerprint}
             header = {"format": _FORMAT, "protocol": self.protocol, "seed": self.seed, "parts": parts}
-            (temporary / "split.json").write_text(json.dumps(header, indent=2) + "\n", encoding="utf-8")
-            temporary.rename(folder)
-        except BaseException:
-            shutil.rmtree(temporary, ignore_errors=True)
-            raise
+            with atomic_write(temporary / "split.json") as file:
+                file.write(f"{json.dumps(header, indent=2)}\n".encode())
 
     @classmethod
     def load(cls, folder: str | Path) -> Split:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from permrank.data.atomic import require_file_or_nothing
 from permrank.data.rankings import Rankings, require_rankings
 from permrank.errors import FormatError, InputError, NotSupportedError, PermrankError, UnknownIdError
 from permrank.evaluation.metrics import METRICS
@@ -150,7 +151,7 @@ def tune(
         "protocol": repr(chosen), "splits": splits, "metric": metric, "seed": seed,
         "options": as_json(dict(sorted(options.items()))),
     }  # fmt: skip
-    with _optuna() as optuna, ending_at_once():
+    with _optuna() as optuna, ending_at_once(), _naming(study):
         found = _study(optuna, study, work)
         while (done := len(_finished(found))) < trials:
             if done == 0:
@@ -297,15 +298,28 @@ def _study(optuna: Any, path: str | Path | None, work: dict[str, Any]) -> Any:
 def _storage(optuna: Any, path: Path) -> Any:
     from sqlalchemy.exc import SQLAlchemyError
 
-    if not path.parent.is_dir():
-        raise InputError(f"the folder {path.parent} does not exist; make it first")
-    if path.is_dir():
-        raise InputError(f"{path} is a folder; give the name of a file")
+    require_file_or_nothing(path)
     try:
         return optuna.storages.RDBStorage(f"sqlite:///{path.absolute()}")
     except (SQLAlchemyError, RuntimeError) as error:
         reason = str(error).splitlines()[0]
         raise FormatError(f"{path} is not a study of this version of Optuna ({reason}); give another file") from error
+
+
+@contextlib.contextmanager
+def _naming(path: str | Path | None) -> Iterator[None]:
+    """Let an error of the database, such as a full disk, name the file and say what is kept."""
+    if path is None:
+        yield
+        return
+    from optuna.exceptions import StorageInternalError
+    from sqlalchemy.exc import SQLAlchemyError
+
+    try:
+        yield
+    except (SQLAlchemyError, StorageInternalError) as error:
+        reason = str(error.__cause__ or error).splitlines()[0]
+        raise OSError(f"{path}: {reason}; the trials before are kept in it, and the same search goes on") from error
 
 
 def _finished(study: optuna.Study) -> list[optuna.trial.FrozenTrial]:

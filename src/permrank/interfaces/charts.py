@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 
 import numpy as np
 
+from permrank.interfaces.page import escape
 from permrank.types import Float64Array
 
 # A chart is drawn for 340 pixels, the width of a telephone, and never shown wider than about twice that.
@@ -131,7 +131,4 @@ def _short(value: float) -> str:
 
 
 def _figure(inside: str, label: str) -> str:
-    return (
-        f'<svg class="chart" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(label, quote=True)}">'
-        f"{inside}</svg>"
-    )
+    return f'<svg class="chart" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(label)}">{inside}</svg>'

@@ -22,8 +22,10 @@ class _Group(TyperGroup):
         except (PermrankError, OSError) as error:
             if isinstance(error, BrokenPipeError):
                 raise
+            from permrank.interfaces.output import message_of
+
             typer.secho("error: ", fg="red", bold=True, nl=False, err=True)
-            typer.echo(" ".join(str(error).split()), err=True)
+            typer.echo(message_of(error), err=True)
             raise typer.Exit(1) from error
 
 
@@ -71,11 +73,11 @@ def demo(
     """Simulate people, learn from their lists, rank what one has not seen, compare models: offline, in seconds."""
     import tempfile
 
+    from permrank.data.atomic import writable_place
     from permrank.interfaces.demo import run
-    from permrank.interfaces.learning import require_folder
 
     path = report or Path(tempfile.gettempdir()) / "permrank-demo.html"
-    require_folder(path)
+    writable_place(path)
     run(seed, path)
 
 
@@ -148,31 +150,36 @@ def fit(
 
     Example: permrank fit ratings.csv -m PairwiseFactorisation --validate 0.2 --patience 3
     """
-    from permrank.interfaces.learning import learn, require_checkpoint, require_folder, require_validation
-    from permrank.interfaces.output import show_values
+    from permrank.data.atomic import writable_place
+    from permrank.interfaces.learning import (
+        learn,
+        require_checkpoint,
+        require_validation,
+        save_somewhere,
+        told_of_validation,
+    )
+    from permrank.interfaces.output import apart_from, say, show_values
     from permrank.interfaces.sources import make_model, open_rankings
     from permrank.interfaces.summary import model_summary, readable
 
-    require_folder(output)
+    writable_place(output)
     kept = require_checkpoint(checkpoint, checkpoint_every, output)
     ranker = make_model(model, settings or [])
     rankings = open_rankings(data, **reading)
     rankings, judged = require_validation(rankings, validate, metric, validate_every, patience)
     left_out, stopped = learn(ranker, rankings, drop_inestimable=drop_inestimable, checkpoint=kept, validation=judged)
-    ranker.save(output)
+    save_somewhere(ranker, output, kept)
     if kept is not None and not stopped:
         kept.remove()
     values = model_summary(ranker, output) | ({"left_out": left_out} if left_out else {})
-    show_values(
-        values if as_json else readable(values), as_json=as_json, title=f"{type(ranker).__name__} written to {output}"
-    )
-    if judged is not None and not as_json:
-        from permrank.interfaces.learning import told_of_validation
-
-        typer.echo(told_of_validation(ranker, judged))
+    title = f"{type(ranker).__name__} written to {output}"
+    with apart_from(output):
+        show_values(values if as_json else readable(values), as_json=as_json, title=title)
+        if judged is not None and not as_json:
+            say(told_of_validation(ranker, judged))
     if stopped:
         if kept is not None:
-            typer.echo(f"the same command goes on from {kept.path}", err=True)
+            say(f"the same command goes on from {kept.path}", err=True)
         raise typer.Exit(130)
 
 
@@ -193,7 +200,7 @@ def recommend(
     """
     import polars as pl
 
-    from permrank.interfaces.output import show
+    from permrank.interfaces.output import say, show
     from permrank.interfaces.sources import parse_id, parse_list
     from permrank.models.files import load
 
@@ -208,7 +215,7 @@ def recommend(
     ]
     for (name, _), frame in zip(people, frames, strict=True):
         if frame.is_empty():
-            typer.echo(f"nothing is left to recommend to {name}: every item is in the list already", err=True)
+            say(f"nothing is left to recommend to {name}: every item is in the list already", err=True)
     if as_json or any(not frame.is_empty() for frame in frames):
         show(pl.concat(frames), as_json=as_json)
 
@@ -294,9 +301,11 @@ def convert(
     """
     import polars as pl
 
-    from permrank.interfaces.output import show
+    from permrank.data.atomic import writable_place
+    from permrank.interfaces.output import apart_from, show
     from permrank.interfaces.sources import open_rankings
 
+    writable_place(target)
     rankings = open_rankings(source, **reading)
     rankings = rankings.merged() if merge else rankings
     rankings.write(target)
@@ -307,7 +316,8 @@ def convert(
         "items": rankings.n_items,
         "entries": rankings.n_entries,
     }
-    show(pl.DataFrame([counts]), as_json=as_json, title="written")
+    with apart_from(target):
+        show(pl.DataFrame([counts]), as_json=as_json, title="written")
 
 
 @app.command()

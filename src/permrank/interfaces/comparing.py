@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
-import typer
 
 from permrank.data.rankings import Rankings
 from permrank.errors import InputError, UnknownIdError
@@ -27,7 +26,7 @@ from permrank.evaluation.protocols import (
 )
 from permrank.evaluation.run import Evaluation
 from permrank.evaluation.split import Split
-from permrank.interfaces.output import print_json, show
+from permrank.interfaces.output import plain, print_json, say, show
 from permrank.interfaces.sources import make_model, open_rankings
 from permrank.models import MODELS
 from permrank.models.base import Ranker
@@ -128,7 +127,7 @@ def compared(models: dict[str, Ranker], splits: list[Split], metrics: list[str] 
         means = [f"{title_of(name, options['k'])} {value:.4f}" for name, value in list(result.means().items())[:1]]
         seconds = "" if result.fit_seconds is None else f", {result.fit_seconds:.1f} s"
         told = f"failed: {result.problem}" if result.problem else ", ".join(means) + seconds
-        typer.echo(f"{done}/{total}  {result.name}, seed {result.seed}: {told}", err=True)
+        say(f"{done}/{total}  {result.name}, seed {result.seed}: {told}", err=True)
 
     return compare_models(models, splits, metrics=metrics, on_result=tell, **options)
 
@@ -140,46 +139,43 @@ def evaluated(model: Ranker, splits: list[Split], metrics: list[str] | None, *, 
     name = repr(model).removesuffix("()")
     found = compare_models({name: model}, splits, metrics=wanted, **options)
     failed = [result for result in found.results if result.problem]
-    if failed:
-        raise InputError(f"{name} failed on the split of seed {failed[0].seed}: {failed[0].problem}")
-    if as_json:
-        print_json(found.to_dict() | {"metrics": found.results[0].table().to_dicts()})
-        return
-    for result in found.results:
+    measured = [result for result in found.results if not result.problem]
+    if measured and as_json:
+        print_json(found.to_dict() | {"metrics": measured[0].table().to_dicts()})
+    for result in [] if as_json else measured:
         frame = result.table()
         frame = frame.with_columns(metric=pl.Series([title_of(text, options["k"]) for text in frame["metric"]]))
         show(frame.rename({"low": "95 % from", "high": "to"}), as_json=False, title=f"{name}, seed {result.seed}")
         compiling = f", {result.first_seconds:.1f} s for a first tiny fit" if result.first_seconds is not None else ""
-        typer.echo(f"fit {result.fit_seconds:.2f} s{compiling}; scoring {result.score_seconds:.2f} s", err=True)
+        say(f"fit {result.fit_seconds:.2f} s{compiling}; scoring {result.score_seconds:.2f} s", err=True)
         for note in result.notes:
-            typer.echo(f"note: {note}", err=True)
-    typer.echo(found.splits[0], err=True)
+            say(f"note: {note}", err=True)
+    if measured and not as_json:
+        say(found.splits[0], err=True)
+    if failed:  # what the other splits gave is printed first
+        raise InputError(f"{name} failed on the split of seed {failed[0].seed}: {failed[0].problem}")
 
 
 def show_comparison(found: Comparison, *, k: int, as_json: bool, report: Path | None) -> None:
-    """Print the table, what went wrong, and how to read it; nobody succeeding is an error."""
+    """Print the table, what went wrong, and how to read it."""
     if as_json:
         print_json(found.to_dict() | ({"report": str(report)} if report else {}))
-    else:
-        from rich.console import Console
-        from rich.markup import escape
+        return
+    from rich.console import Console
 
-        console = Console()
-        for table in comparison_tables(found, k, console.width):
-            console.print(table)
-        n_people = found.per_user(found.metric).height
-        console.print(
-            f"[dim]{escape(found.splits[0])}{f' and {len(found.splits) - 1} more' if len(found.splits) > 1 else ''}. "
-            f"{title_of(found.metric, k)}: mean over {n_people:,} people, 95 % interval by bootstrap; p by a paired "
-            "randomisation test against the best, corrected for all models (Holm); ≈ cannot be told from the best. "
-            "first s: a first, tiny fit, which compiles.[/dim]"
-        )
-        for name, text in found.problems().items():
-            console.print(f"[bold]{escape(name)}[/bold]: {escape(text)}")
-        if report:
-            console.print(f"report written to {escape(str(report))}")
-    if all(result.problem for result in found.results):
-        raise typer.Exit(1)
+    console = Console()
+    for table in comparison_tables(found, k, console.width):
+        console.print(table)
+    n_people = found.per_user(found.metric).height
+    more = f" and {len(found.splits) - 1} more" if len(found.splits) > 1 else ""
+    how = (
+        f"{found.splits[0]}{more}. {title_of(found.metric, k)}: mean over {n_people:,} people, 95 % interval by "
+        "bootstrap; p by a paired randomisation test against the best, corrected for all models (Holm); ≈ cannot be "
+        "told from the best. first s: a first, tiny fit, which compiles."
+    )
+    console.print(plain(how, "dim"))
+    for name, text in found.problems().items():
+        console.print(plain(name, "bold") + plain(f": {text}"))
 
 
 def comparison_tables(found: Comparison, k: int, width: int) -> list[Table]:
@@ -209,7 +205,9 @@ def _table(frame: pl.DataFrame, metric: str, columns: dict[str, str]) -> Table:
             cells |= {metric: "failed"}
         else:
             cells |= {"interval": f"{row['low']:.4f}–{row['high']:.4f}", "against": against_best(row)}
-        built.add_row(row["model"], *(cells.get(name, "") for name in columns.values()), style=_STYLES[row["verdict"]])
+        built.add_row(
+            plain(row["model"]), *(cells.get(name, "") for name in columns.values()), style=_STYLES[row["verdict"]]
+        )
     return built
 
 

@@ -12,7 +12,7 @@ from rich.console import Console
 
 import permrank as pr
 from permrank.interfaces.comparing import comparison_tables
-from permrank.interfaces.output import table
+from permrank.interfaces.output import plain, table
 from permrank.interfaces.report import write_report
 
 HELD_OUT = 200  # people whose lists the model does not see
@@ -72,7 +72,7 @@ def run(seed: int, report: Path) -> None:
     found = pr.compare(models, splits, n_pairs=1000)
     console.print(comparison_tables(found, 10, 80)[0])
     write_report(found, splits, report, command=f"permrank demo --seed {seed}", title="simulated people")
-    console.print(f"   with pictures: {report}", soft_wrap=True)
+    console.print(plain(f"   with pictures: {report}"), soft_wrap=True)
     console.print(
         f"[dim]{time.perf_counter() - begin:.1f} s in all. Next: permrank compare YOUR.csv --report out.html, "
         "permrank fit YOUR.csv -o m.permrank[/dim]"

@@ -17,6 +17,7 @@ import polars as pl
 
 from permrank import __version__
 from permrank.data import datasets
+from permrank.data.processes import threads_are_safe
 from permrank.errors import PermrankError
 from permrank.kernels.jit import cache_folder
 from permrank.models.plackett_luce import PlackettLuce
@@ -32,7 +33,8 @@ def examine() -> tuple[pl.DataFrame, bool]:
         ("python", f"{platform.python_version()} on {platform.system()} {platform.machine()}", "yes"),
     ]
     rows += [(name, importlib.metadata.version(name), "yes") for name in _LIBRARIES]
-    rows.append(("threads", f"{numba.get_num_threads()} of {os.cpu_count()} cores", "yes"))
+    layer = "" if threads_are_safe() else "; Numba's layer is workqueue, for one thread of Python only"
+    rows.append(("threads", f"{numba.get_num_threads()} of {os.cpu_count()} cores{layer}", "yes"))
     rows.append(("compiled kernels", *_compiled()))
     rows.append(("data cache", *_writable(str(datasets.cache_folder()))))
     rows.append(("data folder", *_data_folder()))

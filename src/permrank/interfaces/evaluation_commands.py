@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -148,20 +149,27 @@ def compare(
 
     Example: permrank compare ratings.csv --models all --seeds 3 --report out.html
     """
+    from permrank.data.atomic import writable_place
     from permrank.interfaces.comparing import compared, models_of, show_comparison, splits_of
-    from permrank.interfaces.learning import require_folder
+    from permrank.interfaces.output import apart_from, say
 
     if report is not None:
-        require_folder(report)
+        writable_place(report)
     chosen = models_of(models or ("" if model else "all"), model or [])
     splits = splits_of(data, protocol, n, time, range(seeds), reading)
     options = {"k": k, "candidates": candidates, "n_pairs": pairs, "max_seconds": max_seconds}
     found = compared(chosen, splits, metric, **options)
-    if report is not None:
-        from permrank.interfaces.report import write_report
+    try:
+        with apart_from(report) if report else nullcontext():
+            show_comparison(found, k=k, as_json=as_json, report=report)
+    finally:  # what was computed reaches the terminal before a disk can be full, and the disk though a pipe is closed
+        if report is not None:
+            from permrank.interfaces.report import write_report
 
-        write_report(found, splits, report, command=" ".join(["permrank", *sys.argv[1:]]), title=data, k=k)
-    show_comparison(found, k=k, as_json=as_json, report=report)
+            write_report(found, splits, report, command=" ".join(["permrank", *sys.argv[1:]]), title=data, k=k)
+            say(f"report written to {report}", err=True)
+    if all(result.problem for result in found.results):
+        raise typer.Exit(1)
 
 
 @reads_data

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import tempfile
 import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import typer
 
+from permrank.data.atomic import require_file_or_nothing, writable_place
 from permrank.data.rankings import Rankings
 from permrank.data.splits import hold_out
 from permrank.errors import ConvergenceWarning, EstimateError, InputError, StoppedWarning
 from permrank.evaluation.validation import Validation
+from permrank.interfaces.output import message_of, printable, say
 from permrank.models.base import Ranker
 from permrank.models.checkpoints import Checkpoint
 from permrank.types import Float64Array
@@ -22,20 +24,11 @@ _BARS, _MOST_BARS = "▁▂▃▄▅▆▇█", 40
 _AVERAGED = ("posterior", "contrastive", "persistent")
 
 
-def require_folder(output: Path) -> None:
-    """Raise if a model cannot be written there: before it is learnt, not after."""
-    if output.is_dir():
-        raise InputError(f"{output} is a folder; give the name of a file")
-    if not output.parent.is_dir():
-        raise InputError(f"the folder {output.parent} does not exist; make it first")
-
-
 def require_checkpoint(path: Path | None, every: int, output: Path) -> Checkpoint | None:
     """The checkpoint that was asked for; raises if it cannot be written, or is where the model goes."""
     if path is None:
         return None
-    require_folder(path)
-    if path.absolute() == output.absolute():
+    if require_file_or_nothing(path).path == writable_place(output).path:
         raise InputError(f"--checkpoint and --output are both {path}; give two files")
     return Checkpoint(path, every)
 
@@ -115,9 +108,27 @@ def learn(
                 left_out += error.items
                 rankings = rankings.drop(items=error.items)
     for warning in caught:
-        typer.echo(f"warning: {warning.message}", err=True)
+        say(f"warning: {warning.message}", err=True)
     stopped = any(issubclass(warning.category, StoppedWarning) for warning in caught)
     if left_out:
-        shown = ", ".join(map(str, left_out[:20])) + (" ..." if len(left_out) > 20 else "")
-        typer.echo(f"left out {len(left_out)} items without an estimate: {shown}", err=True)
+        shown = ", ".join(map(printable, left_out[:20])) + (" ..." if len(left_out) > 20 else "")
+        say(f"left out {len(left_out)} items without an estimate: {shown}", err=True)
     return left_out, stopped
+
+
+def save_somewhere(model: Ranker, output: Path, checkpoint: Checkpoint | None) -> None:
+    """Write a model where it was to be, or among temporary files if that fails now; either failure is an error."""
+    try:
+        model.save(output)
+        return
+    except BrokenPipeError:
+        raise
+    except (OSError, InputError) as error:
+        reason = message_of(error)
+    try:  # in a folder that nobody else may look into, since the file that was to be may have been private
+        kept = Path(tempfile.mkdtemp(prefix="permrank-")) / "model.permrank"
+        model.save(kept)
+    except (OSError, InputError) as error:
+        again = f"; the same command goes on from {checkpoint.path}" if checkpoint else ""
+        raise InputError(f"{reason}; and the model is lost ({message_of(error)}){again}") from error
+    raise InputError(f"{reason}; but the model was written to {kept}")

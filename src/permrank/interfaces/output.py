@@ -1,8 +1,17 @@
-"""Tables for people and JSON for programs, from the same frame."""
+"""Tables for people and JSON for programs, from the same frame; and nothing in an id that a terminal would obey.
+
+Ids, names of files and messages come from elsewhere. All that is printed passes through `printable` (or, as JSON,
+through `print_json`), and is never read as Rich's markup.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import re
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import typer
@@ -10,6 +19,51 @@ import typer
 if TYPE_CHECKING:
     import polars as pl
     from rich.table import Table
+    from rich.text import Text
+
+# Control characters (C0, DEL, C1), line and paragraph separators, marks that turn the direction of text (bidirectional
+# embeddings, overrides and isolates), and halves of surrogate pairs, which no terminal can be sent.
+_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def printable(value: object, keep: str = "") -> str:
+    r"""Text with every character that a terminal would obey written as Python writes it; but for those to ``keep``.
+
+    Examples
+    --------
+    >>> print(printable("\x1b[31mred\x07, \u202eback, é and 寿司 stay"))
+    \x1b[31mred\x07, \u202eback, é and 寿司 stay
+    """
+    return _UNSAFE.sub(lambda found: found[0] if found[0] in keep else repr(found[0])[1:-1], str(value))
+
+
+def plain(value: object, style: str = "") -> Text:
+    """Something printable for Rich that is not read as markup."""
+    from rich.text import Text
+
+    return Text(printable(value), style)
+
+
+def say(text: object, *, err: bool = False) -> None:
+    """Print text of one or several lines."""
+    typer.echo(printable(text, keep="\n"), err=err)
+
+
+def message_of(error: BaseException) -> str:
+    """What an error says, in one line; one of the system begins with the file that it is about."""
+    text = str(error)
+    if isinstance(error, OSError) and error.strerror:
+        # Whatever is read or written has a name, but for what is being printed.
+        text = f"{'standard output' if error.filename is None else os.fsdecode(error.filename)}: {error.strerror}"
+    return printable(" ".join(text.split()))
+
+
+def apart_from(output: Path) -> contextlib.AbstractContextManager[Any]:
+    """What is printed in the block goes to standard error if ``output`` is standard output: the two must not mix."""
+    with contextlib.suppress(OSError, ValueError):
+        if os.path.samestat(output.expanduser().stat(), os.fstat(sys.stdout.fileno())):
+            return contextlib.redirect_stdout(sys.stderr)
+    return contextlib.nullcontext()
 
 
 def show(frame: pl.DataFrame, *, as_json: bool, title: str = "", most: int | None = None) -> None:
@@ -32,39 +86,41 @@ def show_values(values: dict[str, Any], *, as_json: bool, title: str = "") -> No
         print_json(values)
         return
     from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
 
-    built = Table(
-        "quantity", "value", title=title or None, title_justify="left", title_style="bold", header_style="bold"
-    )
+    built = _empty_table(title)
+    built.add_column("quantity")
+    built.add_column("value")
     for name, value in values.items():
         inner = value.items() if isinstance(value, dict) else [("", value)]
         for key, one in inner:
             text = f"{one:,}" if type(one) is int else _text(one)
-            built.add_row(escape(f"{name} {key}".rstrip().replace("_", " ")), escape(text))
+            built.add_row(plain(f"{name} {key}".rstrip().replace("_", " ")), plain(text))
     Console().print(built)
 
 
 def table(frame: pl.DataFrame, title: str = "") -> Table:
     """Build a Rich table: numbers to the right, four digits."""
-    from rich.markup import escape
-    from rich.table import Table
-
-    built = Table(title=title or None, title_justify="left", title_style="bold", header_style="bold")
+    built = _empty_table(title)
     for name, kind in frame.schema.items():
         # Ids may be long, but they are never cut: the first column, usually the one that names the row, stays whole.
         whole = name == frame.columns[0]
         side: Literal["left", "right"] = "right" if kind.is_numeric() else "left"
-        built.add_column(name.replace("_", " "), justify=side, overflow="fold", no_wrap=whole)
+        built.add_column(plain(name.replace("_", " ")), justify=side, overflow="fold", no_wrap=whole)
     for row in frame.iter_rows():
-        built.add_row(*(escape(_text(value)) for value in row))
+        built.add_row(*(plain(_text(value)) for value in row))
     return built
 
 
+def _empty_table(title: str) -> Table:
+    from rich.table import Table
+
+    return Table(title=plain(title) if title else None, title_justify="left", title_style="bold", header_style="bold")
+
+
 def print_json(value: Any) -> None:
-    """Print JSON on standard output."""
-    typer.echo(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False, default=str))
+    """Print JSON on standard output; what a terminal would obey is escaped, which changes no value."""
+    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False, default=str)
+    typer.echo(_UNSAFE.sub(lambda found: found[0] if found[0] == "\n" else f"\\u{ord(found[0]):04x}", text))
 
 
 def _text(value: object) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from html import escape
+import html
+
+from permrank.interfaces.output import printable
 
 _STYLE = """
 :root { color-scheme: light dark; --back: #ffffff; --ink: #1c2430; --dim: #5b6675; --line: #d8dde4; --soft: #f3f5f8;
@@ -57,6 +59,11 @@ svg.same circle { fill: var(--same); } svg.same .whisker { stroke: var(--same); 
 svg.worse circle { fill: var(--worse); } svg.worse .whisker { stroke: var(--worse); }
 .key { display: inline-block; width: .8em; height: .8em; border-radius: 2px; margin-right: .5em; }
 """ + "".join(f".fill.c{i} {{ fill: var(--c{i}); }} .key.c{i} {{ background: var(--c{i}); }}\n" for i in range(8))
+
+
+def escape(text: str) -> str:
+    """Text for HTML; characters that would steer a terminal or turn the direction of text are shown, not obeyed."""
+    return html.escape(printable(text, keep="\n"))
 
 
 def page(title: str, sections: list[str]) -> str:

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from permrank.data.atomic import atomic_write
 from permrank.errors import InputError, NotSupportedError
+from permrank.interfaces.output import printable
 from permrank.models.base import Ranker
 from permrank.models.latent import LatentPlackettLuce
 from permrank.models.log_linear_answers import LogLinearRanker
@@ -50,7 +52,7 @@ def draw_memberships(model: LatentPlackettLuce, axes: Any) -> None:
     order = order[np.linspace(0, order.size - 1, min(order.size, 1000)).astype(np.int64)]
     frame = model.communities(n_items=2, n_users=0)
     labels = [
-        f"{row['community']}: {', '.join(map(str, row['items']))} ({row['size']:.0%})"
+        f"{row['community']}: {', '.join(map(_label, row['items']))} ({row['size']:.0%})"
         for row in frame.iter_rows(named=True)
     ]
     from matplotlib import colormaps  # the figure has been made, so it is there
@@ -83,7 +85,7 @@ def draw_effects(model: SpectralAnalysis, axes: Any) -> None:
     effects = 100.0 * (model.first_order_[order] / total - 1.0 / n)
     widest = max(float(np.abs(effects).max()), 1e-9)
     image = axes.imshow(effects, cmap="RdBu_r", vmin=-widest, vmax=widest, aspect="auto")
-    axes.set_yticks(range(n), [str(name) for name in model.item_ids.take(order)])
+    axes.set_yticks(range(n), [_label(name) for name in model.item_ids.take(order)])
     axes.set_xticks(range(n), [str(place + 1) for place in range(n)])
     axes.set(xlabel="rank", title="first-order effects, percentage points")
     axes.figure.colorbar(image, ax=axes)
@@ -134,7 +136,7 @@ def save_chains(model: LogLinearRanker, path: str | Path, user: object, items: A
     for (name, values), (left, right) in zip(shown.items(), axes, strict=True):
         draw_trace(values, left)
         draw_ranks(values, right)
-        left.set(ylabel=name if name == "energy" else f"position of {name}")
+        left.set(ylabel=name if name == "energy" else f"position of {_label(name)}")
     axes[-1, 0].set(xlabel="draw")
     axes[-1, 1].set(xlabel="rank among the draws of all chains")
     _write(figure, path)
@@ -159,8 +161,16 @@ def draw_ranks(values: Any, axes: Any, n_bins: int = 20) -> None:
     axes.legend(fontsize="small", frameon=False)
 
 
+def _label(name: object) -> str:
+    """An id as it is: no character to be obeyed, and no dollar to begin a formula."""
+    return printable(name).replace("$", r"\$")
+
+
 def _write(figure: Any, path: str | Path) -> None:
     try:
-        figure.savefig(path)
+        with atomic_write(path) as file:
+            figure.savefig(file, format=Path(path).suffix.removeprefix(".") or "png")
+    except InputError:
+        raise
     except ValueError as error:
         raise InputError(f"{path}: {error}") from error

@@ -5,7 +5,6 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Iterator
-from html import escape
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from permrank.evaluation.scoring import people
 from permrank.evaluation.split import Split
 from permrank.interfaces import charts
 from permrank.interfaces.comparing import against_best, title_of
-from permrank.interfaces.page import page
+from permrank.interfaces.page import escape, page
 from permrank.models.base import Ranker
 from permrank.models.latent import LatentPlackettLuce
 

@@ -6,13 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-import typer
 
 from permrank.evaluation.protocols import Protocol
 from permrank.evaluation.split import Split
 from permrank.evaluation.tuning import Tuning, tune
 from permrank.interfaces.comparing import protocol_of, title_of
-from permrank.interfaces.output import print_json, show
+from permrank.interfaces.output import print_json, say, show
 from permrank.interfaces.sources import open_rankings
 from permrank.models.base import Ranker
 
@@ -29,9 +28,7 @@ def tuned(
     def tell(trials: pl.DataFrame) -> None:
         row = trials.row(trials.height - 1, named=True)
         result = row["note"] or f"{row['score']:.4f}"
-        typer.echo(
-            f"{row['trial']}/{options['trials']}  {row['parameters']}: {result}, {row['seconds']:.1f} s", err=True
-        )
+        say(f"{row['trial']}/{options['trials']}  {row['parameters']}: {result}, {row['seconds']:.1f} s", err=True)
 
     return tune(model, given, protocol=chosen, on_trial=tell, **options)
 
@@ -55,4 +52,4 @@ def show_tuning(found: Tuning, data: str, k: int, *, as_json: bool) -> None:
         title=f"{title_of(found.metric, k)} on validation parts: {found.first:.4f} as given, {found.best:.4f} the best",
     )  # fmt: skip
     settings = "".join(f" -s {key}={value}" for key, value in changed.items())
-    typer.echo(f"permrank fit {data} -m {name}{settings}")
+    say(f"permrank fit {data} -m {name}{settings}")

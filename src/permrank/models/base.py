@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 import numpy as np
 import polars as pl
 
+from permrank.data.processes import refuse_after_fork, refuse_unsafe_threads
 from permrank.data.rankings import Rankings, require_rankings
 from permrank.data.vocabulary import Vocabulary, encode_with
 from permrank.errors import InputError, NotFittedError, NotSupportedError, UnknownIdError
@@ -162,6 +163,7 @@ class Ranker(ABC):
         -------
         self
         """
+        refuse_unsafe_threads()
         rankings = require_rankings(rankings)
         if rankings.n_entries == 0:
             raise InputError("there is nothing to learn from: no ranking has an item")
@@ -334,6 +336,8 @@ class Ranker(ABC):
         return self.rankings_.user_ids
 
     def _require_fitted(self) -> None:
+        refuse_after_fork()
+        refuse_unsafe_threads()
         if not hasattr(self, "rankings_"):
             raise NotFittedError(f"this {type(self).__name__} is not fitted; call fit(rankings) first")
 

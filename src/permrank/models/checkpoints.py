@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 
+from permrank.data.atomic import remove, require_file_or_nothing, sweep_up
 from permrank.data.rankings import Rankings
 from permrank.errors import FormatError, InputError
 from permrank.models.base import Ranker
@@ -53,9 +53,7 @@ class Checkpoint:
 
     def remove(self) -> None:
         """Remove the file, and what a run that was killed while writing has left beside it."""
-        path = Path(self.path).expanduser()
-        path.unlink(missing_ok=True)
-        _sweep_up(path)
+        remove(self.path)
 
 
 class CheckpointStore:
@@ -77,9 +75,7 @@ class CheckpointStore:
             "fingerprint": rankings.fingerprint,
             **also,
         }
-        if not self._path.parent.is_dir():
-            raise InputError(f"the folder {self._path.parent} does not exist; make it first")
-        _sweep_up(self._path)
+        sweep_up(require_file_or_nothing(self._path).path)
 
     def write(self, state: dict[str, Any]) -> None:
         """Keep a state instead of the one before."""
@@ -127,9 +123,3 @@ class CheckpointStore:
                 f"{self._path} is a checkpoint of learning that began from {header.get('begun')}, not from "
                 f"{self._header['begun']}; give the model as it was, or {remedy}"
             )
-
-
-def _sweep_up(path: Path) -> None:
-    """Remove temporary files of runs that were killed while they wrote (see data/atomic.py)."""
-    for left in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
-        left.unlink(missing_ok=True)

@@ -17,6 +17,7 @@ import polars as pl
 from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 
+from permrank.data.processes import refuse_after_fork
 from permrank.data.rankings import Rankings
 from permrank.data.vocabulary import Vocabulary
 from permrank.errors import FormatError, PermrankError
@@ -89,6 +90,7 @@ def load(path: str | Path) -> Ranker:
     >>> pr.load(path).rank(None, ["a", "b"])["item"].to_list()
     ['a', 'b']
     """
+    refuse_after_fork()
     path = Path(path).expanduser()
     content = read_bytes(path)
     header = read_header(content, path)
