@@ -39,6 +39,17 @@ class TestShuffledContract(ModelContract):
         return pr.LatentPlackettLuce(**{"prior_strength": 1.0, "concentration": 2.0, "n_starts": 1, **settings})
 
 
+class TestPublishedContract(ModelContract):
+    """The paper's EM: no prior, no acceleration, one start; ended early, before seven people are fitted perfectly."""
+
+    supports = frozenset(ALL)
+
+    def make(self, **parameters):
+        settings = {"n_communities": 2, "m_step": "published", "position": "mode", "accelerate": False, "tol": 0.05}
+        without = {"prior_strength": None, "concentration": None, "n_starts": 1}
+        return pr.LatentPlackettLuce(**{**settings, **without, **parameters})
+
+
 def adjusted_rand_index(first, second):
     """Hubert and Arabie (1985), from the table of counts."""
     table = np.zeros((first.max() + 1, second.max() + 1))
