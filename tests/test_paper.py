@@ -518,11 +518,15 @@ def test_section_4_5_1_positionwise_parameters(positionwise):
             {order: math.fsum(s[x] - s[y] for x, y in itertools.combinations(order, 2)) / n for order in law}
         )
         np.testing.assert_allclose(list(by_pairs.values()), list(law.values()), rtol=1e-9)
+        last = [math.fsum(p for order, p in law.items() if order[-1] == item) for item in listed]
+        np.testing.assert_allclose(positionwise.top_probability(user, listed, k=n - 1), 1 - np.array(last), rtol=1e-9)
         for first, second in itertools.combinations(listed, 2):
-            before = math.fsum(p for order, p in law.items() if order.index(first) < order.index(second))
-            alone = positionwise.top_probability(user, listed, k=n - 1)
-            np.testing.assert_allclose(alone, [1 - sum(p for o, p in law.items() if o[-1] == y) for y in listed])
-            np.testing.assert_allclose(positionwise.prefers(user, first, second), before, rtol=1e-6)
+            # The two enter the rest of the list, whose order stays.
+            rest = [item for item in listed if item not in (first, second)]
+            kept = {order: p for order, p in law.items() if [item for item in order if item in rest] == rest}
+            before = math.fsum(p for order, p in kept.items() if order.index(first) < order.index(second))
+            wanted = before / math.fsum(kept.values())
+            np.testing.assert_allclose(positionwise.prefers(user, first, second), wanted, rtol=1e-9)
         # A swap of l and m changes the energy by 2 (s_l - s_m)(m - l) / n; the paper lacks the 1 / n.
         for low, high in itertools.combinations(range(1, n + 1), 2):
             swapped = list(listed)
