@@ -12,30 +12,17 @@ from permrank.data.rankings import Rankings, require_rankings
 from permrank.errors import InputError
 from permrank.kernels.log_linear import energy, potentials_of
 from permrank.kernels.log_linear_insertion import EXPECTED, MODE, PUBLISHED
-from permrank.kernels.log_linear_moves import (
-    INFORMED,
-    INSERTION,
-    N_MOVES,
-    RELOCATION,
-    SUBLIST,
-    SWAP,
-    WINDOW,
-    draw_orders,
-)
+from permrank.kernels.log_linear_moves import draw_orders
 from permrank.kernels.subsets import exact_draws, exact_expectations
 from permrank.models.base import Ranker
 from permrank.models.checks import one_of, whole_from
 from permrank.models.log_linear_lists import position_functions
-from permrank.models.normaliser import INSERTIONS, log_normaliser
+from permrank.models.normaliser import MOVES, log_normaliser, only
 from permrank.models.users import NewUser, UserReference, frozen, lists_of
 from permrank.randomness import stream_key
 from permrank.types import Float64Array, Int64Array
 
 RULES = {"expected": EXPECTED, "mode": MODE, "published": PUBLISHED}
-MOVES = {
-    "relocation": RELOCATION, "swap": SWAP, "sublist": SUBLIST, "window": WINDOW, "insertion": INSERTION,
-    "informed": INFORMED,
-}  # fmt: skip
 # States of the exact sum over subsets and places: a quarter of a million take some tens of milliseconds.
 _MOST_STATES, _MOST_FREE = 2**18, 16
 # Sweeps of heat baths, one step for each item, before the first draw of a chain and between two. On lists of 50 with
@@ -247,7 +234,6 @@ class LogLinearRanker(Ranker):
         self, question: Question, n_chains: int, size: int, seed: int, move: str | None = None
     ) -> tuple[Any, Float64Array]:
         k, n = len(question.free), len(question.context)
-        mixture = INSERTIONS
         if move is not None:
             one_of("move", move, tuple(MOVES))
             if n:
@@ -255,7 +241,6 @@ class LogLinearRanker(Ranker):
                     f"move={move!r} moves every item, and {n} that the user has listed are not among those asked for, "
                     "so they would stay; give them too, or ask for user None, or without a move"
                 )
-            mixture = np.cumsum(np.eye(N_MOVES)[MOVES[move]])
         rng = np.random.default_rng([seed, 1])
         start = np.empty((n_chains, k + n), np.int64)
         for row in start:
@@ -264,8 +249,8 @@ class LogLinearRanker(Ranker):
             row[row >= k] = np.arange(k, k + n)
         unary = np.concatenate((question.free, question.context))
         orders, energies = draw_orders(
-            start, k, mixture, int(self.window), unary, question.basis, question.pair, stream_key(seed, 3),
-            _BURN_IN * k, _THIN * k, size,
+            start, k, only(move or "insertion"), int(self.window), unary, question.basis, question.pair,
+            stream_key(seed, 3), _BURN_IN * k, _THIN * k, size,
         )  # fmt: skip
         return orders, energies
 

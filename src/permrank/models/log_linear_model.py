@@ -14,11 +14,11 @@ from permrank.inference.convergence import Monitor
 from permrank.kernels.log_linear import potentials_of
 from permrank.kernels.subsets import many_log_sums
 from permrank.models.checks import above, one_of, whole_from
-from permrank.models.log_linear_answers import MOVES, LogLinearRanker, log_weight
+from permrank.models.log_linear_answers import LogLinearRanker, log_weight
 from permrank.models.log_linear_factors import draw_factors, modes_of, prior_draws, usual_scale
 from permrank.models.log_linear_learning import CONTRASTS, STRUCTURES
 from permrank.models.log_linear_lists import Pairs
-from permrank.models.normaliser import LONGEST_EXACT, log_normaliser
+from permrank.models.normaliser import LONGEST_EXACT, MOVES, log_normaliser
 from permrank.models.users import NewUser, new_user
 from permrank.randomness import stream_key
 from permrank.types import Float64Array

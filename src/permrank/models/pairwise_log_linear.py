@@ -12,10 +12,11 @@ from permrank.errors import InputError
 from permrank.inference.convergence import Monitor
 from permrank.kernels.log_linear_insertion import insertion_scores
 from permrank.models.checks import above, from_zero, one_of, whole_from
-from permrank.models.log_linear_answers import MOVES, RULES
+from permrank.models.log_linear_answers import RULES
 from permrank.models.log_linear_learning import Parameters, Task, choose_pair_scale, learn, precision_of
 from permrank.models.log_linear_lists import pairs_of, position_table
 from permrank.models.log_linear_model import LEARNERS, FactoredLogLinear, check_common
+from permrank.models.normaliser import MOVES
 from permrank.models.spaces import Real, Space, Whole
 from permrank.models.users import UserReference, frozen, lists_of
 from permrank.types import Float64Array, Int64Array

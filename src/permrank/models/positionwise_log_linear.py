@@ -11,11 +11,11 @@ from permrank.data.rankings import Rankings
 from permrank.errors import InputError
 from permrank.inference.convergence import Monitor
 from permrank.models.checks import one_of
-from permrank.models.log_linear_answers import MOVES
 from permrank.models.log_linear_factors import point_factors, usual_scale
 from permrank.models.log_linear_learning import Parameters, Task, learn, precision_of
 from permrank.models.log_linear_lists import no_pairs, position_table
 from permrank.models.log_linear_model import LEARNERS, FactoredLogLinear, check_common
+from permrank.models.normaliser import MOVES
 from permrank.models.spaces import Real, Space, Whole
 from permrank.models.users import UserReference
 from permrank.types import Float64Array, Int64Array
