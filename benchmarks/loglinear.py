@@ -22,6 +22,7 @@ from permrank.kernels.log_linear_moves import (
     INSERTION,
     N_MOVES,
     RELOCATION,
+    SUBLIST,
     SWAP,
     WINDOW,
     draw_orders,
@@ -163,6 +164,7 @@ def chains() -> None:
         RELOCATION: "relocation",
         SWAP: "swap",
         WINDOW: "window of 3",
+        SUBLIST: "sublist of 3",
         INSERTION: "insertion",
         INFORMED: "informed swap",
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import random
 from collections.abc import Iterator, Sequence
 
 import mpmath
@@ -138,3 +139,32 @@ def random_log_linear(n, n_functions, seed, scale=0.6):
     rng = np.random.default_rng(seed)
     pair = scale * rng.normal(size=(n, n))
     return scale * rng.normal(size=(n, n_functions)), rng.normal(size=(n, n_functions)), pair - pair.T
+
+
+ITEMS = ["a", "b", "c", "d", "e", "f"]
+
+
+def leaning_lists(n_users, lengths, seed=0, n_items=6):
+    """Lists of some of the items, by user, in a random order that leans to the alphabet."""
+    rng = random.Random(seed)
+    lists = {}
+    for u in range(n_users):
+        chosen = rng.sample(ITEMS[:n_items], lengths[u % len(lengths)])
+        lists[f"u{u}"] = sorted(chosen, key=lambda item: ITEMS.index(item) + 4 * rng.random())
+    return lists
+
+
+def stopped_after(sweeps):
+    """A callback that breaks learning off."""
+    return lambda progress: progress.iteration >= sweeps
+
+
+def differences(function, point, step=1e-4):
+    """Gradient of a function of an array, by central differences."""
+    found = np.empty(point.size)
+    for k in range(point.size):
+        up, down = point.copy(), point.copy()
+        up.flat[k] += step
+        down.flat[k] -= step
+        found[k] = (function(up) - function(down)) / (2 * step)
+    return found

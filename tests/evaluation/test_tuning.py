@@ -237,6 +237,14 @@ def test_a_value_that_is_not_a_number_is_one_of_the_choices(ratings):
     assert set(found.model.get_params()) == set(model.get_params())
 
 
+def test_zero_and_no_prior_are_choices_beside_the_range(ratings):
+    found = pr.tune(pr.PairwiseFactorisation(2, loss="hinge", smoothing=0, tol=1e-2), ratings, trials=4, splits=1)
+    assert "smoothing=0" in found.trials["parameters"][0]
+    assert found.trials["score"].drop_nulls().len() >= 2
+    space = space_of(pr.LatentPlackettLuce(2, prior_strength=None))
+    assert space["prior_strength"].also == ("auto", None)
+
+
 def test_validation_leaves_most_of_a_list(ratings):
     assert usual_validation(ratings) == pr.LeaveOut(k=2)
     longer = pr.datasets.load("simulated", n_users=20, n_items=60, list_length=50)

@@ -20,6 +20,8 @@ from permrank.kernels.plackett_luce import EXACT, stage_statistics
 DAMPINGS = {
     "none": lambda n: np.ones(n),
     "log": lambda n: 1.0 / np.log2(2.0 + np.arange(n)),
+    "natural log": lambda n: 1.0 / np.log(2.0 + np.arange(n)),
+    "three to zero": lambda n: np.maximum(0.0, 3.0 - np.arange(n) / 5),
     "linear to zero": lambda n: 1.0 - np.arange(n) / n,
     "few values": lambda n: np.array([1.0, 0.9, 0.4, 0.1, 0.0])[np.minimum(np.arange(n), 4)],
     "stairs": lambda n: 1.0 - np.arange(n) // 3 * 3 / n,
@@ -285,7 +287,9 @@ def test_the_number_of_terms_keeps_the_exponential_series_to_twelve_digits():
     assert kernels.n_terms(4.0) == 30
 
 
-def test_damping_sequences_start_at_one_and_are_continued_by_their_last_value():
+def test_damping_sequences_are_those_named_and_are_continued_by_their_last_value():
+    wanted = [1 / math.log(1 + i) for i in range(1, 8)]
+    assert_allclose(damping_sequence("natural_log", 7), wanted, rtol=1e-15, atol=0)
     assert_array_equal(damping_sequence("none", 3), [1.0, 1.0, 1.0])
     assert_allclose(damping_sequence("log", 7)[[0, 2, 6]], [1.0, 1 / 2, 1 / 3], rtol=1e-15, atol=0)
     assert_array_equal(damping_sequence([1, 0.5], 4), [1.0, 0.5, 0.5, 0.5])

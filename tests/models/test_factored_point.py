@@ -85,7 +85,7 @@ def test_a_second_algorithm_meets_the_same_optimum(ties):
     np.testing.assert_allclose(model.history_[-1], best, rtol=1e-5)
 
 
-@pytest.mark.parametrize("damping", ["log", [1.0, 0.5, 0.5, 0.2]])
+@pytest.mark.parametrize("damping", ["log", "natural_log", [1.0, 0.5, 0.5, 0.2], [3.0, 1.0, 0.4, 0.0]])
 def test_a_second_algorithm_meets_the_same_optimum_under_damping(damping):
     rankings = planted(80, list_length=(4, 9)).rankings
     model = pr.FactoredPlackettLuce(5, posterior="point", damping=damping, alpha=1.2, beta=1.0, tol=1e-9).fit(rankings)
@@ -224,6 +224,23 @@ def test_samples_under_damping_follow_its_law_and_not_that_without(damped):
     np.testing.assert_allclose(damped.top_probability(3, items), first, atol=0.02)
 
 
+@pytest.mark.parametrize("damping", ["natural_log", [0.7, 0.3, 0.0]])
+def test_a_first_factor_other_than_one_counts_in_every_answer(damping):
+    rankings = damped_lists(200, 7, damping_sequence("log", 7), seed=2)
+    model = pr.FactoredPlackettLuce(1, posterior="point", damping=damping, alpha=0.5, beta=0.1).fit(rankings)
+    items, factors = list(model.item_ids)[:4], damping_sequence(damping, 4)
+    scores = model._score_draws(model._reference(3), model.item_ids.indices(items))
+    worths = np.exp(factors[0] * scores)
+    first = np.mean(worths / worths.sum(axis=1, keepdims=True), axis=0)
+    np.testing.assert_allclose(model.top_probability(3, items), first, rtol=1e-12)
+    pair = np.mean(1.0 / (1.0 + np.exp(factors[0] * (scores[:, 1] - scores[:, 0]))))
+    np.testing.assert_allclose(model.prefers(3, items[0], items[1]), pair, rtol=1e-12)
+    rows = model.sample(3, items, size=20_000, seed=4)
+    np.testing.assert_allclose([(rows[:, 0] == item).mean() for item in items], first, atol=0.02)
+    # Lists longer than those learnt from go on by the formula, or with the last of the factors given.
+    np.testing.assert_array_equal(model._damping_of(9), damping_sequence(damping, 9))
+
+
 def test_a_new_user_under_damping_is_as_a_known_one(damped):
     for user in (0, 1, 2):
         new = damped.fold_in(damped.rankings_.lists(user)[0])
@@ -255,14 +272,14 @@ def test_shuffled_ties_are_learnt_from(ties):
 @pytest.mark.parametrize(
     ("damping", "message"),
     [
-        ("linear", "damping='linear', expected one of 'none', 'log', 'learnt'"),
+        ("linear", "damping='linear', expected one of 'none', 'log', 'natural_log', 'learnt'"),
         ([1.0, 0.5, 0.6], "damping rises from 0.5 at stage 2 to 0.6"),
-        ([0.9, 0.5], "damping begins with 0.9, expected 1"),
-        ([1.0, 0.0], "damping of stage 2 is 0, expected a finite number above 0"),
+        ([0.0, 0.0], "damping begins with 0, expected a number above 0"),
+        ([1.0, -0.1], "damping of stage 2 is -0.1, expected a finite number from 0"),
         ([1.0, float("nan")], "damping of stage 2 is nan"),
         ([], "damping has the shape"),
         ([[1.0]], "damping has the shape"),
-        (["a"], "expected 'none', 'log', 'learnt' or numbers"),
+        (["a"], "expected 'none', 'log', 'natural_log', 'learnt' or numbers"),
         (None, "damping=None"),
     ],
 )

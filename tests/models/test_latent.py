@@ -39,6 +39,17 @@ class TestShuffledContract(ModelContract):
         return pr.LatentPlackettLuce(**{"prior_strength": 1.0, "concentration": 2.0, "n_starts": 1, **settings})
 
 
+class TestPublishedContract(ModelContract):
+    """The paper's EM: no prior, no acceleration, one start; ended early, before seven people are fitted perfectly."""
+
+    supports = frozenset(ALL)
+
+    def make(self, **parameters):
+        settings = {"n_communities": 2, "m_step": "published", "position": "mode", "accelerate": False, "tol": 0.05}
+        without = {"prior_strength": None, "concentration": None, "n_starts": 1}
+        return pr.LatentPlackettLuce(**{**settings, **without, **parameters})
+
+
 def adjusted_rand_index(first, second):
     """Hubert and Arabie (1985), from the table of counts."""
     table = np.zeros((first.max() + 1, second.max() + 1))
@@ -273,6 +284,32 @@ def test_many_pairs_at_once_have_the_scores_of_one_user_at_a_time():
     np.testing.assert_array_equal(model.score_pairs(users, items), wanted)
     with pytest.raises(InputError, match="2 users and 1 items"):
         model.score_pairs(["u", "v"], ["a"])
+
+
+@pytest.mark.parametrize("m_step", ["mm", "gradient", "published"])
+def test_without_priors_the_likelihood_alone_is_raised(m_step, tmp_path):
+    # c is never chosen, d never there with others: neither has a maximum-likelihood estimate.
+    lists = [["a", "b", "c"], ["b", "a", "c"], ["b", "c"], ["a", "c"], ["d"], ["b", "a"], ["a", "b"]] * 4
+    rankings = pr.Rankings.from_lists(lists, users=range(28))
+    without = {"prior_strength": None, "concentration": None, "m_step": m_step, "accelerate": False}
+    model = pr.LatentPlackettLuce(2, n_starts=2, **without)
+    model.fit(rankings, callback=lambda progress: progress.iteration == 150)  # it would go on for ever
+    assert (np.diff(model.history_) >= -1e-9).all()
+    assert model.prior_strength_ == 0.0
+    assert model.log_likelihood(rankings).sum() > pr.LatentPlackettLuce(2).fit(rankings).log_likelihood(rankings).sum()
+    assert model.rank(0, ["c", "a"])["item"].to_list() == ["a", "c"]
+    model.save(tmp_path / "m.permrank")
+    loaded = pr.load(tmp_path / "m.permrank")
+    assert (loaded.prior_strength, loaded.concentration, loaded.m_step) == (None, None, m_step)
+    np.testing.assert_array_equal(loaded.score(1), model.score(1))
+
+
+def test_one_prior_may_be_chosen_and_the_other_left_out():
+    rankings, _, _ = planted(40, 6, 2, 4, 1.5, 0)
+    for given in ({"prior_strength": None}, {"concentration": None}):
+        model = pr.LatentPlackettLuce(2, n_starts=1, **given).fit(rankings)
+        assert (model.prior_strength_ == 0.0) == ("prior_strength" in given)
+        assert (model.concentration_.sum() < 1e-6) == ("concentration" in given)
 
 
 @pytest.mark.parametrize(

@@ -286,11 +286,19 @@ def test_bad_parameters_are_refused_with_their_names(models):
         ({"item_scale": 0}, "item_scale=0"),
         ({"factor_scale": -1}, "factor_scale=-1"),
         ({"max_iter": 0}, "max_iter=0"),
+        ({"move": "leap"}, "move='leap', expected one of 'relocation', 'swap', 'sublist'"),
+        ({"factor_scale": None}, "factor_scale=None"),
     ]
     for parameters, message in bad:
         for kind in (pr.PositionwiseLogLinear, pr.PairwiseLogLinear):
             with pytest.raises(InputError, match=message.replace("[", r"\[")):
                 kind(**parameters).fit(rankings)
+    with pytest.raises(InputError, match="cooccurrence_above=-1, expected a finite number from 0"):
+        pr.PairwiseLogLinear(cooccurrence_above=-1).fit(rankings)
+    with pytest.raises(InputError, match="intercepts='no', expected True or False"):
+        pr.PositionwiseLogLinear(intercepts="no").fit(rankings)
+    with pytest.raises(InputError, match="leaves nothing to learn"):
+        pr.PositionwiseLogLinear(0, intercepts=False).fit(rankings)
     with pytest.raises(InputError, match="degree=2 with n_factors=16"):
         pr.PairwiseLogLinear(degree=2).fit(rankings)
     long = pr.Rankings.from_lists({"u": list(range(20))})
@@ -305,6 +313,42 @@ def test_a_given_position_function_is_interpolated_and_kept_in_the_file(models, 
     assert loaded.position == [1.0, 0.2, 0.0]
     np.testing.assert_allclose(loaded._basis(2)[:, 0], [0.6, 0.1])
     np.testing.assert_array_equal(loaded.score("u3"), model.score("u3"))
+
+
+@pytest.mark.parametrize("learner", ["swaps", "exact", "contrastive", "persistent", "posterior"])
+def test_without_intercepts_all_items_are_alike_to_somebody_unknown(models, learner, tmp_path):
+    rankings, without = models["pairwise"].rankings_, {"intercepts": False, "item_scale": None, "n_draws": 2}
+    model = pr.PositionwiseLogLinear(2, learner=learner, max_iter=6, move="relocation", **without)
+    model.fit(rankings, callback=lambda progress: progress.iteration == 6)
+    # A posterior holds them at 0 by a prior of a millionth.
+    np.testing.assert_allclose(model.item_draws_[:, :, -1], 0.0, rtol=0, atol=1e-4 if learner == "posterior" else 0.0)
+    model.save(tmp_path / "m.permrank")
+    loaded = pr.load(tmp_path / "m.permrank")
+    assert (loaded.intercepts, loaded.item_scale, loaded.move) == (False, None, "relocation")
+    np.testing.assert_array_equal(loaded.score("u3"), model.score("u3"))
+
+
+@pytest.mark.parametrize("move", ["relocation", "swap", "sublist", "window", "insertion", "informed"])
+def test_a_move_is_chosen_where_all_items_may_move_and_refused_elsewhere(models, move):
+    model, items = models["pairwise"], ["i3", "i0", "i2"]
+    rows = model.sample(None, items, size=20, seed=1, move=move)
+    assert all(sorted(row) == sorted(items) for row in rows.tolist())
+    np.testing.assert_array_equal(rows, model.sample(None, items, size=20, seed=1, move=move))
+    assert len({tuple(row) for row in rows.tolist()}) > 1
+    orders, energies, names = model.chains("tied", ["i0", "i1", "i2", "i3"], 2, 5, move=move)
+    assert (orders.shape, energies.shape, len(names)) == ((2, 5, 4), (2, 5), 4)
+    with pytest.raises(InputError, match=f"move='{move}' moves every item, and 2 that the user has listed"):
+        model.sample("tied", ["i1", "i3"], move=move)
+    with pytest.raises(InputError, match="move='leap', expected one of"):
+        model.sample(None, items, move="leap")
+
+
+def test_pairs_above_a_threshold_count_lists_by_their_weights():
+    lists = pr.Rankings.from_lists([["a", "b"], ["b", "c"]], weights=[2.0, 2.5])
+    for threshold, wanted in ((1.9, 2), (2, 1), (2.4, 1), (2.5, 0)):
+        model = pr.PairwiseLogLinear(0, cooccurrence_above=threshold, pair_scale=None, item_scale=1.0).fit(lists)
+        assert model.pair_items_.size == wanted
+        assert model.pair_scale_ == 0.0
 
 
 def test_chains_are_diagnosed(models):

@@ -1,10 +1,12 @@
 """Pairwise factorisation: the contract, the published objective, and probabilities of pairs."""
 
 import numpy as np
+import pytest
 from numpy.testing import assert_allclose
 
 import permrank as pr
 from contract import ModelContract
+from permrank.errors import InputError
 
 LIKENESS = frozenset({"similar_items", "similar_users"})
 
@@ -55,6 +57,14 @@ def test_the_published_objective_is_that_of_section_2():
         d, e, h = rng.normal(size=W.shape), rng.normal(size=H.shape), 1e-5
         slope = (objective(W + h * d, H + h * e) - objective(W - h * d, H - h * e)) / (2 * h)
         assert abs(slope) < 1e-3
+
+
+def test_a_hinge_without_smoothing_is_allowed_and_less_than_none_is_not():
+    rankings = pr.datasets.simulated(40, 12, list_length=5).rankings
+    model = pr.PairwiseFactorisation(2, loss="hinge", smoothing=0, tol=1e-3).fit(rankings)
+    assert model.history_[-1] > model.history_[0]
+    with pytest.raises(InputError, match="smoothing=-1, expected a finite number from 0"):
+        pr.PairwiseFactorisation(2, loss="hinge", smoothing=-1).fit(rankings)
 
 
 def test_the_probability_of_a_pair_is_the_logistic_of_the_difference():

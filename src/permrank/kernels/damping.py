@@ -1,6 +1,6 @@
 """Plackett-Luce with damping factors, the Benter model of strict rankings, in linear time (paper, §3.1).
 
-P(ranking) = Π_i e^{ρ_i s_i} / Σ_{j>=i} e^{ρ_i s_j} with 1 = ρ_1 >= ρ_2 >= ... >= 0. Every stage has its own ρ, so that
+P(ranking) = Π_i e^{ρ_i s_i} / Σ_{j>=i} e^{ρ_i s_j} with ρ_1 >= ρ_2 >= ... >= 0. Every stage has its own ρ, so that
 the running sums of plain Plackett-Luce do not apply: the paper is silent on the cost, which naively is n². Around a
 middle factor m and a middle score c the exponential is a short sum of products,
 
@@ -46,13 +46,15 @@ _MOST_BLOCKS = 256
 def damping_sequence(kind: str | Sequence[float] | Array, n: int) -> NDArray[np.float64]:
     """ρ_1 .. ρ_n: ones for "none", 1 / log2(1 + i) for "log", or the values given (paper, §3.1).
 
-    The paper's example is 1 / log(1 + i); base 2 makes ρ_1 = 1, as the scale belongs to the scores. Values that are too
-    few are continued with the last one. They are not checked here.
+    The paper's example is 1 / log(1 + i), "natural_log"; base 2 makes ρ_1 = 1, as the scale belongs to the scores.
+    Values that are too few are continued with the last one. They are not checked here.
     """
     if isinstance(kind, str) and kind == "none":
         return np.ones(n)
     if isinstance(kind, str) and kind == "log":
         return np.asarray(1.0 / np.log2(2.0 + np.arange(n)))
+    if isinstance(kind, str) and kind == "natural_log":
+        return np.asarray(1.0 / np.log(2.0 + np.arange(n)))
     values = np.asarray(kind, dtype=np.float64)
     return np.asarray(values[np.minimum(np.arange(n), values.size - 1)])
 

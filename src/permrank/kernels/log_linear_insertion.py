@@ -11,7 +11,7 @@ import numpy as np
 from permrank.kernels.jit import njit, prange
 from permrank.kernels.log_linear import softmax_of_energies
 
-EXPECTED, MODE = 0, 1
+EXPECTED, MODE, PUBLISHED = 0, 1, 2
 
 
 @njit(error_model="numpy")
@@ -69,7 +69,8 @@ def place_energies(item, own, items, levels, unary, basis, pair_indptr, pair_ite
 def _place_score(probabilities, n_places, rule):
     """Share of the list that the item comes before, 0 to 1: expected, or at the likeliest place.
 
-    Under the second (the paper's) equal places are told apart by how likely they are, which is less than a place.
+    Equal places are told apart by how likely they are, which is less than a place: under `PUBLISHED` the likelier is
+    the better everywhere (§3.2.2), under `MODE` in the upper half of the list only.
     """
     if n_places == 1:
         return 0.5
@@ -84,7 +85,7 @@ def _place_score(probabilities, n_places, rule):
             best = j
     # More likely at the top is better, more likely at the bottom is worse.
     middle = 0.5 * (n_places - 1)
-    sure = probabilities[best] if best <= middle else 1.0 - probabilities[best]
+    sure = probabilities[best] if rule == PUBLISHED or best <= middle else 1.0 - probabilities[best]
     return (n_places - 1 - best + sure) / n_places
 
 

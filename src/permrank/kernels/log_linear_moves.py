@@ -1,8 +1,8 @@
-"""Moves of Markov chains over rankings, §4.1, and two better ones. Arrays as in `kernels.log_linear`.
+"""Moves of Markov chains over rankings, §4.1, and better ones. Arrays as in `kernels.log_linear`.
 
 Each move has a pure function that gives its probabilities, from which tests build the transition matrix, and a step
-that draws from them. Proposals of the first two are symmetric and are accepted with min(1, e^{-ΔE}); the others are
-heat baths, or have the acceptance of their own docstring.
+that draws from them. Proposals of relocations, swaps and sublists, the paper's, are symmetric and are accepted with
+min(1, e^{-ΔE}); the others are heat baths, or have the acceptance of their own docstring.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from permrank.kernels.log_linear import (
 from permrank.kernels.streams import derive, uniform
 from permrank.kernels.subsets import _members, exact_draws
 
-RELOCATION, SWAP, WINDOW, INSERTION, INFORMED = 0, 1, 2, 3, 4
-N_MOVES = 5
+RELOCATION, SWAP, WINDOW, INSERTION, INFORMED, SUBLIST = 0, 1, 2, 3, 4, 5
+N_MOVES = 6
 
 
 @njit(error_model="numpy")
@@ -128,6 +128,33 @@ def window_step(order, start, width, unary, basis, pair, key):
 
 
 @njit(error_model="numpy")
+def sublist_energy(order, start, width, unary, basis, pair):
+    """Energy of the items of a sublist at their places and among themselves, all of E that their order changes."""
+    total = 0.0
+    for i in range(start, start + width):
+        for k in range(basis.shape[1]):
+            total -= unary[order[i], k] * basis[i, k]
+        if pair.shape[0] > 0:
+            for j in range(i + 1, start + width):
+                total -= pair[order[i], order[j]]
+    return total
+
+
+@njit(error_model="numpy")
+def _sublist_step(order, start, width, unary, basis, pair, key):
+    """Propose an order of a sublist, all width! alike, and accept it with min(1, e^{-ΔE})."""
+    before = order[start : start + width].copy()
+    old = sublist_energy(order, start, width, unary, basis, pair)
+    for a in range(width - 1, 0, -1):
+        b = _below(key, a, a + 1)
+        order[start + a], order[start + b] = order[start + b], order[start + a]
+    new = sublist_energy(order, start, width, unary, basis, pair)
+    if not uniform(key, 0) < acceptance(new - old):
+        for a in range(width):
+            order[start + a] = before[a]
+
+
+@njit(error_model="numpy")
 def _informed_step(order, unary, basis, pair, key, counter, here, there):
     n = order.size
     place = _below(key, counter, n)
@@ -170,8 +197,11 @@ def mixed_steps(order, mixture, width, unary, basis, pair, key, n_steps):
         elif u < mixture[INSERTION]:
             source = _below(key, counter, n)
             insertion_step(order, source, unary, basis, pair, uniform(key, counter + 1), energies, probabilities)
-        else:
+        elif u < mixture[INFORMED]:
             _informed_step(order, unary, basis, pair, key, counter, energies, probabilities)
+        else:
+            start = _below(key, counter, n - width + 1)
+            _sublist_step(order, start, width, unary, basis, pair, derive(key, t))
 
 
 @njit(error_model="numpy")
@@ -216,7 +246,7 @@ def draw_orders(start, n_free, mixture, width, unary, basis, pair, key, burn_in,
 
 
 @njit(error_model="numpy")
-def _advance(items, order, unary, basis, pair_indptr, pair_items, pair_values, move, n_steps, key):
+def _advance(items, order, unary, basis, pair_indptr, pair_items, pair_values, move, width, n_steps, key):
     n = order.size
     size = n if pair_items.size > 0 else 0
     places = np.empty((size, size), np.int64)
@@ -224,23 +254,28 @@ def _advance(items, order, unary, basis, pair_indptr, pair_items, pair_values, m
     pair = pair_table(places, size, pair_values)
     if move == SWAP:
         swap_steps(order, unary, basis, pair, key, n_steps)
-    else:
+    elif move == INSERTION:
         _free_steps(order, n, unary, basis, pair, key, n_steps)
+    else:
+        mixture = np.zeros(N_MOVES)
+        mixture[move:] = 1.0
+        mixed_steps(order, mixture, width, unary, basis, pair, key, n_steps)
 
 
 @njit(error_model="numpy", parallel=True)
 def advance_chains(
-    indptr, items, orders, unary, basis_start, basis_table, pair_indptr, pair_items, pair_values, move, n_steps, key
-):
-    """Move the chain of every list on, in place: n_steps swaps or insertions, or as many as the list has items if 0.
+    indptr, items, orders, unary, basis_start, basis_table, pair_indptr, pair_items, pair_values, move, width, n_steps,
+    key,
+):  # fmt: skip
+    """Move the chain of every list on, in place: n_steps of one move, or as many as the list has items if 0.
 
-    A list r owns the entries indptr[r]:indptr[r + 1]: items ascending, unary (n_entries, B) in their order, and orders,
-    which says which of them stands at each position.
+    width: of sublists. A list r owns the entries indptr[r]:indptr[r + 1]: items ascending, unary (n_entries, B) in
+    their order, and orders, which says which of them stands at each position.
     """
     for r in prange(indptr.size - 1):
         start, stop = indptr[r], indptr[r + 1]
         first = basis_start[stop - start]
         _advance(
             items[start:stop], orders[start:stop], unary[start:stop], basis_table[first : first + stop - start],
-            pair_indptr, pair_items, pair_values, move, n_steps if n_steps > 0 else stop - start, derive(key, r),
+            pair_indptr, pair_items, pair_values, move, width, n_steps if n_steps > 0 else stop - start, derive(key, r),
         )  # fmt: skip

@@ -69,10 +69,11 @@ class FactoredPlackettLuce(DampedAnswers):
         far as it stands out from chance. Only for ``posterior="draws"``.
     alpha, beta : float
         Penalties of ``posterior="point"``.
-    damping : {"none", "log", "learnt"} or sequence of float
-        Benter's factors ρ_i of the scores at each stage of a list, for ``posterior="point"``: 1 / log2(1 + i), learnt
-        from the data, or given: the first 1, positive, never rising; a short sequence goes on with its last value. They
-        are for strict orders: rankings with ties need ``ties="shuffle"``.
+    damping : {"none", "log", "natural_log", "learnt"} or sequence of float
+        Benter's factors ρ_i of the scores at each stage of a list, for ``posterior="point"``: 1 / log2(1 + i), the
+        paper's 1 / log(1 + i), learnt from the data, or given: the first above 0, never rising, 0 where choices are
+        uniform; a short sequence goes on with its last value. They are for strict orders: rankings with ties need
+        ``ties="shuffle"``.
     max_iter : int, optional
         Sweeps over the data: all of them are made under ``draws`` (50 to 400 by default, fewer for more data), and no
         more than these under ``point`` (5,000 by default).

@@ -43,6 +43,11 @@ class PosteriorAnswers(Ranker):
     def _modes(self, user: UserReference) -> Float64Array:
         raise NotImplementedError
 
+    @property
+    def _first_factor(self) -> float:
+        """What scores are multiplied with at the first stage of a list: ρ_1 under damping."""
+        return 1.0
+
     def _tie_code(self) -> int:
         from permrank.models.factored import TIES
 
@@ -88,14 +93,14 @@ class PosteriorAnswers(Ranker):
     def prefers(self, user: object, item: object, other: object) -> float:
         """Return the probability that ``item`` is ranked before ``other``, averaged over the posterior."""
         reference = self._reference(user)
-        scores = self._score_draws(reference, self.item_ids.indices([item, other]))
+        scores = self._first_factor * self._score_draws(reference, self.item_ids.indices([item, other]))
         return float(np.mean(1.0 / (1.0 + np.exp(np.clip(scores[:, 1] - scores[:, 0], -700.0, 700.0)))))
 
     def top_probability(self, user: object, items: Iterable[object], k: int = 1) -> Float64Array:
         """Return the probability of each item to be among the first ``k`` of the given items."""
         reference = self._reference(user)
         whole_from("k", k, 1)
-        scores = self._score_draws(reference, self._item_indices(items))
+        scores = self._first_factor * self._score_draws(reference, self._item_indices(items))
         return np.asarray(np.mean([top_probabilities(row, min(int(k), row.size)) for row in scores], axis=0))
 
     def position_probabilities(self, user: object, item: object) -> Float64Array:

@@ -1,6 +1,6 @@
 """Answers of the factored model under Benter's damping (§3.1), which is a law of strict orders.
 
-P(ranking | u) = Π_i e^{ρ_i s_i} / Σ_{j >= i} e^{ρ_i s_j}, 1 = ρ_1 >= ρ_2 >= ... > 0: how much scores count depends on
+P(ranking | u) = Π_i e^{ρ_i s_i} / Σ_{j >= i} e^{ρ_i s_j}, ρ_1 >= ρ_2 >= ... >= 0: how much scores count depends on
 the stage, so the order of some items is no longer a race that leaves the others out. Every answer is about a list of
 the items asked for, whose first stage has ρ_1.
 """
@@ -25,7 +25,9 @@ from permrank.models.users import UserReference, frozen
 from permrank.randomness import stream_key
 from permrank.types import Float64Array, Int64Array
 
-KINDS = ("none", "log", "learnt")
+KINDS = ("none", "log", "natural_log", "learnt")
+# Of these the factors of any stage are known, also of lists longer than those learnt from.
+_FORMULAS = ("log", "natural_log")
 # Steps of a new user's ascent, and of conjugate gradients in each; quadratic convergence needs about six.
 _STEPS, _CONJUGATE = 30, 30
 # Step of a difference of gradients: the cube root of the rounding of float64, for scores of size one.
@@ -33,7 +35,7 @@ _DIFFERENCE = 1e-5
 
 
 def check_damping(damping: object) -> None:
-    """Raise unless it is a known word, or numbers that begin with 1, stay above 0 and never rise."""
+    """Raise unless it is a known word, or numbers that begin above 0, never rise and end at 0 or above."""
     if isinstance(damping, str) or damping is None:
         one_of("damping", damping, KINDS)
         return
@@ -41,15 +43,15 @@ def check_damping(damping: object) -> None:
         values = np.asarray(damping, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(
-            f"damping={damping!r}, expected 'none', 'log', 'learnt' or numbers: the factor of each stage"
+            f"damping={damping!r}, expected 'none', 'log', 'natural_log', 'learnt' or numbers: the factor of each stage"
         ) from error
     if values.ndim != 1 or values.size == 0:
-        raise InputError(f"damping has the shape {values.shape}, expected one number for each stage, the first being 1")
-    if values[0] != 1.0:
-        raise InputError(f"damping begins with {values[0]:g}, expected 1: the scale belongs to the scores")
-    if not (np.isfinite(values) & (values > 0.0)).all():
-        place = int(np.flatnonzero(~(np.isfinite(values) & (values > 0.0)))[0])
-        raise InputError(f"damping of stage {place + 1} is {values[place]:g}, expected a finite number above 0")
+        raise InputError(f"damping has the shape {values.shape}, expected one number for each stage")
+    if not (np.isfinite(values) & (values >= 0.0)).all():
+        place = int(np.flatnonzero(~(np.isfinite(values) & (values >= 0.0)))[0])
+        raise InputError(f"damping of stage {place + 1} is {values[place]:g}, expected a finite number from 0")
+    if values[0] == 0.0:
+        raise InputError("damping begins with 0, expected a number above 0: every choice would be uniform")
     if (np.diff(values) > 0.0).any():
         place = int(np.flatnonzero(np.diff(values) > 0.0)[0])
         raise InputError(
@@ -71,7 +73,12 @@ class DampedAnswers(Neighbours):
 
     def _damping_of(self, n: int) -> Float64Array:
         """Factors of n stages; a sequence that is too short goes on with its last value."""
-        return damping_sequence("log" if isinstance(self.damping, str) and self.damping == "log" else self.damping_, n)
+        by_formula = isinstance(self.damping, str) and self.damping in _FORMULAS
+        return damping_sequence(self.damping if by_formula else self.damping_, n)
+
+    @property
+    def _first_factor(self) -> float:
+        return float(self._damping_of(1)[0]) if self._is_damped else 1.0
 
     def _strict(self, rankings: Rankings, question: str) -> None:
         if rankings.has_ties:

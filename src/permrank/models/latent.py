@@ -13,9 +13,9 @@ from permrank.data.rankings import Rankings
 from permrank.errors import ConvergenceWarning, InputError
 from permrank.inference.convergence import Monitor
 from permrank.kernels.latent import BY_LIST, BY_STAGE
-from permrank.models.latent_answers import MIXING, POSITION, TIES, CommunityRanker, memberships_of
+from permrank.models.latent_answers import MIXING, NO_PRIOR, POSITION, TIES, CommunityRanker, memberships_of
 from permrank.models.latent_communities import communities_frame
-from permrank.models.latent_learning import Fit, Priors, Problem, learn, members, problem_of, starts, warmed
+from permrank.models.latent_learning import Fit, MStep, Priors, Problem, learn, members, problem_of, starts, warmed
 from permrank.models.latent_selection import Selection, choose_number
 from permrank.models.plackett_luce import PlackettLuce
 from permrank.models.spaces import Real, Space, Whole
@@ -41,20 +41,24 @@ class LatentPlackettLuce(CommunityRanker):
     n_starts : int
         EM finds local optima. All starts are learnt, and answers are the mean over them, which ranks better than the
         best start alone; `communities` and `membership` describe the best.
-    concentration : float or "auto"
+    concentration : float, "auto" or None
         Sum of the parameters of the Dirichlet prior of P(z | u): small if people belong to few communities. "auto"
-        takes the one under which the other stages of a user best foretell each stage.
-    prior_strength : float or "auto"
+        takes the one under which the other stages of a user best foretell each stage. None is maximum likelihood, the
+        paper's; somebody new then belongs to one community a list, until the list tells more.
+    prior_strength : float, "auto" or None
         Worths have a Gamma prior around those of the pooled model, worth this many imaginary choices of each item in
-        each community: a rare item in a rare community stays near its pooled worth. "auto" is empirical Bayes.
+        each community: a rare item in a rare community stays near its pooled worth. "auto" is empirical Bayes. None
+        is maximum likelihood, the paper's: scores of items that a community always or never chooses grow without end.
     position : {"expected", "mode"}
         Score by the expected place of an item in the list, or by the paper's rule: the likeliest place, and among items
         at the same place their likelihood there.
     ties : {"efron", "breslow", "shuffle"}
         Every item of a tie is chosen from the rest and a part of the tie: on average half of it (Efron's denominators,
         averaged) or all of it (Breslow). ``shuffle`` learns from five random orders of each tie, a fifth each.
-    m_step : {"mm", "gradient"}
-        Hunter's closed update of the scores, or a step along the paper's gradient in each sweep.
+    m_step : {"mm", "gradient", "published"}
+        Hunter's closed update of the scores, or a step along the paper's gradient in each sweep. ``published`` is
+        the second, and every P(z | u) is the mean of Q over all stages, the last included, which is certain and only
+        makes steps shorter; memberships are those of the last sweep, while the others work them out to the end.
     accelerate : bool
         Extrapolate every third sweep (SQUAREM); the objective never falls.
     max_iter : int
@@ -73,7 +77,7 @@ class LatentPlackettLuce(CommunityRanker):
     concentration_ : float64 (n_starts, n_communities)
         α of the Dirichlet prior; with ``mixing="list"`` the shares of the communities.
     prior_strength_ : float
-        Imaginary choices.
+        Imaginary choices; 0 without a prior.
     pooled_scores_ : float64 (n_items,)
         The pooled model that the prior is centred on.
     curve_ : float64 (n_tried, 3)
@@ -110,11 +114,11 @@ class LatentPlackettLuce(CommunityRanker):
         *,
         mixing: Literal["stage", "list"] = "stage",
         n_starts: int = 4,
-        concentration: float | Literal["auto"] = "auto",
-        prior_strength: float | Literal["auto"] = "auto",
+        concentration: float | Literal["auto"] | None = "auto",
+        prior_strength: float | Literal["auto"] | None = "auto",
         position: Literal["expected", "mode"] = "expected",
         ties: Literal["efron", "breslow", "shuffle"] = "efron",
-        m_step: Literal["mm", "gradient"] = "mm",
+        m_step: MStep = "mm",
         accelerate: bool = True,
         max_iter: int = 500,
         tol: float = 1e-5,
@@ -138,7 +142,7 @@ class LatentPlackettLuce(CommunityRanker):
             "mixing": tuple(MIXING),
             "position": tuple(POSITION),
             "ties": tuple(TIES),
-            "m_step": ("mm", "gradient"),
+            "m_step": ("mm", "gradient", "published"),
             "accelerate": (True, False),
         }
         for name, allowed in options.items():
@@ -153,7 +157,7 @@ class LatentPlackettLuce(CommunityRanker):
         for name in ("concentration", "prior_strength", "tol"):
             value = getattr(self, name)
             real = isinstance(value, numbers.Real) and not isinstance(value, bool) and 0 < float(value) < float("inf")
-            if not real and not (name != "tol" and value == "auto"):
+            if not real and not (name != "tol" and (value is None or value == "auto")):
                 raise InputError(f"{name}={value!r}, expected a finite number above 0")
 
     def _learn(self, rankings: Rankings, monitor: Monitor) -> dict[str, Any]:
@@ -162,8 +166,7 @@ class LatentPlackettLuce(CommunityRanker):
         problem = problem_of(rankings, pooled, TIES[self.ties], self.m_step, shuffle)
         curve, number = np.zeros((0, 3)), self.n_communities
         if number == "auto":
-            settings = self.prior_strength, self.concentration
-            curve, number = choose_number(problem, MIXING[self.mixing], settings, self.seed)
+            curve, number = choose_number(problem, MIXING[self.mixing], self._given(), self.seed)
         strength, total = self._settings(problem, int(number))
         begin = starts(problem, int(number), int(self.n_starts), self.seed)
         rest = {"prior_strength_": float(strength), "pooled_scores_": pooled, "curve_": curve}
@@ -174,9 +177,14 @@ class LatentPlackettLuce(CommunityRanker):
         monitor.reading = learned
         return learned(self._climb(problem, begin, strength, total, monitor))
 
+    def _given(self) -> tuple[Any, Any]:
+        """Strengths of the priors of scores and memberships as they were given, or "auto"."""
+        strength, total = self.prior_strength, self.concentration
+        return 0.0 if strength is None else strength, NO_PRIOR if total is None else total
+
     def _settings(self, problem: Problem, n_communities: int) -> tuple[float, float]:
         """Imaginary choices, and the sum of the Dirichlet's parameters (not used with one community a list)."""
-        strength, total = self.prior_strength, self.concentration
+        strength, total = self._given()
         if strength == "auto" or (total == "auto" and self.mixing == "stage"):
             selection = Selection(problem, n_communities, self.seed)
             return selection.settings(MIXING[self.mixing], strength, total)
@@ -205,7 +213,10 @@ class LatentPlackettLuce(CommunityRanker):
         """Best start first, the largest communities of each first, and memberships that suit the final scores."""
         order = np.argsort(-fit.objectives, kind="stable")
         scores, concentration = fit.scores[order], concentration[order]
-        found = memberships_of(rankings, rankings.items, scores, concentration, self.ties, self.mixing)
+        if self.m_step == "published" and self.mixing == "stage":
+            found = fit.mixtures[order]
+        else:
+            found = memberships_of(rankings, rankings.items, scores, concentration, self.ties, self.mixing)
         sizes = np.sum(problem.outer[None, :, None] * found, axis=1)
         by_size = np.argsort(-sizes, axis=1, kind="stable")
         return {

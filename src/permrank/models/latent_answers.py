@@ -30,6 +30,8 @@ _MOST_SUBSETS = 14
 _N_DRAWS = 40_000
 # EM for one membership is concave and has K unknowns; this is never reached but for lists of thousands.
 _MEMBERSHIP_SWEEPS, _MEMBERSHIP_TOL = 2_000, 1e-10
+# A sum of the Dirichlet's parameters that changes no membership in twelve digits, and keeps logarithms finite.
+NO_PRIOR = 1e-12
 
 
 class CommunityRanker(Ranker):
@@ -263,7 +265,7 @@ class CommunityRanker(Ranker):
             each, ones = frozen(np.arange(rankings.n_rankings + 1), np.ones(rankings.n_rankings))
             best = memberships(
                 each, *arrays[:3], ones, arrays[3],
-                np.full(prior.size, 1e-12), ties, BY_STAGE, _MEMBERSHIP_SWEEPS, _MEMBERSHIP_TOL,
+                np.full(prior.size, NO_PRIOR), ties, BY_STAGE, _MEMBERSHIP_SWEEPS, _MEMBERSHIP_TOL,
             )  # fmt: skip
             if mixing == BY_LIST:
                 # Σ_z θ_z Π_i p_i^z is largest at one community.

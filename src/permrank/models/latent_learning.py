@@ -14,7 +14,7 @@ from permrank.models.users import frozen
 from permrank.randomness import generator, stream_key
 from permrank.types import Float64Array, Int32Array, Int64Array
 
-MStep = Literal["mm", "gradient"]
+MStep = Literal["mm", "gradient", "published"]
 # Random orders of every tie under ties="shuffle", each counting an equal part.
 _N_SHUFFLES = 5
 # Scale of the noise that tells the first communities apart, in units of the log-worths' own unit noise.
@@ -135,6 +135,8 @@ def em_update(problem: Problem, priors: Priors, mixing: int, n_communities: int)
             counts = np.sum(problem.outer[:, None] * counts, axis=0, keepdims=True)
         rate = available * np.exp(-scores.max(axis=0))  # worths in the kernel have their largest at 1
         better = _raised(scores, chosen, rate, priors.strength, problem)
+        if problem.m_step == "published" and mixing == BY_STAGE:
+            counts = counts + _certain_stages(problem)[:, None] * mixture
         new = counts + concentration
         logs = np.log(new / new.sum(axis=1, keepdims=True))
         return np.concatenate([better.ravel(), logs.ravel()]), objective
@@ -144,6 +146,16 @@ def em_update(problem: Problem, priors: Priors, mixing: int, n_communities: int)
         return np.stack([point for point, _ in found]), np.array([value for _, value in found])
 
     return update
+
+
+def _certain_stages(problem: Problem) -> Float64Array:
+    """Last stages of each user's lists, where one item is left and Q is the membership itself: (n_users,)."""
+    lengths, last = np.diff(problem.indptr), problem.indptr[1:] - 1
+    alone = lengths == 1
+    longer = lengths > 1
+    alone[longer] = problem.levels[last[longer]] != problem.levels[last[longer] - 1]
+    owner = np.repeat(np.arange(problem.n_users), np.diff(problem.user_indptr))
+    return np.asarray(np.bincount(owner, alone * problem.weights, problem.n_users), np.float64)
 
 
 def _bounded(scores: Float64Array, pooled: Float64Array) -> Float64Array:
@@ -164,8 +176,14 @@ def _raised(
     """M-step for scores: Hunter's MM with the prior, or one step along the paper's gradient; then the best level."""
     numerator = chosen + strength
     denominator = rate + strength * np.exp(-problem.pooled)[:, None]
-    by_mm = problem.m_step == "mm"
-    new = np.log(numerator / denominator) if by_mm else _gradient_step(scores, numerator, denominator)
+    if problem.m_step == "mm":
+        # Without a prior an item may never be chosen, or never be there to choose: as low as can be, and as it was.
+        lowest = np.exp(problem.pooled - 100.0)[:, None]
+        known = denominator > 0.0
+        worths = np.divide(numerator, denominator, out=np.ones_like(scores), where=known)
+        new = np.where(known, np.log(np.maximum(worths, lowest)), scores)
+    else:
+        new = _gradient_step(scores, numerator, denominator)
     # A community's scores are defined up to a constant: the prior chooses it, where Σ (e^d - 1) = 0.
     level = np.log(np.mean(np.exp(new - problem.pooled[:, None]), axis=0))
     return np.asarray(new - level)
@@ -177,7 +195,8 @@ def _gradient_step(scores: Float64Array, numerator: Float64Array, denominator: F
     The bound of one score is numerator t - denominator e^t, so rising along it is rising the objective.
     """
     expected = denominator * np.exp(scores)
-    step = np.clip((numerator - expected) / expected, -1.0, 1.0)
+    change = np.divide(numerator - expected, expected, out=np.zeros_like(scores), where=expected > 0.0)
+    step = np.clip(change, -1.0, 1.0)
     for _ in range(30):
         gain = numerator * step - expected * np.expm1(step)
         step = np.where(gain < 0.0, 0.5 * step, step)

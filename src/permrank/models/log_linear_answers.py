@@ -11,18 +11,18 @@ import polars as pl
 from permrank.data.rankings import Rankings, require_rankings
 from permrank.errors import InputError
 from permrank.kernels.log_linear import energy, potentials_of
-from permrank.kernels.log_linear_insertion import EXPECTED, MODE
+from permrank.kernels.log_linear_insertion import EXPECTED, MODE, PUBLISHED
 from permrank.kernels.log_linear_moves import draw_orders
 from permrank.kernels.subsets import exact_draws, exact_expectations
 from permrank.models.base import Ranker
-from permrank.models.checks import whole_from
+from permrank.models.checks import one_of, whole_from
 from permrank.models.log_linear_lists import position_functions
-from permrank.models.normaliser import INSERTIONS, log_normaliser
+from permrank.models.normaliser import MOVES, log_normaliser, only
 from permrank.models.users import NewUser, UserReference, frozen, lists_of
 from permrank.randomness import stream_key
 from permrank.types import Float64Array, Int64Array
 
-RULES = {"expected": EXPECTED, "mode": MODE}
+RULES = {"expected": EXPECTED, "mode": MODE, "published": PUBLISHED}
 # States of the exact sum over subsets and places: a quarter of a million take some tens of milliseconds.
 _MOST_STATES, _MOST_FREE = 2**18, 16
 # Sweeps of heat baths, one step for each item, before the first draw of a chain and between two. On lists of 50 with
@@ -76,6 +76,7 @@ class LogLinearRanker(Ranker):
     pair_items_: Any
     pair_values_: Any
     position: str | Sequence[float]
+    window: int
 
     # Coefficients
 
@@ -176,11 +177,30 @@ class LogLinearRanker(Ranker):
         first = drawn[drawn < places.size].reshape(len(drawn), -1)[:, :k]
         return np.bincount(first.ravel(), minlength=places.size) / len(drawn)
 
-    def sample(self, user: object, items: Iterable[object] | None = None, size: int = 1, seed: int = 0) -> np.ndarray:
+    def sample(
+        self,
+        user: object,
+        items: Iterable[object] | None = None,
+        size: int = 1,
+        seed: int = 0,
+        *,
+        move: str | None = None,
+    ) -> np.ndarray:
         """Draw rankings of the items (all, if none are given); what else the user has listed keeps its order.
 
         Exact for about a dozen items; beyond that from chains of heat baths, each item over all its places, with a
         burn-in of 50 sweeps and 4 sweeps between two draws. `diagnose` says whether that was enough.
+
+        Parameters
+        ----------
+        user, items, size, seed
+            As in `Ranker.sample`.
+        move : {"relocation", "swap", "sublist", "window", "insertion", "informed"}, optional
+            Draw from a chain of this move, whatever the number of items; a sweep has as many moves as there are items.
+            The first three are the paper's (§4.1), by Metropolis and Hastings; sublists have the length ``window``.
+            ``window`` and ``insertion`` are heat baths over the orders of a sublist and the places of an item,
+            ``informed`` swaps are locally balanced. Only where every item may move: if the items are all that the
+            user has listed or more, or for somebody of whom nothing is known (None).
 
         Returns
         -------
@@ -193,25 +213,34 @@ class LogLinearRanker(Ranker):
         ids = np.asarray(self.item_ids.take(places).to_list())
         if size == 0 or places.size == 0:
             return np.asarray(ids[np.zeros((int(size), places.size), np.int64)])
-        drawn = self._draw(self._questions(reference, places), int(size), seed)
+        drawn = self._draw(self._questions(reference, places), int(size), seed, move)
         return np.asarray(ids[drawn[drawn < places.size].reshape(len(drawn), -1)])
 
-    def _draw(self, questions: list[Question], size: int, seed: int) -> Any:
+    def _draw(self, questions: list[Question], size: int, seed: int, move: str | None = None) -> Any:
         """Orders of free items and context, (size, k + n), the draws of the coefficients taking turns."""
         turns = np.random.default_rng(seed).permutation(len(questions))[:size]
         out = []
         for turn, d in enumerate(turns):
             question, n_drawn = questions[d], len(range(turn, size, len(turns)))
             key = stream_key(seed, int(d))
-            if question.exact:
+            if question.exact and move is None:
                 out.append(exact_draws(*(*question.arrays(), key, n_drawn)))
             else:
-                out.append(self._chains(question, 1, n_drawn, seed + int(d))[0][0])
+                out.append(self._chains(question, 1, n_drawn, seed + int(d), move)[0][0])
         order = np.argsort(np.concatenate([np.arange(len(part)) for part in out]), kind="stable")
         return np.concatenate(out)[order]
 
-    def _chains(self, question: Question, n_chains: int, size: int, seed: int) -> tuple[Any, Float64Array]:
+    def _chains(
+        self, question: Question, n_chains: int, size: int, seed: int, move: str | None = None
+    ) -> tuple[Any, Float64Array]:
         k, n = len(question.free), len(question.context)
+        if move is not None:
+            one_of("move", move, tuple(MOVES))
+            if n:
+                raise InputError(
+                    f"move={move!r} moves every item, and {n} that the user has listed are not among those asked for, "
+                    "so they would stay; give them too, or ask for user None, or without a move"
+                )
         rng = np.random.default_rng([seed, 1])
         start = np.empty((n_chains, k + n), np.int64)
         for row in start:
@@ -220,15 +249,24 @@ class LogLinearRanker(Ranker):
             row[row >= k] = np.arange(k, k + n)
         unary = np.concatenate((question.free, question.context))
         orders, energies = draw_orders(
-            start, k, INSERTIONS, 3, unary, question.basis, question.pair, stream_key(seed, 3), _BURN_IN * k, _THIN * k,
-            size,
+            start, k, only(move or "insertion"), int(self.window), unary, question.basis, question.pair,
+            stream_key(seed, 3), _BURN_IN * k, _THIN * k, size,
         )  # fmt: skip
         return orders, energies
 
     def diagnose(
-        self, user: object, items: Iterable[object] | None = None, n_chains: int = 4, size: int = 500, seed: int = 0
+        self,
+        user: object,
+        items: Iterable[object] | None = None,
+        n_chains: int = 4,
+        size: int = 500,
+        seed: int = 0,
+        *,
+        move: str | None = None,
     ) -> pl.DataFrame:
         """Whether chains that `sample` would use have converged; needs ArviZ (``pip install 'permrank[mcmc]'``).
+
+        ``move`` is that of `sample`.
 
         Returns
         -------
@@ -238,12 +276,19 @@ class LogLinearRanker(Ranker):
         """
         from permrank.models.diagnostics import chain_summary
 
-        orders, energies, names = self.chains(user, items, n_chains, size, seed)
+        orders, energies, names = self.chains(user, items, n_chains, size, seed, move=move)
         positions = np.argsort(orders, axis=2)[:, :, : len(names)]
         return chain_summary({"energy": energies} | {name: positions[:, :, a] for a, name in enumerate(names)})
 
     def chains(
-        self, user: object, items: Iterable[object] | None = None, n_chains: int = 4, size: int = 500, seed: int = 0
+        self,
+        user: object,
+        items: Iterable[object] | None = None,
+        n_chains: int = 4,
+        size: int = 500,
+        seed: int = 0,
+        *,
+        move: str | None = None,
     ) -> tuple[Any, Float64Array, list[Any]]:
         """Chains for `diagnose`: orders (n_chains, size, n), energies (n_chains, size), names of the free items."""
         reference = self._reference(user)
@@ -253,7 +298,7 @@ class LogLinearRanker(Ranker):
         if places.size < 2:
             raise InputError(f"{places.size} items cannot be ranked in several ways; give two or more")
         question = self._questions(reference, places)[-1]
-        orders, energies = self._chains(question, int(n_chains), int(size), seed)
+        orders, energies = self._chains(question, int(n_chains), int(size), seed, move)
         return orders, energies, self.item_ids.take(places).to_list()
 
     # Likelihood

@@ -10,13 +10,13 @@ import numpy as np
 from permrank.data.rankings import Rankings
 from permrank.inference.convergence import Monitor
 from permrank.inference.lbfgs import minimise
-from permrank.kernels.log_linear_moves import SWAP, advance_chains
+from permrank.kernels.log_linear_moves import advance_chains
 from permrank.kernels.pseudo_likelihood import list_likelihoods
 from permrank.kernels.swap_users import swap_posterior_draws, update_swap_users
 from permrank.models.company import company
 from permrank.models.factored_data import Problem
 from permrank.models.factored_learning import draw_posterior
-from permrank.models.log_linear_learning import STRUCTURES
+from permrank.models.log_linear_learning import STRUCTURES, precision_of
 from permrank.models.log_linear_lists import (
     Lists,
     Positions,
@@ -63,10 +63,10 @@ def usual_scale(rankings: Rankings) -> float:
 
 def draw_factors(
     rankings: Rankings, position: str | Sequence[float], n_factors: int, scale: float, n_draws: int, seed: int,
-    monitor: Monitor,
+    monitor: Monitor, intercepts: bool,
 ) -> tuple[Any, Any]:  # fmt: skip
     """Alternate draws of users and items, as in the factored Plackett-Luce model, with the likelihood of swaps."""
-    problem = Problem.of(rankings, 0, shuffle=False, intercepts=True, company=company(rankings, seed))
+    problem = Problem.of(rankings, 0, shuffle=False, intercepts=intercepts, company=company(rankings, seed))
     (positions,) = frozen(entry_places(rankings, position))
     # Prior means of the users stay 0 here: only items depend on their company.
     problem = problem._replace(positions=positions, user_places=np.zeros((rankings.n_users, 0)))
@@ -140,21 +140,28 @@ class Factors(NamedTuple):
 
 
 def point_factors(
-    rankings: Rankings, learner: str, width: int, n_steps: int, positions: Positions, n_factors: int, scale: float,
-    item_scale: float, seed: int, monitor: Monitor, tol: float,
+    rankings: Rankings, learner: str, width: int, move: int, n_steps: int, positions: Positions, n_factors: int,
+    scale: float | None, item_scale: float | None, intercepts: bool, seed: int, monitor: Monitor, tol: float,
 ) -> tuple[Any, Any]:  # fmt: skip
-    """Posterior mode of users and items under Gaussian priors, by L-BFGS or by contrastive steps."""
+    """Posterior mode of users and items under Gaussian priors, by L-BFGS or by contrastive steps.
+
+    A scale that is None stands for no prior: maximum likelihood.
+    """
     rng = np.random.default_rng(seed)
+    spread = usual_scale(rankings) if scale is None else scale
     start = Factors(
         np.zeros(rankings.n_items),
-        0.3 * scale / np.sqrt(n_factors) * rng.normal(size=(rankings.n_items, n_factors)),
+        0.3 * spread / np.sqrt(n_factors) * rng.normal(size=(rankings.n_items, n_factors)),
         0.3 * rng.normal(size=(rankings.n_users, n_factors)),
     )
     precision = Factors(
-        np.full(rankings.n_items, item_scale**-2.0),
-        np.full(start.items.shape, n_factors / scale**2),
-        np.ones(start.users.shape),
+        np.full(rankings.n_items, precision_of(item_scale)),
+        np.full(start.items.shape, 0.0 if scale is None else n_factors / scale**2),
+        np.full(start.users.shape, 0.0 if scale is None else 1.0),
     ).joined()
+    # What does not move has no slope.
+    free = np.ones(precision.size)
+    free[: rankings.n_items] = float(intercepts)
     lists = strict_lists(rankings, seed)
     users = np.repeat(lists.owners, np.diff(lists.indptr))
 
@@ -165,17 +172,18 @@ def point_factors(
     monitor.through(halves)
     monitor.through(start.split)
     if learner in STRUCTURES:
-        point = _ascend(lists, users, STRUCTURES[learner], width, positions, start, precision, monitor, tol)
+        point = _ascend(lists, users, STRUCTURES[learner], width, positions, start, precision, free, monitor, tol)
     else:
         point = _contrast(
-            rankings, lists, users, learner == "persistent", n_steps, positions, start, precision, seed, monitor
-        )
+            rankings, lists, users, learner == "persistent", (move, width, n_steps), positions, start, precision, free,
+            seed, monitor,
+        )  # fmt: skip
     return halves(point)
 
 
 def _ascend(
     lists: Lists, users: Any, structure: int, width: int, positions: Positions, start: Factors, precision: Float64Array,
-    monitor: Monitor, tol: float,
+    free: Float64Array, monitor: Monitor, tol: float,
 ) -> Factors:  # fmt: skip
     nothing = no_pairs(start.intercepts.size)
 
@@ -187,16 +195,19 @@ def _ascend(
             np.zeros((nothing.blocks, 0)),
         )  # fmt: skip
         gradient = precision * x - here.gradient(slope[:, 0], lists.items, users)
-        return float(0.5 * precision @ x**2 - values @ lists.weights), gradient
+        return float(0.5 * precision @ x**2 - values @ lists.weights), free * gradient
 
     return start.split(minimise(descended, start.joined(), np.ones(precision.size), monitor, tol=tol))
 
 
 def _contrast(
-    rankings: Rankings, lists: Lists, users: Any, persistent: bool, n_steps: int, positions: Positions, start: Factors,
-    precision: Float64Array, seed: int, monitor: Monitor,
+    rankings: Rankings, lists: Lists, users: Any, persistent: bool, steps: tuple[int, int, int], positions: Positions,
+    start: Factors, precision: Float64Array, free: Float64Array, seed: int, monitor: Monitor,
 ) -> Factors:  # fmt: skip
-    """Contrastive divergence (§4.2) with steps by Adam (Kingma and Ba 2015), the last half of them averaged."""
+    """Contrastive divergence (§4.2) with steps by Adam (Kingma and Ba 2015), the last half of them averaged.
+
+    steps: the move of the chains, its width, and how many of them are made.
+    """
     nothing = no_pairs(start.intercepts.size)
     said_lists = lists_of_rankings(rankings)
     said_users = np.repeat(said_lists.owners, np.diff(said_lists.indptr))
@@ -213,11 +224,11 @@ def _contrast(
             chains = lists.orders.copy()
         advance_chains(
             lists.indptr, lists.items, chains, here.scores(lists.items, users)[:, None], *positions, *nothing,
-            np.zeros(0), SWAP, n_steps, stream_key(seed, sweep),
+            np.zeros(0), *steps, stream_key(seed, sweep),
         )  # fmt: skip
         drawn = statistics(strict._replace(orders=chains), positions, nothing)[0][:, 0]
         gradient = here.gradient(said, said_lists.items, said_users) - here.gradient(drawn, lists.items, users)
-        gradient -= precision * x
+        gradient = free * (gradient - precision * x)
         first, second = 0.9 * first + 0.1 * gradient, 0.99 * second + 0.01 * gradient**2
         corrected = first / (1.0 - 0.9 ** (sweep + 1)) / (np.sqrt(second / (1.0 - 0.99 ** (sweep + 1))) + 1e-8)
         x = x + _STEP * corrected

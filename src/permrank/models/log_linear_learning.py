@@ -32,6 +32,11 @@ STRUCTURES = {"relocation": BY_RELOCATION, "swaps": BY_SWAPS, "windows": BY_WIND
 CONTRASTS = ("contrastive", "persistent")
 
 
+def precision_of(scale: float | None) -> float:
+    """Of a Gaussian prior with this standard deviation; 0 for none."""
+    return 0.0 if scale is None else float(scale) ** -2
+
+
 class Parameters(NamedTuple):
     """Coefficients of items (n_items, B) and of pairs (n_pairs,)."""
 
@@ -114,11 +119,13 @@ class Task(NamedTuple):
     width : int
         Of windows.
     n_steps : int
-        Swaps of a chain in a sweep; 0 for as many as the list has items.
+        Moves of a chain in a sweep; 0 for as many as the list has items.
     tol : float
     seed : int
     scores : callable, optional
         (users, items) to given coefficients (n, B), which are not learnt then.
+    move : int
+        Of the chains, a code of `kernels.log_linear_moves`.
     """
 
     rankings: Rankings
@@ -131,6 +138,7 @@ class Task(NamedTuple):
     tol: float
     seed: int
     scores: Callable[[Any, Any], Float64Array] | None = None
+    move: int = SWAP
 
     def problem(self, lists: Lists) -> Problem:
         """For these lists."""
@@ -189,8 +197,8 @@ def _by_contrast(task: Task, persistent: bool, monitor: Monitor) -> Parameters:
         if not persistent:
             chains = lists.orders.copy()
         advance_chains(
-            lists.indptr, lists.items, chains, problem.unary(here), *task.positions, *task.pairs, here.pairs, SWAP,
-            task.n_steps, stream_key(task.seed, sweep),
+            lists.indptr, lists.items, chains, problem.unary(here), *task.positions, *task.pairs, here.pairs,
+            task.move, task.width, task.n_steps, stream_key(task.seed, sweep),
         )  # fmt: skip
         gradient = said - _statistics(problem, strict._replace(orders=chains)) - precision * point
         point = point + gradient / (scale * np.sqrt(1.0 + sweep / _SLOWER_AFTER))

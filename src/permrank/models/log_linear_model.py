@@ -18,7 +18,7 @@ from permrank.models.log_linear_answers import LogLinearRanker, log_weight
 from permrank.models.log_linear_factors import draw_factors, modes_of, prior_draws, usual_scale
 from permrank.models.log_linear_learning import CONTRASTS, STRUCTURES
 from permrank.models.log_linear_lists import Pairs
-from permrank.models.normaliser import LONGEST_EXACT, log_normaliser
+from permrank.models.normaliser import LONGEST_EXACT, MOVES, log_normaliser
 from permrank.models.users import NewUser, new_user
 from permrank.randomness import stream_key
 from permrank.types import Float64Array
@@ -38,9 +38,11 @@ class FactoredLogLinear(LogLinearRanker):
     factor_scale: Any
     max_iter: int | None
 
-    def _draws(self, rankings: Rankings, monitor: Monitor) -> tuple[Any, Any]:
+    def _draws(self, rankings: Rankings, monitor: Monitor, intercepts: bool = True) -> tuple[Any, Any]:
         scale = usual_scale(rankings) if self.factor_scale == "auto" else float(self.factor_scale)
-        return draw_factors(rankings, self.position, self.n_factors, scale, self.n_draws, self.seed, monitor)
+        return draw_factors(
+            rankings, self.position, self.n_factors, scale, self.n_draws, self.seed, monitor, intercepts
+        )
 
     def _check_lengths(self, rankings: Rankings, learner: str) -> None:
         longest = int(np.diff(rankings.indptr).max(initial=0))
@@ -142,8 +144,12 @@ def check_common(model: Any) -> None:
     whole_from("seed", model.seed, 0)
     if model.max_iter is not None:
         whole_from("max_iter", model.max_iter, 1)
-    for name in ("item_scale", "tol", *(() if model.factor_scale == "auto" else ("factor_scale",))):
-        above(name, getattr(model, name), 0.0)
+    one_of("move", model.move, tuple(MOVES))
+    above("tol", model.tol, 0.0)
+    for name in ("item_scale", "factor_scale"):
+        value = getattr(model, name)
+        if value is not None and not (name == "factor_scale" and value == "auto"):
+            above(name, value, 0.0)
     if isinstance(model.position, str) or not isinstance(model.position, Iterable):
         one_of("position", model.position, ("centred", "linear"))
     else:

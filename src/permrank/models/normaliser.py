@@ -7,15 +7,32 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from permrank.kernels.annealing import annealed_log_weights
-from permrank.kernels.log_linear_moves import INSERTION, N_MOVES, draw_orders
+from permrank.kernels.log_linear_moves import (
+    INFORMED,
+    INSERTION,
+    N_MOVES,
+    RELOCATION,
+    SUBLIST,
+    SWAP,
+    WINDOW,
+    draw_orders,
+)
 from permrank.kernels.subsets import block_log_sum
 from permrank.randomness import stream_key
 from permrank.types import Float64Array
 
 # 2^16 states of 16 items take some tens of milliseconds.
 LONGEST_EXACT = 16
-INSERTIONS = np.cumsum(np.eye(N_MOVES)[INSERTION])
+MOVES = {
+    "relocation": RELOCATION, "swap": SWAP, "sublist": SUBLIST, "window": WINDOW, "insertion": INSERTION,
+    "informed": INFORMED,
+}  # fmt: skip
 _NO_STARTS = 4  # chains from which reverse runs start and to which the first distribution is fitted
+
+
+def only(move: str) -> Float64Array:
+    """Cumulative weights of the moves of a chain that makes one of them alone."""
+    return np.cumsum(np.eye(N_MOVES)[MOVES[move]])
 
 
 class LogNormaliser(NamedTuple):
@@ -89,7 +106,7 @@ def model_draws(unary: Float64Array, basis: Float64Array, pair: Float64Array, si
     start = np.stack([rng.permutation(n) for _ in range(_NO_STARTS)])
     per_chain = -(-size // _NO_STARTS)
     orders, _ = draw_orders(
-        start, n, INSERTIONS, 3, unary, basis, pair, stream_key(key, 2), 50 * n, 5 * n, max(per_chain, 50)
+        start, n, only("insertion"), 3, unary, basis, pair, stream_key(key, 2), 50 * n, 5 * n, max(per_chain, 50)
     )
     # One draw of each chain in turn: the first rows are then as far apart as there are chains.
     return np.ascontiguousarray(orders.transpose(1, 0, 2).reshape(-1, n))

@@ -8,7 +8,7 @@ import numpy as np
 
 from permrank.data.rankings import Rankings
 from permrank.kernels.pairwise_losses import hinge_pairs, logistic_pairs, squared_pairs
-from permrank.models.checks import above, one_of, whole_from
+from permrank.models.checks import from_zero, one_of, whole_from
 from permrank.models.matrix import MatrixRanker, Penalty, check_penalty, pair_weights
 from permrank.models.matrix_learning import Loss
 from permrank.models.spaces import Choice, Real, Space, Whole
@@ -30,7 +30,8 @@ class PairwiseFactorisation(MatrixRanker):
     weighting : {"entries", "published"}
         ``entries``: a list of n counts n times the mean over its pairs, and penalties are multiplied by the number of
         entries of a user or item, so that one penalty suits short and long lists. ``published``: every pair counts
-        1 / N with N users, and Ω = alpha Σ W² + beta Σ H² (the objective that is traced is N times that).
+        1 / N with N users, and Ω = alpha Σ W² + beta Σ H² (the objective that is traced, and the penalties
+        ``alpha_`` and ``beta_``, are N times that).
     alpha, beta : float or "auto"
         Penalties of users and items. "auto": what keeps most of the noise out, from the residuals of a fit without
         factors. Only their product matters to the scores.
@@ -38,6 +39,7 @@ class PairwiseFactorisation(MatrixRanker):
         Whether items have an intercept b_y; False is the paper's form.
     smoothing : float
         The hinge is rounded over this width, below which it is quadratic; learning needs a slope that is continuous.
+        0 is the hinge as published, whose descent along subgradients may end before the least value.
     n_partners : int
         The logistic loss sums over all pairs of lists of up to twice this length; in a longer one every entry is
         compared with this many others, drawn once for the whole fit.
@@ -105,7 +107,7 @@ class PairwiseFactorisation(MatrixRanker):
         one_of("weighting", self.weighting, ("entries", "published"))
         check_penalty("alpha", self.alpha)
         check_penalty("beta", self.beta)
-        above("smoothing", self.smoothing, 0.0)
+        from_zero("smoothing", self.smoothing)
         whole_from("n_partners", self.n_partners, 1)
 
     def _penalties(self, rankings: Rankings) -> tuple[float | None, float | None, bool]:

@@ -11,11 +11,12 @@ from permrank.data.rankings import Rankings
 from permrank.errors import InputError
 from permrank.inference.convergence import Monitor
 from permrank.kernels.log_linear_insertion import insertion_scores
-from permrank.models.checks import above, one_of, whole_from
+from permrank.models.checks import above, from_zero, one_of, whole_from
 from permrank.models.log_linear_answers import RULES
-from permrank.models.log_linear_learning import Parameters, Task, choose_pair_scale, learn
+from permrank.models.log_linear_learning import Parameters, Task, choose_pair_scale, learn, precision_of
 from permrank.models.log_linear_lists import pairs_of, position_table
 from permrank.models.log_linear_model import LEARNERS, FactoredLogLinear, check_common
+from permrank.models.normaliser import MOVES
 from permrank.models.spaces import Real, Space, Whole
 from permrank.models.users import UserReference, frozen, lists_of
 from permrank.types import Float64Array, Int64Array
@@ -41,23 +42,30 @@ class PairwiseLogLinear(FactoredLogLinear):
         items, or contrastive divergence (§4.2) with chains from the lists or persistent ones.
     min_cooccurrence : int
         How often two items must be ranked together to have a parameter.
+    cooccurrence_above : float, optional
+        The paper's "larger than a certain threshold", in place of ``min_cooccurrence``: two items have a parameter if
+        they are ranked together more often than this. Both count lists by their weights.
     position : {"centred", "linear"} or sequence of numbers
         g(i): (1 + n - 2 i) / n, or 1 - i / n, or a function given by its values from the first place to the last.
     degree : int
         γ_y is a polynomial of so high a degree in g. With as many as a list has items less one, and lists of one
         length, every item has a free parameter at every position. Only without factors.
-    insertion : {"expected", "mode"}
-        Place of an item that enters a list: the expected one, or the likeliest (the paper's).
-    item_scale : float
-        Standard deviation of γ a priori.
-    pair_scale : float or "auto"
-        Standard deviation of λ a priori; "auto" takes what suits held-out lists best.
+    insertion : {"expected", "mode", "published"}
+        Place of an item that enters a list: the expected one, or the likeliest. Of items with the same likeliest place
+        the more likely one there is the better: everywhere, as the paper has it, or in the upper half of the list and
+        the worse in the lower (``mode``).
+    item_scale : float or None
+        Standard deviation of γ a priori; None for no prior.
+    pair_scale : float, "auto" or None
+        Standard deviation of λ a priori; "auto" takes what suits held-out lists best, None is no prior.
     factor_scale : float or "auto"
         As in `PositionwiseLogLinear`.
     window : int
-        Length of the sublists of ``windows``.
+        Length of the sublists of ``windows``, and of the moves of sublists.
+    move : {"swap", "relocation", "sublist", "window", "insertion", "informed"}
+        Of the chains of contrastive learning; see `sample`.
     n_steps : int
-        Swaps of a chain in a sweep of contrastive learning; 0 for as many as the list has items (the paper).
+        Moves of a chain in a sweep of contrastive learning; 0 for as many as the list has items (the paper).
     max_iter : int, optional
         The most sweeps: 200 for each of the two parts if not given.
     n_draws : int
@@ -75,6 +83,7 @@ class PairwiseLogLinear(FactoredLogLinear):
         λ of item a before ``pair_items_[j]`` is ``pair_values_[j]``, for j from ``pair_indptr_[a]`` to
         ``pair_indptr_[a + 1]``.
     pair_scale_ : float
+        The scale that was used; 0 without a prior.
 
     Examples
     --------
@@ -102,13 +111,15 @@ class PairwiseLogLinear(FactoredLogLinear):
         *,
         learner: str = "relocation",
         min_cooccurrence: int = 5,
+        cooccurrence_above: float | None = None,
         position: str | Sequence[float] = "centred",
         degree: int = 1,
-        insertion: Literal["expected", "mode"] = "expected",
-        item_scale: float = 2.0,
-        pair_scale: float | Literal["auto"] = "auto",
+        insertion: Literal["expected", "mode", "published"] = "expected",
+        item_scale: float | None = 2.0,
+        pair_scale: float | Literal["auto"] | None = "auto",
         factor_scale: float | Literal["auto"] = "auto",
         window: int = 5,
+        move: str = "swap",
         n_steps: int = 0,
         max_iter: int | None = None,
         n_draws: int = 32,
@@ -118,6 +129,7 @@ class PairwiseLogLinear(FactoredLogLinear):
         self.n_factors = n_factors
         self.learner = learner
         self.min_cooccurrence = min_cooccurrence
+        self.cooccurrence_above = cooccurrence_above
         self.position = position
         self.degree = degree
         self.insertion = insertion
@@ -125,6 +137,7 @@ class PairwiseLogLinear(FactoredLogLinear):
         self.pair_scale = pair_scale
         self.factor_scale = factor_scale
         self.window = window
+        self.move = move
         self.n_steps = n_steps
         self.max_iter = max_iter
         self.n_draws = n_draws
@@ -136,10 +149,14 @@ class PairwiseLogLinear(FactoredLogLinear):
         one_of("learner", self.learner, LEARNERS)
         one_of("insertion", self.insertion, tuple(RULES))
         whole_from("min_cooccurrence", self.min_cooccurrence, 1)
+        if self.cooccurrence_above is not None:
+            from_zero("cooccurrence_above", self.cooccurrence_above)
+        if self.factor_scale is None:
+            raise InputError("factor_scale=None, expected a number or 'auto': factors are drawn, and need a prior")
         whole_from("degree", self.degree, 1)
         if self.degree > 1 and self.n_factors:
             raise InputError(f"degree={self.degree} with n_factors={self.n_factors}; take n_factors=0, or degree=1")
-        if self.pair_scale != "auto":
+        if self.pair_scale is not None and self.pair_scale != "auto":
             above("pair_scale", self.pair_scale, 0.0)
 
     def _sweeps(self) -> int:
@@ -148,10 +165,12 @@ class PairwiseLogLinear(FactoredLogLinear):
     def _learn(self, rankings: Rankings, monitor: Monitor) -> dict[str, Any]:
         each = self.max_iter or 200
         self._check_lengths(rankings, self.learner)
-        pairs = pairs_of(rankings, self.min_cooccurrence)
+        strict = self.cooccurrence_above
+        pairs = pairs_of(rankings, self.min_cooccurrence if strict is None else float(np.nextafter(strict, np.inf)))
         task = Task(
             rankings, position_table(np.diff(rankings.indptr), self.position, self.degree), pairs,
-            float(self.item_scale) ** -2, 1.0, int(self.window), int(self.n_steps), float(self.tol), int(self.seed),
+            precision_of(self.item_scale), 1.0, int(self.window), int(self.n_steps), float(self.tol), int(self.seed),
+            move=MOVES[self.move],
         )  # fmt: skip
         items = np.zeros((1, rankings.n_items, self.degree))
         users = np.zeros((1, rankings.n_users, 0))
@@ -168,14 +187,14 @@ class PairwiseLogLinear(FactoredLogLinear):
             monitor.max_iter = 2 * each
             if not pairs.items.size:
                 return self._parts(items, users, pairs, np.zeros(0)) | {"pair_scale_": 0.0}
-        scale = choose_pair_scale(self.learner, task) if self.pair_scale == "auto" else float(self.pair_scale)
+        scale = choose_pair_scale(self.learner, task) if self.pair_scale == "auto" else self.pair_scale
 
         def learned(point: Parameters) -> dict[str, Any]:
             unary = items if self.n_factors else point.items[None].copy()
-            return self._parts(unary, users, pairs, point.pairs) | {"pair_scale_": float(scale)}
+            return self._parts(unary, users, pairs, point.pairs) | {"pair_scale_": float(scale or 0.0)}
 
         monitor.reading = learned
-        return learned(learn(self.learner, task._replace(pair_precision=scale**-2.0), monitor))
+        return learned(learn(self.learner, task._replace(pair_precision=precision_of(scale)), monitor))
 
     # Scores: where items enter the user's lists
 

@@ -12,9 +12,10 @@ from permrank.errors import InputError
 from permrank.inference.convergence import Monitor
 from permrank.models.checks import one_of
 from permrank.models.log_linear_factors import point_factors, usual_scale
-from permrank.models.log_linear_learning import Parameters, Task, learn
+from permrank.models.log_linear_learning import Parameters, Task, learn, precision_of
 from permrank.models.log_linear_lists import no_pairs, position_table
 from permrank.models.log_linear_model import LEARNERS, FactoredLogLinear, check_common
+from permrank.models.normaliser import MOVES
 from permrank.models.spaces import Real, Space, Whole
 from permrank.models.users import UserReference
 from permrank.types import Float64Array, Int64Array
@@ -40,15 +41,19 @@ class PositionwiseLogLinear(FactoredLogLinear):
     position : {"centred", "linear"} or sequence of numbers
         g(i): (1 + n - 2 i) / n, or 1 - i / n, or a function given by its values from the first place to the last.
         Tied items share the mean of g over their places.
-    factor_scale : float or "auto"
+    intercepts : bool
+        Whether items have an intercept b_y; False is the paper's form.
+    factor_scale : float, "auto" or None
         Standard deviation of the score that the factors make, a priori. "auto": 2 for strict rankings; where there are
-        ties sqrt(mean entries of a user / 25), at most 2.
-    item_scale : float
-        Standard deviation of b a priori, for point estimates.
+        ties sqrt(mean entries of a user / 25), at most 2. None, for point estimates: no prior of users and items.
+    item_scale : float or None
+        Standard deviation of b a priori, for point estimates; None for no prior.
     window : int
-        Length of the sublists of ``windows``.
+        Length of the sublists of ``windows``, and of the moves of sublists.
+    move : {"swap", "relocation", "sublist", "window", "insertion", "informed"}
+        Of the chains of contrastive learning; see `sample`.
     n_steps : int
-        Swaps of a chain in a sweep of contrastive learning; 0 for as many as the list has items (the paper).
+        Moves of a chain in a sweep of contrastive learning; 0 for as many as the list has items (the paper).
     max_iter : int, optional
         Sweeps: all of them are made under ``posterior`` (60 to 300 if not given, fewer for more data) and contrastive
         learning (200), and no more than these by the others (500).
@@ -88,9 +93,11 @@ class PositionwiseLogLinear(FactoredLogLinear):
         *,
         learner: str = "posterior",
         position: str | Sequence[float] = "centred",
-        factor_scale: float | Literal["auto"] = "auto",
-        item_scale: float = 2.0,
+        intercepts: bool = True,
+        factor_scale: float | Literal["auto"] | None = "auto",
+        item_scale: float | None = 2.0,
         window: int = 5,
+        move: str = "swap",
         n_steps: int = 0,
         max_iter: int | None = None,
         n_draws: int = 32,
@@ -100,9 +107,11 @@ class PositionwiseLogLinear(FactoredLogLinear):
         self.n_factors = n_factors
         self.learner = learner
         self.position = position
+        self.intercepts = intercepts
         self.factor_scale = factor_scale
         self.item_scale = item_scale
         self.window = window
+        self.move = move
         self.n_steps = n_steps
         self.max_iter = max_iter
         self.n_draws = n_draws
@@ -112,6 +121,12 @@ class PositionwiseLogLinear(FactoredLogLinear):
     def _validate(self) -> None:
         check_common(self)
         one_of("learner", self.learner, ("posterior", *LEARNERS))
+        if not isinstance(self.intercepts, (bool, np.bool_)):
+            raise InputError(f"intercepts={self.intercepts!r}, expected True or False")
+        if not self.intercepts and not self.n_factors:
+            raise InputError("intercepts=False with n_factors=0 leaves nothing to learn; give factors or intercepts")
+        if self.factor_scale is None and self.learner == "posterior":
+            raise InputError("factor_scale=None is for point estimates; learner='posterior' needs a prior")
 
     def _sweeps(self) -> int:
         if self.max_iter is not None:
@@ -134,19 +149,20 @@ class PositionwiseLogLinear(FactoredLogLinear):
                 return self._parts(items, users, nothing, np.zeros(0))
 
             monitor.reading = drawn
-            return drawn(self._draws(rankings, monitor))
+            return drawn(self._draws(rankings, monitor, bool(self.intercepts)))
         table = position_table(lengths, self.position, 1)
         if self.n_factors:
-            scale = usual_scale(rankings) if self.factor_scale == "auto" else float(self.factor_scale)
+            scale = usual_scale(rankings) if self.factor_scale == "auto" else self.factor_scale
             monitor.reading = lambda found: self._parts(found[0], found[1], nothing, np.zeros(0))
             items, users = point_factors(
-                rankings, self.learner, self.window, self.n_steps, table, self.n_factors, scale, self.item_scale,
-                self.seed, monitor, self.tol,
+                rankings, self.learner, self.window, MOVES[self.move], self.n_steps, table, self.n_factors, scale,
+                self.item_scale, bool(self.intercepts), self.seed, monitor, self.tol,
             )  # fmt: skip
             return self._parts(items, users, nothing, np.zeros(0))
         task = Task(
-            rankings, table, nothing, float(self.item_scale) ** -2, 1.0, self.window, self.n_steps, self.tol, self.seed
-        )
+            rankings, table, nothing, precision_of(self.item_scale), 1.0, self.window, self.n_steps, self.tol,
+            self.seed, move=MOVES[self.move],
+        )  # fmt: skip
 
         def learned(point: Parameters) -> dict[str, Any]:
             return self._parts(point.items[None].copy(), np.zeros((1, rankings.n_users, 0)), nothing, np.zeros(0))

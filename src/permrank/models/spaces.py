@@ -15,7 +15,7 @@ class Whole(NamedTuple):
 
     low: int
     high: int
-    also: tuple[str | None, ...] = ()
+    also: tuple[str | float | None, ...] = ()
     when: Condition = None
 
 
@@ -24,7 +24,7 @@ class Real(NamedTuple):
 
     low: float
     high: float
-    also: tuple[str | None, ...] = ()
+    also: tuple[str | float | None, ...] = ()
     when: Condition = None
 
 
