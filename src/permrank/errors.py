@@ -12,6 +12,7 @@
     └── DataError           a data set that cannot be found, fetched or trusted
     ConvergenceWarning      learning stopped early; the estimate and its trace are kept
     └── StoppedWarning      because Ctrl-C was pressed
+    ChoiceSetWarning        lists look like the tops of a choice set, and nothing says whether they are
 """
 
 from __future__ import annotations
@@ -75,6 +76,10 @@ class ConvergenceWarning(UserWarning):
 
 class StoppedWarning(ConvergenceWarning):
     """Learning was stopped by Ctrl-C; the estimate and its trace are kept."""
+
+
+class ChoiceSetWarning(UserWarning):
+    """Lists look like the tops of a common choice set; say ``unlisted="last"`` or ``unlisted="ignore"``."""
 
 
 def _nearest(value: object, known: Iterable[object]) -> str:

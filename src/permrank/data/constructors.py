@@ -19,6 +19,7 @@ from permrank.data.build import (
 from permrank.data.frames import Locate, as_frame, id_column, number_column, positive_column, row_number
 from permrank.data.rankings import Rankings, Unlisted
 from permrank.data.selection import merged, with_unlisted_last
+from permrank.data.tops import check_unlisted
 from permrank.data.vocabulary import Vocabulary, encode, encode_with, id_series
 from permrank.errors import InputError
 from permrank.types import Float64Array, Int32Array, Int64Array
@@ -168,11 +169,10 @@ def from_lists(
     users: Iterable[Any] | None,
     weights: Iterable[float] | None,
     items: Iterable[Any] | None,
-    unlisted: Unlisted,
+    unlisted: Unlisted | None,
 ) -> Rankings:
     """Rankings from Python lists."""
-    if unlisted not in ("ignore", "last"):
-        raise InputError(f"unlisted={unlisted!r}, expected 'ignore' or 'last'")
+    check_unlisted(unlisted)
     if isinstance(lists, Mapping):
         if users is not None:
             raise InputError("users= goes with a sequence of rankings; a mapping names its users itself")

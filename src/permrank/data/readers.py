@@ -15,6 +15,7 @@ from permrank.data.preflib import KINDS, parse_preflib
 from permrank.data.rankings import Rankings, Unlisted
 from permrank.data.tabular import delimited, parquet
 from permrank.data.textfiles import existing_file, read_bytes
+from permrank.data.tops import check_unlisted, notice_tops
 from permrank.errors import FormatError, InputError, PermrankError
 
 _SEPARATORS = {"csv": ",", "tsv": "\t"}
@@ -29,7 +30,7 @@ def read(
     path: str | Path,
     *,
     format: str | None = None,  # noqa: A002 (the word everybody would try first)
-    unlisted: Unlisted = "ignore",
+    unlisted: Unlisted | None = None,
     duplicates: Duplicates = "error",
     part: str | None = None,
     user: str | None = None,
@@ -55,8 +56,9 @@ def read(
     format : str, optional
         One of the endings above without the dot, if the file has another one; also ``u.data``,
         ``ratings.dat`` and ``ratings.txt`` for unpacked ratings, and ``order`` for SUSHI's orders.
-    unlisted : {"ignore", "last"}
-        What is known of items that a ranking does not list: nothing, or that they come last.
+    unlisted : {"ignore", "last"}, optional
+        What is known of items that a ranking does not list: nothing, or that they come last. Left out, nothing; a
+        `permrank.errors.ChoiceSetWarning` then says if the lists look like ballots, on which they come last.
     duplicates : {"error", "first", "last", "mean"}
         What to do with an item that comes twice in a ranking.
     part : str, optional
@@ -97,8 +99,7 @@ def read(
     """
     if duplicates not in DUPLICATES:
         raise InputError(f"duplicates={duplicates!r}, expected one of {', '.join(DUPLICATES)}")
-    if unlisted not in ("ignore", "last"):
-        raise InputError(f"unlisted={unlisted!r}, expected 'ignore' or 'last'")
+    check_unlisted(unlisted)
     named = {
         "user": user, "item": item, "rating": rating, "rank": rank,
         "ranking": ranking, "weight": weight, "winner": winner, "loser": loser,
@@ -119,13 +120,17 @@ def read(
             rankings = _parse(read_bytes(file, where), kind, where, columns, part, duplicates)
         if not np.isfinite(rankings.weights).all():
             raise FormatError("the weights of equal rankings add up to more than a number can hold")
-        return rankings.with_unlisted_last() if unlisted == "last" else rankings
+        if unlisted == "last":
+            rankings = rankings.with_unlisted_last()
     except PermrankError as error:
         if where in str(error):
             raise
         raise FormatError(f"{where}: {error}") from error
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         raise FormatError(f"{where} cannot be read ({error})") from error
+    if unlisted is None:
+        notice_tops(rankings, stacklevel=2)
+    return rankings
 
 
 def _format_of(name: str, given: str | None, where: str) -> str:

@@ -297,7 +297,8 @@ def convert(
     from permrank.interfaces.output import show
     from permrank.interfaces.sources import open_rankings
 
-    rankings = open_rankings(source, **reading)
+    # The lists are handed on as they are: what they leave out is for whoever learns from them to say.
+    rankings = open_rankings(source, **{**reading, "unlisted": reading["unlisted"] or "ignore"})
     rankings = rankings.merged() if merge else rankings
     rankings.write(target)
     counts = {
