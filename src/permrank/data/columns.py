@@ -11,13 +11,13 @@ import polars as pl
 from permrank.data import constructors
 from permrank.data.build import Duplicates, settle_duplicates
 from permrank.data.constructors import Columns
-from permrank.data.frames import Locate, id_column, number_column
+from permrank.data.frames import RESULTS, Locate, id_column, number_column, plain_word
 from permrank.data.rankings import Rankings
 from permrank.data.tabular import Source, Table
 from permrank.data.vocabulary import Vocabulary, encode, encode_with
 from permrank.errors import FormatError
 
-ROLES = ("user", "item", "rating", "rank", "ranking", "weight", "winner", "loser")
+ROLES = ("user", "item", "rating", "rank", "ranking", "weight", "winner", "loser", "draw")
 
 # Header words, without case, spaces, underscores and hyphens.
 _WORDS = {
@@ -30,6 +30,7 @@ _WORDS = {
     "weight": ("weight", "weights", "count", "counts", "votes"),
     "winner": ("winner", "winnerid"),
     "loser": ("loser", "loserid"),
+    "draw": ("draw", "drawn", "isdraw", "tie", "tied", "istie"),
 }
 _TYPES = {"str": pl.String, "int": pl.Int64}
 
@@ -45,6 +46,7 @@ class Roles(NamedTuple):
     weight: str | None
     winner: str | None
     loser: str | None
+    draw: str | None
     anonymous: bool
 
     @property
@@ -74,9 +76,12 @@ def find_roles(names: Sequence[str], given: Mapping[str, str], where: str) -> Ro
     if not (by_entry or by_pair):
         raise _not_recognised(names, found, where)
     if by_entry:
-        found = {role: name for role, name in found.items() if role not in ("winner", "loser")}
+        found = {role: name for role, name in found.items() if role not in ("winner", "loser", "draw")}
     else:
-        found = {role: name for role, name in found.items() if role in ("winner", "loser", "weight")}
+        found = {role: name for role, name in found.items() if role in ("winner", "loser", "draw", "weight")}
+        results = [name for word in RESULTS for name in names if plain_word(name) == word]
+        if results:
+            found.setdefault("draw", results[0])
     return Roles(user=user, anonymous=anonymous, **{role: found.get(role) for role in ROLES[1:]})
 
 
@@ -93,9 +98,9 @@ def _excluded(role: str, given: Mapping[str, str]) -> bool:
     """Whether what the caller named rules out a column that merely looks right."""
     rivals = {
         "ballot": {"user"},
-        "rank": {"rating", "winner", "loser"},
-        "rating": {"rank", "winner", "loser"},
-        "item": {"winner", "loser"},
+        "rank": {"rating", "winner", "loser", "draw"},
+        "rating": {"rank", "winner", "loser", "draw"},
+        "item": {"winner", "loser", "draw"},
         "winner": {"item", "rank", "rating"},
         "loser": {"item", "rank", "rating"},
     }
@@ -103,16 +108,12 @@ def _excluded(role: str, given: Mapping[str, str]) -> bool:
 
 
 def _matching(role: str, names: Sequence[str], where: str) -> str | None:
-    matches = [name for name in names if _plain_word(bare(name)) in _WORDS[role]]
+    matches = [name for name in names if plain_word(bare(name)) in _WORDS[role]]
     if len(matches) > 1:
         raise FormatError(
             f"{where} has several columns that could be the {role}: {_listed(matches)}; pass {role}= with the right one"
         )
     return matches[0] if matches else None
-
-
-def _plain_word(name: str) -> str:
-    return name.lower().replace("_", "").replace("-", "").replace(" ", "")
 
 
 def _not_recognised(names: Sequence[str], found: Mapping[str, str], where: str) -> FormatError:
@@ -174,7 +175,7 @@ def _from_choices(source: Source, roles: Roles, frame: pl.DataFrame, locate: Loc
         if roles.user is not None:
             frame = frame.with_columns(_typed(frame[roles.user], locate))
     user = None if roles.anonymous else roles.user
-    return constructors.from_pairs(frame, user, roles.winner, roles.loser, roles.weight, locate)
+    return constructors.from_pairs(frame, user, roles.winner, roles.loser, roles.draw, roles.weight, locate)
 
 
 def _typed(ids: pl.Series, locate: Locate) -> pl.Series:

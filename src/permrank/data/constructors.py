@@ -16,7 +16,15 @@ from permrank.data.build import (
     repeated_rows,
     settle_duplicates,
 )
-from permrank.data.frames import Locate, as_frame, id_column, number_column, positive_column, row_number
+from permrank.data.frames import (
+    Locate,
+    as_frame,
+    draw_column,
+    id_column,
+    number_column,
+    positive_column,
+    row_number,
+)
 from permrank.data.rankings import Rankings, Unlisted
 from permrank.data.selection import merged, with_unlisted_last
 from permrank.data.tops import check_unlisted
@@ -118,7 +126,13 @@ def _weights(
 
 
 def from_pairs(
-    data: Any, user: str | None, winner: str, loser: str, weight: str | None, locate: Locate = row_number
+    data: Any,
+    user: str | None,
+    winner: str,
+    loser: str,
+    draw: str | None,
+    weight: str | None,
+    locate: Locate = row_number,
 ) -> Rankings:
     """Rankings of two, equal ones merged."""
     frame = as_frame(data)
@@ -132,16 +146,19 @@ def from_pairs(
     if (best == worst).any():
         row = int(np.argmax(best == worst))
         raise InputError(f"{locate(row)}: item {wins[row]!r} is both winner and loser; drop the row")
+    drawn = np.zeros(frame.height, bool) if draw is None else draw_column(frame, draw, locate)
+    # A draw of the two is the same in either order.
+    best, worst = np.where(drawn & (best > worst), (worst, best), (best, worst))
     counted = np.ones(frame.height) if weight is None else positive_column(frame, weight, "weight", locate)
     if user is None:
         users, user_ids = np.zeros(frame.height, np.int32), None
     else:
         users, user_ids = encode(id_column(frame, user, "user", locate), "user")
     kept = (
-        pl.DataFrame({"user": users, "best": best, "worst": worst, "weight": counted})
-        .group_by("user", "best", "worst")
+        pl.DataFrame({"user": users, "best": best, "worst": worst, "drawn": drawn, "weight": counted})
+        .group_by("user", "best", "worst", "drawn")
         .agg(pl.col("weight").sum())
-        .sort("user", "best", "worst")
+        .sort("user", "best", "worst", "drawn")
     )
     n = kept.height
     items = np.column_stack([kept["best"].to_numpy(), kept["worst"].to_numpy()]).ravel()
@@ -151,7 +168,7 @@ def from_pairs(
     else:
         counts = np.bincount(kept["user"].to_numpy(), minlength=len(user_ids))
         user_indptr = np.concatenate(([0], np.cumsum(counts)))
-    levels = np.tile(np.array([0, 1], np.int32), n)
+    levels = np.column_stack([np.zeros(n, np.int32), ~kept["drawn"].to_numpy()]).ravel()
     return Rankings._trusted(
         user_indptr,
         np.arange(0, 2 * n + 1, 2),

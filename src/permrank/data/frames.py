@@ -12,6 +12,12 @@ from permrank.data.vocabulary import id_series
 from permrank.errors import InputError, UnknownIdError
 from permrank.types import BoolArray, Float64Array
 
+RESULTS = ("result", "outcome", "score")
+"""Names of columns that may tell, beside a winner and a loser, that there was neither."""
+
+_DRAWS, _WINS = ("draw", "drawn", "tie", "tied", "0.5", "1/2", "½"), ("win", "won")
+_NO_FLAGS = ("", "0", "0.0", "false", "no")  # 0.0: a flag with blanks, as pandas writes it
+
 Locate: TypeAlias = Callable[[int], str]
 """Turns a 0-based row into the words that name it in a message."""
 
@@ -106,6 +112,38 @@ def positive_column(frame: pl.DataFrame, name: str, role: str, locate: Locate = 
         lambda row: InputError(f"{locate(row)}: {role} {numbers[row]:g} is not positive; drop the row"),
     )
     return numbers
+
+
+def draw_column(frame: pl.DataFrame, name: str, locate: Locate = row_number) -> BoolArray:
+    """Which rows are draws: by a flag (blank is no), or by a result in words, points or scores.
+
+    A result may be told from the side of either, so that 0-1 is as good a win as 1-0. In a column called result a
+    lone 1 could be a flag or the winner's points: only what is clear is taken there.
+    """
+    series = column(frame, name, "draw")
+    if series.dtype == pl.Boolean:
+        return series.fill_null(value=False).to_numpy()
+    words = series.cast(pl.String, strict=False).fill_null("").str.strip_chars().str.to_lowercase()
+    scores = words.str.extract_groups(r"^(\d+(?:\.\d+)?|1/2|½) ?[-:\u2013] ?(\d+(?:\.\d+)?|1/2|½)$")
+    first, second = scores.struct.field("1"), scores.struct.field("2")
+    is_result = plain_word(name) in RESULTS
+    yes, no = (_DRAWS, _WINS) if is_result else ((*_DRAWS, "1", "1.0", "true", "yes"), (*_WINS, *_NO_FLAGS))
+    drawn = words.is_in(yes) | (first == second).fill_null(value=False)
+    known = drawn | words.is_in(no) | first.is_not_null()
+    wanted = "" if is_result else "1 or 0, true or false, blank, "
+    _refuse_first(
+        (~known).to_numpy(),
+        lambda row: InputError(
+            f"{locate(row)}: {series[row]!r} in column {name!r} does not say whether the two drew; expected {wanted}"
+            "'draw' or 'win', or a score like 2-1; name another column draw=, or drop this one"
+        ),
+    )
+    return drawn.to_numpy()
+
+
+def plain_word(name: str) -> str:
+    """Name of a column without case, spaces, underscores and hyphens."""
+    return name.lower().replace("_", "").replace("-", "").replace(" ", "")
 
 
 def _refuse_first(bad: BoolArray, make_error: Callable[[int], InputError]) -> None:

@@ -260,6 +260,7 @@ class Rankings:
         user: str | None = "user",
         winner: str = "winner",
         loser: str = "loser",
+        draw: str | None = None,
         weight: str | None = None,
     ) -> Rankings:
         """Rankings of two from rows of (user, winner, loser); equal rows are merged with their weights.
@@ -271,6 +272,9 @@ class Rankings:
             Column of users; None for choices without a known chooser.
         winner, loser : str
             Names of the columns.
+        draw : str, optional
+            Column that says of which rows neither won, so that the two are tied: true or false, 1 or 0 (blank is
+            no), ``"draw"`` or ``"win"``, or a score such as ``"2-2"``.
         weight : str, optional
             Column of weights.
 
@@ -281,10 +285,13 @@ class Rankings:
         >>> pairs = pr.Rankings.from_pairs(frame, user=None)
         >>> pairs.lists(), pairs.weights.tolist()
         ([['a', 'b'], ['b', 'a']], [2.0, 1.0])
+        >>> games = {"winner": ["a", "b"], "loser": ["b", "a"], "drawn": [False, True]}
+        >>> pr.Rankings.from_pairs(games, user=None, draw="drawn").lists() == [["a", "b"], [{"a", "b"}]]
+        True
         """
         from permrank.data import constructors
 
-        return constructors.from_pairs(frame, user, winner, loser, weight)
+        return constructors.from_pairs(frame, user, winner, loser, draw, weight)
 
     # Sizes and views
 

@@ -41,6 +41,7 @@ def read(
     weight: str | None = None,
     winner: str | None = None,
     loser: str | None = None,
+    draw: str | None = None,
 ) -> Rankings:
     r"""Read rankings from a file.
 
@@ -64,12 +65,13 @@ def read(
     part : str, optional
         Which part of an archive that has several: ``"b"`` (ten of a hundred items, the default) or
         ``"a"`` (all of ten items) of SUSHI, ``"complete"`` (default) or ``"all"`` of APA.
-    user, item, rating, rank, ranking, weight, winner, loser : str, optional
+    user, item, rating, rank, ranking, weight, winner, loser, draw : str, optional
         Names of columns. Left out, they are recognised by their header: ``user`` (or ``userId``,
         ``user_id``; ``ballot`` for ballots without a voter), ``item`` (``itemId``, ``movieId``), then
         ``rating`` or ``rank``, and if present ``ranking``, which tells several rankings of a user apart,
-        and ``weight`` (``count``, ``votes``); or ``winner`` and ``loser``. With both a rank and a rating
-        the rank makes the order and the rating is kept.
+        and ``weight`` (``count``, ``votes``); or ``winner`` and ``loser``, with ``draw`` (``tie``, or else
+        ``result``, ``outcome`` or ``score``) if neither may have won. With both a rank and a rating the rank makes
+        the order and the rating is kept.
 
     Returns
     -------
@@ -102,7 +104,7 @@ def read(
     check_unlisted(unlisted)
     named = {
         "user": user, "item": item, "rating": rating, "rank": rank,
-        "ranking": ranking, "weight": weight, "winner": winner, "loser": loser,
+        "ranking": ranking, "weight": weight, "winner": winner, "loser": loser, "draw": draw,
     }  # fmt: skip
     columns = {role: name for role, name in named.items() if name is not None}
     file = existing_file(path)

@@ -33,6 +33,7 @@ _COLUMN_HELP = {
     "weight": "How often a ranking was given.",
     "winner": "The better of two, for choices.",
     "loser": "The other of two.",
+    "draw": "Whether neither won: 1 or 0, true or false, draw or win, or a score.",
 }
 _READING: dict[str, tuple[Any, Any]] = {
     "unlisted": (
