@@ -86,8 +86,16 @@ def test_info_and_fit_say_it_in_one_line_of_standard_error(ballot_file, tmp_path
 
 @pytest.mark.parametrize("seed", range(3))
 def test_ballots_that_all_have_three_places_filled_are_noticed_too(seed):
-    for supporters in (0, 0.08):
-        assert noticed(pr.Rankings.from_lists(election(seed, supporters=supporters, single=0), unlisted="ignore"))
+    ballots = pr.Rankings.from_lists(election(seed, supporters=0, single=0), unlisted="ignore")
+    assert "how often they are listed" in evidence_of_tops(ballots)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_ballots_of_which_some_are_complete_are_noticed(seed):
+    lengths = np.where(np.arange(5000) % 4, 11, 5)
+    whole = election(seed, k=11, supporters=0, single=0)
+    ballots = [ballot[:n] for ballot, n in zip(whole, lengths, strict=True)]
+    assert "also placed better" in evidence_of_tops(pr.Rankings.from_lists(ballots, unlisted="ignore"))
 
 
 def test_ballots_that_name_one_candidate_show_that_to_be_listed_is_what_they_say():
@@ -121,6 +129,13 @@ def test_items_that_were_handed_out_are_no_ballots(seed):
     # As in SUSHI, the liked ones more often, from a catalogue that is no ballot.
     weights = np.linspace(2, 0.2, 100)
     assert not noticed(handed_out(rng, 1000, 100, 10, weights / weights.sum()))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_lists_of_what_people_came_across_are_no_ballots(seed):
+    # Popular items are met more often, and liked: but the order within a list tells more than who is in it.
+    for length in (5, (3, 6)):
+        assert not noticed(pr.datasets.load("simulated", n_items=20, list_length=length, seed=seed))
 
 
 def test_complete_ballots_and_those_that_lack_only_the_last_are_not_noticed():

@@ -18,8 +18,10 @@ _FEWEST_RANKINGS = 100
 _SHORT_SHARE = 0.1
 # A list of one item orders nothing. Where more than this share are such, to be listed is itself what lists say.
 _SINGLE_SHARE = 0.03
+# Where this share lists everything, everybody could have.
+_WHOLE_SHARE = 0.05
 # Listing that tells items further apart than order does is a choice by liking, unless the two have nothing in common.
-_COMMON = 0.2
+_COMMON, _FURTHER = 0.2, 1.25
 # Standard deviations: of the chi-square of even listing, and of Spearman's correlation under independence (5 %).
 _UNEVEN, _ASSOCIATED = 6.0, 1.645
 
@@ -47,10 +49,15 @@ def evidence_of_tops(rankings: Rankings) -> str | None:
     """What speaks for tops of a common choice set, in words, or None; linear in the entries.
 
     People who were handed a few items, or rank those that they know, leave out what they have not met. On a ballot
-    they leave out what they like less. Data tell the two apart so far: on ballots items are listed unequally often, and
-    those that are listed more are also placed better by those who list them. Handed-out items show neither, unless
-    the liked ones were handed out more often, which no test can tell from a ballot: hence a warning, never a choice.
-    Ratings, several rankings of one person, pairs, large catalogues and few rankings are never taken for ballots.
+    they leave out what they like less. Where lists are tops, items are listed unevenly, and liking shows
+
+    - in how often they are listed more than in where they are placed: the third of eleven is well liked, too, so that
+      the order within a top of three says little; while of three that were handed out the third may be the worst; or
+    - in both, and some list everything, so that everybody could have; or
+    - in that some list one item, which orders nothing: to be listed is what such a list says.
+
+    Liked items that were handed out much more often look the same: hence a warning, never a choice. Ratings, several
+    rankings of one person, pairs, large catalogues and few rankings are never taken for ballots.
     """
     m, total, lengths = rankings.n_items, float(rankings.weights.sum()), np.diff(rankings.indptr)
     if not 4 <= m <= _MOST_ITEMS or total < max(_FEWEST_RANKINGS, 2 * m) or rankings.n_rankings < 2 * m:
@@ -58,21 +65,21 @@ def evidence_of_tops(rankings: Rankings) -> str | None:
     if rankings.ratings is not None or rankings.n_rankings > rankings.n_users or (lengths == 2).all():
         return None
     # An order that lacks one item only is complete: the last place is left for it.
-    short = float(rankings.weights[lengths < m - 1].sum()) / total
-    single = float(rankings.weights[lengths == 1].sum()) / total
-    if short < _SHORT_SHARE:
-        return None
+    shares = [float(rankings.weights[of].sum()) / total for of in (lengths < m - 1, lengths >= m - 1, lengths == 1)]
+    short, whole, single = shares
     listed = np.bincount(rankings.items, np.repeat(rankings.weights, lengths), minlength=m) / total
+    if short < _SHORT_SHARE or _unevenness(listed, total) < _UNEVEN:
+        return None
     places = _mean_places(rankings)
     correlation = _correlation(listed, places)
     signs = []
-    if correlation * np.sqrt(m - 1) > _ASSOCIATED:
-        signs.append(f"items that are listed more often are also placed better (rank correlation {correlation:.2f})")
-    elif correlation > _COMMON and _spread(listed, 2 * listed - 1) > _spread(listed, places):
+    if correlation > _COMMON and _spread(listed, 2 * listed - 1) > _FURTHER * _spread(listed, places):
         signs.append("items differ more in how often they are listed than in where they are placed")
+    elif whole > _WHOLE_SHARE and correlation * np.sqrt(m - 1) > _ASSOCIATED:
+        signs.append(f"items that are listed more often are also placed better (rank correlation {correlation:.2f})")
     if single > _SINGLE_SHARE:
         signs.append(f"{single:.0%} list a single item")
-    if not signs or _unevenness(listed, total) < _UNEVEN:
+    if not signs:
         return None
     return f"{short:.0%} of {total:,.0f} rankings list fewer than {m - 1} of {m} items, and {' and '.join(signs)}"
 
