@@ -94,6 +94,16 @@ def test_with_ranks_and_ratings_the_ranks_make_the_order_and_ratings_stay(read_t
     assert rankings.ratings.tolist() == [4, 4, 2]
 
 
+def test_ranks_and_ratings_that_contradict_each_other_are_refused_with_the_line(read_text):
+    text = "user,item,rank,rating\nann,ebi,2,4\nann,uni,1,{}\nbob,ebi,1,2\nann,ika,3,4\n"
+    for rating in (4, 5):
+        assert read_text(text.format(rating)).lists("ann") == [["uni", "ebi", "ika"]]
+    message = refusal(read_text, text.format(3))
+    assert "line 2: 'ebi' is ranked below 'uni' but rated higher, 4 against 3" in message
+    assert read_text(text.format(3), rank="rank").ratings is None
+    assert read_text(text.format(3), rating="rating").lists("ann") == [[{"ebi", "ika"}, "uni"]]
+
+
 def test_choices_are_pairs(read_text):
     rankings = read_text("user,winner,loser\nann,1,2\nann,1,2\nbob,2,1\n")
     assert rankings.lists() == [[1, 2], [2, 1]]
@@ -172,6 +182,9 @@ def test_ratings_of_any_size_and_step_are_put_in_order(read_text):
         ("user,item,rating\nann,x,1\nann,y\n", ["line 3", "2 fields"]),
         ("user,item,rating,weight\nann,x,1,2\nann,y,1,3\n", ["line 3", "weight"]),
         ("user,item,rating,weight\nann,x,1,-2\n", ["line 2", "-2"]),
+        ("user,item,rating,weight\nann,x,1,2\nbob,x,1,1e300\n", ["line 3", "1e+300", "1e+15"]),
+        ("winner,loser,weight\na,b,2\na,b,1e-200\n", ["line 3", "1e-200", "1e-15"]),
+        ("winner,loser,weight\na,b,9e14\na,b,9e14\n", ["add up to 1.8e+15"]),
         (b"user,item,rating\nann,x,1\nann,\xff,1\n", ["line 3", "0xff", "UTF-8"]),
         ("", ["empty"]),
         (" \n\n", ["empty"]),
@@ -254,10 +267,10 @@ def test_duplicates_can_be_settled(read_text):
     assert read_text(text, duplicates="first").ratings.tolist() == [2, 1]
     assert read_text(text, duplicates="last").ratings.tolist() == [4, 2]
     assert read_text(text, duplicates="mean").ratings.tolist() == [2.5, 2]
-    both = "user,item,rank,rating\nann,x,1,7\nann,y,2,8\nann,x,3,9\n"
+    both = "user,item,rank,rating\nann,x,1,9\nann,y,2,8\nann,x,3,7\n"
     rankings = read_text(both, duplicates="last")
     assert rankings.lists() == [["y", "x"]]
-    assert rankings.ratings.tolist() == [8, 9]
+    assert rankings.ratings.tolist() == [8, 7]
     with pytest.raises(InputError, match="duplicates"):
         read_text(text, duplicates="any")
 
@@ -366,7 +379,15 @@ def test_json_lines_are_lists_or_objects(read_text):
             ["line 2", "ratings"],
         ),
         ('{"items": ["x"]}', ["no rankings"]),
-        ('{"ranking": ["x"], "weight": 1e308}\n{"ranking": ["x"], "weight": 1e308}', ["add up"]),
+        (
+            '{"user": "a", "ranking": ["x"], "ratings": [2]}\n{"user": "b", "ranking": ["x", "y"], "ratings": [3, 5]}',
+            ["line 2", "'y' is ranked below 'x' but rated higher, 5 against 3"],
+        ),
+        ('["a"]\n{"ranking": ["x"], "ranking": ["y"]}', ["line 2", "'ranking'", "twice"]),
+        ('{"user": "a", "user": "b", "ranking": ["x"]}', ["line 1", "'user'", "twice"]),
+        ('["x"]\n{"ranking": ["x"], "weight": 1e300}', ["line 2", "1e+300", "1e+15"]),
+        ('{"ranking": ["x"], "weight": 1e-300}', ["line 1", "1e-300", "1e-15"]),
+        ('{"ranking": ["x"], "weight": 9e14}\n{"ranking": ["x"], "weight": 9e14}', ["add up to 1.8e+15"]),
         ("[" * 100_000, ["line 1", "JSON"]),
     ],
 )
@@ -438,6 +459,18 @@ def test_tables_of_ranks_and_races_are_read_from_their_archives(tmp_path):
     path = packed(tmp_path, {"nascar_orderings.csv": "2.0,1.0\n3.0,9.0\n", "drivers.txt": "Ann\nBob\nCy\n"})
     with pytest.raises(FormatError, match=r"line 2: '9\.0'"):
         pr.read(path)
+
+
+def test_an_archive_with_two_files_that_could_be_meant_names_both(tmp_path):
+    rows = "user,item,rating\n1,10,3\n"
+    path = packed(tmp_path, {"old/ratings.csv": rows, "new/ratings.csv": rows, "old/readme": "x", "new/readme": "y"})
+    with pytest.raises(FormatError, match=r"old/ratings\.csv and new/ratings\.csv; unpack"):
+        pr.read(path)
+    path = packed(tmp_path, {"a/ratings.csv": rows, "b/u.data": "1\t10\t3\t881\n"})
+    with pytest.raises(FormatError, match=r"b/u\.data and a/ratings\.csv; unpack"):
+        pr.read(path)
+    path = packed(tmp_path, {"a/ratings.csv": rows, "__MACOSX/a/ratings.csv": "x", "a/readme": "x", "b/readme": "y"})
+    assert pr.read(path).n_entries == 1
 
 
 def test_an_archive_of_unknown_layout_says_what_it_holds(tmp_path):

@@ -14,8 +14,9 @@ from permrank.data.constructors import Columns
 from permrank.data.frames import RESULTS, Locate, id_column, number_column, plain_word
 from permrank.data.rankings import Rankings
 from permrank.data.tabular import Source, Table
+from permrank.data.validate import inverted_entries
 from permrank.data.vocabulary import Vocabulary, encode, encode_with
-from permrank.errors import FormatError
+from permrank.errors import FormatError, InputError
 
 ROLES = ("user", "item", "rating", "rank", "ranking", "weight", "winner", "loser", "draw")
 
@@ -235,10 +236,11 @@ def with_ratings(
     duplicates: Duplicates,
     locate: Locate,
 ) -> Rankings:
-    """Keep the ratings of a file whose order is given by ranks."""
-    values = number_column(frame, rating, "rating", locate)
-    owner = constructors._group(frame, columns, locate).rankings
-    items = encode_with(id_column(frame, columns.item, "item", locate), rankings.item_ids)
+    """Keep the ratings of a file whose order is given by ranks; the two must not contradict each other."""
+    given = number_column(frame, rating, "rating", locate)
+    owners = constructors._group(frame, columns, locate).rankings
+    codes = encode_with(id_column(frame, columns.item, "item", locate), rankings.item_ids)
+    owner, items, values = owners, codes, given
     if owner.size > rankings.n_entries:
         owner, items, values = settle_duplicates(owner, items, values, duplicates)
     entry_owner = np.repeat(np.arange(rankings.n_rankings), np.diff(rankings.indptr))
@@ -246,6 +248,15 @@ def with_ratings(
     by_entry = np.argsort(entry_owner * rankings.n_items + rankings.items)
     ratings = np.empty(rankings.n_entries)
     ratings[by_entry] = values[by_row]
+    inverted = inverted_entries(rankings.indptr, rankings.levels, ratings)
+    if inverted is not None:
+        above, below = inverted
+        row = int(np.argmax((owners == entry_owner[below]) & (codes == rankings.items[below])))
+        first, second = (rankings.item_ids[rankings.items[entry]] for entry in inverted)
+        raise InputError(
+            f"{locate(row)}: {second!r} is ranked below {first!r} but rated higher, {ratings[below]:g} against "
+            f"{ratings[above]:g}; correct one, or keep only the ranks or only the ratings"
+        )
     return Rankings._trusted(
         rankings.user_indptr, rankings.indptr, rankings.items, rankings.levels, rankings.weights,
         rankings.user_ids, rankings.item_ids, ratings=ratings, anonymous=rankings.anonymous,

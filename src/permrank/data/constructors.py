@@ -11,10 +11,13 @@ import polars as pl
 from permrank.data.build import (
     DUPLICATES,
     Duplicates,
+    bad_weights,
+    check_sums,
     keys_of,
     lay_out,
     repeated_rows,
     settle_duplicates,
+    weight_problem,
 )
 from permrank.data.frames import (
     Locate,
@@ -22,8 +25,8 @@ from permrank.data.frames import (
     draw_column,
     id_column,
     number_column,
-    positive_column,
     row_number,
+    weight_column,
 )
 from permrank.data.rankings import Rankings, Unlisted
 from permrank.data.selection import merged, with_unlisted_last
@@ -113,7 +116,7 @@ def _weights(
     weights = np.ones(n_rankings)
     if name is None:
         return weights
-    of_rows = positive_column(frame, name, "weight", locate)
+    of_rows = weight_column(frame, name, locate)
     weights[rankings[::-1]] = of_rows[::-1]  # the first row of a ranking wins
     differs = of_rows != weights[rankings]
     if differs.any():
@@ -149,7 +152,7 @@ def from_pairs(
     drawn = np.zeros(frame.height, bool) if draw is None else draw_column(frame, draw, locate)
     # A draw of the two is the same in either order.
     best, worst = np.where(drawn & (best > worst), (worst, best), (best, worst))
-    counted = np.ones(frame.height) if weight is None else positive_column(frame, weight, "weight", locate)
+    counted = np.ones(frame.height) if weight is None else weight_column(frame, weight, locate)
     if user is None:
         users, user_ids = np.zeros(frame.height, np.int32), None
     else:
@@ -161,6 +164,7 @@ def from_pairs(
         .sort("user", "best", "worst", "drawn")
     )
     n = kept.height
+    check_sums(kept["weight"].to_numpy())
     items = np.column_stack([kept["best"].to_numpy(), kept["worst"].to_numpy()]).ravel()
     if user_ids is None:
         user_ids = Vocabulary(pl.Series("user", np.arange(n), dtype=pl.Int64), "user")
@@ -255,10 +259,10 @@ def _list_weights(weights: Iterable[float] | None, n: int) -> Float64Array:
         raise InputError(f"weights must be numbers: {error}") from error
     if given.shape != (n,):
         raise InputError(f"{given.size} weights for {n} rankings; give one weight for each ranking")
-    bad = ~(np.isfinite(given) & (given > 0))
+    bad = bad_weights(given)
     if bad.any():
         place = int(np.argmax(bad))
-        raise InputError(f"ranking {place}: weight {given[place]:g} is not a positive number")
+        raise InputError(f"ranking {place}: {weight_problem(given[place])}")
     return given
 
 

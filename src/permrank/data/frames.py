@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import polars as pl
 
+from permrank.data.build import bad_weights, weight_problem
 from permrank.data.vocabulary import id_series
 from permrank.errors import InputError, UnknownIdError
 from permrank.types import BoolArray, Float64Array
@@ -104,13 +105,10 @@ def number_column(frame: pl.DataFrame, name: str, role: str, locate: Locate = ro
     return numbers.to_numpy()
 
 
-def positive_column(frame: pl.DataFrame, name: str, role: str, locate: Locate = row_number) -> Float64Array:
-    """A column of positive numbers, such as weights."""
-    numbers = number_column(frame, name, role, locate)
-    _refuse_first(
-        numbers <= 0,
-        lambda row: InputError(f"{locate(row)}: {role} {numbers[row]:g} is not positive; drop the row"),
-    )
+def weight_column(frame: pl.DataFrame, name: str, locate: Locate = row_number) -> Float64Array:
+    """A column of weights: positive, and not so large or small that sums of them would be wrong."""
+    numbers = number_column(frame, name, "weight", locate)
+    _refuse_first(bad_weights(numbers), lambda row: InputError(f"{locate(row)}: {weight_problem(numbers[row])}"))
     return numbers
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 
 from permrank.data.archives import RATING_FILES, parse_orders, parse_ratings, parse_zip
@@ -120,8 +119,6 @@ def read(
             rankings = rankings_of(source, find_roles(source.names, columns, where), duplicates)
         else:
             rankings = _parse(read_bytes(file, where), kind, where, columns, part, duplicates)
-        if not np.isfinite(rankings.weights).all():
-            raise FormatError("the weights of equal rankings add up to more than a number can hold")
         if unlisted == "last":
             rankings = rankings.with_unlisted_last()
     except PermrankError as error:

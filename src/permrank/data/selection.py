@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 import polars as pl
 
-from permrank.data.build import number_levels
+from permrank.data.build import check_sums, number_levels
 from permrank.data.rankings import Rankings
 from permrank.data.vocabulary import Vocabulary
 from permrank.errors import InputError
@@ -79,6 +79,8 @@ def merged(rankings: Rankings) -> Rankings:
         content = rankings.items[part].tobytes() + rankings.levels[part].tobytes()
         group[ranking] = places.setdefault(content, len(places))
     n = len(places)
+    weights = np.bincount(group, weights=rankings.weights, minlength=n).astype(np.float64)
+    check_sums(weights)
     _, first = np.unique(group, return_index=True)
     lengths = np.diff(rankings.indptr)
     keep = np.zeros(rankings.n_rankings, bool)
@@ -89,7 +91,7 @@ def merged(rankings: Rankings) -> Rankings:
         np.concatenate(([0], np.cumsum(lengths[first]))),
         rankings.items[keep_entry],
         rankings.levels[keep_entry],
-        np.bincount(group, weights=rankings.weights, minlength=n),
+        weights,
         Vocabulary(pl.Series("user", np.arange(n), dtype=pl.Int64), "user"),
         rankings.item_ids,
         anonymous=True,

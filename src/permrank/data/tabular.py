@@ -83,7 +83,7 @@ def _line_by_line(data: bytes, separator: str, where: str, header: Sequence[str]
     has_quotes = b'"' in data
 
     def load(wanted: Sequence[str]) -> Table:
-        places = sorted(names.index(name) for name in wanted)
+        places = _places(names, wanted)
         try:
             frame = pl.read_csv(
                 data, separator=separator, has_header=header is None, columns=places, infer_schema=False,
@@ -148,7 +148,7 @@ def _careful(data: bytes, separator: str, where: str, header: Sequence[str] | No
         return csv.reader(text, delimiter=separator, strict=True)
 
     def load(wanted: Sequence[str]) -> Table:
-        places = sorted(names.index(name) for name in wanted)
+        places = _places(names, wanted)
         pieces: list[list[pl.Series]] = [[] for _ in places]
         kept: list[list[str]] = []
         lines = array("q")
@@ -195,11 +195,18 @@ def _careful(data: bytes, separator: str, where: str, header: Sequence[str] | No
 
 def _header(found: list[str], given: Sequence[str] | None) -> list[str]:
     """Names of the columns, without spaces around them, made different where they repeat."""
-    names: list[str] = []
+    names: dict[str, None] = {}  # in order; a list would make wide headers quadratic
     for place, text in enumerate(found if given is None else given):
         name = text.strip() or f"column {place + 1}"
-        names.append(name if name not in names else f"{name} (column {place + 1})")
-    return names
+        while name in names:
+            name = f"{name} (column {place + 1})"
+        names[name] = None
+    return list(names)
+
+
+def _places(names: list[str], wanted: Sequence[str]) -> list[int]:
+    chosen = set(wanted)
+    return [place for place, name in enumerate(names) if name in chosen]
 
 
 def _wrong_fields(where: str, line: int, n_found: int, n_expected: int) -> FormatError:
