@@ -51,7 +51,7 @@ class UnknownIdError(PermrankError, KeyError):
 
     def __init__(self, kind: str, value: object, known: Iterable[object] = ()) -> None:
         self.kind, self.value = kind, value
-        super().__init__(f"unknown {kind} {value!r}{_nearest(value, known)}")
+        super().__init__(f"unknown {kind} {shown(value)}{_nearest(value, known)}")
 
     def __str__(self) -> str:
         # KeyError would print the repr of its argument.
@@ -82,6 +82,12 @@ class ChoiceSetWarning(UserWarning):
     """Lists look like the tops of a common choice set; say ``unlisted="last"`` or ``unlisted="ignore"``."""
 
 
+def shown(value: object) -> str:
+    """A value as messages show it: its repr, the middle left out where it is long."""
+    text = repr(value if not isinstance(value, str) or len(value) < 1000 else f"{value[:100]}...{value[-100:]}")
+    return text if len(text) <= 80 else f"{text[:50]}...{text[-27:]}"
+
+
 def _nearest(value: object, known: Iterable[object]) -> str:
     import difflib  # slow to load, and only needed once something is wrong
 
@@ -91,6 +97,6 @@ def _nearest(value: object, known: Iterable[object]) -> str:
         return ""
     close = difflib.get_close_matches(str(value), list(sample), n=1, cutoff=0.6)
     if close:
-        return f"; the nearest known one is {sample[close[0]]!r}"
-    examples = ", ".join(repr(name) for name in list(sample.values())[:3])
+        return f"; the nearest known one is {shown(sample[close[0]])}"
+    examples = ", ".join(shown(name) for name in list(sample.values())[:3])
     return f"; known are for example {examples}"

@@ -18,7 +18,8 @@ from permrank.data.constructors import Columns, from_values
 from permrank.data.rankings import Rankings
 from permrank.data.tabular import delimited
 from permrank.data.textfiles import lines_of, without_mark
-from permrank.errors import FormatError, InputError
+from permrank.errors import FormatError, InputError, shown
+from permrank.types import Float64Array
 
 T = TypeVar("T")
 Fetch: TypeAlias = Callable[[str], bytes]
@@ -101,19 +102,27 @@ def parse_rank_table(data: bytes, where: str) -> Rankings:
     """Ballots as rows of ranks, a column an item: 1 is best, blank is not ranked. Equal ones are merged."""
     source = delimited(data, ",", where)
     frame, locate = source.load(source.names)
-    columns = [frame[name].str.strip_chars() for name in source.names]
-    ranks = np.column_stack([column.cast(pl.Float64, strict=False).to_numpy() for column in columns])
-    for name, column, values in zip(source.names, columns, ranks.T, strict=True):
-        bad = ((column.fill_null("") != "").to_numpy()) & ~np.isfinite(values)
-        if bad.any():
-            row = int(np.argmax(bad))
-            raise FormatError(f"{locate(row)}: rank {column[row]!r} of {name!r} is not a number")
+    texts, ranks = _numbers(frame)
+    bad = (texts != "") & ~np.isfinite(ranks)
+    if bad.any():
+        row, place = (int(at[0]) for at in np.nonzero(bad))
+        raise FormatError(
+            f"{locate(row)}: rank {shown(texts[row, place])} of {shown(source.names[place])} is not a number"
+        )
     rows, items = np.nonzero(np.isfinite(ranks))
     if rows.size == 0:
         raise FormatError(f"{where} holds no ranks")
     tall = pl.DataFrame({"ballot": rows, "item": pl.Series(source.names).gather(items), "rank": ranks[rows, items]})
     rankings = from_values(tall, Columns("ballot", "item", "rank"), "rank", anonymous=True, locate=locate)
     return with_catalogue(rankings, None, pl.Series(source.names)).merged()
+
+
+def _numbers(frame: pl.DataFrame) -> tuple[np.ndarray, Float64Array]:
+    """Texts and numbers of all cells; at once, since work of its own for each of many columns takes long."""
+    texts = frame.unpivot()["value"].str.strip_chars().fill_null("")
+    shape = (frame.width, frame.height)
+    numbers = texts.cast(pl.Float64, strict=False).to_numpy()
+    return texts.to_numpy().reshape(shape).T, numbers.reshape(shape).T
 
 
 def parse_races(data: bytes, drivers: bytes, where: str, duplicates: Duplicates) -> Rankings:
@@ -124,7 +133,7 @@ def parse_races(data: bytes, drivers: bytes, where: str, duplicates: Duplicates)
     n_places = data[: data.find(b"\n") + 1 or len(data)].count(b",") + 1
     source = delimited(data, ",", where, [f"place {place}" for place in range(1, n_places + 1)])
     frame, locate = source.load(source.names)
-    numbers = frame.select(pl.all().str.strip_chars().cast(pl.Float64, strict=False)).to_numpy()
+    numbers = _numbers(frame)[1]
     bad = ~np.isin(numbers, np.arange(1, len(names) + 1))
     if bad.any():
         row, column = (int(at[0]) for at in np.nonzero(bad))

@@ -13,10 +13,10 @@ from permrank.data.build import Duplicates, settle_duplicates
 from permrank.data.constructors import Columns
 from permrank.data.frames import RESULTS, Locate, id_column, number_column, plain_word
 from permrank.data.rankings import Rankings
-from permrank.data.tabular import Source, Table
+from permrank.data.tabular import Source, Table, original_name
 from permrank.data.validate import inverted_entries
 from permrank.data.vocabulary import Vocabulary, encode, encode_with
-from permrank.errors import FormatError, InputError
+from permrank.errors import FormatError, InputError, shown
 
 ROLES = ("user", "item", "rating", "rank", "ranking", "weight", "winner", "loser", "draw")
 
@@ -65,9 +65,10 @@ def bare(name: str) -> str:
 def find_roles(names: Sequence[str], given: Mapping[str, str], where: str) -> Roles:
     """Give columns their roles: those the caller names, then those whose header is known."""
     found = {role: _named(role, name, names, where) for role, name in given.items()}
+    words = [plain_word(bare(original_name(name))) for name in names]
     for role in _WORDS:
         if role not in found and not _excluded(role, given):
-            match = _matching(role, names, where)
+            match = _matching(role, names, words, where)
             if match is not None:
                 found[role] = match
     anonymous = "user" not in found and "ballot" in found
@@ -80,7 +81,7 @@ def find_roles(names: Sequence[str], given: Mapping[str, str], where: str) -> Ro
         found = {role: name for role, name in found.items() if role not in ("winner", "loser", "draw")}
     else:
         found = {role: name for role, name in found.items() if role in ("winner", "loser", "draw", "weight")}
-        results = [name for word in RESULTS for name in names if plain_word(name) == word]
+        results = [name for result in RESULTS for name, word in zip(names, words, strict=True) if word == result]
         if results:
             found.setdefault("draw", results[0])
     return Roles(user=user, anonymous=anonymous, **{role: found.get(role) for role in ROLES[1:]})
@@ -108,8 +109,8 @@ def _excluded(role: str, given: Mapping[str, str]) -> bool:
     return not rivals.get(role, set()).isdisjoint(given)
 
 
-def _matching(role: str, names: Sequence[str], where: str) -> str | None:
-    matches = [name for name in names if plain_word(bare(name)) in _WORDS[role]]
+def _matching(role: str, names: Sequence[str], words: Sequence[str], where: str) -> str | None:
+    matches = [name for name, word in zip(names, words, strict=True) if word in _WORDS[role]]
     if len(matches) > 1:
         raise FormatError(
             f"{where} has several columns that could be the {role}: {_listed(matches)}; pass {role}= with the right one"
@@ -134,8 +135,8 @@ def _not_recognised(names: Sequence[str], found: Mapping[str, str], where: str) 
 
 
 def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(repr(name) for name in names[:20])
-    return shown if len(names) <= 20 else f"{shown} and {len(names) - 20} more"
+    first = ", ".join(map(shown, names[:20]))
+    return first if len(names) <= 20 else f"{first} and {len(names) - 20} more"
 
 
 def rankings_of(source: Source, roles: Roles, duplicates: Duplicates) -> Rankings:
@@ -193,7 +194,7 @@ def _typed(ids: pl.Series, locate: Locate) -> pl.Series:
     if wanted is None:
         return ids
     row = int((~same).arg_max() or 0)
-    raise FormatError(f"{locate(row)}: {ids[row]!r} in column {ids.name!r} is not an integer of 64 bits")
+    raise FormatError(f"{locate(row)}: {shown(ids[row])} in column {shown(ids.name)} is not an integer of 64 bits")
 
 
 def _is_integer(text: str) -> bool:
@@ -254,8 +255,8 @@ def with_ratings(
         row = int(np.argmax((owners == entry_owner[below]) & (codes == rankings.items[below])))
         first, second = (rankings.item_ids[rankings.items[entry]] for entry in inverted)
         raise InputError(
-            f"{locate(row)}: {second!r} is ranked below {first!r} but rated higher, {ratings[below]:g} against "
-            f"{ratings[above]:g}; correct one, or keep only the ranks or only the ratings"
+            f"{locate(row)}: {shown(second)} is ranked below {shown(first)} but rated higher, {ratings[below]:g} "
+            f"against {ratings[above]:g}; correct one, or keep only the ranks or only the ratings"
         )
     return Rankings._trusted(
         rankings.user_indptr, rankings.indptr, rankings.items, rankings.levels, rankings.weights,

@@ -32,7 +32,7 @@ from permrank.data.rankings import Rankings, Unlisted
 from permrank.data.selection import merged, with_unlisted_last
 from permrank.data.tops import check_unlisted
 from permrank.data.vocabulary import Vocabulary, encode, encode_with, id_series
-from permrank.errors import InputError
+from permrank.errors import InputError, shown
 from permrank.types import Float64Array, Int32Array, Int64Array
 
 
@@ -81,7 +81,7 @@ def from_values(
             first, again = repeat
             user = frame[columns.user][again]
             raise InputError(
-                f"{locate(again)}: user {user!r} has item {item_ids[items[again]]!r} a second time "
+                f"{locate(again)}: user {shown(user)} has item {shown(item_ids[items[again]])} a second time "
                 f"(first in {locate(first)}); drop one, or pass duplicates='first', 'last' or 'mean'"
             )
         rankings, items, values = settle_duplicates(rankings, items, values, duplicates)
@@ -148,7 +148,7 @@ def from_pairs(
     best, worst = both[: frame.height].astype(np.int64), both[frame.height :].astype(np.int64)
     if (best == worst).any():
         row = int(np.argmax(best == worst))
-        raise InputError(f"{locate(row)}: item {wins[row]!r} is both winner and loser; drop the row")
+        raise InputError(f"{locate(row)}: item {shown(wins[row])} is both winner and loser; drop the row")
     drawn = np.zeros(frame.height, bool) if draw is None else draw_column(frame, draw, locate)
     # A draw of the two is the same in either order.
     best, worst = np.where(drawn & (best > worst), (worst, best), (best, worst))
@@ -227,7 +227,7 @@ def _flatten(rows: list[Any]) -> tuple[list[Any], list[int], list[int]]:
     lengths: list[int] = []
     for place, row in enumerate(rows):
         if isinstance(row, (str, bytes, set, frozenset, Mapping)) or not isinstance(row, Iterable):
-            raise InputError(f"ranking {place} is {row!r}, expected a list of items, best first")
+            raise InputError(f"ranking {place} is {shown(row)}, expected a list of items, best first")
         seen: set[Any] = set()
         before = len(flat)
         level = 0
@@ -237,11 +237,13 @@ def _flatten(rows: list[Any]) -> tuple[list[Any], list[int], list[int]]:
                 if isinstance(name, np.generic):
                     name = name.item()
                 if not isinstance(name, (str, int)) or isinstance(name, bool):
-                    raise InputError(f"ranking {place} holds {name!r}, expected the id of an item: string or integer")
+                    raise InputError(
+                        f"ranking {place} holds {shown(name)}, expected the id of an item: string or integer"
+                    )
                 if isinstance(name, str) and not name.strip():
                     raise InputError(f"ranking {place}: an item id is empty")
                 if name in seen:
-                    raise InputError(f"ranking {place}: item {name!r} comes twice; drop one")
+                    raise InputError(f"ranking {place}: item {shown(name)} comes twice; drop one")
                 seen.add(name)
                 flat.append(name)
                 levels.append(level)
@@ -255,7 +257,7 @@ def _list_weights(weights: Iterable[float] | None, n: int) -> Float64Array:
         return np.ones(n)
     try:
         given = np.array(list(weights), dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"weights must be numbers: {error}") from error
     if given.shape != (n,):
         raise InputError(f"{given.size} weights for {n} rankings; give one weight for each ranking")

@@ -10,7 +10,7 @@ import polars as pl
 
 from permrank.data.build import bad_weights, weight_problem
 from permrank.data.vocabulary import id_series
-from permrank.errors import InputError, UnknownIdError
+from permrank.errors import InputError, UnknownIdError, shown
 from permrank.types import BoolArray, Float64Array
 
 RESULTS = ("result", "outcome", "score")
@@ -99,7 +99,7 @@ def number_column(frame: pl.DataFrame, name: str, role: str, locate: Locate = ro
     _refuse_first(
         bad,
         lambda row: InputError(
-            f"{locate(row)}: {role} {series[row]!r} is not a finite number; correct it or drop the row"
+            f"{locate(row)}: {role} {shown(series[row])} is not a finite number; correct it or drop the row"
         ),
     )
     return numbers.to_numpy()
@@ -132,8 +132,8 @@ def draw_column(frame: pl.DataFrame, name: str, locate: Locate = row_number) -> 
     _refuse_first(
         (~known).to_numpy(),
         lambda row: InputError(
-            f"{locate(row)}: {series[row]!r} in column {name!r} does not say whether the two drew; expected {wanted}"
-            "'draw' or 'win', or a score like 2-1; name another column draw=, or drop this one"
+            f"{locate(row)}: {shown(series[row])} in column {shown(name)} does not say whether the two drew; expected "
+            f"{wanted}'draw' or 'win', or a score like 2-1; name another column draw=, or drop this one"
         ),
     )
     return drawn.to_numpy()

@@ -46,7 +46,7 @@ class _Parser:
             raise self.error(f"{_short(value)} is neither a list nor an object")
         unknown = [key for key in value if key not in _KEYS]
         if unknown:
-            raise self.error(f"unknown key {unknown[0]!r}; known are {', '.join(_KEYS)}")
+            raise self.error(f"unknown key {_short(unknown[0])}; known are {', '.join(_KEYS)}")
         if "items" in value:
             if len(value) > 1 or not isinstance(value["items"], list):
                 raise self.error("'items' goes alone in its line and is a list of items")
@@ -68,8 +68,8 @@ class _Parser:
     def different_keys(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) < len(pairs):
-            keys = [key for key, _ in pairs]
-            twice = next(key for place, key in enumerate(keys) if key in keys[:place])
+            left = dict.fromkeys(found)
+            twice = next(key for key, _ in pairs if left.pop(key, key) is not None)
             raise self.error(f"the key {_short(twice)} comes twice in an object; keep one")
         return found
 
