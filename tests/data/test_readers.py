@@ -556,10 +556,14 @@ def test_results_and_scores_tell_draws_from_wins(header, read_text):
     assert rankings.weights.tolist() == [2, 4, 1]
 
 
+def test_a_score_of_several_sets_or_words_is_no_draw(read_text):
+    assert not read_text("winner,loser,score\na,b,6-4 6-3\na,b,W/O\na,b,\n").has_ties
+
+
 def test_what_does_not_say_whether_the_two_drew_is_named_with_its_line(read_text):
     wrong = [("draw", "maybe"), ("draw", "2"), ("tie", "-1"), ("result", "KO"), ("outcome", "loss")]
     # A lone 1 may be a flag or the points of the winner.
-    for header, value in [*wrong, ("result", "1"), ("score", "0"), ("outcome", "true")]:
+    for header, value in [*wrong, ("result", "1"), ("result", "0"), ("outcome", "true")]:
         message = refusal(read_text, f"winner,loser,{header}\na,b,win\na,c,{value}\n")
         for word in ("line 3", repr(value), repr(header), "draw="):
             assert word in message

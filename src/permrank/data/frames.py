@@ -116,7 +116,7 @@ def draw_column(frame: pl.DataFrame, name: str, locate: Locate = row_number) -> 
     """Which rows are draws: by a flag (blank is no), or by a result in words, points or scores.
 
     A result may be told from the side of either, so that 0-1 is as good a win as 1-0. In a column called result a
-    lone 1 could be a flag or the winner's points: only what is clear is taken there.
+    lone 1 could be a flag or the winner's points: only what is clear is taken there. Unequal scores are wins.
     """
     series = column(frame, name, "draw")
     if series.dtype == pl.Boolean:
@@ -128,6 +128,8 @@ def draw_column(frame: pl.DataFrame, name: str, locate: Locate = row_number) -> 
     yes, no = (_DRAWS, _WINS) if is_result else ((*_DRAWS, "1", "1.0", "true", "yes"), (*_WINS, *_NO_FLAGS))
     drawn = words.is_in(yes) | (first == second).fill_null(value=False)
     known = drawn | words.is_in(no) | first.is_not_null()
+    if plain_word(name) == "score":  # 6-4 6-3, or W/O: whatever it is, it is no draw
+        known |= True
     wanted = "" if is_result else "1 or 0, true or false, blank, "
     _refuse_first(
         (~known).to_numpy(),
