@@ -75,6 +75,7 @@ def test_blank_names_get_a_number(read_text):
         (HEADER.replace("ORDERS: 3", "ORDERS: 4") + BODY, "x.toi", ["NUMBER UNIQUE ORDERS: 4", "3"]),
         (HEADER.replace("ALTERNATIVES: 4", "ALTERNATIVES: 5") + BODY, "x.toi", ["NUMBER ALTERNATIVES is 5"]),
         (HEADER.replace("ALTERNATIVES: 4", "ALTERNATIVES: many") + BODY, "x.toi", ["line 4", "many"]),
+        (HEADER + "# NUMBER VOTERS: 9\n" + BODY, "x.toi", ["line 11", "NUMBER VOTERS is 9, but 8 above"]),
         (HEADER.replace("NAME 4", "NAME 3") + BODY, "x.toi", ["line 10", "second name"]),
         (HEADER + BODY.replace("2: 2", "2: 7"), "x.toi", ["line 12", "alternative 7"]),
         (HEADER + BODY.replace("2: 2", "2: 0"), "x.toi", ["line 12", "alternative 0"]),

@@ -581,6 +581,8 @@ def test_draws_of_users_in_parquet_are_ties(tmp_path):
     assert pr.Rankings.from_pairs(frame, draw="draw").lists() == [[{1, 2}], [2, 1], [1, 2]]
     numbers = frame.with_columns(pl.col("draw").cast(pl.Float64))
     assert pr.Rankings.from_pairs(numbers, draw="draw") == pr.Rankings.from_pairs(frame, draw="draw")
+    with pytest.raises(InputError, match=r"column 'draw' \(draw\) is List"):
+        pr.Rankings.from_pairs({"winner": ["a"], "loser": ["b"], "draw": [[1]]}, user=None, draw="draw")
     with pytest.raises(InputError, match=r"row 1: 7 in column 'draw'"):
         pr.Rankings.from_pairs({"winner": ["a", "b"], "loser": ["b", "a"], "draw": [0, 7]}, user=None, draw="draw")
 

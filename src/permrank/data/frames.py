@@ -121,6 +121,8 @@ def draw_column(frame: pl.DataFrame, name: str, locate: Locate = row_number) -> 
     series = column(frame, name, "draw")
     if series.dtype == pl.Boolean:
         return series.fill_null(value=False).to_numpy()
+    if series.dtype.is_nested() or series.dtype == pl.Object:
+        raise InputError(f"column {shown(name)} (draw) is {series.dtype}, expected true or false, numbers or text")
     words = series.cast(pl.String, strict=False).fill_null("").str.strip_chars().str.to_lowercase()
     scores = words.str.extract_groups(r"^(\d+(?:\.\d+)?|1/2|½) ?[-:\u2013] ?(\d+(?:\.\d+)?|1/2|½)$")
     first, second = scores.struct.field("1"), scores.struct.field("2")

@@ -92,7 +92,10 @@ def _read_header(lines: list[str], where: str) -> _Header:
         elif key in _COUNTS:
             if not re.fullmatch(r"[0-9]{1,15}", text.strip()):
                 raise FormatError(f"{where}, line {number}: {key} is {text.strip()!r}, not a whole number")
-            header.counts[key] = int(text)
+            if header.counts.setdefault(key, int(text)) != int(text):
+                raise FormatError(
+                    f"{where}, line {number}: {key} is {int(text)}, but {header.counts[key]} above; drop one"
+                )
     return header
 
 
