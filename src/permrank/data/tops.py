@@ -21,6 +21,8 @@ _SINGLE_SHARE = 0.03
 # Where this share lists everything, everybody could have.
 _WHOLE_SHARE = 0.05
 # Listing that tells items further apart than order does is a choice by liking, unless the two have nothing in common.
+# In PrefLib's elections with a limit of three the ratio of the two spreads is 1.2 to 4; where items were handed out, or
+# met with odds of the root of their worth as in `simulated`, it is 0 to 0.9.
 _COMMON, _FURTHER = 0.2, 1.25
 # Standard deviations: of the chi-square of even listing, and of Spearman's correlation under independence (5 %).
 _UNEVEN, _ASSOCIATED = 6.0, 1.645
@@ -37,9 +39,10 @@ def notice_tops(rankings: Rankings, stacklevel: int) -> None:
     evidence = evidence_of_tops(rankings)
     if evidence is not None:
         warnings.warn(
-            f"these lists look like the tops of one choice set: {evidence}. What a list leaves out counts as unknown "
-            "now, and who is named by few but first may win. If it ranks below all that is listed, as on a ballot, "
-            "pass unlisted='last' (--unlisted last on the command line); if not, unlisted='ignore' says so",
+            f"these lists look like the tops of one choice set ({evidence}). Nothing is taken to be known of what a "
+            "list leaves out, so that an item that few list, but list first, comes out on top. If what is left out ranks "
+            "last, as on a ballot, pass unlisted='last' (--unlisted last on the command line); if not, say "
+            "unlisted='ignore'",
             ChoiceSetWarning,
             stacklevel=stacklevel + 1,
         )
@@ -81,7 +84,7 @@ def evidence_of_tops(rankings: Rankings) -> str | None:
         signs.append(f"{single:.0%} list a single item")
     if not signs:
         return None
-    return f"{short:.0%} of {total:,.0f} rankings list fewer than {m - 1} of {m} items, and {' and '.join(signs)}"
+    return "; ".join([f"{short:.0%} of {total:,.0f} rankings list fewer than {m - 1} of {m} items", *signs])
 
 
 def _mean_places(rankings: Rankings) -> Float64Array:
