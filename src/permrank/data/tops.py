@@ -40,8 +40,8 @@ def notice_tops(rankings: Rankings, stacklevel: int) -> None:
     if evidence is not None:
         warnings.warn(
             f"these lists look like the tops of one choice set ({evidence}). Nothing is taken to be known of what a "
-            "list leaves out, so that an item that few list, but list first, comes out on top. If what is left out ranks "
-            "last, as on a ballot, pass unlisted='last' (--unlisted last on the command line); if not, say "
+            "list leaves out, so that an item that few list, but list first, comes out on top. If what is left out "
+            "ranks last, as on a ballot, pass unlisted='last' (--unlisted last on the command line); if not, say "
             "unlisted='ignore'",
             ChoiceSetWarning,
             stacklevel=stacklevel + 1,
