@@ -13,6 +13,7 @@
     └── ForkError           a process was forked from one that had used permrank (also a RuntimeError)
     ConvergenceWarning      learning stopped early; the estimate and its trace are kept
     └── StoppedWarning      because Ctrl-C was pressed
+    ChoiceSetWarning        lists look like the tops of a choice set, and nothing says whether they are
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class UnknownIdError(PermrankError, KeyError):
 
     def __init__(self, kind: str, value: object, known: Iterable[object] = ()) -> None:
         self.kind, self.value = kind, value
-        super().__init__(f"unknown {kind} {value!r}{_nearest(value, known)}")
+        super().__init__(f"unknown {kind} {shown(value)}{_nearest(value, known)}")
 
     def __reduce__(self) -> Any:
         # An exception is unpickled by its arguments: here, the message; worker processes send their errors so.
@@ -93,6 +94,16 @@ def _unknown_id(kind: str, value: object, message: str) -> UnknownIdError:
     return error
 
 
+class ChoiceSetWarning(UserWarning):
+    """Lists look like the tops of a common choice set; say ``unlisted="last"`` or ``unlisted="ignore"``."""
+
+
+def shown(value: object) -> str:
+    """A value as messages show it: its repr, the middle left out where it is long."""
+    text = repr(value if not isinstance(value, str) or len(value) < 1000 else f"{value[:100]}...{value[-100:]}")
+    return text if len(text) <= 80 else f"{text[:50]}...{text[-27:]}"
+
+
 def _nearest(value: object, known: Iterable[object]) -> str:
     import difflib  # slow to load, and only needed once something is wrong
 
@@ -102,6 +113,6 @@ def _nearest(value: object, known: Iterable[object]) -> str:
         return ""
     close = difflib.get_close_matches(str(value), list(sample), n=1, cutoff=0.6)
     if close:
-        return f"; the nearest known one is {sample[close[0]]!r}"
-    examples = ", ".join(repr(name) for name in list(sample.values())[:3])
+        return f"; the nearest known one is {shown(sample[close[0]])}"
+    examples = ", ".join(shown(name) for name in list(sample.values())[:3])
     return f"; known are for example {examples}"

@@ -45,6 +45,13 @@ def test_unlisted_alternatives_can_come_last(read_text):
     assert rankings.lists()[1] == ["Bob", {"Ann", "Cy", "Dee"}]
 
 
+def test_an_order_that_nobody_gave_is_no_vote(read_text):
+    # Whether the header counts such lines among the unique orders differs from file to file.
+    for n_orders in (3, 4):
+        text = HEADER.replace("ORDERS: 3", f"ORDERS: {n_orders}") + "0: 4,1\n" + BODY
+        assert read_text(text) == read_text(HEADER + BODY)
+
+
 def test_an_order_that_comes_twice_is_merged(read_text):
     rankings = read_text(HEADER + "5: 1,2\n2: 3\n1: 1,2\n")
     assert rankings.weights.tolist() == [6, 2]
@@ -68,12 +75,22 @@ def test_blank_names_get_a_number(read_text):
         (HEADER.replace("ORDERS: 3", "ORDERS: 4") + BODY, "x.toi", ["NUMBER UNIQUE ORDERS: 4", "3"]),
         (HEADER.replace("ALTERNATIVES: 4", "ALTERNATIVES: 5") + BODY, "x.toi", ["NUMBER ALTERNATIVES is 5"]),
         (HEADER.replace("ALTERNATIVES: 4", "ALTERNATIVES: many") + BODY, "x.toi", ["line 4", "many"]),
+        (HEADER + "# NUMBER VOTERS: 9\n" + BODY, "x.toi", ["line 11", "NUMBER VOTERS is 9, but 8 above"]),
         (HEADER.replace("NAME 4", "NAME 3") + BODY, "x.toi", ["line 10", "second name"]),
         (HEADER + BODY.replace("2: 2", "2: 7"), "x.toi", ["line 12", "alternative 7"]),
         (HEADER + BODY.replace("2: 2", "2: 0"), "x.toi", ["line 12", "alternative 0"]),
         (HEADER + BODY.replace("2: 2", "2: 3,3"), "x.toi", ["line 12", "'Cy'", "second time"]),
         (HEADER + BODY.replace("2: 2", "2: "), "x.toi", ["line 12"]),
-        (HEADER + BODY.replace("2: 2", "0: 2"), "x.toi", ["line 12", "0 times"]),
+        (HEADER + BODY.replace("2: 2", "0: 2"), "x.toi", ["NUMBER VOTERS: 8", "6"]),
+        (HEADER + "0: 1,2\n0: 2\n", "x.toi", ["no orders"]),
+        (HEADER.replace("ORDERS: 3", "ORDERS: 5") + BODY + "0: 1,2\n", "x.toi", ["NUMBER UNIQUE ORDERS: 5", "4"]),
+        (HEADER + BODY + "0: 1,x\n", "x.toi", ["line 14"]),
+        (
+            HEADER.replace("ALTERNATIVES: 4", "ALTERNATIVES: 999999999999") + BODY,
+            "x.toi",
+            ["999999999999", "there are 4"],
+        ),
+        (HEADER.replace("NAME 4", "NAME 999999999") + BODY, "x.toi", ["NUMBER ALTERNATIVES is 4"]),
         (HEADER + BODY.replace("2: 2", "2: {1,{2,3}}"), "x.toi", ["line 12"]),
         (HEADER + BODY.replace("2: 2", "2: {1"), "x.toi", ["line 12"]),
         (HEADER + BODY.replace("2: 2", "2: 1 2"), "x.toi", ["line 12"]),

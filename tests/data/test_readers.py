@@ -94,6 +94,16 @@ def test_with_ranks_and_ratings_the_ranks_make_the_order_and_ratings_stay(read_t
     assert rankings.ratings.tolist() == [4, 4, 2]
 
 
+def test_ranks_and_ratings_that_contradict_each_other_are_refused_with_the_line(read_text):
+    text = "user,item,rank,rating\nann,ebi,2,4\nann,uni,1,{}\nbob,ebi,1,2\nann,ika,3,4\n"
+    for rating in (4, 5):
+        assert read_text(text.format(rating)).lists("ann") == [["uni", "ebi", "ika"]]
+    message = refusal(read_text, text.format(3))
+    assert "line 2: 'ebi' is ranked below 'uni' but rated higher, 4 against 3" in message
+    assert read_text(text.format(3), rank="rank").ratings is None
+    assert read_text(text.format(3), rating="rating").lists("ann") == [[{"ebi", "ika"}, "uni"]]
+
+
 def test_choices_are_pairs(read_text):
     rankings = read_text("user,winner,loser\nann,1,2\nann,1,2\nbob,2,1\n")
     assert rankings.lists() == [[1, 2], [2, 1]]
@@ -172,6 +182,9 @@ def test_ratings_of_any_size_and_step_are_put_in_order(read_text):
         ("user,item,rating\nann,x,1\nann,y\n", ["line 3", "2 fields"]),
         ("user,item,rating,weight\nann,x,1,2\nann,y,1,3\n", ["line 3", "weight"]),
         ("user,item,rating,weight\nann,x,1,-2\n", ["line 2", "-2"]),
+        ("user,item,rating,weight\nann,x,1,2\nbob,x,1,1e300\n", ["line 3", "1e+300", "1e+15"]),
+        ("winner,loser,weight\na,b,2\na,b,1e-200\n", ["line 3", "1e-200", "1e-15"]),
+        ("winner,loser,weight\na,b,9e14\na,b,9e14\n", ["add up to 1.8e+15"]),
         (b"user,item,rating\nann,x,1\nann,\xff,1\n", ["line 3", "0xff", "UTF-8"]),
         ("", ["empty"]),
         (" \n\n", ["empty"]),
@@ -254,10 +267,10 @@ def test_duplicates_can_be_settled(read_text):
     assert read_text(text, duplicates="first").ratings.tolist() == [2, 1]
     assert read_text(text, duplicates="last").ratings.tolist() == [4, 2]
     assert read_text(text, duplicates="mean").ratings.tolist() == [2.5, 2]
-    both = "user,item,rank,rating\nann,x,1,7\nann,y,2,8\nann,x,3,9\n"
+    both = "user,item,rank,rating\nann,x,1,9\nann,y,2,8\nann,x,3,7\n"
     rankings = read_text(both, duplicates="last")
     assert rankings.lists() == [["y", "x"]]
-    assert rankings.ratings.tolist() == [8, 9]
+    assert rankings.ratings.tolist() == [8, 7]
     with pytest.raises(InputError, match="duplicates"):
         read_text(text, duplicates="any")
 
@@ -366,7 +379,15 @@ def test_json_lines_are_lists_or_objects(read_text):
             ["line 2", "ratings"],
         ),
         ('{"items": ["x"]}', ["no rankings"]),
-        ('{"ranking": ["x"], "weight": 1e308}\n{"ranking": ["x"], "weight": 1e308}', ["add up"]),
+        (
+            '{"user": "a", "ranking": ["x"], "ratings": [2]}\n{"user": "b", "ranking": ["x", "y"], "ratings": [3, 5]}',
+            ["line 2", "'y' is ranked below 'x' but rated higher, 5 against 3"],
+        ),
+        ('["a"]\n{"ranking": ["x"], "ranking": ["y"]}', ["line 2", "'ranking'", "twice"]),
+        ('{"user": "a", "user": "b", "ranking": ["x"]}', ["line 1", "'user'", "twice"]),
+        ('["x"]\n{"ranking": ["x"], "weight": 1e300}', ["line 2", "1e+300", "1e+15"]),
+        ('{"ranking": ["x"], "weight": 1e-300}', ["line 1", "1e-300", "1e-15"]),
+        ('{"ranking": ["x"], "weight": 9e14}\n{"ranking": ["x"], "weight": 9e14}', ["add up to 1.8e+15"]),
         ("[" * 100_000, ["line 1", "JSON"]),
     ],
 )
@@ -440,6 +461,18 @@ def test_tables_of_ranks_and_races_are_read_from_their_archives(tmp_path):
         pr.read(path)
 
 
+def test_an_archive_with_two_files_that_could_be_meant_names_both(tmp_path):
+    rows = "user,item,rating\n1,10,3\n"
+    path = packed(tmp_path, {"old/ratings.csv": rows, "new/ratings.csv": rows, "old/readme": "x", "new/readme": "y"})
+    with pytest.raises(FormatError, match=r"old/ratings\.csv and new/ratings\.csv; unpack"):
+        pr.read(path)
+    path = packed(tmp_path, {"a/ratings.csv": rows, "b/u.data": "1\t10\t3\t881\n"})
+    with pytest.raises(FormatError, match=r"b/u\.data and a/ratings\.csv; unpack"):
+        pr.read(path)
+    path = packed(tmp_path, {"a/ratings.csv": rows, "__MACOSX/a/ratings.csv": "x", "a/readme": "x", "b/readme": "y"})
+    assert pr.read(path).n_entries == 1
+
+
 def test_an_archive_of_unknown_layout_says_what_it_holds(tmp_path):
     path = packed(tmp_path, {"one.txt": "x", "two.csv": "y"})
     with pytest.raises(FormatError, match=r"one\.txt, two\.csv"):
@@ -503,3 +536,57 @@ def test_a_format_that_is_no_word_is_refused(tmp_path):
 def test_something_else_than_a_path_is_refused(path):
     with pytest.raises(InputError, match="is no path"):
         pr.read(path)
+
+
+# Draws
+
+
+@pytest.mark.parametrize("header", ["draw", "is_draw", "Drawn", "tie", "tied", "isTie"])
+def test_a_draw_beside_winner_and_loser_ties_the_two(header, read_text):
+    rankings = read_text(f"winner,loser,{header}\na,b,0\na,b,1\nb,a,true\na,b,FALSE\nb,a,\nb,a,no\na,b,1.0\n")
+    assert rankings.lists() == [["a", "b"], [{"a", "b"}], ["b", "a"]]
+    assert rankings.weights.tolist() == [2, 3, 2]
+
+
+@pytest.mark.parametrize("header", ["result", "Outcome", "score"])
+def test_results_and_scores_tell_draws_from_wins(header, read_text):
+    rows = ["a,b,win", "a,b,draw", "a,b,2-1", "b,a,0:1", "b,a,1/2-1/2", "a,b,2 - 2", "a,b,½-½"]
+    rankings = read_text("\n".join([f"winner,loser,{header}", *rows]))
+    assert rankings.lists() == [["a", "b"], [{"a", "b"}], ["b", "a"]]
+    assert rankings.weights.tolist() == [2, 4, 1]
+
+
+def test_a_score_of_several_sets_or_words_is_no_draw(read_text):
+    assert not read_text("winner,loser,score\na,b,6-4 6-3\na,b,W/O\na,b,\n").has_ties
+
+
+def test_what_does_not_say_whether_the_two_drew_is_named_with_its_line(read_text):
+    wrong = [("draw", "maybe"), ("draw", "2"), ("tie", "-1"), ("result", "KO"), ("outcome", "loss")]
+    # A lone 1 may be a flag or the points of the winner.
+    for header, value in [*wrong, ("result", "1"), ("result", "0"), ("outcome", "true")]:
+        message = refusal(read_text, f"winner,loser,{header}\na,b,win\na,c,{value}\n")
+        for word in ("line 3", repr(value), repr(header), "draw="):
+            assert word in message
+    # The column of draws goes before one of results; and it can be named.
+    assert read_text("winner,loser,draw,result\na,b,1,KO\n").has_ties
+    assert read_text("winner,loser,level,result\na,b,1,KO\n", draw="level").has_ties
+    assert "pass draw=" in refusal(read_text, "winner,loser,draw,tie\na,b,1,1\n")
+    assert "line 2" in refusal(read_text, "winner,loser,draw\na,a,1\n")
+
+
+def test_draws_of_users_in_parquet_are_ties(tmp_path):
+    frame = pl.DataFrame({"user": [1, 1, 2], "winner": [1, 2, 1], "loser": [2, 1, 2], "draw": [True, None, False]})
+    frame.write_parquet(tmp_path / "games.parquet")
+    assert pr.read(tmp_path / "games.parquet").lists() == [[{1, 2}], [2, 1], [1, 2]]
+    assert pr.Rankings.from_pairs(frame, draw="draw").lists() == [[{1, 2}], [2, 1], [1, 2]]
+    numbers = frame.with_columns(pl.col("draw").cast(pl.Float64))
+    assert pr.Rankings.from_pairs(numbers, draw="draw") == pr.Rankings.from_pairs(frame, draw="draw")
+    with pytest.raises(InputError, match=r"column 'draw' \(draw\) is List"):
+        pr.Rankings.from_pairs({"winner": ["a"], "loser": ["b"], "draw": [[1]]}, user=None, draw="draw")
+    with pytest.raises(InputError, match=r"row 1: 7 in column 'draw'"):
+        pr.Rankings.from_pairs({"winner": ["a", "b"], "loser": ["b", "a"], "draw": [0, 7]}, user=None, draw="draw")
+
+
+def test_a_column_called_tie_or_score_beside_ranks_changes_nothing(read_text):
+    text = "user,item,rank,tie,score\nann,x,1,maybe,7\nann,y,2,,8\n"
+    assert read_text(text).lists() == [["x", "y"]]

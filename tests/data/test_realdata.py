@@ -20,13 +20,13 @@ def test_every_preflib_file_has_the_voters_and_alternatives_of_its_header(folder
     assert len(files) == 10
     for file in files:
         header = dict(line[2:].split(": ", 1) for line in file.read_text().splitlines() if line.startswith("# NUMBER"))
-        rankings = pr.read(file)
+        rankings = pr.read(file, unlisted="ignore")
         assert rankings.weights.sum() == int(header["NUMBER VOTERS"])
         assert rankings.n_items == int(header["NUMBER ALTERNATIVES"])
         assert rankings.n_rankings == int(header["NUMBER UNIQUE ORDERS"])
         assert rankings.has_ties <= (file.suffix[1] == "t")
         rankings.write(tmp_path / file.name)
-        assert pr.read(tmp_path / file.name) == rankings
+        assert pr.read(tmp_path / file.name, unlisted="ignore") == rankings
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ class Reader(HTMLParser):
 def written(tmp_path_factory):
     rankings = pr.datasets.load("simulated", n_users=120, n_items=20, list_length=10, separation=0.0)
     wild = {f"<b>{user}</b>": [f"{item} & <i>" for item in rankings.lists(user)[0]] for user in rankings.user_ids}
-    rankings = pr.Rankings.from_lists(wild)
+    rankings = pr.Rankings.from_lists(wild, unlisted="ignore")
     splits = [pr.Given(6).split(rankings, seed) for seed in (0, 1)]
     models = {
         "Pooled <x>": pr.PlackettLuce(prior="gaussian"),

@@ -6,7 +6,7 @@ import io
 import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import PurePosixPath
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 import polars as pl
@@ -18,8 +18,10 @@ from permrank.data.constructors import Columns, from_values
 from permrank.data.rankings import Rankings
 from permrank.data.tabular import delimited
 from permrank.data.textfiles import lines_of, without_mark
-from permrank.errors import FormatError, InputError
+from permrank.errors import FormatError, InputError, shown
+from permrank.types import Float64Array
 
+T = TypeVar("T")
 Fetch: TypeAlias = Callable[[str], bytes]
 """Gives the content of a member by its bare name."""
 
@@ -100,19 +102,27 @@ def parse_rank_table(data: bytes, where: str) -> Rankings:
     """Ballots as rows of ranks, a column an item: 1 is best, blank is not ranked. Equal ones are merged."""
     source = delimited(data, ",", where)
     frame, locate = source.load(source.names)
-    columns = [frame[name].str.strip_chars() for name in source.names]
-    ranks = np.column_stack([column.cast(pl.Float64, strict=False).to_numpy() for column in columns])
-    for name, column, values in zip(source.names, columns, ranks.T, strict=True):
-        bad = ((column.fill_null("") != "").to_numpy()) & ~np.isfinite(values)
-        if bad.any():
-            row = int(np.argmax(bad))
-            raise FormatError(f"{locate(row)}: rank {column[row]!r} of {name!r} is not a number")
+    texts, ranks = _numbers(frame)
+    bad = (texts != "") & ~np.isfinite(ranks)
+    if bad.any():
+        row, place = (int(at[0]) for at in np.nonzero(bad))
+        raise FormatError(
+            f"{locate(row)}: rank {shown(texts[row, place])} of {shown(source.names[place])} is not a number"
+        )
     rows, items = np.nonzero(np.isfinite(ranks))
     if rows.size == 0:
         raise FormatError(f"{where} holds no ranks")
     tall = pl.DataFrame({"ballot": rows, "item": pl.Series(source.names).gather(items), "rank": ranks[rows, items]})
     rankings = from_values(tall, Columns("ballot", "item", "rank"), "rank", anonymous=True, locate=locate)
     return with_catalogue(rankings, None, pl.Series(source.names)).merged()
+
+
+def _numbers(frame: pl.DataFrame) -> tuple[np.ndarray, Float64Array]:
+    """Texts and numbers of all cells; at once, since work of its own for each of many columns takes long."""
+    texts = frame.unpivot()["value"].str.strip_chars().fill_null("")
+    shape = (frame.width, frame.height)
+    numbers = texts.cast(pl.Float64, strict=False).to_numpy()
+    return texts.to_numpy().reshape(shape).T, numbers.reshape(shape).T
 
 
 def parse_races(data: bytes, drivers: bytes, where: str, duplicates: Duplicates) -> Rankings:
@@ -123,7 +133,7 @@ def parse_races(data: bytes, drivers: bytes, where: str, duplicates: Duplicates)
     n_places = data[: data.find(b"\n") + 1 or len(data)].count(b",") + 1
     source = delimited(data, ",", where, [f"place {place}" for place in range(1, n_places + 1)])
     frame, locate = source.load(source.names)
-    numbers = frame.select(pl.all().str.strip_chars().cast(pl.Float64, strict=False)).to_numpy()
+    numbers = _numbers(frame)[1]
     bad = ~np.isin(numbers, np.arange(1, len(names) + 1))
     if bad.any():
         row, column = (int(at[0]) for at in np.nonzero(bad))
@@ -159,12 +169,14 @@ def parse_zip(
         return parse_races(
             fetch("nascar_orderings.csv"), fetch("drivers.txt"), f"{where}/nascar_orderings.csv", duplicates
         )
-    for layout in RATING_FILES:
-        if layout in members:
-            return parse_ratings(fetch(layout), layout, f"{where}/{layout}", duplicates)
-    chosen = "ratings.csv" if "ratings.csv" in members else members[0] if len(members) == 1 else None
+    known = [name for name in (*RATING_FILES, "ratings.csv") if name in members]
+    if len(known) > 1:
+        raise _several(where, [path for name in known for path in members[name]])
+    if known and known[0] in RATING_FILES:
+        return parse_ratings(fetch(known[0]), known[0], f"{where}/{known[0]}", duplicates)
+    chosen = known[0] if known else next(iter(members)) if len(members) == 1 else None
     if chosen is None:
-        shown = ", ".join(members[:8]) or "nothing"
+        shown = ", ".join([*members][:8]) or "nothing"
         raise FormatError(
             f"{where} holds {shown}, which is no known layout (MovieLens, SUSHI, FilmTrust, APA, NASCAR); "
             "unpack it and read the file you want"
@@ -190,40 +202,43 @@ def _sushi(fetch: Fetch, part: str, where: str, duplicates: Duplicates) -> Ranki
     return parse_orders(fetch(file), names, f"{where}/{file}", duplicates)
 
 
-def _open(data: bytes, where: str) -> tuple[list[str], Fetch]:
-    """Bare names of the members, and a way to read one."""
+def _several(where: str, paths: list[str]) -> FormatError:
+    shown = " and ".join(paths[:4]) + (f" and {len(paths) - 4} more" if len(paths) > 4 else "")
+    return FormatError(f"{where} holds {shown}; unpack it and read the one you mean")
 
-    def guarded(action: Callable[[], list[str] | bytes]) -> list[str] | bytes:
-        try:
-            return action()
-        except FormatError:
-            raise
-        except Exception as error:  # zipfile fails in a dozen ways on damaged archives
-            raise FormatError(f"{where} is not a whole zip archive ({error}); fetch it again") from error
 
-    paths: dict[str, str] = {}
+def _open(data: bytes, where: str) -> tuple[dict[str, list[str]], Fetch]:
+    """Paths of the members by their bare names, and a way to read one."""
+    paths: dict[str, list[str]] = {}
 
-    def listed() -> list[str]:
+    def listed() -> None:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             for path in archive.namelist():
                 # Macs put shadows of all files into a folder of their own.
                 if not path.endswith("/") and not path.startswith("__MACOSX/"):
-                    paths.setdefault(PurePosixPath(path).name, path)
-        return list(paths)
+                    paths.setdefault(PurePosixPath(path).name, []).append(path)
 
     def fetch(name: str) -> bytes:
         def content() -> bytes:
             with zipfile.ZipFile(io.BytesIO(data)) as archive:
-                if archive.getinfo(paths[name]).file_size > textfiles.MOST_UNPACKED:
+                if archive.getinfo(paths[name][0]).file_size > textfiles.MOST_UNPACKED:
                     raise textfiles.too_large(f"{where}/{name}")
-                return archive.read(paths[name])  # never more than the size that it claims
+                return archive.read(paths[name][0])  # never more than the size that it claims
 
         if name not in paths:
             raise FormatError(f"{where} has no file {name}; fetch it again")
-        found = guarded(content)
-        assert isinstance(found, bytes)
-        return without_mark(found, f"{where}/{name}")
+        if len(paths[name]) > 1:
+            raise _several(where, paths[name])
+        return without_mark(_guarded(content, where), f"{where}/{name}")
 
-    members = guarded(listed)
-    assert isinstance(members, list)
-    return members, fetch
+    _guarded(listed, where)
+    return paths, fetch
+
+
+def _guarded(action: Callable[[], T], where: str) -> T:
+    try:
+        return action()
+    except FormatError:
+        raise
+    except Exception as error:  # zipfile fails in a dozen ways on damaged archives
+        raise FormatError(f"{where} is not a whole zip archive ({error}); fetch it again") from error

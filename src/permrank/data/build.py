@@ -20,6 +20,33 @@ _STEPS = (1, 2, 4, 10, 100)
 _FEW = 2**20
 
 
+# Up to here counts are exact in float64 and sums, squares and ratios of any number of them are far from overflow.
+MOST_WEIGHT = 1e15
+
+
+def weight_problem(weight: float) -> str | None:
+    """What is wrong with a weight, or None."""
+    if not weight > 0:
+        return f"weight {weight:g} is not positive"
+    if not 1 / MOST_WEIGHT <= weight <= MOST_WEIGHT:
+        return f"weight {weight:g} is not between {1 / MOST_WEIGHT:g} and {MOST_WEIGHT:g}; scale all weights alike"
+    return None
+
+
+def bad_weights(weights: Float64Array) -> BoolArray:
+    """Which weights have a problem."""
+    return ~((weights >= 1 / MOST_WEIGHT) & (weights <= MOST_WEIGHT))
+
+
+def check_sums(weights: Float64Array) -> None:
+    """Raise if the weights of equal rankings add up to more than a weight may be."""
+    most = float(weights.max(initial=0))
+    if most > MOST_WEIGHT:
+        raise InputError(
+            f"weights of equal rankings add up to {most:g}, more than {MOST_WEIGHT:g}; scale all weights alike"
+        )
+
+
 class Keys(NamedTuple):
     """Sort keys of rows: ``codes`` not negative, lower is better; ``decode`` gives the value back."""
 

@@ -11,13 +11,14 @@ import polars as pl
 from permrank.data import constructors
 from permrank.data.build import Duplicates, settle_duplicates
 from permrank.data.constructors import Columns
-from permrank.data.frames import Locate, id_column, number_column
+from permrank.data.frames import RESULTS, Locate, id_column, number_column, plain_word
 from permrank.data.rankings import Rankings
-from permrank.data.tabular import Source, Table
+from permrank.data.tabular import Source, Table, original_name
+from permrank.data.validate import inverted_entries
 from permrank.data.vocabulary import Vocabulary, encode, encode_with
-from permrank.errors import FormatError
+from permrank.errors import FormatError, InputError, shown
 
-ROLES = ("user", "item", "rating", "rank", "ranking", "weight", "winner", "loser")
+ROLES = ("user", "item", "rating", "rank", "ranking", "weight", "winner", "loser", "draw")
 
 # Header words, without case, spaces, underscores and hyphens.
 _WORDS = {
@@ -30,6 +31,7 @@ _WORDS = {
     "weight": ("weight", "weights", "count", "counts", "votes"),
     "winner": ("winner", "winnerid"),
     "loser": ("loser", "loserid"),
+    "draw": ("draw", "drawn", "isdraw", "tie", "tied", "istie"),
 }
 _TYPES = {"str": pl.String, "int": pl.Int64}
 
@@ -45,6 +47,7 @@ class Roles(NamedTuple):
     weight: str | None
     winner: str | None
     loser: str | None
+    draw: str | None
     anonymous: bool
 
     @property
@@ -62,9 +65,10 @@ def bare(name: str) -> str:
 def find_roles(names: Sequence[str], given: Mapping[str, str], where: str) -> Roles:
     """Give columns their roles: those the caller names, then those whose header is known."""
     found = {role: _named(role, name, names, where) for role, name in given.items()}
+    words = [plain_word(bare(original_name(name))) for name in names]
     for role in _WORDS:
         if role not in found and not _excluded(role, given):
-            match = _matching(role, names, where)
+            match = _matching(role, names, words, where)
             if match is not None:
                 found[role] = match
     anonymous = "user" not in found and "ballot" in found
@@ -74,9 +78,12 @@ def find_roles(names: Sequence[str], given: Mapping[str, str], where: str) -> Ro
     if not (by_entry or by_pair):
         raise _not_recognised(names, found, where)
     if by_entry:
-        found = {role: name for role, name in found.items() if role not in ("winner", "loser")}
+        found = {role: name for role, name in found.items() if role not in ("winner", "loser", "draw")}
     else:
-        found = {role: name for role, name in found.items() if role in ("winner", "loser", "weight")}
+        found = {role: name for role, name in found.items() if role in ("winner", "loser", "draw", "weight")}
+        results = [name for result in RESULTS for name, word in zip(names, words, strict=True) if word == result]
+        if results:
+            found.setdefault("draw", results[0])
     return Roles(user=user, anonymous=anonymous, **{role: found.get(role) for role in ROLES[1:]})
 
 
@@ -93,26 +100,22 @@ def _excluded(role: str, given: Mapping[str, str]) -> bool:
     """Whether what the caller named rules out a column that merely looks right."""
     rivals = {
         "ballot": {"user"},
-        "rank": {"rating", "winner", "loser"},
-        "rating": {"rank", "winner", "loser"},
-        "item": {"winner", "loser"},
+        "rank": {"rating", "winner", "loser", "draw"},
+        "rating": {"rank", "winner", "loser", "draw"},
+        "item": {"winner", "loser", "draw"},
         "winner": {"item", "rank", "rating"},
         "loser": {"item", "rank", "rating"},
     }
     return not rivals.get(role, set()).isdisjoint(given)
 
 
-def _matching(role: str, names: Sequence[str], where: str) -> str | None:
-    matches = [name for name in names if _plain_word(bare(name)) in _WORDS[role]]
+def _matching(role: str, names: Sequence[str], words: Sequence[str], where: str) -> str | None:
+    matches = [name for name, word in zip(names, words, strict=True) if word in _WORDS[role]]
     if len(matches) > 1:
         raise FormatError(
             f"{where} has several columns that could be the {role}: {_listed(matches)}; pass {role}= with the right one"
         )
     return matches[0] if matches else None
-
-
-def _plain_word(name: str) -> str:
-    return name.lower().replace("_", "").replace("-", "").replace(" ", "")
 
 
 def _not_recognised(names: Sequence[str], found: Mapping[str, str], where: str) -> FormatError:
@@ -132,8 +135,8 @@ def _not_recognised(names: Sequence[str], found: Mapping[str, str], where: str) 
 
 
 def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(repr(name) for name in names[:20])
-    return shown if len(names) <= 20 else f"{shown} and {len(names) - 20} more"
+    first = ", ".join(map(shown, names[:20]))
+    return first if len(names) <= 20 else f"{first} and {len(names) - 20} more"
 
 
 def rankings_of(source: Source, roles: Roles, duplicates: Duplicates) -> Rankings:
@@ -174,7 +177,7 @@ def _from_choices(source: Source, roles: Roles, frame: pl.DataFrame, locate: Loc
         if roles.user is not None:
             frame = frame.with_columns(_typed(frame[roles.user], locate))
     user = None if roles.anonymous else roles.user
-    return constructors.from_pairs(frame, user, roles.winner, roles.loser, roles.weight, locate)
+    return constructors.from_pairs(frame, user, roles.winner, roles.loser, roles.draw, roles.weight, locate)
 
 
 def _typed(ids: pl.Series, locate: Locate) -> pl.Series:
@@ -191,7 +194,7 @@ def _typed(ids: pl.Series, locate: Locate) -> pl.Series:
     if wanted is None:
         return ids
     row = int((~same).arg_max() or 0)
-    raise FormatError(f"{locate(row)}: {ids[row]!r} in column {ids.name!r} is not an integer of 64 bits")
+    raise FormatError(f"{locate(row)}: {shown(ids[row])} in column {shown(ids.name)} is not an integer of 64 bits")
 
 
 def _is_integer(text: str) -> bool:
@@ -234,10 +237,11 @@ def with_ratings(
     duplicates: Duplicates,
     locate: Locate,
 ) -> Rankings:
-    """Keep the ratings of a file whose order is given by ranks."""
-    values = number_column(frame, rating, "rating", locate)
-    owner = constructors._group(frame, columns, locate).rankings
-    items = encode_with(id_column(frame, columns.item, "item", locate), rankings.item_ids)
+    """Keep the ratings of a file whose order is given by ranks; the two must not contradict each other."""
+    given = number_column(frame, rating, "rating", locate)
+    owners = constructors._group(frame, columns, locate).rankings
+    codes = encode_with(id_column(frame, columns.item, "item", locate), rankings.item_ids)
+    owner, items, values = owners, codes, given
     if owner.size > rankings.n_entries:
         owner, items, values = settle_duplicates(owner, items, values, duplicates)
     entry_owner = np.repeat(np.arange(rankings.n_rankings), np.diff(rankings.indptr))
@@ -245,6 +249,15 @@ def with_ratings(
     by_entry = np.argsort(entry_owner * rankings.n_items + rankings.items)
     ratings = np.empty(rankings.n_entries)
     ratings[by_entry] = values[by_row]
+    inverted = inverted_entries(rankings.indptr, rankings.levels, ratings)
+    if inverted is not None:
+        above, below = inverted
+        row = int(np.argmax((owners == entry_owner[below]) & (codes == rankings.items[below])))
+        first, second = (rankings.item_ids[rankings.items[entry]] for entry in inverted)
+        raise InputError(
+            f"{locate(row)}: {shown(second)} is ranked below {shown(first)} but rated higher, {ratings[below]:g} "
+            f"against {ratings[above]:g}; correct one, or keep only the ranks or only the ratings"
+        )
     return Rankings._trusted(
         rankings.user_indptr, rankings.indptr, rankings.items, rankings.levels, rankings.weights,
         rankings.user_ids, rankings.item_ids, ratings=ratings, anonymous=rankings.anonymous,

@@ -11,16 +11,28 @@ import polars as pl
 from permrank.data.build import (
     DUPLICATES,
     Duplicates,
+    bad_weights,
+    check_sums,
     keys_of,
     lay_out,
     repeated_rows,
     settle_duplicates,
+    weight_problem,
 )
-from permrank.data.frames import Locate, as_frame, id_column, number_column, positive_column, row_number
+from permrank.data.frames import (
+    Locate,
+    as_frame,
+    draw_column,
+    id_column,
+    number_column,
+    row_number,
+    weight_column,
+)
 from permrank.data.rankings import Rankings, Unlisted
 from permrank.data.selection import merged, with_unlisted_last
+from permrank.data.tops import check_unlisted
 from permrank.data.vocabulary import Vocabulary, encode, encode_with, id_series
-from permrank.errors import InputError
+from permrank.errors import InputError, shown
 from permrank.types import Float64Array, Int32Array, Int64Array
 
 
@@ -69,7 +81,7 @@ def from_values(
             first, again = repeat
             user = frame[columns.user][again]
             raise InputError(
-                f"{locate(again)}: user {user!r} has item {item_ids[items[again]]!r} a second time "
+                f"{locate(again)}: user {shown(user)} has item {shown(item_ids[items[again]])} a second time "
                 f"(first in {locate(first)}); drop one, or pass duplicates='first', 'last' or 'mean'"
             )
         rankings, items, values = settle_duplicates(rankings, items, values, duplicates)
@@ -104,7 +116,7 @@ def _weights(
     weights = np.ones(n_rankings)
     if name is None:
         return weights
-    of_rows = positive_column(frame, name, "weight", locate)
+    of_rows = weight_column(frame, name, locate)
     weights[rankings[::-1]] = of_rows[::-1]  # the first row of a ranking wins
     differs = of_rows != weights[rankings]
     if differs.any():
@@ -117,7 +129,13 @@ def _weights(
 
 
 def from_pairs(
-    data: Any, user: str | None, winner: str, loser: str, weight: str | None, locate: Locate = row_number
+    data: Any,
+    user: str | None,
+    winner: str,
+    loser: str,
+    draw: str | None,
+    weight: str | None,
+    locate: Locate = row_number,
 ) -> Rankings:
     """Rankings of two, equal ones merged."""
     frame = as_frame(data)
@@ -130,19 +148,23 @@ def from_pairs(
     best, worst = both[: frame.height].astype(np.int64), both[frame.height :].astype(np.int64)
     if (best == worst).any():
         row = int(np.argmax(best == worst))
-        raise InputError(f"{locate(row)}: item {wins[row]!r} is both winner and loser; drop the row")
-    counted = np.ones(frame.height) if weight is None else positive_column(frame, weight, "weight", locate)
+        raise InputError(f"{locate(row)}: item {shown(wins[row])} is both winner and loser; drop the row")
+    drawn = np.zeros(frame.height, bool) if draw is None else draw_column(frame, draw, locate)
+    # A draw of the two is the same in either order.
+    best, worst = np.where(drawn & (best > worst), (worst, best), (best, worst))
+    counted = np.ones(frame.height) if weight is None else weight_column(frame, weight, locate)
     if user is None:
         users, user_ids = np.zeros(frame.height, np.int32), None
     else:
         users, user_ids = encode(id_column(frame, user, "user", locate), "user")
     kept = (
-        pl.DataFrame({"user": users, "best": best, "worst": worst, "weight": counted})
-        .group_by("user", "best", "worst")
+        pl.DataFrame({"user": users, "best": best, "worst": worst, "drawn": drawn, "weight": counted})
+        .group_by("user", "best", "worst", "drawn")
         .agg(pl.col("weight").sum())
-        .sort("user", "best", "worst")
+        .sort("user", "best", "worst", "drawn")
     )
     n = kept.height
+    check_sums(kept["weight"].to_numpy())
     items = np.column_stack([kept["best"].to_numpy(), kept["worst"].to_numpy()]).ravel()
     if user_ids is None:
         user_ids = Vocabulary(pl.Series("user", np.arange(n), dtype=pl.Int64), "user")
@@ -150,7 +172,7 @@ def from_pairs(
     else:
         counts = np.bincount(kept["user"].to_numpy(), minlength=len(user_ids))
         user_indptr = np.concatenate(([0], np.cumsum(counts)))
-    levels = np.tile(np.array([0, 1], np.int32), n)
+    levels = np.column_stack([np.zeros(n, np.int32), ~kept["drawn"].to_numpy()]).ravel()
     return Rankings._trusted(
         user_indptr,
         np.arange(0, 2 * n + 1, 2),
@@ -168,11 +190,10 @@ def from_lists(
     users: Iterable[Any] | None,
     weights: Iterable[float] | None,
     items: Iterable[Any] | None,
-    unlisted: Unlisted,
+    unlisted: Unlisted | None,
 ) -> Rankings:
     """Rankings from Python lists."""
-    if unlisted not in ("ignore", "last"):
-        raise InputError(f"unlisted={unlisted!r}, expected 'ignore' or 'last'")
+    check_unlisted(unlisted)
     if isinstance(lists, Mapping):
         if users is not None:
             raise InputError("users= goes with a sequence of rankings; a mapping names its users itself")
@@ -206,7 +227,7 @@ def _flatten(rows: list[Any]) -> tuple[list[Any], list[int], list[int]]:
     lengths: list[int] = []
     for place, row in enumerate(rows):
         if isinstance(row, (str, bytes, set, frozenset, Mapping)) or not isinstance(row, Iterable):
-            raise InputError(f"ranking {place} is {row!r}, expected a list of items, best first")
+            raise InputError(f"ranking {place} is {shown(row)}, expected a list of items, best first")
         seen: set[Any] = set()
         before = len(flat)
         level = 0
@@ -216,11 +237,13 @@ def _flatten(rows: list[Any]) -> tuple[list[Any], list[int], list[int]]:
                 if isinstance(name, np.generic):
                     name = name.item()
                 if not isinstance(name, (str, int)) or isinstance(name, bool):
-                    raise InputError(f"ranking {place} holds {name!r}, expected the id of an item: string or integer")
+                    raise InputError(
+                        f"ranking {place} holds {shown(name)}, expected the id of an item: string or integer"
+                    )
                 if isinstance(name, str) and not name.strip():
                     raise InputError(f"ranking {place}: an item id is empty")
                 if name in seen:
-                    raise InputError(f"ranking {place}: item {name!r} comes twice; drop one")
+                    raise InputError(f"ranking {place}: item {shown(name)} comes twice; drop one")
                 seen.add(name)
                 flat.append(name)
                 levels.append(level)
@@ -234,14 +257,14 @@ def _list_weights(weights: Iterable[float] | None, n: int) -> Float64Array:
         return np.ones(n)
     try:
         given = np.array(list(weights), dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"weights must be numbers: {error}") from error
     if given.shape != (n,):
         raise InputError(f"{given.size} weights for {n} rankings; give one weight for each ranking")
-    bad = ~(np.isfinite(given) & (given > 0))
+    bad = bad_weights(given)
     if bad.any():
         place = int(np.argmax(bad))
-        raise InputError(f"ranking {place}: weight {given[place]:g} is not a positive number")
+        raise InputError(f"ranking {place}: {weight_problem(given[place])}")
     return given
 
 

@@ -22,6 +22,7 @@ from typing import Any
 
 import polars as pl
 
+from permrank.data.build import Duplicates
 from permrank.data.processes import refuse_after_fork
 from permrank.data.rankings import Rankings
 from permrank.data.readers import read
@@ -91,7 +92,8 @@ def load(name: str, **options: Any) -> Rankings:
         (races rank drivers by name), ``filmtrust`` (of the three pairs that its file repeats, the last
         rating counts), ``simulated``.
     **options
-        ``complete`` for ``apa``: True (default) for the 5,738 complete ballots, False for all 15,449.
+        ``complete`` for ``apa``: True (default) for the 5,738 complete ballots, False for all 15,449, of which the
+        others name their first few only: call ``with_unlisted_last()`` before a model learns from them.
         For ``simulated`` the arguments of `simulated`.
 
     Returns
@@ -130,7 +132,8 @@ def load(name: str, **options: Any) -> Rankings:
     part = parts.get(name)
     path, is_new = _locate(name, entry)
     try:
-        rankings = read(path, part=part, duplicates="last" if name == "filmtrust" else "error")
+        duplicates: Duplicates = "last" if name == "filmtrust" else "error"
+        rankings = read(path, part=part, duplicates=duplicates, unlisted="ignore")
         # A download with a known checksum is the owner's file to the last bit.
         _check_content(rankings, entry, part or "", trusted=is_new and bool(entry.sha256))
     except PermrankError as error:
@@ -225,7 +228,8 @@ def _sorted_ballots(rankings: Rankings) -> Rankings:
     content = [(rankings.items[a:b].tolist(), rankings.levels[a:b].tolist()) for a, b in itertools.pairwise(bounds)]
     order = sorted(range(len(content)), key=content.__getitem__)
     lists = rankings.lists()
-    return Rankings.from_lists([lists[r] for r in order], weights=rankings.weights[order], items=rankings.item_ids)
+    weights = rankings.weights[order]
+    return Rankings.from_lists([lists[r] for r in order], weights=weights, items=rankings.item_ids, unlisted="ignore")
 
 
 def _show_terms(entry: Entry) -> None:

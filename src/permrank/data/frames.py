@@ -8,10 +8,17 @@ from typing import Any, TypeAlias
 import numpy as np
 import polars as pl
 
+from permrank.data.build import bad_weights, weight_problem
 from permrank.data.processes import refuse_after_fork
 from permrank.data.vocabulary import id_series
-from permrank.errors import InputError, UnknownIdError
+from permrank.errors import InputError, UnknownIdError, shown
 from permrank.types import BoolArray, Float64Array
+
+RESULTS = ("result", "outcome", "score")
+"""Names of columns that may tell, beside a winner and a loser, that there was neither."""
+
+_DRAWS, _WINS = ("draw", "drawn", "tie", "tied", "0.5", "1/2", "½"), ("win", "won")
+_NO_FLAGS = ("", "0", "0.0", "false", "no")  # 0.0: a flag with blanks, as pandas writes it
 
 Locate: TypeAlias = Callable[[int], str]
 """Turns a 0-based row into the words that name it in a message."""
@@ -94,20 +101,53 @@ def number_column(frame: pl.DataFrame, name: str, role: str, locate: Locate = ro
     _refuse_first(
         bad,
         lambda row: InputError(
-            f"{locate(row)}: {role} {series[row]!r} is not a finite number; correct it or drop the row"
+            f"{locate(row)}: {role} {shown(series[row])} is not a finite number; correct it or drop the row"
         ),
     )
     return numbers.to_numpy()
 
 
-def positive_column(frame: pl.DataFrame, name: str, role: str, locate: Locate = row_number) -> Float64Array:
-    """A column of positive numbers, such as weights."""
-    numbers = number_column(frame, name, role, locate)
-    _refuse_first(
-        numbers <= 0,
-        lambda row: InputError(f"{locate(row)}: {role} {numbers[row]:g} is not positive; drop the row"),
-    )
+def weight_column(frame: pl.DataFrame, name: str, locate: Locate = row_number) -> Float64Array:
+    """A column of weights: positive, and not so large or small that sums of them would be wrong."""
+    numbers = number_column(frame, name, "weight", locate)
+    _refuse_first(bad_weights(numbers), lambda row: InputError(f"{locate(row)}: {weight_problem(numbers[row])}"))
     return numbers
+
+
+def draw_column(frame: pl.DataFrame, name: str, locate: Locate = row_number) -> BoolArray:
+    """Which rows are draws: by a flag (blank is no), or by a result in words, points or scores.
+
+    A result may be told from the side of either, so that 0-1 is as good a win as 1-0. In a column called result a
+    lone 1 could be a flag or the winner's points: only what is clear is taken there. Unequal scores are wins.
+    """
+    series = column(frame, name, "draw")
+    if series.dtype == pl.Boolean:
+        return series.fill_null(value=False).to_numpy()
+    if series.dtype.is_nested() or series.dtype == pl.Object:
+        raise InputError(f"column {shown(name)} (draw) is {series.dtype}, expected true or false, numbers or text")
+    words = series.cast(pl.String, strict=False).fill_null("").str.strip_chars().str.to_lowercase()
+    scores = words.str.extract_groups(r"^(\d+(?:\.\d+)?|1/2|½) ?[-:\u2013] ?(\d+(?:\.\d+)?|1/2|½)$")
+    first, second = scores.struct.field("1"), scores.struct.field("2")
+    is_result = plain_word(name) in RESULTS
+    yes, no = (_DRAWS, _WINS) if is_result else ((*_DRAWS, "1", "1.0", "true", "yes"), (*_WINS, *_NO_FLAGS))
+    drawn = words.is_in(yes) | (first == second).fill_null(value=False)
+    known = drawn | words.is_in(no) | first.is_not_null()
+    if plain_word(name) == "score":  # 6-4 6-3, or W/O: whatever it is, it is no draw
+        known |= True
+    wanted = "" if is_result else "1 or 0, true or false, blank, "
+    _refuse_first(
+        (~known).to_numpy(),
+        lambda row: InputError(
+            f"{locate(row)}: {shown(series[row])} in column {shown(name)} does not say whether the two drew; expected "
+            f"{wanted}'draw' or 'win', or a score like 2-1; name another column draw=, or drop this one"
+        ),
+    )
+    return drawn.to_numpy()
+
+
+def plain_word(name: str) -> str:
+    """Name of a column without case, spaces, underscores and hyphens."""
+    return name.lower().replace("_", "").replace("-", "").replace(" ", "")
 
 
 def _refuse_first(bad: BoolArray, make_error: Callable[[int], InputError]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from permrank.data.build import Duplicates
+from permrank.data.build import Duplicates, weight_problem
 from permrank.data.columns import with_catalogue, with_ratings
 from permrank.data.constructors import Columns, from_values
 from permrank.data.rankings import Rankings
@@ -46,7 +46,7 @@ class _Parser:
             raise self.error(f"{_short(value)} is neither a list nor an object")
         unknown = [key for key in value if key not in _KEYS]
         if unknown:
-            raise self.error(f"unknown key {unknown[0]!r}; known are {', '.join(_KEYS)}")
+            raise self.error(f"unknown key {_short(unknown[0])}; known are {', '.join(_KEYS)}")
         if "items" in value:
             if len(value) > 1 or not isinstance(value["items"], list):
                 raise self.error("'items' goes alone in its line and is a list of items")
@@ -56,7 +56,7 @@ class _Parser:
 
     def decoded(self, text: str) -> Any:
         try:
-            return json.loads(text, parse_constant=self.refuse_constant)
+            return json.loads(text, parse_constant=self.refuse_constant, object_pairs_hook=self.different_keys)
         except (ValueError, RecursionError) as error:
             if isinstance(error, FormatError):
                 raise
@@ -64,6 +64,14 @@ class _Parser:
 
     def refuse_constant(self, name: str) -> float:
         raise self.error(f"{name} is not a number")
+
+    def different_keys(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            left = dict.fromkeys(found)
+            twice = next(key for key, _ in pairs if left.pop(key, key) is not None)
+            raise self.error(f"the key {_short(twice)} comes twice in an object; keep one")
+        return found
 
     def add_ranking(self, value: dict[str, Any]) -> None:
         user = self.owner_of(value)
@@ -88,8 +96,9 @@ class _Parser:
         self.add_ratings(value, n)
         self.rankings += [len(self.weights)] * n
         weight = self.number(value.get("weight", 1), "weight")
-        if weight <= 0:
-            raise self.error(f"weight {weight:g} is not positive")
+        problem = weight_problem(weight)
+        if problem is not None:
+            raise self.error(problem)
         self.weights.append(weight)
         self.lines.append(self.line)
         self.owners.append(len(self.owners) if user is None else user)

@@ -37,13 +37,14 @@ class _Header(NamedTuple):
 
 
 class _Orders(NamedTuple):
-    """One element an entry, except ``weights`` and ``lines``: one a ballot."""
+    """One element an entry; of ``weights`` and ``lines`` one a ballot, of ``unused`` one a line with the count 0."""
 
     ballots: list[int]
     alternatives: list[int]
     levels: list[int]
     weights: list[int]
     lines: list[int]
+    unused: list[int]
 
 
 def parse_preflib(data: bytes, kind: str, where: str, duplicates: Duplicates) -> Rankings:
@@ -60,7 +61,8 @@ def parse_preflib(data: bytes, kind: str, where: str, duplicates: Duplicates) ->
             f"{where} has no line '# NUMBER ALTERNATIVES: ...'; expected the PrefLib layout with header "
             "lines that begin with '#', as it has been since 2022"
         )
-    if sorted(header.names) != list(range(1, n + 1)):
+    # Numbers are different, so that n of them from 1 to n are all: no need to list what a header may only claim.
+    if len(header.names) != n or min(header.names, default=1) < 1 or max(header.names, default=n) > n:
         raise FormatError(
             f"{where}: NUMBER ALTERNATIVES is {n}, but there are {len(header.names)} lines "
             f"'# ALTERNATIVE NAME k: ...'; give every k from 1 to {n} one"
@@ -90,12 +92,15 @@ def _read_header(lines: list[str], where: str) -> _Header:
         elif key in _COUNTS:
             if not re.fullmatch(r"[0-9]{1,15}", text.strip()):
                 raise FormatError(f"{where}, line {number}: {key} is {text.strip()!r}, not a whole number")
-            header.counts[key] = int(text)
+            if header.counts.setdefault(key, int(text)) != int(text):
+                raise FormatError(
+                    f"{where}, line {number}: {key} is {int(text)}, but {header.counts[key]} above; drop one"
+                )
     return header
 
 
 def _read_orders(lines: list[str], n: int, where: str) -> _Orders:
-    orders = _Orders([], [], [], [], [])
+    orders = _Orders([], [], [], [], [], [])
     for number, line in enumerate(lines, 1):
         if line.startswith("#") or not line.strip():
             continue
@@ -103,8 +108,9 @@ def _read_orders(lines: list[str], n: int, where: str) -> _Orders:
         order = _ORDER.fullmatch(match[2]) if match else None
         if match is None or order is None:
             raise FormatError(f"{where}, line {number}: {line[:60]!r} is not like '12: 3,{{1,4}},2'")
-        if int(match[1]) == 0:
-            raise FormatError(f"{where}, line {number}: the order was given 0 times; drop the line")
+        if int(match[1]) == 0:  # nobody voted so; some public files list such orders
+            orders.unused.append(number)
+            continue
         level, in_tie = 0, False
         for token in _TOKEN.findall(match[2]):
             if token in "{}":
@@ -120,16 +126,18 @@ def _read_orders(lines: list[str], n: int, where: str) -> _Orders:
         orders.weights.append(int(match[1]))
         orders.lines.append(number)
     if not orders.weights:
-        raise FormatError(f"{where} has a header but no orders; expected lines like '12: 3,{{1,4}},2'")
+        raise FormatError(f"{where} has a header but no orders with votes; expected lines like '12: 3,{{1,4}},2'")
     return orders
 
 
 def _check_counts(counts: dict[str, int], orders: _Orders, where: str) -> None:
-    found = {"NUMBER VOTERS": sum(orders.weights), "NUMBER UNIQUE ORDERS": len(orders.weights)}
-    for key, value in found.items():
-        if counts.get(key, value) != value:
+    n_orders, n_unused = len(orders.weights), len(orders.unused)
+    # An order that nobody gave may be counted or not.
+    found = {"NUMBER VOTERS": {sum(orders.weights)}, "NUMBER UNIQUE ORDERS": {n_orders, n_orders + n_unused}}
+    for key, values in found.items():
+        if key in counts and counts[key] not in values:
             raise FormatError(
-                f"{where}: the header says {key}: {counts[key]}, but the lines below make {value}; "
+                f"{where}: the header says {key}: {counts[key]}, but the lines below make {max(values)}; "
                 "the file may be cut short: fetch it again, or correct the header"
             )
 

@@ -139,7 +139,7 @@ class Rankings:
         users: Iterable[UserId] | None = None,
         weights: Iterable[float] | None = None,
         items: Iterable[str | int] | None = None,
-        unlisted: Unlisted = "ignore",
+        unlisted: Unlisted | None = None,
     ) -> Rankings:
         """Rankings from Python lists of items, best first; a set (or a list) inside is a tie.
 
@@ -153,9 +153,10 @@ class Rankings:
             How often each ranking was given (1).
         items : sequence, optional
             Items that exist beside those that are ranked: the choice set.
-        unlisted : {"ignore", "last"}
+        unlisted : {"ignore", "last"}, optional
             What is known of items that a ranking does not list: nothing, or that they are all
-            below the listed ones (a top-k list over a known choice set).
+            below the listed ones (a top-k list over a known choice set). Left out, nothing; a
+            `permrank.errors.ChoiceSetWarning` then says if the lists look like such tops.
 
         Examples
         --------
@@ -165,8 +166,12 @@ class Rankings:
         ([['a', 'b'], ['b', 'a']], [2.0, 1.0])
         """
         from permrank.data import constructors
+        from permrank.data.tops import notice_tops
 
-        return constructors.from_lists(lists, users, weights, items, unlisted)
+        rankings = constructors.from_lists(lists, users, weights, items, unlisted)
+        if unlisted is None:
+            notice_tops(rankings, stacklevel=2)
+        return rankings
 
     @classmethod
     def from_ratings(
@@ -217,6 +222,7 @@ class Rankings:
         ranking: str | None = None,
         weight: str | None = None,
         duplicates: Duplicates = "error",
+        unlisted: Unlisted | None = None,
     ) -> Rankings:
         """Rankings from rows of (user, item, rank): lower is better and equal ranks tie.
 
@@ -227,6 +233,8 @@ class Rankings:
             Names of the columns. Ranks may be any numbers; only their order counts.
         ranking, weight, duplicates
             As for `from_ratings`.
+        unlisted : {"ignore", "last"}, optional
+            As for `from_lists`.
 
         Examples
         --------
@@ -236,9 +244,14 @@ class Rankings:
         [['uni', 'ebi', 'toro']]
         """
         from permrank.data import constructors
+        from permrank.data.tops import check_unlisted, notice_tops
 
+        check_unlisted(unlisted)
         columns = constructors.Columns(user, item, rank, ranking, weight)
-        return constructors.from_values(frame, columns, "rank", duplicates)
+        rankings = constructors.from_values(frame, columns, "rank", duplicates)
+        if unlisted is None:
+            notice_tops(rankings, stacklevel=2)
+        return rankings.with_unlisted_last() if unlisted == "last" else rankings
 
     @classmethod
     def from_pairs(
@@ -248,6 +261,7 @@ class Rankings:
         user: str | None = "user",
         winner: str = "winner",
         loser: str = "loser",
+        draw: str | None = None,
         weight: str | None = None,
     ) -> Rankings:
         """Rankings of two from rows of (user, winner, loser); equal rows are merged with their weights.
@@ -259,6 +273,9 @@ class Rankings:
             Column of users; None for choices without a known chooser.
         winner, loser : str
             Names of the columns.
+        draw : str, optional
+            Column that says of which rows neither won, so that the two are tied: true or false, 1 or 0 (blank is
+            no), ``"draw"`` or ``"win"``, or a score such as ``"2-2"``.
         weight : str, optional
             Column of weights.
 
@@ -269,10 +286,13 @@ class Rankings:
         >>> pairs = pr.Rankings.from_pairs(frame, user=None)
         >>> pairs.lists(), pairs.weights.tolist()
         ([['a', 'b'], ['b', 'a']], [2.0, 1.0])
+        >>> games = {"winner": ["a", "b"], "loser": ["b", "a"], "drawn": [False, True]}
+        >>> pr.Rankings.from_pairs(games, user=None, draw="drawn").lists() == [["a", "b"], [{"a", "b"}]]
+        True
         """
         from permrank.data import constructors
 
-        return constructors.from_pairs(frame, user, winner, loser, weight)
+        return constructors.from_pairs(frame, user, winner, loser, draw, weight)
 
     # Sizes and views
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 
 from permrank.data.archives import RATING_FILES, parse_orders, parse_ratings, parse_zip
@@ -16,6 +15,7 @@ from permrank.data.processes import refuse_after_fork
 from permrank.data.rankings import Rankings, Unlisted
 from permrank.data.tabular import delimited, parquet
 from permrank.data.textfiles import existing_file, read_bytes
+from permrank.data.tops import check_unlisted, notice_tops
 from permrank.errors import FormatError, InputError, PermrankError
 
 _SEPARATORS = {"csv": ",", "tsv": "\t"}
@@ -30,7 +30,7 @@ def read(
     path: str | Path,
     *,
     format: str | None = None,  # noqa: A002 (the word everybody would try first)
-    unlisted: Unlisted = "ignore",
+    unlisted: Unlisted | None = None,
     duplicates: Duplicates = "error",
     part: str | None = None,
     user: str | None = None,
@@ -41,6 +41,7 @@ def read(
     weight: str | None = None,
     winner: str | None = None,
     loser: str | None = None,
+    draw: str | None = None,
 ) -> Rankings:
     r"""Read rankings from a file.
 
@@ -56,19 +57,21 @@ def read(
     format : str, optional
         One of the endings above without the dot, if the file has another one; also ``u.data``,
         ``ratings.dat`` and ``ratings.txt`` for unpacked ratings, and ``order`` for SUSHI's orders.
-    unlisted : {"ignore", "last"}
-        What is known of items that a ranking does not list: nothing, or that they come last.
+    unlisted : {"ignore", "last"}, optional
+        What is known of items that a ranking does not list: nothing, or that they come last. Left out, nothing; a
+        `permrank.errors.ChoiceSetWarning` then says if the lists look like ballots, on which they come last.
     duplicates : {"error", "first", "last", "mean"}
         What to do with an item that comes twice in a ranking.
     part : str, optional
         Which part of an archive that has several: ``"b"`` (ten of a hundred items, the default) or
         ``"a"`` (all of ten items) of SUSHI, ``"complete"`` (default) or ``"all"`` of APA.
-    user, item, rating, rank, ranking, weight, winner, loser : str, optional
+    user, item, rating, rank, ranking, weight, winner, loser, draw : str, optional
         Names of columns. Left out, they are recognised by their header: ``user`` (or ``userId``,
         ``user_id``; ``ballot`` for ballots without a voter), ``item`` (``itemId``, ``movieId``), then
         ``rating`` or ``rank``, and if present ``ranking``, which tells several rankings of a user apart,
-        and ``weight`` (``count``, ``votes``); or ``winner`` and ``loser``. With both a rank and a rating
-        the rank makes the order and the rating is kept.
+        and ``weight`` (``count``, ``votes``); or ``winner`` and ``loser``, with ``draw`` (``tie``, or else
+        ``result``, ``outcome`` or ``score``) if neither may have won. With both a rank and a rating the rank makes
+        the order and the rating is kept.
 
     Returns
     -------
@@ -99,11 +102,10 @@ def read(
     refuse_after_fork()
     if duplicates not in DUPLICATES:
         raise InputError(f"duplicates={duplicates!r}, expected one of {', '.join(DUPLICATES)}")
-    if unlisted not in ("ignore", "last"):
-        raise InputError(f"unlisted={unlisted!r}, expected 'ignore' or 'last'")
+    check_unlisted(unlisted)
     named = {
         "user": user, "item": item, "rating": rating, "rank": rank,
-        "ranking": ranking, "weight": weight, "winner": winner, "loser": loser,
+        "ranking": ranking, "weight": weight, "winner": winner, "loser": loser, "draw": draw,
     }  # fmt: skip
     columns = {role: name for role, name in named.items() if name is not None}
     file = existing_file(path)
@@ -119,15 +121,17 @@ def read(
             rankings = rankings_of(source, find_roles(source.names, columns, where), duplicates)
         else:
             rankings = _parse(read_bytes(file, where), kind, where, columns, part, duplicates)
-        if not np.isfinite(rankings.weights).all():
-            raise FormatError("the weights of equal rankings add up to more than a number can hold")
-        return rankings.with_unlisted_last() if unlisted == "last" else rankings
+        if unlisted == "last":
+            rankings = rankings.with_unlisted_last()
     except PermrankError as error:
         if where in str(error):
             raise
         raise FormatError(f"{where}: {error}") from error
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         raise FormatError(f"{where} cannot be read ({error})") from error
+    if unlisted is None:
+        notice_tops(rankings, stacklevel=2)
+    return rankings
 
 
 def _format_of(name: str, given: str | None, where: str) -> str:

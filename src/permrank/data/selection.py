@@ -7,15 +7,15 @@ from collections.abc import Iterable
 import numpy as np
 import polars as pl
 
-from permrank.data.build import number_levels
+from permrank.data.build import check_sums, number_levels
 from permrank.data.rankings import Rankings
 from permrank.data.vocabulary import Vocabulary
 from permrank.errors import InputError
 from permrank.randomness import generator
 from permrank.types import BoolArray, Int64Array
 
-# 2^31 entries are 16 GiB of items and levels: nobody means to make that by one argument.
-_MOST_ENTRIES = 2**31
+# 2^27 entries are 1 GiB of items and levels, and a few more while they are made.
+_MOST_ENTRIES = 2**27
 
 
 def select(rankings: Rankings, users: Iterable[object] | None, items: Iterable[object] | None) -> Rankings:
@@ -79,6 +79,8 @@ def merged(rankings: Rankings) -> Rankings:
         content = rankings.items[part].tobytes() + rankings.levels[part].tobytes()
         group[ranking] = places.setdefault(content, len(places))
     n = len(places)
+    weights = np.bincount(group, weights=rankings.weights, minlength=n).astype(np.float64)
+    check_sums(weights)
     _, first = np.unique(group, return_index=True)
     lengths = np.diff(rankings.indptr)
     keep = np.zeros(rankings.n_rankings, bool)
@@ -89,7 +91,7 @@ def merged(rankings: Rankings) -> Rankings:
         np.concatenate(([0], np.cumsum(lengths[first]))),
         rankings.items[keep_entry],
         rankings.levels[keep_entry],
-        np.bincount(group, weights=rankings.weights, minlength=n),
+        weights,
         Vocabulary(pl.Series("user", np.arange(n), dtype=pl.Int64), "user"),
         rankings.item_ids,
         anonymous=True,
@@ -105,16 +107,20 @@ def with_unlisted_last(rankings: Rankings) -> Rankings:
             "unlisted='last' is for choice sets that a person could look through"
         )
     lengths = np.diff(rankings.indptr)
-    listed = np.zeros((n, m), bool)
-    listed[np.repeat(np.arange(n), lengths), rankings.items] = True
-    rows, rest = np.nonzero(~listed)
-    last = rankings.levels[rankings.indptr[1:] - 1] + 1
-    order = np.argsort(np.concatenate([np.repeat(np.arange(n), lengths), rows]), kind="stable")
+    owner = np.repeat(np.arange(n), lengths)
+    unlisted = np.ones(n * m, bool)
+    unlisted[owner * m + rankings.items] = False
+    rest = np.flatnonzero(unlisted)
+    # Each ranking's own entries come first, then the rest in the order of the items.
+    is_rest = np.arange(m) >= lengths[:, None]
+    items, levels = np.empty((n, m), np.int32), np.empty((n, m), np.int32)
+    items[~is_rest], levels[~is_rest] = rankings.items, rankings.levels
+    items[is_rest], levels[is_rest] = rest % m, np.repeat(rankings.levels[rankings.indptr[1:] - 1] + 1, m - lengths)
     completed = Rankings._trusted(
         rankings.user_indptr,
         np.arange(n + 1) * m,
-        np.concatenate([rankings.items, rest])[order],
-        np.concatenate([rankings.levels, last[rows]])[order],
+        items.ravel(),
+        levels.ravel(),
         rankings.weights,
         rankings.user_ids,
         rankings.item_ids,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from array import array
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -78,12 +79,15 @@ def delimited(data: bytes, separator: str, where: str, header: Sequence[str] | N
 
 def _line_by_line(data: bytes, separator: str, where: str, header: Sequence[str] | None, n_lines: int) -> Source:
     first = data[: data.find(b"\n") + 1 or len(data)].decode().rstrip("\r\n")
-    names = _header(next(csv.reader([first], delimiter=separator)), header)
+    try:
+        names = _header(next(csv.reader([first], delimiter=separator)), header)
+    except csv.Error as error:
+        raise _bad_quotes(where, 1, error) from error
     n_above = 1 if header is None else 0
     has_quotes = b'"' in data
 
     def load(wanted: Sequence[str]) -> Table:
-        places = sorted(names.index(name) for name in wanted)
+        places = _places(names, wanted)
         try:
             frame = pl.read_csv(
                 data, separator=separator, has_header=header is None, columns=places, infer_schema=False,
@@ -148,7 +152,7 @@ def _careful(data: bytes, separator: str, where: str, header: Sequence[str] | No
         return csv.reader(text, delimiter=separator, strict=True)
 
     def load(wanted: Sequence[str]) -> Table:
-        places = sorted(names.index(name) for name in wanted)
+        places = _places(names, wanted)
         pieces: list[list[pl.Series]] = [[] for _ in places]
         kept: list[list[str]] = []
         lines = array("q")
@@ -195,11 +199,23 @@ def _careful(data: bytes, separator: str, where: str, header: Sequence[str] | No
 
 def _header(found: list[str], given: Sequence[str] | None) -> list[str]:
     """Names of the columns, without spaces around them, made different where they repeat."""
-    names: list[str] = []
+    names: dict[str, None] = {}  # in order; a list would make wide headers quadratic
     for place, text in enumerate(found if given is None else given):
         name = text.strip() or f"column {place + 1}"
-        names.append(name if name not in names else f"{name} (column {place + 1})")
-    return names
+        while name in names:
+            name = f"{name} (column {place + 1})"
+        names[name] = None
+    return list(names)
+
+
+def original_name(name: str) -> str:
+    """Name of a column as its file has it, where it was made different from another of the same name."""
+    return re.sub(r"( \(column [0-9]+\))+$", "", name) if name.endswith(")") else name
+
+
+def _places(names: list[str], wanted: Sequence[str]) -> list[int]:
+    chosen = set(wanted)
+    return [place for place, name in enumerate(names) if name in chosen]
 
 
 def _wrong_fields(where: str, line: int, n_found: int, n_expected: int) -> FormatError:
@@ -210,6 +226,8 @@ def _wrong_fields(where: str, line: int, n_found: int, n_expected: int) -> Forma
 
 
 def _bad_quotes(where: str, line: int, error: csv.Error) -> FormatError:
+    if "field limit" in str(error):
+        return FormatError(f"{where}, line {line}: a field of more than {csv.field_size_limit():,} letters is no id")
     return FormatError(
         f"{where}, line {line}: {error}; inside a quoted field a quote is written twice, and every field "
         "that begins with a quote ends with one"

@@ -6,10 +6,10 @@ import hashlib
 
 import numpy as np
 
-from permrank.data.build import repeated_rows
+from permrank.data.build import bad_weights, repeated_rows, weight_problem
 from permrank.data.rankings import Rankings
 from permrank.errors import InputError
-from permrank.types import BoolArray, Int64Array
+from permrank.types import BoolArray, Float64Array, Int32Array, Int64Array
 
 
 def check_arrays(rankings: Rankings) -> None:
@@ -33,11 +33,10 @@ def check_arrays(rankings: Rankings) -> None:
     ):
         raise InputError(f"levels and ratings must have one value for each of the {n_entries} entries")
     _refuse(np.diff(rankings.indptr) == 0, "ranking", "is empty; leave it out")
-    _refuse(
-        ~(np.isfinite(rankings.weights) & (rankings.weights > 0)),
-        "ranking",
-        "has a weight that is not positive",
-    )
+    heavy = bad_weights(rankings.weights)
+    if heavy.any():
+        first = int(np.argmax(heavy))
+        raise InputError(f"ranking {first}: {weight_problem(rankings.weights[first])}")
     _refuse(
         (rankings.items < 0) | (rankings.items >= rankings.n_items),
         "entry",
@@ -70,11 +69,33 @@ def _check_entries(rankings: Rankings) -> None:
     )
     if rankings.ratings is not None:
         _refuse(~np.isfinite(rankings.ratings), "entry", "has a rating that is not finite")
+        inverted = inverted_entries(rankings.indptr, rankings.levels, rankings.ratings)
+        if inverted is not None:
+            raise InputError(
+                f"entry {inverted[1]} has a higher rating than entry {inverted[0]}, which is ranked above it"
+            )
     owner = np.repeat(np.arange(rankings.n_rankings), np.diff(rankings.indptr))
     repeat = repeated_rows(owner, rankings.items, rankings.n_items)
     if repeat is not None:
         item = rankings.item_ids[rankings.items[repeat[1]]]
         raise InputError(f"entry {repeat[1]}: item {item!r} comes twice in ranking {owner[repeat[1]]}")
+
+
+def inverted_entries(indptr: Int64Array, levels: Int32Array, ratings: Float64Array) -> tuple[int, int] | None:
+    """Two entries of a ranking of which the later has the higher rating, or None.
+
+    Equal ratings may stand apart (a tie that was broken) and different ones together (a coarser order).
+    """
+    inside = np.ones(levels.size, bool)
+    inside[indptr[:-1]] = False
+    if not (inside[1:] & (ratings[1:] > ratings[:-1])).any():
+        return None
+    owner = np.repeat(np.arange(indptr.size - 1), np.diff(indptr))
+    order = np.lexsort((-ratings, levels, owner))
+    before, after = order[:-1], order[1:]
+    bad = (owner[before] == owner[after]) & (levels[after] > levels[before]) & (ratings[after] > ratings[before])
+    place = int(np.argmax(bad))
+    return (int(before[place]), int(after[place])) if bad[place] else None
 
 
 def _refuse(bad: BoolArray, what: str, complaint: str) -> None:

@@ -115,7 +115,7 @@ class Split:
         for name, (file, fingerprint) in files.items():
             if Path(file).name != file:
                 raise FormatError(f"{folder / 'split.json'} names the file {file!r} outside its folder")
-            parts[name] = read(folder / file)
+            parts[name] = read(folder / file, unlisted="ignore")
             if parts[name].fingerprint != fingerprint:
                 raise FormatError(f"{folder / file} has changed since the split was saved")
         return cls(**parts, protocol=protocol, seed=seed)

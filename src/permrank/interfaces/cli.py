@@ -306,7 +306,8 @@ def convert(
     from permrank.interfaces.sources import open_rankings
 
     writable_place(target)
-    rankings = open_rankings(source, **reading)
+    # The lists are handed on as they are: what they leave out is for whoever learns from them to say.
+    rankings = open_rankings(source, **{**reading, "unlisted": reading["unlisted"] or "ignore"})
     rankings = rankings.merged() if merge else rankings
     rankings.write(target)
     counts = {

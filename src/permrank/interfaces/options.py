@@ -33,13 +33,18 @@ _COLUMN_HELP = {
     "weight": "How often a ranking was given.",
     "winner": "The better of two, for choices.",
     "loser": "The other of two.",
+    "draw": "Whether neither won: 1 or 0, true or false, draw or win, or a score.",
 }
 _READING: dict[str, tuple[Any, Any]] = {
     "unlisted": (
         Annotated[
-            str, typer.Option(help="Items that a ranking does not list: 'ignore', or 'last' (below all listed ones).")
+            str | None,
+            typer.Option(
+                show_default="ignore, with a warning if lists look like ballots",
+                help="Items that a ranking does not list: 'ignore', or 'last' (below all listed ones).",
+            ),
         ],
-        "ignore",
+        None,
     ),
     "duplicates": (
         Annotated[str, typer.Option(help="An item twice in a ranking: error, first, last or mean.")],

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from permrank.errors import InputError, UnknownIdError
+import typer
+
+from permrank.errors import ChoiceSetWarning, InputError, UnknownIdError
 
 if TYPE_CHECKING:
     from permrank.data.rankings import Rankings
@@ -15,14 +18,14 @@ if TYPE_CHECKING:
 
 
 def open_rankings(source: str, **options: Any) -> Rankings:
-    """Read a file, or load a data set by its name."""
+    """Read a file, or load a data set by its name; warnings as one line each."""
     from permrank.data import datasets
     from permrank.data.build import DUPLICATES
     from permrank.data.readers import read
 
     given = {name: value for name, value in options.items() if value is not None}
-    unlisted, duplicates = given.get("unlisted", "ignore"), given.get("duplicates", "error")
-    if unlisted not in ("ignore", "last"):
+    unlisted, duplicates = given.get("unlisted"), given.get("duplicates", "error")
+    if unlisted not in ("ignore", "last", None):
         raise InputError(f"--unlisted {unlisted}, expected 'ignore' or 'last'")
     if duplicates not in DUPLICATES:
         raise InputError(f"--duplicates {duplicates}, expected one of {', '.join(DUPLICATES)}")
@@ -35,7 +38,12 @@ def open_rankings(source: str, **options: Any) -> Rankings:
         return rankings.with_unlisted_last() if unlisted == "last" else rankings
     if not Path(source).exists() and not Path(source).suffix:
         raise UnknownIdError("file or data set", source, datasets.names())
-    return read(source, **given)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ChoiceSetWarning)
+        rankings = read(source, **given)
+    for warning in caught:
+        typer.echo(f"warning: {warning.message}", err=True)
+    return rankings
 
 
 def make_model(name: str, settings: list[str]) -> Ranker:
