@@ -13,7 +13,7 @@ from permrank.errors import InputError
 from permrank.inference.convergence import Monitor
 from permrank.kernels.mallows import precedence, repeated_insertion
 from permrank.kernels.spearman import MOST_ITEMS, spearman_precedence, spearman_rankings
-from permrank.models.checks import above, one_of, whole_from
+from permrank.models.checks import a_seed, above, one_of, require_memory, whole_from
 from permrank.models.mallows_learning import (
     LARGEST_DISPERSION,
     Kendall,
@@ -30,8 +30,9 @@ from permrank.models.users import NewUser, UserReference, frozen
 from permrank.randomness import generator, stream_key
 from permrank.types import Float64Array, Int64Array
 
-# Tables of items by items for every community and block of lists: 1,000 items take 130 MB.
+# Tables of items by items for every community and block of lists: 1,000 items take 130 MB for a community.
 _MOST_ITEMS = 1_000
+_BYTES_OF_PAIR = (16 + 4) * 8
 
 
 class Mallows(SameForAllRanker):
@@ -131,7 +132,7 @@ class Mallows(SameForAllRanker):
         whole_from("n_draws", self.n_draws, 1)
         whole_from("max_iter", self.max_iter, 1)
         above("tol", self.tol, 0.0)
-        whole_from("seed", self.seed, 0)
+        a_seed(self.seed)
 
     # Learning
 
@@ -139,13 +140,17 @@ class Mallows(SameForAllRanker):
         n = rankings.n_items
         if n > _MOST_ITEMS:
             raise InputError(f"Mallows takes up to {_MOST_ITEMS} items, not {n}; select some")
+        k = int(self.n_communities)
+        require_memory(
+            _BYTES_OF_PAIR * k * n * n, f"pairs of {n} items in {k} communities", "take fewer communities or items"
+        )
         distance = self._distance(rankings, n)
 
         def learned(state: State) -> dict[str, Any]:
             return self._learned(rankings, distance, state)
 
         monitor.reading = learned
-        return learned(learnt(rankings, distance, int(self.n_communities), int(self.n_starts), monitor, self.tol))
+        return learned(learnt(rankings, distance, k, int(self.n_starts), monitor, self.tol))
 
     def _learned(self, rankings: Rankings, distance: Kendall | Spearman, state: State) -> dict[str, Any]:
         """Largest communities first, with all that answers need."""
@@ -207,9 +212,8 @@ class Mallows(SameForAllRanker):
     def sample(self, user: object, items: Iterable[object] | None = None, size: int = 1, seed: int = 0) -> np.ndarray:
         """Draw rankings of all items by repeated insertion, and keep the given ones in their order; a row each."""
         reference = self._reference(user)
-        whole_from("size", size, 0)
-        whole_from("seed", seed, 0)
         places = self._item_indices(items)
+        self._check_draws(size, seed, len(self.item_ids))
         share = self._membership(reference)
         drawn = generator(int(seed)).choice(share.size, size=int(size), p=share / share.sum())
         draw = repeated_insertion if self.distance == "kendall" else spearman_rankings
