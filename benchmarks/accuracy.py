@@ -121,6 +121,13 @@ def as_rankings(table: Table, strict: bool) -> pr.Rankings:
     return pr.Rankings.from_ratings({"user": table.users, "item": table.items, "rating": table.ratings})
 
 
+def asked_by(model: pr.Ranker, **parameters: Any) -> pr.Ranker:
+    """The same estimate in a model with other parameters, for those that only answers depend on."""
+    other = model.clone().set_params(**parameters)
+    other._take(model.rankings_, {name: getattr(model, name) for name in model.learned})
+    return other
+
+
 def model_scores(model: pr.Ranker, test: Table) -> np.ndarray:
     """Scores of all test rows; NaN for an item that the model does not know."""
     known = np.zeros(test.n_items, bool)

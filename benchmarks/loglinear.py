@@ -16,7 +16,7 @@ import numpy as np
 
 import permrank as pr
 import splits
-from accuracy import as_rankings, model_scores
+from accuracy import as_rankings, asked_by, model_scores
 from permrank.kernels.log_linear_moves import (
     INFORMED,
     INSERTION,
@@ -94,7 +94,7 @@ def sushi() -> None:
             seconds[name] = min(model.fit_seconds_, seconds.get(name, np.inf))
             rows[name].append(splits.pairs_right(split.test, model_scores(model, split.test)))
             if name.startswith("pairwise"):
-                model.set_params(insertion="mode")
+                model = asked_by(model, insertion="mode")
                 rows[f"{name}, mode"].append(splits.pairs_right(split.test, model_scores(model, split.test)))
     for name, found in rows.items():
         took = f"{seconds[name]:.1f} s" if name in seconds else ""

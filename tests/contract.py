@@ -1,5 +1,7 @@
 """What every model must do. A model's tests inherit `ModelContract` and supply `make`."""
 
+import copy
+import json
 import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -10,6 +12,7 @@ import polars as pl
 import pytest
 
 import permrank as pr
+from forging import header_of, resigned
 from permrank.data.processes import threads_are_safe
 from permrank.errors import (
     FormatError,
@@ -38,6 +41,56 @@ QUESTIONS = {
     "similar_items": lambda m: m.similar_items("toro", 2),
     "similar_users": lambda m: m.similar_users("ann", 2),
 }
+
+
+# Parameters that take memory or time in proportion, and are bounded.
+LIMITED = {"n_factors", "n_communities", "n_starts", "n_draws", "n_steps", "max_iter", "degree"}
+# Values of which some differ from any default and are allowed for any parameter.
+VALUES = [
+    False, True, 3, 4, 2.0, 0.5, "auto", "listed", "shuffle", "exact", "efron", "breslow", "rao-kupper", "davidson",
+    "point", "draws", "log", "none", "list", "stage", "mode", "expected", "gradient", "mm", "newton", "kendall",
+    "spearman", "gamma", "gaussian", "linear", "centred", "squared", "ndcg", "listmle", "listnet", "windows", "swaps",
+    "hinge", "logistic", "published", "entries",
+    pl.DataFrame({"item": ["ebi", "ika", "tako", "toro", "uni"], "price": [1.0, 2, 3, 4, 5]}), None,
+]  # fmt: skip
+# Other values of parameters that are only allowed together with others.
+NOT_ALONE = {"damping": "log", "degree": 2, "posterior": "draws"}
+
+
+def another(model, name):
+    """Another value of a parameter that the model would take."""
+    now = getattr(model, name)
+    for value in VALUES:
+        if repr(value) != repr(now):
+            try:
+                model.clone().set_params(**{name: value})._validate()
+            except InputError:
+                continue
+            return value
+    if name in NOT_ALONE:
+        return NOT_ALONE[name]
+    raise AssertionError(f"{name}: add a value to VALUES that {type(model).__name__} takes")
+
+
+def all_answers(model, supports):
+    """Everything that can be asked, by question."""
+    new = model.fold_in(["toro", "ika", "ebi"])
+    return {
+        "score": model.score("ann"),
+        "score of a new user": model.score(new),
+        "score_pairs": model.score_pairs(["ann", "eve", "gus"], ["toro", "tako", "uni"]),
+        "rank": model.rank("ann", ["tako", "ebi", "uni", "toro"]),
+        "recommend": model.recommend("bob"),
+        "evaluate": pr.evaluate(model, pr.Rankings.from_lists({"ann": ["tako", "toro"]}), metrics=["ndcg"]).means(),
+        **{name: ask(model) for name, ask in QUESTIONS.items() if name in supports},
+    }
+
+
+def assert_same(answers, others):
+    for question, answer in answers.items():
+        other = others[question]
+        same = answer.equals(other) if isinstance(answer, pl.DataFrame) else np.array_equal(answer, other)
+        assert same, question
 
 
 class ModelContract:
@@ -90,6 +143,36 @@ class ModelContract:
             twin.set_params(nonsense=1)
         assert type(model).__name__ in repr(model)
 
+    def test_what_is_set_after_fit_counts_from_the_next_fit_on(self, rankings, fitted, tmp_path):
+        before, learnt = all_answers(fitted, self.supports), fitted.get_params()
+        fitted.save(tmp_path / "before")
+        other = {name: another(fitted, name) for name in learnt}
+        assert fitted.set_params(**other).get_params() == other
+        assert_same(all_answers(fitted, self.supports), before)
+        assert_same(all_answers(copy.deepcopy(fitted), self.supports), before)
+        fitted.save(tmp_path / "after")
+        assert header_of(tmp_path / "after") == header_of(tmp_path / "before")
+        loaded = pr.load(tmp_path / "after")
+        assert loaded.get_params() == learnt
+        assert_same(all_answers(loaded, self.supports), before)
+        fitted.set_params(**learnt | self.other).fit(rankings)
+        fresh = self.make().set_params(**self.other).fit(rankings)
+        assert_same(all_answers(fitted, self.supports), all_answers(fresh, self.supports))
+
+    def test_every_seed_that_is_none_is_refused(self, rankings):
+        if "seed" not in self.make().get_params():
+            return
+        for seed in (None, -1, 1.5, "x", True, 2**200):
+            with pytest.raises(InputError, match=r"seed=.*, expected a whole number from 0 to 2\*\*64 - 1"):
+                self.make(seed=seed).fit(rankings)
+
+    def test_the_total_likelihood_counts_ballots_by_their_weights(self, rankings, fitted):
+        if "log_likelihood" not in self.supports:
+            return
+        ballots = pr.Rankings.from_lists([["toro", "tako"], ["ika", "uni"]], weights=[3.0, 0.5])
+        values = fitted.log_likelihood(ballots)
+        np.testing.assert_allclose(fitted.total_log_likelihood(ballots), 3.0 * values[0] + 0.5 * values[1], rtol=1e-12)
+
     def test_questions_before_fit_say_so(self):
         model = self.make()
         with pytest.raises(NotFittedError, match=r"call fit\(rankings\) first"):
@@ -127,6 +210,9 @@ class ModelContract:
         one_by_one = [fitted.score(user, [item])[0] for user, item in zip(users, items, strict=True)]
         np.testing.assert_allclose(fitted.score_pairs(users, items), one_by_one, rtol=1e-6, atol=1e-9)
         assert fitted.score_pairs([], []).size == 0
+        for unequal in ((["ann", "eve"], ["toro"]), (["ann"], ["toro", "uni"]), ([], ["toro"])):
+            with pytest.raises(InputError, match="give one item for each user"):
+                fitted.score_pairs(*unequal)
 
     def test_intervals_contain_the_median_rank_and_stay_within_bounds(self, fitted):
         frame = fitted.rank("ann", ["tako", "ebi", "uni", "toro"])
@@ -317,6 +403,48 @@ class ModelContract:
             path.write_bytes(bad)
             with pytest.raises(FormatError):
                 pr.load(path)
+
+    def test_whole_numbers_beyond_sense_are_refused_at_once(self, rankings, fitted, tmp_path):
+        whole = [name for name, value in fitted.get_params().items() if type(value) is int]
+        fitted.save(tmp_path / "m")
+        saved = json.loads(header_of(tmp_path / "m")["parameters"])
+        for name in whole:
+            for value in (2**63, 2**70, 10**30, 10**5_000, -1):
+                if name == "seed" and 0 <= value < 2**64:
+                    continue
+                with pytest.raises(InputError, match=f"{name}=.*expected a whole number from"):
+                    self.make(**{name: value}).fit(rankings)
+                if value != 10**5_000:  # which JSON cannot hold
+                    resigned(tmp_path / "m", {"parameters": json.dumps(saved | {name: value})})
+                    with pytest.raises(FormatError, match=f"{name}="):
+                        pr.load(tmp_path / "m")
+            if name in LIMITED:
+                with pytest.raises(InputError, match=f"{name}={2**31}, expected a whole number from . to"):
+                    self.make(**{name: 2**31}).fit(rankings)
+                resigned(tmp_path / "m", {"parameters": json.dumps(saved | {name: 2**31})})
+                with pytest.raises(FormatError, match=f"{name}={2**31}, expected"):
+                    pr.load(tmp_path / "m")
+        if "sample" in self.supports:
+            for size in (10**12, 10**30):
+                with pytest.raises(InputError, match="size="):
+                    fitted.sample("ann", ["toro", "uni"], size=size)
+            with pytest.raises(InputError, match=r"seed=-1, expected"):
+                fitted.sample("ann", ["toro", "uni"], seed=-1)
+        with pytest.raises(InputError, match="k="):
+            fitted.recommend("ann", k=10**30)
+        assert fitted.recommend("ann", k=2**62).height == 1
+
+    def test_a_file_whose_parameters_do_not_fit_what_was_learnt_is_refused(self, fitted, tmp_path):
+        fitted.save(tmp_path / "m")
+        saved = json.loads(header_of(tmp_path / "m")["parameters"])
+        for name in {"n_factors", "n_communities"} & set(saved):
+            resigned(tmp_path / "m", {"parameters": json.dumps(saved | {name: saved[name] + 1})})
+            with pytest.raises(FormatError, match="not a whole permrank model"):
+                pr.load(tmp_path / "m")
+        if saved.get("n_draws", 1) > 1 and len(getattr(fitted, "item_draws_", ())) > 1:
+            resigned(tmp_path / "m", {"parameters": json.dumps(saved | {"n_draws": 1})})
+            with pytest.raises(FormatError, match="n_draws"):
+                pr.load(tmp_path / "m")
 
     def test_one_item_lists_only_are_answered_or_refused_clearly(self):
         rankings = pr.Rankings.from_lists({"u": ["a"], "v": ["b"]})

@@ -180,6 +180,25 @@ def test_a_fit_can_be_given_a_time_limit(rankings):
     result = pr.evaluate(model, split, max_seconds=0.0)
     assert result.model.n_iter_ == 1
     assert result.notes == ["stopped after 0 s, 1 sweeps"]
+    assert result.cut_off == 0.0
+    assert pr.evaluate(model.clone().set_params(tol=1e-3), split, max_seconds=600.0).cut_off is None
+
+
+def test_a_fit_that_was_cut_off_is_marked_and_gets_no_verdict(rankings):
+    slow = pr.PlackettLuce(prior="gaussian", solver="mm", tol=1e-15, prior_scale=1.0)
+    models = {"slow": slow, "Random": pr.Random(), "Borda": pr.Borda()}
+    found = pr.compare(models, rankings, max_seconds=0.0)
+    rows = {row["model"]: row for row in found.table().to_dicts()}
+    assert rows["slow"]["verdict"] == "cut off"
+    assert rows["slow"]["cut_off"] == 0.0
+    assert rows["slow"]["p"] is None
+    assert rows["slow"][found.metric] > rows["Random"][found.metric]
+    assert (rows["Borda"]["verdict"], rows["Borda"]["cut_off"]) == ("best", None)
+    assert rows["Random"]["verdict"] == "worse"
+    assert [row["cut_off"] for row in found.to_dict()["table"]].count(0.0) == 1
+    assert found.by_seed().filter(pl.col("cut_off").is_not_null())["model"].to_list() == ["slow"]
+    alone = pr.compare({"slow": slow}, rankings, max_seconds=0.0)
+    assert alone.table()["verdict"].to_list() == ["cut off"]
 
 
 def test_calibration_is_measured_where_there_are_probabilities():

@@ -79,6 +79,31 @@ def test_compare_goes_on_when_a_model_fails_and_says_so(ratings):
     run("compare", ratings, "--models", "SpectralAnalysis", code=1)
 
 
+def test_the_row_says_what_was_set(ratings):
+    found = json.loads(run("compare", ratings, "--models", "PlackettLuce,BradleyTerry,Borda", "--json").stdout)
+    models = {row["model"]: row for row in found["table"]}
+    assert set(models) == {"PlackettLuce(prior='gaussian')", "BradleyTerry(prior='gaussian')", "Borda"}
+    same = pr.compare([pr.PlackettLuce(prior="gaussian")], pr.read(ratings)).table().to_dicts()[0]
+    assert same["model"] in models
+    assert models[same["model"]]["ndcg"] == pytest.approx(same["ndcg"], rel=1e-12)
+
+
+def test_a_model_that_ran_out_of_time_is_marked_in_its_row(ratings, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "140")
+    slow, page = "PlackettLuce:prior=gaussian,prior_scale=1,solver=mm,tol=1e-15", tmp_path / "out.html"
+    asked = ("compare", ratings, "--models", "Borda", "-m", slow, "--max-seconds", 0)
+    told = run(*asked, "--report", page).stdout
+    (row,) = (line for line in told.splitlines() if "cut off after 0 s" in line)
+    assert "worse" not in row
+    assert "best" in told
+    assert "cut off after 0 s" in page.read_text()
+    found = json.loads(run(*asked, "--json").stdout)
+    assert [(row["verdict"], row["cut_off"]) for row in found["table"]].count(("cut off", 0.0)) == 1
+    only = run("compare", ratings, "-m", slow, "--max-seconds", 0, "--report", page).stdout
+    assert "cut off after 0 s" in only
+    assert "no model can be called best" in page.read_text()
+
+
 def test_compare_writes_a_report(ratings, tmp_path):
     run("compare", ratings, "--models", "MeanRating,Random", "--report", tmp_path / "out.html")
     assert "MeanRating</strong> is best" in (tmp_path / "out.html").read_text()

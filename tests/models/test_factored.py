@@ -267,3 +267,37 @@ def test_growing_in_a_few_sweeps_keeps_most_of_them():
     model.partial_fit(pr.Rankings.from_lists({"new": list(rankings.item_ids)[:3]}))
     assert model.n_iter_ == 4
     assert len(model.item_draws_) == 3
+
+
+def rated(seed=0, n_users=40, n_items=11):
+    """Ratings from 1 to 5 of eleven items."""
+    rng = np.random.default_rng(seed)
+    users, items = np.divmod(rng.choice(n_users * n_items, 250, replace=False), n_items)
+    ratings = rng.integers(1, 6, 250)
+    return pr.Rankings.from_ratings({"user": users, "item": [f"i{item:02}" for item in items], "rating": ratings})
+
+
+@pytest.mark.parametrize("settings", [{}, {"company": False}, {"anchors": False}, {"posterior": "point"}])
+def test_thresholds_between_ratings_are_never_taken_for_items(settings):
+    rankings = rated()
+    model = pr.FactoredPlackettLuce(2, max_iter=20, n_draws=4, **settings).fit(rankings)
+    assert (model.thresholds_.size > 0) == (not settings or "company" in settings)
+    items, users = set(rankings.item_ids), set(rankings.user_ids)
+    for grown in (False, True):
+        if grown:
+            model.partial_fit(pr.Rankings.from_ratings({"user": [90, 90], "item": ["i00", "new"], "rating": [5, 1]}))
+            items, users = items | {"new"}, users | {90}
+        for item in items:
+            near = model.similar_items(item, k=5)
+            assert near.height == 5
+            assert set(near["item"]) <= items - {item}
+            assert set(model.similar_items(item, k=100)["item"]) == items - {item}
+        assert set(model.similar_users(0, k=100)["user"]) == users - {0}
+        assert set(model.recommend(0, k=100)["item"]) <= items
+        explained = model.explain(0, "i00")
+        assert set(explained["item"][1:]) <= items
+        new = model.fold_in({"i01": 5, "i02": 1})
+        assert set(model.recommend(new, k=100)["item"]) == items - {"i01", "i02"}
+        assert model.score(new).shape == (len(items),)
+        assert set(model.sample(new, size=1)[0]) == items
+        assert set(model.similar_users(new, k=100)["user"]) == users

@@ -45,6 +45,21 @@ def test_a_grown_point_estimate_is_at_the_optimum_of_all_the_data():
     assert model.n_iter_ <= full.n_iter_
 
 
+def test_growing_goes_on_with_the_parameters_of_the_fit():
+    old, new = parts()
+    model = pr.FactoredPlackettLuce(2, max_iter=6, damping="none").fit(old)
+    before = model.score(old.user_ids[0])
+    for name, value, was in (("ties", "efron", "'breslow'"), ("n_factors", 3, "2"), ("posterior", "point", "'draws'")):
+        setattr(model, name, value)
+        with pytest.raises(InputError, match=rf"{name}={value!r} was set after fit, which learnt with {was}"):
+            model.partial_fit(new)
+        np.testing.assert_array_equal(model.score(old.user_ids[0]), before)
+        model.set_params(**model.fitted_params_)
+    model.set_params(max_iter=9, n_draws=2, seed=5).partial_fit(new)  # how it learns may change
+    assert model.n_iter_ == 3
+    assert model.fitted_params_ == model.get_params()
+
+
 def test_growing_needs_a_fit_and_something_to_add():
     old, _ = parts()
     with pytest.raises(NotFittedError):

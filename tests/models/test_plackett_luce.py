@@ -418,8 +418,6 @@ def test_standard_errors_are_null_or_an_error_where_there_are_none(monkeypatch):
         errors = model.standard_errors().sort("item")
     assert errors["standard_error"].to_list() == [0.5, None, 0.5, 0.5, 0.5, 0.5]
     assert errors["quasi_standard_error"].null_count() == 6
-    with pytest.raises(InputError, match="fit"):
-        pr.PlackettLuce().fit(rankings).set_params(prior="gaussian").standard_errors()
     alone = pr.PlackettLuce().fit(pr.Rankings.from_lists([["a"]])).standard_errors()
     assert alone["standard_error"].to_list() == [None]
 
@@ -466,10 +464,8 @@ def test_quasi_variances_are_a_minimum_of_their_loss():
 
 def test_questions_that_cannot_be_answered_are_refused():
     model = pr.PlackettLuce().fit(random_rankings(16))
-    with pytest.raises(InputError, match="too many; draw them in parts"):
+    with pytest.raises(InputError, match="GiB of memory that are free; draw them in parts"):
         model.sample(None, size=10**15)
-    with pytest.raises(InputError, match="ties='zzz'"):
-        model.set_params(ties="zzz").log_likelihood(model.rankings_)
 
 
 def test_worths_add_up_to_one_and_are_best_first():

@@ -54,12 +54,15 @@ class Comparison:
         return [result for result in self.results if result.name == name]
 
     def by_seed(self) -> pl.DataFrame:
-        """A row a model and seed: means of all metrics, seconds, and what went wrong."""
+        """A row a model and seed: means of all metrics, seconds, when it was cut off, and what went wrong."""
         rows = [
-            {"model": r.name, "seed": r.seed, **r.means(), "fit_seconds": r.fit_seconds, "problem": r.problem}
+            {
+                "model": r.name, "seed": r.seed, **r.means(), "fit_seconds": r.fit_seconds, "cut_off": r.cut_off,
+                "problem": r.problem,
+            }
             for r in self.results
-        ]
-        return pl.DataFrame(rows, infer_schema_length=None)
+        ]  # fmt: skip
+        return pl.DataFrame(rows, infer_schema_length=None, schema_overrides={"cut_off": pl.Float64})
 
     def per_user(self, metric: str) -> pl.DataFrame:
         """A row a person: weight, and a column a model with the person's mean over splits; null if there is none."""
@@ -81,8 +84,10 @@ class Comparison:
 
         Columns: ``model``; the mean over people of ``metric`` (the first that was asked for, if not given) with its
         95 % interval ``low`` to ``high``; ``p``, Holm's corrected p-value of the difference to the best; ``verdict``
-        (best, same, worse, or failed; "same" is "cannot be told apart"); means of the other metrics; ``seconds`` of a
-        fit, ``first_seconds`` of the first and tiny one, which compiles, ``megabytes`` at the peak of a fit.
+        (best, same, worse, cut off, or failed; "same" is "cannot be told apart"); means of the other metrics;
+        ``seconds`` of a fit, ``first_seconds`` of the first and tiny one, which compiles, ``megabytes`` at the peak of
+        a fit; and ``cut_off``, the seconds after which a fit was stopped before its end. A model that was cut off is
+        measured, but neither best nor compared with the best: with more time it might be better.
         """
         metric = metric or self.metric
         people = self.per_user(metric)
@@ -90,7 +95,9 @@ class Comparison:
         means = {name: _mean(people, name) for name in names}
         # The calibration error is the only metric of which less is better, and it is not measured by person.
         ranked = sorted(names, key=lambda name: -means[name])
-        p_values = dict(zip(ranked[1:], _p_values(people, ranked), strict=True))
+        stopped = {r.name: r.cut_off for r in self.results if r.cut_off is not None}
+        whole = [name for name in ranked if name not in stopped]
+        p_values = dict(zip(whole[1:], _p_values(people, whole), strict=True))
         rows = []
         for name in [*ranked, *(name for name in self.models if name not in names)]:
             row: dict[str, Any] = {"model": name, metric: None, "low": None, "high": None, "p": None}
@@ -99,9 +106,9 @@ class Comparison:
                 known = people.filter(pl.col(name).is_not_null())
                 low, high = bootstrap_interval(known[name].to_numpy(), known["weight"].to_numpy())
                 row |= {metric: means[name], "low": low, "high": high, "p": p_values.get(name)}
-                row["verdict"] = _verdict(p_values.get(name))
-            rows.append(row | self._costs(name, metric))
-        numbers = {"p": pl.Float64, metric: pl.Float64, "low": pl.Float64, "high": pl.Float64}
+                row["verdict"] = "cut off" if name in stopped else _verdict(p_values.get(name))
+            rows.append(row | self._costs(name, metric) | {"cut_off": stopped.get(name)})
+        numbers = {"p": pl.Float64, metric: pl.Float64, "low": pl.Float64, "high": pl.Float64, "cut_off": pl.Float64}
         return pl.DataFrame(rows, infer_schema_length=None, schema_overrides=numbers)
 
     def _costs(self, name: str, metric: str) -> dict[str, Any]:

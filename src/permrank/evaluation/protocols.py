@@ -13,7 +13,7 @@ from permrank.data.frames import as_frame
 from permrank.data.rankings import Rankings, require_rankings
 from permrank.errors import InputError
 from permrank.evaluation.split import Split, make_split
-from permrank.models.checks import one_of, whole_from
+from permrank.models.checks import a_seed, one_of, whole_from
 from permrank.randomness import generator, stream_key
 from permrank.types import Int64Array
 
@@ -200,7 +200,7 @@ class Folds(Protocol):
     def split(self, rankings: Rankings, seed: int = 0) -> Split:
         """Split rankings; the same seed gives the same split."""
         whole_from("n_folds", self.n_folds, 2)
-        whole_from("seed", seed, 0)
+        a_seed(seed)
         require_rankings(rankings)
         partition, fold = divmod(int(seed), self.n_folds)
         drawn = generator(stream_key(partition, 5)).permutation(rankings.n_users)
@@ -323,7 +323,7 @@ def _one_list_each(rankings: Rankings, protocol: Protocol) -> Int64Array:
 
 def _random_places(owner: Int64Array, stream: int, seed: int) -> Int64Array:
     """Place of every entry in a random order of its owner's, from 0; owners are sorted."""
-    whole_from("seed", seed, 0)
+    a_seed(seed)
     order = np.lexsort((generator(stream_key(seed, stream)).random(owner.size), owner))
     first = np.searchsorted(owner, owner)
     places = np.empty(owner.size, np.int64)

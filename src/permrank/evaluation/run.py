@@ -63,6 +63,8 @@ class Evaluation:
         Held at most during the fit, beyond what was held before.
     first_seconds : float or None
         Of a first fit to a few users, which compiles; not part of ``fit_seconds``.
+    cut_off : float or None
+        Seconds after which the fit was stopped before its end (``max_seconds``), so that more time may give more.
     notes : list of str
         Warnings.
     problem : str or None
@@ -78,6 +80,7 @@ class Evaluation:
     score_seconds: float | None = None
     peak_megabytes: float | None = None
     first_seconds: float | None = None
+    cut_off: float | None = None
     notes: list[str] = field(default_factory=list)
     problem: str | None = None
 
@@ -155,7 +158,7 @@ def evaluate(
     n_pairs : int
         Held-out pairs for the calibration of `prefers`; 0 for none.
     max_seconds : float, optional
-        Learning stops at the sweep that passes this; the estimate counts.
+        Learning stops at the sweep that passes this. What it has reached is measured, and marked as cut off.
     name : str, optional
         What the model is called in tables.
 
@@ -180,8 +183,8 @@ def evaluate(
     split = test if isinstance(test, Split) else None
     hidden = split.test if split else require_rankings(test)
     result = Evaluation(name or repr(model), split.seed if split else 0)
-    fitted = model if split is None else _fit(model, split.train, max_seconds, result)
-    result.model = fitted
+    result.model = model if split is None else _fit(model, split.train, max_seconds, result)
+    fitted = result.model._as_fitted()  # scores are asked for without a public method
     given = split.given if split else None
     known_people = given is not None or bool(set(hidden.user_ids) & set(fitted.user_ids))
     wanted = list(metrics) if metrics is not None else usual_metrics(hidden, ordered=known_people)
@@ -215,6 +218,7 @@ def _fit(model: Ranker, train: Rankings, max_seconds: float | None, result: Eval
         fitted.fit(train, callback=deadline, verbose=False)
     result.fit_seconds, result.peak_megabytes = cost.seconds, cost.megabytes
     if deadline.passed:
+        result.cut_off = max_seconds
         result.notes.append(f"stopped after {max_seconds:g} s, {fitted.n_iter_} sweeps")
     for warning in caught:
         if issubclass(warning.category, ConvergenceWarning):

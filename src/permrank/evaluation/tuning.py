@@ -21,7 +21,7 @@ from permrank.evaluation.protocols import LeaveOut, Protocol, usual_protocol
 from permrank.evaluation.run import evaluate, usual_metrics
 from permrank.evaluation.split import Split
 from permrank.models.base import Ranker
-from permrank.models.checks import whole_from
+from permrank.models.checks import a_seed, whole_from
 from permrank.models.container import as_json
 from permrank.models.interrupts import ending_at_once
 from permrank.models.spaces import Choice, Range, Space, Whole
@@ -134,7 +134,7 @@ def tune(
     """
     whole_from("trials", trials, 1)
     whole_from("splits", splits, 1)
-    whole_from("seed", seed, 0)
+    a_seed(seed)
     rankings = data.train if isinstance(data, Split) else require_rankings(data)
     space = space_of(model)
     if not rankings.has_ties and len(space) > 1:

@@ -59,7 +59,7 @@ _TITLES = {
     "calibration_error": "calibration",
 }
 _DIGITS = {"seconds": 2, "first_seconds": 1, "megabytes": 0}
-_STYLES = {"best": "bold green", "same": "green", "worse": "", "failed": "red"}
+_STYLES = {"best": "bold green", "same": "green", "worse": "", "cut off": "yellow", "failed": "red"}
 _WIDE = 130
 _LONGEST_NAME = 24  # longer names, those with settings, take two lines
 
@@ -109,7 +109,7 @@ def models_of(names: str, single: list[str]) -> dict[str, Ranker]:
         if inspect.signature(type(model).__init__).parameters.get("prior", inspect.Parameter).default is None:
             # Maximum likelihood has no estimate for most data; a comparison wants one.
             model.set_params(prior="gaussian")
-        found[type(model).__name__] = model
+        found[repr(model).removesuffix("()")] = model  # the row says what was set
     for text in single:
         name, _, settings = text.partition(":")
         model = make_model(name, [part for part in settings.split(",") if part])
@@ -171,7 +171,8 @@ def show_comparison(found: Comparison, *, k: int, as_json: bool, report: Path | 
     how = (
         f"{found.splits[0]}{more}. {title_of(found.metric, k)}: mean over {n_people:,} people, 95 % interval by "
         "bootstrap; p by a paired randomisation test against the best, corrected for all models (Holm); ≈ cannot be "
-        "told from the best. first s: a first, tiny fit, which compiles."
+        "told from the best. cut off: stopped by --max-seconds, and not compared. first s: a first, tiny fit, which "
+        "compiles."
     )
     console.print(plain(how, "dim"))
     for name, text in found.problems().items():
@@ -212,7 +213,9 @@ def _table(frame: pl.DataFrame, metric: str, columns: dict[str, str]) -> Table:
 
 
 def against_best(row: dict[str, Any]) -> str:
-    """In words: best, ≈ with its p-value, or worse."""
+    """In words: best, ≈ with its p-value, worse, or cut off."""
+    if row["verdict"] == "cut off":
+        return f"cut off after {row['cut_off']:g} s"
     if row["p"] is None:
         return "best"
     p = "p<.001" if row["p"] < 0.001 else f"p={row['p']:.3f}".replace("0.", ".")

@@ -66,7 +66,7 @@ def run(seed: int, report: Path) -> None:
     models = {
         "Random": pr.Random(),
         "MeanRating": pr.MeanRating(),
-        "PlackettLuce": pr.PlackettLuce(prior="gaussian"),
+        "PlackettLuce(prior='gaussian')": pr.PlackettLuce(prior="gaussian"),
         "PairwiseFactorisation": pr.PairwiseFactorisation(),
     }
     found = pr.compare(models, splits, n_pairs=1000)

@@ -136,7 +136,7 @@ def compare(
     candidates: CandidateSet = "rated",
     pairs: Pairs = 500,
     max_seconds: Annotated[
-        float, typer.Option("--max-seconds", min=0, help="A fit stops at the sweep that passes this, and counts.")
+        float, typer.Option("--max-seconds", min=0, help="A fit stops at the sweep that passes this; its row says so.")
     ] = 60.0,
     report: Annotated[
         Path | None, typer.Option("--report", help="Write a page with tables and pictures to this file (.html).")

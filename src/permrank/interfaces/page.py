@@ -56,7 +56,8 @@ svg .ideal { stroke: var(--dim); stroke-dasharray: 4 4; }
 svg .curve { fill: none; stroke: var(--c0); stroke-width: 2; }
 svg.best circle { fill: var(--best); } svg.best .whisker { stroke: var(--best); }
 svg.same circle { fill: var(--same); } svg.same .whisker { stroke: var(--same); }
-svg.worse circle { fill: var(--worse); } svg.worse .whisker { stroke: var(--worse); }
+svg.worse circle, svg.cut circle { fill: var(--worse); }
+svg.worse .whisker, svg.cut .whisker { stroke: var(--worse); }
 .key { display: inline-block; width: .8em; height: .8em; border-radius: 2px; margin-right: .5em; }
 """ + "".join(f".fill.c{i} {{ fill: var(--c{i}); }} .key.c{i} {{ background: var(--c{i}); }}\n" for i in range(8))
 

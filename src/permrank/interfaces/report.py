@@ -45,8 +45,8 @@ def write_report(found: Comparison, splits: list[Split], path: Path, *, command:
 
 
 def _first(found: Comparison) -> list[Evaluation]:
-    """Results on the first split, of models that gave any, best first."""
-    ranked = found.table()["model"].to_list()
+    """Results on the first split, of models that gave any, best first; those that were cut off come last."""
+    ranked = found.table().sort(pl.col("verdict") == "cut off", maintain_order=True)["model"].to_list()
     of_first = {result.name: result for result in reversed(found.results) if not result.problem}
     return [of_first[name] for name in ranked if name in of_first]
 
@@ -55,13 +55,17 @@ def _summary(found: Comparison, k: int) -> str:
     rows = found.table().filter(pl.col("verdict") != "failed").to_dicts()
     if not rows:
         return "<p class='lead'>No model gave a result; see the end of the page for what went wrong.</p>"
-    best, name = rows[0], escape(title_of(found.metric, k))
+    best, name = next((row for row in rows if row["verdict"] == "best"), None), escape(title_of(found.metric, k))
+    if best is None:
+        return "<p class='lead'>Every fit was cut off before its end, so no model can be called best.</p>"
     same = [escape(row["model"]) for row in rows if row["verdict"] == "same"]
     text = (
         f"<p class='lead'>By {name}, <strong>{escape(best['model'])}</strong> is best: {best[found.metric]:.4f} "
         f"({best['low']:.4f} to {best['high']:.4f}). "
     )
     text += f"{', '.join(same)} cannot be told from it. " if same else ""
+    cut = [escape(row["model"]) for row in rows if row["verdict"] == "cut off"]
+    text += f"{', '.join(cut)} ran out of time and cannot be judged. " if cut else ""
     worse = sum(row["verdict"] == "worse" for row in rows)
     text += f"{worse} of {len(rows)} models are worse beyond chance." if worse else ""
     return text + "</p>"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
@@ -15,12 +14,13 @@ import polars as pl
 from permrank.data.processes import refuse_after_fork, refuse_unsafe_threads
 from permrank.data.rankings import Rankings, require_rankings
 from permrank.data.vocabulary import Vocabulary, encode_with
-from permrank.errors import InputError, NotFittedError, NotSupportedError, UnknownIdError
+from permrank.errors import InputError, NotFittedError, NotSupportedError
 from permrank.inference.convergence import Monitor, Store
 from permrank.inference.validation import Estimate, Watch
-from permrank.models.checks import whole_from
+from permrank.models.checks import a_seed, require_memory, whole_from
 from permrank.models.fitting import prepared, warn_of_the_end
 from permrank.models.interrupts import stopping_at_sweep
+from permrank.models.parameters import Parametrised
 from permrank.models.progress import progress_bar
 from permrank.models.spaces import Space
 from permrank.models.users import NewUser, UserReference, lists_of, new_user
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from permrank.models.validating import Validating
 
 
-class Ranker(ABC):
+class Ranker(Parametrised, ABC):
     """Base of all models.
 
     A model supplies `_learn`, which returns its learned arrays by name, and `_scores`; the class
@@ -46,6 +46,9 @@ class Ranker(ABC):
     ----------
     rankings_ : Rankings
         The training data: who has listed what.
+    fitted_params_ : dict
+        Parameters that the estimate was learnt with. `set_params` changes those of the next `fit`; answers and `save`
+        keep to these.
     history_ : list of float
         The objective after every sweep; higher is better.
     n_iter_ : int
@@ -83,7 +86,7 @@ class Ranker(ABC):
     def _scores(self, user: UserReference, items: Int64Array) -> Float64Array:
         """Scores of items (matrix indices) for a user; higher is better."""
 
-    def _validate(self) -> None:  # noqa: B027 (a model may have nothing to validate)
+    def _validate(self) -> None:
         """Raise on bad parameters; called by `fit` before anything else."""
 
     def _check_learned(self) -> None:
@@ -106,30 +109,6 @@ class Ranker(ABC):
     def _sweeps(self) -> int:
         """The most sweeps that `_learn` will make."""
         return int(getattr(self, "max_iter", 1))
-
-    # Parameters, as in scikit-learn
-
-    @classmethod
-    def _parameter_names(cls) -> list[str]:
-        return [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Constructor arguments by name (``deep`` is there for scikit-learn and changes nothing)."""
-        return {name: getattr(self, name) for name in self._parameter_names()}
-
-    def set_params(self, **parameters: Any) -> Self:
-        """Change constructor arguments; an unknown name raises and nothing is changed."""
-        known = self._parameter_names()
-        for name in parameters:
-            if name not in known:
-                raise UnknownIdError(f"parameter of {type(self).__name__}", name, known)
-        for name, value in parameters.items():
-            setattr(self, name, value)
-        return self
-
-    def clone(self) -> Self:
-        """A new model with the same parameters, not fitted."""
-        return type(self)(**self.get_params())
 
     # Learning
 
@@ -203,6 +182,7 @@ class Ranker(ABC):
         for name in self.learned:
             setattr(self, name, learned[name])
         self.rankings_ = rankings
+        self._record_params()
 
     # Questions that scores alone can answer
 
@@ -222,6 +202,10 @@ class Ranker(ABC):
         who, what = self.user_ids.indices(users), self.item_ids.indices(items)
         if who.size != what.size:
             raise InputError(f"{who.size} users and {what.size} items; give one item for each user")
+        return self._score_pairs(who, what)
+
+    def _score_pairs(self, who: Int64Array, what: Int64Array) -> Float64Array:
+        """Scores of users and items (indices, equally many); a model that can be quicker than this overrides it."""
         scores, order = np.empty(who.size), np.argsort(who, kind="stable")
         for part in np.split(order, np.flatnonzero(np.diff(who[order])) + 1) if who.size else []:
             scores[part] = self._scores(int(who[part[0]]), what[part])
@@ -290,8 +274,24 @@ class Ranker(ABC):
         self._refuse("sample")
 
     def log_likelihood(self, rankings: Rankings) -> Float64Array:
-        """Return the log-probability of each ranking, weights left out."""
+        """Return the log-probability of each ranking once, whatever its weight; `total_log_likelihood` has weights."""
         self._refuse("log_likelihood")
+
+    def total_log_likelihood(self, rankings: Rankings) -> float:
+        """Return the log-probability of all rankings, each as often as its weight says.
+
+        This is Σ_r weight_r log P(ranking_r). The sum of `log_likelihood` counts every distinct ballot once, however
+        many people cast it.
+
+        Examples
+        --------
+        >>> import permrank as pr
+        >>> ballots = pr.Rankings.from_lists([["a", "b"], ["b", "a"]], weights=[30, 10])
+        >>> model = pr.Random().fit(ballots)
+        >>> round(float(model.log_likelihood(ballots).sum()), 3), round(model.total_log_likelihood(ballots), 3)
+        (-1.386, -27.726)
+        """
+        return float(require_rankings(rankings).weights @ self.log_likelihood(rankings))
 
     def fold_in(self, said: Any) -> NewUser:
         """Make a new user from a list, or from a dict of item to rating, without retraining.
@@ -320,6 +320,14 @@ class Ranker(ABC):
 
         self._require_fitted()
         save(self, path)
+
+    def _check_draws(self, size: object, seed: object, n_items: int) -> None:
+        """Raise unless so many rankings of so many items can be drawn at once."""
+        whole_from("size", size, 0)
+        a_seed(seed)
+        # Orders and ids, 8 bytes each or about so.
+        n_bytes = 16 * int(size) * n_items  # type: ignore[call-overload]
+        require_memory(n_bytes, f"size={size} rankings of {n_items} items", "draw them in parts")
 
     # Ids and indices
 
@@ -374,12 +382,3 @@ class Ranker(ABC):
         table = np.full(rankings.n_items, -1, np.int32)
         table[ranked] = encode_with(rankings.item_ids.take(ranked.astype(np.int64)), self.item_ids)
         return table[rankings.items]
-
-    def __repr__(self) -> str:
-        defaults = inspect.signature(type(self).__init__).parameters
-        shown = ", ".join(
-            f"{name}={value!r}"
-            for name, value in self.get_params().items()
-            if repr(value) != repr(defaults[name].default)
-        )
-        return f"{type(self).__name__}({shown})"

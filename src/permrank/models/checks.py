@@ -2,9 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
 import numbers
+from pathlib import Path
+
+import numpy as np
 
 from permrank.errors import InputError
+
+# The largest whole numbers that make sense, by name: a larger one is a slip, and would fill the memory or run for
+# days without a chance to interrupt it. Factors make matrices of K x K, communities and starts multiply every array.
+_MOST = {
+    "n_factors": 500,
+    "n_communities": 1_000,
+    "n_starts": 1_000,
+    "n_draws": 100_000,
+    "n_chains": 1_000,
+    "n_steps": 10_000,
+    "max_iter": 1_000_000,
+    "degree": 64,
+}
+_MOST_OTHERS = 2**63 - 1  # what an array can count
+_SEEDS = 2**64
+# An answer may take this part of the memory that is free; the rest is for copies and for others.
+_SHARE_OF_MEMORY = 0.5
+_MEMORY, _CONTAINER = Path("/proc/meminfo"), Path("/sys/fs/cgroup")
+_USUAL_MEMORY = 8 * 2**30  # where the system does not say what is free
 
 
 def one_of(name: str, value: object, allowed: tuple[object, ...]) -> None:
@@ -13,19 +36,75 @@ def one_of(name: str, value: object, allowed: tuple[object, ...]) -> None:
         raise InputError(f"{name}={value!r}, expected one of {', '.join(repr(option) for option in allowed)}")
 
 
+def true_or_false(name: str, value: object) -> None:
+    """Raise unless the value is a truth value."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise InputError(f"{name}={value!r}, expected True or False")
+
+
 def above(name: str, value: object, bound: float) -> None:
     """Raise unless the value is a finite number above the bound."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not bound < float(value) < float("inf"):
-        raise InputError(f"{name}={value!r}, expected a finite number above {bound:g}")
-
-
-def whole_from(name: str, value: object, least: int) -> None:
-    """Raise unless the value is a whole number and not below the least."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or int(value) < least:
-        raise InputError(f"{name}={value!r}, expected a whole number from {least}")
+    if not bound < _real(value) < float("inf"):
+        raise InputError(f"{name}={_shown(value)}, expected a finite number above {bound:g}")
 
 
 def from_zero(name: str, value: object) -> None:
     """Raise unless the value is a finite number and not negative."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0.0 <= float(value) < float("inf"):
-        raise InputError(f"{name}={value!r}, expected a finite number from 0")
+    if not 0.0 <= _real(value) < float("inf"):
+        raise InputError(f"{name}={_shown(value)}, expected a finite number from 0")
+
+
+def whole_from(name: str, value: object, least: int) -> None:
+    """Raise unless the value is a whole number, not below the least, and not beyond what makes sense."""
+    most = _MOST.get(name, _MOST_OTHERS)
+    if not _is_whole(value) or not least <= int(value) <= most:  # type: ignore[call-overload]
+        beyond = f" to {most}" if name in _MOST or (_is_whole(value) and int(value) > most) else ""  # type: ignore[call-overload]
+        raise InputError(f"{name}={_shown(value)}, expected a whole number from {least}{beyond}")
+
+
+def a_seed(value: object, name: str = "seed") -> None:
+    """Raise unless the value is a seed. None is no seed: nothing could be repeated."""
+    if not _is_whole(value) or not 0 <= int(value) < _SEEDS:  # type: ignore[call-overload]
+        raise InputError(f"{name}={_shown(value)}, expected a whole number from 0 to 2**64 - 1")
+
+
+def require_memory(n_bytes: float, what: str, remedy: str) -> None:
+    """Raise if arrays of so many bytes would not fit beside what else the memory is needed for."""
+    free = _free_bytes()
+    if n_bytes > _SHARE_OF_MEMORY * free:
+        raise InputError(
+            f"{what} take {n_bytes / 2**30:,.1f} GiB, more than half of the {free / 2**30:,.1f} GiB of memory that are "
+            f"free; {remedy}"
+        )
+
+
+def _free_bytes() -> int:
+    """Memory that is free in this machine, or in this container if it may have less."""
+    found = []
+    with contextlib.suppress(OSError, StopIteration, ValueError, IndexError):
+        lines = _MEMORY.read_text().splitlines()
+        found.append(next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable")))
+    with contextlib.suppress(OSError, ValueError):  # "max" is no number, and no limit
+        found.append(int((_CONTAINER / "memory.max").read_text()) - int((_CONTAINER / "memory.current").read_text()))
+    return min(found, default=_USUAL_MEMORY)
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+def _real(value: object) -> float:
+    """The number, or NaN, which no comparison holds for."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        return float("nan")
+    try:
+        return float(value)
+    except OverflowError:  # a whole number beyond 1e308
+        return float("inf")
+
+
+def _shown(value: object) -> str:
+    # Python refuses to write whole numbers of thousands of digits.
+    if isinstance(value, int) and value.bit_length() > 256:
+        return f"a whole number of {value.bit_length()} bits"
+    return repr(value)

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from permrank.errors import InputError
 from permrank.kernels.insertion import insertion_probabilities
 from permrank.kernels.positions import rank_quantiles
 from permrank.kernels.race import gumbel_rankings, top_probabilities
@@ -15,9 +14,6 @@ from permrank.models.checks import whole_from
 from permrank.models.users import UserReference
 from permrank.randomness import stream_key
 from permrank.types import Float64Array, Int64Array
-
-# 2^31 places are 8 GiB before they become ids.
-_MOST_DRAWN = 2**31
 
 
 class LuceChoiceRanker(Ranker):
@@ -62,10 +58,8 @@ class LuceChoiceRanker(Ranker):
             Ids, best first in every row. The same seed gives the same rows.
         """
         reference = self._reference(user)
-        whole_from("size", size, 0)
         places = self._item_indices(items)
-        if size * places.size > _MOST_DRAWN:
-            raise InputError(f"size={size} rankings of {places.size} items at once are too many; draw them in parts")
+        self._check_draws(size, seed, places.size)
         orders = gumbel_rankings(self._scores(reference, places), stream_key(seed), int(size))
         ids = np.asarray(self.item_ids.take(places).to_list())
         return np.asarray(ids[orders])

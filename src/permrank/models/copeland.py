@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from permrank.data.rankings import Rankings
 from permrank.models.one_order import CountingRanker
-from permrank.models.pairs import comparisons
+from permrank.models.pairs import majorities
 from permrank.types import Float64Array
 
 
@@ -38,5 +36,4 @@ class Copeland(CountingRanker):
         pass
 
     def _count(self, rankings: Rankings) -> Float64Array:
-        met = comparisons(rankings)
-        return met.sums(np.sign(met.wins - met.losses)) / max(rankings.n_items - 1, 1)
+        return majorities(rankings) / max(rankings.n_items - 1, 1)

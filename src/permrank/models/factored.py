@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -14,7 +14,7 @@ from permrank.errors import InputError
 from permrank.inference.convergence import Monitor
 from permrank.kernels.factored import update_users
 from permrank.kernels.plackett_luce import BRESLOW, EFRON, EXACT, PARTITION
-from permrank.models.checks import above, one_of, whole_from
+from permrank.models.checks import a_seed, above, one_of, true_or_false, whole_from
 from permrank.models.company import company
 from permrank.models.factored_damping import DampedAnswers, check_damping
 from permrank.models.factored_data import Lists, Problem, thresholds_of
@@ -36,6 +36,8 @@ TIES = {"exact": EXACT, "efron": EFRON, "breslow": BRESLOW, "partition": PARTITI
 _ENTRIES_VISITED, _FEWEST_SWEEPS, _MOST_SWEEPS = 40_000_000, 50, 400
 # `partial_fit` makes this part of the sweeps of a full fit.
 _SHARE_OF_SWEEPS = 3
+# What may be changed before it: how learning goes on, and not what is learnt.
+_OF_LEARNING = {"max_iter", "n_draws", "tol", "seed"}
 # The point estimate goes on until it has converged, which takes hundreds of sweeps where penalties are weak.
 _MOST_ASCENTS = 5_000
 
@@ -177,14 +179,13 @@ class FactoredPlackettLuce(DampedAnswers):
         elif self.posterior == "point":
             raise InputError("n_factors='auto' is for posterior='draws'; give a number")
         whole_from("n_draws", self.n_draws, 1)
-        whole_from("seed", self.seed, 0)
+        a_seed(self.seed)
         if self.max_iter is not None:
             whole_from("max_iter", self.max_iter, 1)
         one_of("posterior", self.posterior, ("draws", "point"))
         one_of("ties", self.ties, tuple(TIES))
         for name in ("intercepts", "anchors", "company"):
-            if not isinstance(getattr(self, name), (bool, np.bool_)):
-                raise InputError(f"{name}={getattr(self, name)!r}, expected True or False")
+            true_or_false(name, getattr(self, name))
         for name in ("alpha", "beta", "tol", *(() if self.factor_scale == "auto" else ("factor_scale",))):
             above(name, getattr(self, name), 0.0)
         check_damping(self.damping)
@@ -248,7 +249,9 @@ class FactoredPlackettLuce(DampedAnswers):
         its new optimum. Afterwards the model stands about where a full fit of all the data would: on simulated lists
         its scores of a user's items correlate with those of a full fit as those of two full fits with different seeds
         do, to 0.01.
-        The thresholds, the scale and the temperature stay as they were learnt.
+        The thresholds, the scale and the temperature stay as they were learnt. How learning goes on (``max_iter``,
+        ``n_draws``, ``tol``, ``seed``) may be set between `fit` and this; any other parameter that was changed since is
+        refused, for it belongs to another model.
 
         Parameters
         ----------
@@ -268,6 +271,11 @@ class FactoredPlackettLuce(DampedAnswers):
         """
         self._require_fitted()
         self._validate()
+        for name in set(self._changed_params()) - _OF_LEARNING:
+            raise InputError(
+                f"{name}={getattr(self, name)!r} was set after fit, which learnt with {self.fitted_params_[name]!r}; "
+                "set it back to go on, or fit all the data anew"
+            )
         if require_rankings(rankings).n_entries == 0:
             raise InputError("there is nothing to add: no ranking has an item")
         before, everything = self.rankings_, joined(self.rankings_, rankings)
@@ -316,23 +324,11 @@ class FactoredPlackettLuce(DampedAnswers):
         total = np.einsum("dik,dk->i", chosen[:, :, :-1], self._modes(user)) + chosen[:, :, -1].sum(axis=0)
         return np.asarray(total * (self.temperature_ / chosen.shape[0]))
 
-    def score_pairs(self, users: Iterable[object], items: Iterable[object]) -> Float64Array:
-        """Scores of (user, item) pairs, many at a time.
-
-        Parameters
-        ----------
-        users, items : sequences of the same length
-
-        Returns
-        -------
-        float64 (n_pairs,)
-        """
-        self._require_fitted()
-        user_places, item_places = self.user_ids.indices(users), self.item_ids.indices(items)
-        total = np.zeros(user_places.size)
+    def _score_pairs(self, who: Int64Array, what: Int64Array) -> Float64Array:
+        total = np.zeros(who.size)
         for theta, modes in zip(self.item_draws_, self.user_modes_, strict=True):
-            rows = theta[item_places]
-            total += np.einsum("ek,ek->e", rows[:, :-1], modes[user_places]) + rows[:, -1]
+            rows = theta[what]
+            total += np.einsum("ek,ek->e", rows[:, :-1], modes[who]) + rows[:, -1]
         return total * (self.temperature_ / len(self.item_draws_))
 
     # New users
@@ -372,6 +368,8 @@ class FactoredPlackettLuce(DampedAnswers):
             raise InputError("thresholds_ is not an ascending list of ratings")
         if not float(self.temperature_) > 0:
             raise InputError(f"temperature_ is {self.temperature_}, which is not above 0")
+        if n_kept > (1 if self.posterior == "point" else self.n_draws):
+            raise InputError(f"item_draws_ has {n_kept} draws, more than n_draws={self.n_draws} of {self.posterior!r}")
         n_factors = np.shape(self.user_modes_)[-1]
         if n_factors != self.n_factors and self.n_factors != "auto":
             raise InputError(f"user_modes_ has {n_factors} factors, and n_factors is {self.n_factors}")

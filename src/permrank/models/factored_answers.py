@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from permrank.data.rankings import Rankings
+from permrank.data.rankings import Rankings, require_rankings
 from permrank.kernels.factored import posterior_draws, user_log_likelihoods
 from permrank.kernels.factored_items import item_noise
 from permrank.kernels.insertion import insertion_probabilities
 from permrank.kernels.race import gumbel_rankings, top_probabilities
 from permrank.models.base import Ranker
-from permrank.models.checks import whole_from
+from permrank.models.checks import require_memory, whole_from
 from permrank.models.company import user_places
 from permrank.models.factored_data import Lists, one_user
 from permrank.models.users import NewUser, UserReference, frozen
@@ -121,8 +121,8 @@ class PosteriorAnswers(Ranker):
             Ids, best first in every row. The same seed gives the same rows.
         """
         reference = self._reference(user)
-        whole_from("size", size, 0)
         places = self._item_indices(items)
+        self._check_draws(size, seed, places.size)
         ids = np.asarray(self.item_ids.take(places).to_list())
         return np.asarray(ids[self._simulate(reference, places, int(size), seed)])
 
@@ -152,6 +152,12 @@ class PosteriorAnswers(Ranker):
         """
         return self.log_likelihood_with_error(rankings)[0]
 
+    def _check_points(self, size: object, n_rankings: int) -> None:
+        """Raise unless so many vectors can be drawn for each kept draw and ranking."""
+        whole_from("size", size, 1)
+        n_points = int(size) * n_rankings * len(self.item_draws_)  # type: ignore[call-overload]
+        require_memory(24 * n_points, f"size={size} draws for each of {n_rankings} rankings", "take fewer")
+
     def log_likelihood_with_error(self, rankings: Rankings, size: int = 64) -> tuple[Float64Array, Float64Array]:
         """Log-probabilities with the user integrated over the prior by importance sampling, and standard errors.
 
@@ -167,7 +173,8 @@ class PosteriorAnswers(Ranker):
         values, errors : float64 (n_rankings,)
         """
         self._require_fitted()
-        n, precision = rankings.n_rankings, self._precision()
+        n, precision = require_rankings(rankings).n_rankings, self._precision()
+        self._check_points(size, n)
         items, each, ones = frozen(self._aligned_items(rankings), np.arange(n + 1), np.ones(n))
         data = (each, rankings.indptr, items, rankings.levels, ones, self._tie_code())
         places = self._places(rankings, alone=True)

@@ -181,6 +181,7 @@ class DampedAnswers(Neighbours):
         if not self._is_damped:
             return super().log_likelihood_with_error(rankings, size)
         self._require_fitted()
+        self._check_points(size, rankings.n_rankings)
         self._strict(rankings, "log_likelihood")
         n, theta, precision = rankings.n_rankings, self.item_draws_[0].astype(np.float64), self._precision()
         items = self._aligned_items(rankings)

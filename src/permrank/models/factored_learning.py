@@ -9,6 +9,7 @@ import numpy as np
 from permrank.inference.convergence import Monitor
 from permrank.kernels.company import cross
 from permrank.kernels.factored_items import item_steps
+from permrank.models.checks import require_memory
 from permrank.models.factored_calibration import HeldOut, hold_out_pairs
 from permrank.models.factored_data import Problem, item_mentions
 from permrank.randomness import stream_key
@@ -193,6 +194,11 @@ def draw_posterior(
     costs nothing. A start, which is the state of an earlier posterior, is taken as it is and needs no such part.
     """
     kept_sweeps = _kept(monitor.max_iter, n_draws, 0 if start else _QUIET_SWEEPS + 1)
+    n_numbers = problem.n_rows * (n_factors + 2) + problem.rankings.n_users * n_factors
+    require_memory(
+        2 * 4 * len(kept_sweeps) * n_numbers,  # float32, once in parts and once together
+        f"{len(kept_sweeps)} draws of {n_factors} factors", "take fewer draws (n_draws) or factors (n_factors)",
+    )  # fmt: skip
     first = 0 if start else min(kept_sweeps)
     monitor.burn_in = min(kept_sweeps)
     held: HeldOut | None = None

@@ -29,7 +29,8 @@ class Neighbours(PosteriorAnswers):
         """
         self._require_fitted()
         place = self.item_ids.index(item)
-        similarity = mean_cosine(self.item_draws_[:, :, :-1], self.item_draws_[:, place, :-1])
+        items = self.item_draws_[:, : len(self.item_ids), :-1]  # thresholds between ratings come after the items
+        similarity = mean_cosine(items, items[:, place])
         return nearest(similarity, place, k, self.item_ids.take, "item")
 
     def similar_users(self, user: object, k: int = 10) -> pl.DataFrame:

@@ -122,10 +122,8 @@ def _rebuild(header: dict[str, Any], tensors: dict[str, Any]) -> Ranker:
     )
     if rankings.fingerprint != header["fingerprint"]:
         raise FormatError("the training data do not match their fingerprint")
-    for attribute in model.learned:
-        value = tensors[attribute]
-        setattr(model, attribute, value if value.ndim else value.item())
-    model.rankings_ = rankings
+    learned = {name: tensors[name] for name in model.learned}
+    model._take(rankings, {name: value if value.ndim else value.item() for name, value in learned.items()})
     model.history_ = np.atleast_1d(tensors["history_"]).tolist()
     model.n_iter_ = len(model.history_)
     model.validation_ = tensors.get("validation_", np.zeros((0, 2)))

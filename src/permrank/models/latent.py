@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 import warnings
 from typing import Any, Literal
 
@@ -13,6 +12,7 @@ from permrank.data.rankings import Rankings
 from permrank.errors import ConvergenceWarning, InputError
 from permrank.inference.convergence import Monitor
 from permrank.kernels.latent import BY_LIST, BY_STAGE
+from permrank.models.checks import a_seed, above, one_of, require_memory, true_or_false, whole_from
 from permrank.models.latent_answers import MIXING, NO_PRIOR, POSITION, TIES, CommunityRanker, memberships_of
 from permrank.models.latent_communities import communities_frame
 from permrank.models.latent_learning import Fit, MStep, Priors, Problem, learn, members, problem_of, starts, warmed
@@ -20,6 +20,9 @@ from permrank.models.latent_selection import Selection, choose_number
 from permrank.models.plackett_luce import PlackettLuce
 from permrank.models.spaces import Real, Space, Whole
 from permrank.types import Float64Array
+
+# Scores and memberships of all starts: now, before, their sums, and two of the extrapolation.
+_COPIES = 6
 
 
 class LatentPlackettLuce(CommunityRanker):
@@ -138,27 +141,20 @@ class LatentPlackettLuce(CommunityRanker):
         self.seed = seed
 
     def _validate(self) -> None:
-        options: dict[str, tuple[object, ...]] = {
-            "mixing": tuple(MIXING),
-            "position": tuple(POSITION),
-            "ties": tuple(TIES),
-            "m_step": ("mm", "gradient", "published"),
-            "accelerate": (True, False),
-        }
-        for name, allowed in options.items():
-            if getattr(self, name) not in allowed:
-                shown = ", ".join(repr(option) for option in allowed)
-                raise InputError(f"{name}={getattr(self, name)!r}, expected one of {shown}")
-        for name in ("n_communities", "n_starts", "max_iter"):
-            value = getattr(self, name)
-            whole = isinstance(value, numbers.Integral) and not isinstance(value, bool) and int(value) >= 1
-            if not whole and not (name == "n_communities" and value == "auto"):
-                raise InputError(f"{name}={value!r}, expected a whole number from 1")
-        for name in ("concentration", "prior_strength", "tol"):
-            value = getattr(self, name)
-            real = isinstance(value, numbers.Real) and not isinstance(value, bool) and 0 < float(value) < float("inf")
-            if not real and not (name != "tol" and (value is None or value == "auto")):
-                raise InputError(f"{name}={value!r}, expected a finite number above 0")
+        one_of("mixing", self.mixing, tuple(MIXING))
+        one_of("position", self.position, tuple(POSITION))
+        one_of("ties", self.ties, tuple(TIES))
+        one_of("m_step", self.m_step, ("mm", "gradient", "published"))
+        true_or_false("accelerate", self.accelerate)
+        if self.n_communities != "auto":
+            whole_from("n_communities", self.n_communities, 1)
+        whole_from("n_starts", self.n_starts, 1)
+        whole_from("max_iter", self.max_iter, 1)
+        for name in ("concentration", "prior_strength"):
+            if getattr(self, name) not in ("auto", None):
+                above(name, getattr(self, name), 0.0)
+        above("tol", self.tol, 0.0)
+        a_seed(self.seed)
 
     def _learn(self, rankings: Rankings, monitor: Monitor) -> dict[str, Any]:
         pooled = pooled_scores(rankings, self.ties)
@@ -168,6 +164,10 @@ class LatentPlackettLuce(CommunityRanker):
         if number == "auto":
             curve, number = choose_number(problem, MIXING[self.mixing], self._given(), self.seed)
         strength, total = self._settings(problem, int(number))
+        n_numbers = int(self.n_starts) * int(number) * (rankings.n_items + rankings.n_users)
+        require_memory(
+            8 * _COPIES * n_numbers, f"n_starts={self.n_starts} of {number} communities", "take fewer of either"
+        )
         begin = starts(problem, int(number), int(self.n_starts), self.seed)
         rest = {"prior_strength_": float(strength), "pooled_scores_": pooled, "curve_": curve}
 
@@ -243,8 +243,7 @@ class LatentPlackettLuce(CommunityRanker):
         """
         self._require_fitted()
         for name, value in {"n_items": n_items, "n_users": n_users}.items():
-            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 0:
-                raise InputError(f"{name}={value!r}, expected a whole number")
+            whole_from(name, value, 0)
         data = self.rankings_
         seen = np.bincount(data.items, minlength=data.n_items).astype(np.float64)
         people = np.array(data.weights) if data.anonymous else np.ones(data.n_users)
@@ -256,6 +255,9 @@ class LatentPlackettLuce(CommunityRanker):
     def _check_learned(self) -> None:
         super()._check_learned()
         n_starts, n_items, n_communities = np.shape(self.scores_)
+        for name, found in {"n_starts": n_starts, "n_communities": n_communities}.items():
+            if getattr(self, name) not in (found, "auto"):
+                raise InputError(f"scores_ has {name}={found}, and the parameter is {getattr(self, name)!r}")
         wanted = {
             "scores_": (n_starts, self.rankings_.n_items, n_communities),
             "memberships_": (n_starts, self.rankings_.n_users, n_communities),

@@ -98,17 +98,7 @@ class CommunityRanker(Ranker):
             )  # fmt: skip
         return total / len(self.scores_)
 
-    def score_pairs(self, users: Iterable[object], items: Iterable[object]) -> Float64Array:
-        """Scores of many (user, item) pairs at once, as `score` gives them; parallel over users and candidates.
-
-        Parameters
-        ----------
-        users, items : sequences of ids, equally long
-        """
-        self._require_fitted()
-        who, what = self.user_ids.indices(users), self.item_ids.indices(items)
-        if who.size != what.size:
-            raise InputError(f"{who.size} users and {what.size} items; give one item for each user")
+    def _score_pairs(self, who: Int64Array, what: Int64Array) -> Float64Array:
         order = np.argsort(who, kind="stable")
         bounds = np.searchsorted(who[order], np.arange(len(self.user_ids) + 1))
         data, total = self.rankings_, np.zeros(who.size)
@@ -193,8 +183,8 @@ class CommunityRanker(Ranker):
             Ids, best first in every row. The same seed gives the same rows.
         """
         theta = self._membership(self._reference(user))
-        whole_from("size", size, 0)
         places = self._item_indices(items)
+        self._check_draws(size, seed, places.size)
         orders = latent_rankings(
             self._worths(places), theta, MIXING[self.mixing], places.size, stream_key(seed), int(size)
         )
@@ -233,6 +223,7 @@ class CommunityRanker(Ranker):
         rankings = require_rankings(rankings)
         if new not in ("integrated", "maximised"):
             raise InputError(f"new={new!r}, expected 'integrated' or 'maximised'")
+        whole_from("n_draws", n_draws, 1)
         owners = self._owners(rankings)
         values, errors = zip(
             *(self._fit_log_likelihood(fit, rankings, owners, new, n_draws) for fit in range(len(self.scores_))),

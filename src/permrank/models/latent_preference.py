@@ -10,7 +10,7 @@ import polars as pl
 from permrank.data.rankings import Rankings
 from permrank.errors import InputError
 from permrank.inference.convergence import Monitor
-from permrank.models.checks import above, whole_from
+from permrank.models.checks import a_seed, above, whole_from
 from permrank.models.latent_preference_learning import appeal, learn, memberships_of, problem_of
 from permrank.models.one_order import SameForAllRanker
 from permrank.models.spaces import Real, Space, Whole
@@ -111,7 +111,7 @@ class LatentPreference(SameForAllRanker):
             whole_from(name, getattr(self, name), 1)
         for name in ("prior_strength", "concentration", "tol"):
             above(name, getattr(self, name), 0.0)
-        whole_from("seed", self.seed, 0)
+        a_seed(self.seed)
 
     def _learn(self, rankings: Rankings, monitor: Monitor) -> dict[str, Any]:
         one = self._problem(rankings, rankings.items, np.zeros(rankings.n_items))._replace(strength=_POOLED_STRENGTH)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -10,7 +9,7 @@ import polars as pl
 
 from permrank.data.rankings import Rankings
 from permrank.errors import InputError
-from permrank.inference.convergence import Monitor
+from permrank.inference.validation import Estimate
 from permrank.kernels.listwise import top_one_divergence
 from permrank.kernels.plackett_luce import BRESLOW, stage_statistics
 from permrank.models.checks import one_of
@@ -159,10 +158,12 @@ class ListNet(MatrixRanker, LuceChoiceRanker):
             raise InputError(f"features have no row for user {user!r} and item {item!r}, who ranked it; add one")
         return design._replace(entries=looked_up(keys, rows, wanted))
 
-    def _learn(self, rankings: Rankings, monitor: Monitor) -> dict[str, Any]:
-        found = super()._learn(rankings, monitor)
-        self._pairs = None
-        return found
+    _pairs: tuple[Int64Array, Float64Array] | None = None
+
+    def _take(self, rankings: Rankings, learned: Estimate) -> None:
+        super()._take(rankings, learned)
+        known = None if self.features is None else Features(self.features)
+        self._pairs = known.pairs(self.user_ids, self.item_ids) if known is not None and known.of_pairs else None
 
     def _learned(self, fit: Fit) -> dict[str, Any]:
         found = super()._learned(fit)
@@ -176,20 +177,13 @@ class ListNet(MatrixRanker, LuceChoiceRanker):
         # Of a new user nothing but the list is known: features of user and item are average.
         return scores + self._pair_part(np.full(items.size, user), items) if isinstance(user, int) else scores
 
-    def score_pairs(self, users: Iterable[object], items: Iterable[object]) -> Float64Array:
-        """Scores of (user, item) pairs, many at a time: two sequences of one length to float64 (n_pairs,)."""
-        users, items = (part if isinstance(part, pl.Series) else list(part) for part in (users, items))
-        scores = super().score_pairs(users, items)
-        return scores + self._pair_part(self.user_ids.indices(users), self.item_ids.indices(items))
-
-    _pairs: tuple[Int64Array, Float64Array] | None = None
+    def _score_pairs(self, who: Int64Array, what: Int64Array) -> Float64Array:
+        return super()._score_pairs(who, what) + self._pair_part(who, what)
 
     def _pair_part(self, users: Int64Array, items: Int64Array) -> Float64Array:
         """What features of users and items add to the scores of pairs."""
-        if self.features is None or not (known := Features(self.features)).of_pairs:
-            return np.zeros(items.size)
         if self._pairs is None:
-            self._pairs = known.pairs(self.user_ids, self.item_ids)
+            return np.zeros(items.size)
         return np.asarray(looked_up(*self._pairs, users * len(self.item_ids) + items) @ self.feature_weights_)
 
     def feature_weights(self) -> pl.DataFrame:

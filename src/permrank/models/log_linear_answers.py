@@ -208,8 +208,8 @@ class LogLinearRanker(Ranker):
             Ids, best first in every row. The same seed gives the same rows.
         """
         reference = self._reference(user)
-        whole_from("size", size, 0)
         places = self._item_indices(items)
+        self._check_draws(size, seed, len(self.item_ids))
         ids = np.asarray(self.item_ids.take(places).to_list())
         if size == 0 or places.size == 0:
             return np.asarray(ids[np.zeros((int(size), places.size), np.int64)])
@@ -295,6 +295,7 @@ class LogLinearRanker(Ranker):
         for name, value in {"n_chains": n_chains, "size": size}.items():
             whole_from(name, value, 1)
         places = self._item_indices(items)
+        self._check_draws(int(n_chains) * int(size), seed, len(self.item_ids))
         if places.size < 2:
             raise InputError(f"{places.size} items cannot be ranked in several ways; give two or more")
         question = self._questions(reference, places)[-1]

@@ -13,7 +13,7 @@ from permrank.errors import InputError
 from permrank.inference.convergence import Monitor
 from permrank.kernels.log_linear import potentials_of
 from permrank.kernels.subsets import many_log_sums
-from permrank.models.checks import above, one_of, whole_from
+from permrank.models.checks import a_seed, above, one_of, whole_from
 from permrank.models.log_linear_answers import LogLinearRanker, log_weight
 from permrank.models.log_linear_factors import draw_factors, modes_of, prior_draws, usual_scale
 from permrank.models.log_linear_learning import CONTRASTS, STRUCTURES
@@ -37,6 +37,11 @@ class FactoredLogLinear(LogLinearRanker):
     seed: int
     factor_scale: Any
     max_iter: int | None
+
+    def _check_learned(self) -> None:
+        super()._check_learned()
+        if len(self.item_draws_) > self.n_draws:
+            raise InputError(f"item_draws_ has {len(self.item_draws_)} draws, more than n_draws={self.n_draws}")
 
     def _draws(self, rankings: Rankings, monitor: Monitor, intercepts: bool = True) -> tuple[Any, Any]:
         scale = usual_scale(rankings) if self.factor_scale == "auto" else float(self.factor_scale)
@@ -141,7 +146,7 @@ def check_common(model: Any) -> None:
         raise InputError(f"window={model.window}, expected at most {LONGEST_EXACT}: its orders are summed over")
     whole_from("n_steps", model.n_steps, 0)
     whole_from("n_draws", model.n_draws, 1)
-    whole_from("seed", model.seed, 0)
+    a_seed(model.seed)
     if model.max_iter is not None:
         whole_from("max_iter", model.max_iter, 1)
     one_of("move", model.move, tuple(MOVES))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -13,7 +12,7 @@ from permrank.data.rankings import Rankings
 from permrank.errors import InputError
 from permrank.inference.convergence import Monitor
 from permrank.models.base import Ranker
-from permrank.models.checks import above, whole_from
+from permrank.models.checks import a_seed, above, true_or_false, whole_from
 from permrank.models.factored_neighbours import mean_cosine, nearest
 from permrank.models.matrix_learning import Data, Design, Fit, Loss, Settings, best_users, learn
 from permrank.models.mean_rating import MeanRating
@@ -73,10 +72,9 @@ class MatrixRanker(Ranker):
     def _validate(self) -> None:
         whole_from("n_factors", self.n_factors, self.fewest_factors)
         whole_from("max_iter", self.max_iter, 1)
-        whole_from("seed", self.seed, 0)
+        a_seed(self.seed)
         above("tol", self.tol, 0.0)
-        if not isinstance(self.intercepts, bool):
-            raise InputError(f"intercepts={self.intercepts!r}, expected True or False")
+        true_or_false("intercepts", self.intercepts)
 
     def _learn(self, rankings: Rankings, monitor: Monitor) -> dict[str, Any]:
         data = Data.of(rankings)
@@ -107,15 +105,9 @@ class MatrixRanker(Ranker):
         own = np.einsum("ik,k->i", self.item_factors_[items], self._factors(user))
         return np.asarray(self.item_intercepts_[items] + own)
 
-    def score_pairs(self, users: Iterable[object], items: Iterable[object]) -> Float64Array:
-        """Scores of (user, item) pairs, many at a time: two sequences of one length to float64 (n_pairs,)."""
-        self._require_fitted()
-        u, y = self.user_ids.indices(users), self.item_ids.indices(items)
-        if u.size != y.size:
-            raise InputError(f"{u.size} users and {y.size} items; give one item for each user")
-        return np.asarray(
-            self.item_intercepts_[y] + np.einsum("ek,ek->e", self.user_factors_[u], self.item_factors_[y])
-        )
+    def _score_pairs(self, who: Int64Array, what: Int64Array) -> Float64Array:
+        own = np.einsum("ek,ek->e", self.user_factors_[who], self.item_factors_[what])
+        return np.asarray(self.item_intercepts_[what] + own)
 
     # New users
 

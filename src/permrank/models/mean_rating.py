@@ -9,7 +9,7 @@ import numpy as np
 from permrank.data.rankings import Rankings
 from permrank.errors import InputError
 from permrank.inference.convergence import Monitor
-from permrank.models.checks import above, whole_from
+from permrank.models.checks import above, true_or_false, whole_from
 from permrank.models.one_order import SameForAllRanker, shares_below
 from permrank.models.spaces import Real, Space
 from permrank.models.users import NewUser, UserReference
@@ -84,8 +84,7 @@ class MeanRating(SameForAllRanker):
         above("user_penalty", self.user_penalty, 0.0)
         above("tol", self.tol, 0.0)
         whole_from("max_iter", self.max_iter, 1)
-        if not isinstance(self.centred, bool):
-            raise InputError(f"centred={self.centred!r}, expected True or False")
+        true_or_false("centred", self.centred)
 
     def _learn(self, rankings: Rankings, monitor: Monitor) -> dict[str, Any]:
         values, weights, owner = _rated(rankings)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from permrank.data.rankings import Rankings
 from permrank.errors import InputError
-from permrank.kernels.pairs import pair_counts
+from permrank.kernels.pairs import net_majorities, pair_counts, pair_rows
+from permrank.models.checks import require_memory
 from permrank.types import Float64Array, Int32Array, Int64Array
 
-# A billion comparisons take some ten seconds to count, and those of different pairs at most 28 GB.
+# A billion comparisons take some ten seconds to count.
 _MOST_COMPARISONS = 20_000_000_000
+# A pair: the partner, wins, losses and ties, and three columns of working space of those who use them.
+_BYTES = 4 + 6 * 8
 
 
 class Comparisons(NamedTuple):
@@ -46,13 +49,26 @@ class Comparisons(NamedTuple):
 
 def comparisons(rankings: Rankings) -> Comparisons:
     """Break every ranking into its pairs, each with the weight of the ranking."""
+    data = _entries(rankings)
+    rows = pair_rows(*data)
+    n_pairs = int(rows[-1]) // 2
+    require_memory(
+        2 * n_pairs * _BYTES, f"{n_pairs:,} pairs of items that share a list", "leave out rare items, or shorten lists"
+    )
+    partners, counts = pair_counts(rows, *data, rankings.levels, rankings.weights)
+    return Comparisons(rows, partners, *counts)
+
+
+def majorities(rankings: Rankings) -> Float64Array:
+    """How many items a majority puts below each item, less those above it; equal majorities count on neither side."""
+    return net_majorities(*_entries(rankings), rankings.levels, rankings.weights)
+
+
+def _entries(rankings: Rankings) -> tuple[Any, Any, Any, Any, Any]:
+    """Entries by item, the ranking of each, and the rankings; too many comparisons raise."""
     lengths = np.diff(rankings.indptr)
     total = int(np.sum(lengths * lengths))
     if total > _MOST_COMPARISONS:
-        raise InputError(f"the lists make {total} pairs, more than can be counted; use shorter lists")
-    owner = np.repeat(np.arange(lengths.size), lengths)
+        raise InputError(f"the lists make {total:,} comparisons, more than can be counted; use shorter lists")
     view = rankings.item_view
-    rows, partners, counts = pair_counts(
-        view.indptr, view.entries, owner, rankings.indptr, rankings.items, rankings.levels, rankings.weights
-    )
-    return Comparisons(rows, partners, *np.ascontiguousarray(counts.T))
+    return view.indptr, view.entries, np.repeat(np.arange(lengths.size), lengths), rankings.indptr, rankings.items

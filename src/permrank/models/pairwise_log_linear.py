@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -213,17 +213,7 @@ class PairwiseLogLinear(FactoredLogLinear):
         found = self._inserted(users, indptr, codes, levels, unary, np.array([0, items.size]), items, own)
         return self._filled(found, own, items)
 
-    def score_pairs(self, users: Iterable[object], items: Iterable[object]) -> Float64Array:
-        """Scores of many (user, item) pairs at once, as `score` gives them; parallel over users.
-
-        Parameters
-        ----------
-        users, items : sequences of ids, equally long
-        """
-        self._require_fitted()
-        who, what = self.user_ids.indices(users), self.item_ids.indices(items)
-        if who.size != what.size:
-            raise InputError(f"{who.size} users and {what.size} items; give one item for each user")
+    def _score_pairs(self, who: Int64Array, what: Int64Array) -> Float64Array:
         data, mean = self.rankings_, self._mean_pairs
         order = np.argsort(who, kind="stable")
         bounds = np.searchsorted(who[order], np.arange(len(self.user_ids) + 1))

@@ -13,7 +13,7 @@ from permrank.inference.convergence import Monitor
 from permrank.inference.optimisers import Evaluation, minorise_maximise, newton
 from permrank.kernels.plackett_luce import BRESLOW, EFRON, EXACT, PARTITION, stage_statistics
 from permrank.kernels.pooled import pooled_statistics
-from permrank.models.checks import above, one_of, whole_from
+from permrank.models.checks import a_seed, above, one_of, whole_from
 from permrank.models.choice import LuceChoiceRanker
 from permrank.models.existence import require_estimates, require_partition_estimates
 from permrank.models.priors import Flat, GammaPrior, GaussianPrior, Prior
@@ -135,7 +135,7 @@ class PlackettLuce(LuceChoiceRanker):
         above("tol", self.tol, 0.0)
         if self.max_iter is not None:
             whole_from("max_iter", self.max_iter, 1)
-        whole_from("seed", self.seed, 0)
+        a_seed(self.seed)
 
     def _sweeps(self) -> int:
         return self.max_iter or _MAX_ITER["shuffle" if self.ties == "shuffle" else self.solver]
@@ -242,7 +242,6 @@ class PlackettLuce(LuceChoiceRanker):
         one order, on average, so the numbers of different treatments are not comparable.
         """
         self._require_fitted()
-        one_of("ties", self.ties, tuple(TIES))  # it may have been set since
         scores = self.scores_[self._aligned_items(rankings)]
         unused = np.empty_like(scores), np.empty_like(scores)
         values: Float64Array = stage_statistics(rankings.indptr, rankings.levels, scores, TIES[self.ties], *unused)
@@ -277,8 +276,6 @@ class PlackettLuce(LuceChoiceRanker):
 
     def _final_prior(self) -> Prior:
         if self.prior == "gaussian":
-            if not self.prior_scale_ > 0:
-                raise InputError("the model was fitted without its prior='gaussian'; call fit(rankings) again")
             return GaussianPrior(self.prior_scale_)
         return GammaPrior(float(self.prior_shape)) if self.prior == "gamma" else Flat()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -173,17 +173,7 @@ class PositionwiseLogLinear(FactoredLogLinear):
     def _scores(self, user: UserReference, items: Int64Array) -> Float64Array:
         return np.asarray(self._coefficients(user, items)[:, :, 0].mean(axis=0))
 
-    def score_pairs(self, users: Iterable[object], items: Iterable[object]) -> Float64Array:
-        """Scores of many (user, item) pairs at once, as `score` gives them.
-
-        Parameters
-        ----------
-        users, items : sequences of ids, equally long
-        """
-        self._require_fitted()
-        who, what = self.user_ids.indices(users), self.item_ids.indices(items)
-        if who.size != what.size:
-            raise InputError(f"{who.size} users and {what.size} items; give one item for each user")
+    def _score_pairs(self, who: Int64Array, what: Int64Array) -> Float64Array:
         return self._mean_pairs(who, what)[:, 0]
 
     def _check_learned(self) -> None:

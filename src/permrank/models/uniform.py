@@ -11,7 +11,7 @@ from scipy.special import gammaln
 from permrank.data.rankings import Rankings
 from permrank.errors import InputError
 from permrank.inference.convergence import Monitor
-from permrank.models.checks import whole_from
+from permrank.models.checks import a_seed, whole_from
 from permrank.models.one_order import SameForAllRanker
 from permrank.models.users import NewUser, UserReference
 from permrank.randomness import generator, stream_key
@@ -48,7 +48,7 @@ class Random(SameForAllRanker):
         self.seed = seed
 
     def _validate(self) -> None:
-        whole_from("seed", self.seed, 0)
+        a_seed(self.seed)
 
     def _learn(self, rankings: Rankings, monitor: Monitor) -> dict[str, Any]:
         monitor.update(float(rankings.weights @ _log_probabilities(rankings)))
@@ -80,9 +80,8 @@ class Random(SameForAllRanker):
     def sample(self, user: object, items: Iterable[object] | None = None, size: int = 1, seed: int = 0) -> np.ndarray:
         """Draw orders of the items; one row each."""
         self._reference(user)
-        whole_from("size", size, 0)
-        whole_from("seed", seed, 0)
         ids = np.asarray(self.item_ids.take(self._item_indices(items)).to_list())
+        self._check_draws(size, seed, ids.size)
         return np.asarray(generator(int(seed)).permuted(np.tile(ids, (int(size), 1)), axis=1))
 
     def log_likelihood(self, rankings: Rankings) -> Float64Array:
