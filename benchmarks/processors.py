@@ -1,8 +1,8 @@
 """How far the estimates of one seed differ between processors, for every model with its default parameters.
 
 Each processor is a process of its own with an empty Numba cache, told by its environment what it may use
-(``tests/sweep.py`` has the names). The last column is another seed on the processor at hand: a difference of that size
-between processors is Monte Carlo error, or another of several optima.
+(``tests/sweep.py`` has the names). One thread must change nothing. The last column is another seed on the processor at
+hand: a difference of that size between processors is Monte Carlo error, or another of several optima.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def learn(output: Path, names: list[str], seed: int) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             model.fit(rankings)
-        found[name] = np.array([model.score(user) for user in rankings.user_ids[:50]])
+        found[name] = np.array([model.score(user) for user in list(rankings.user_ids)[:50]])
     np.savez(output, **found)
 
 
@@ -58,11 +58,13 @@ def main() -> None:
         return
     scores = {}
     with tempfile.TemporaryDirectory() as folder:
-        for name in ("native", *options.processors, "seed 1"):
-            processor = "native" if name == "seed 1" else name
+        for name in ("native", "one thread", *options.processors, "seed 1"):
+            processor = "native" if name in ("one thread", "seed 1") else name
             output, cache = Path(folder) / f"{name}.npz", {"NUMBA_CACHE_DIR": str(Path(folder) / processor)}
             command = [sys.executable, __file__, "--learn", output, "--seed", "1" if name == "seed 1" else "0"]
             variables = {**os.environ, **cache, **processor_variables(processor)}
+            if name == "one thread":
+                variables |= {"NUMBA_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
             subprocess.run([*command, "--models", *options.models], env=variables, check=True)
             scores[name] = dict(np.load(output))
     others = [name for name in scores if name != "native"]

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-LEARNS = ("docs", "tests/models", "tests/inference", "tests/evaluation", "tests/kernels", "src/permrank/models")
+LEARNS = ("docs", "tests/models", "tests/inference", "tests/evaluation")
 
 
 def processor_variables(name: str) -> dict[str, str]:
