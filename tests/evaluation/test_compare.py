@@ -104,7 +104,7 @@ def test_new_people_are_folded_in_and_ranked_for(rankings):
         (items,) = split.test.lists(user)
         found = per_list(["pairs_right"], [0, len(items)], range(len(items), 0, -1), result.model.score(new, items))
         assert result.per_user["pairs_right"][place] == pytest.approx(found["pairs_right"][0])
-    rated = pr.datasets.load("simulated", n_users=80, n_items=20, list_length=12, ties=5)
+    rated = pr.datasets.load("simulated", n_users=80, n_items=20, list_length=12, ties=5, separation=0.0, noise=0.3)
     split = pr.StrongGeneralisation(n_given=5, min_test=3).split(rated, seed=0)
     assert pr.evaluate(pr.MeanRating(), split).means()["pairs_right"] > 0.6
 

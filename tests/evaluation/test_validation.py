@@ -238,8 +238,8 @@ def test_a_likelihood_of_nought_is_told_as_such(parts, monkeypatch):
     impossible = np.zeros(held.n_rankings)
     impossible[3] = -np.inf
     monkeypatch.setattr(pr.PlackettLuce, "log_likelihood", lambda model, rankings: impossible)
+    model = pr.PlackettLuce(prior="gaussian", solver="mm")
     with pytest.raises(InputError, match=r"the mean log_likelihood of the validation data is -inf: .*; use a prior"):
-        model = pr.PlackettLuce(prior="gaussian", solver="mm")
         model.fit(train, validation=pr.Validation(held, "log_likelihood", every=1))
 
 

