@@ -87,7 +87,7 @@ MODELS = [
     (pr.LatentPlackettLuce(2, n_starts=2, prior_strength=1.0, concentration=2.0, tol=1e-7), "orders"),
     (pr.PairwiseFactorisation(4, alpha=1e-3, beta=1e-3, max_iter=40), "rated"),
     (pr.ListNet(0, max_iter=40), "rated"),
-    (pr.Mallows(1), "orders"),
+    (pr.Mallows(1, max_iter=8), "orders"),
     (pr.LatentPreference(2, n_starts=2, max_iter=20), "orders"),
     (pr.BradleyTerry(prior="gaussian", solver="mm", max_iter=20), "orders"),
     (pr.PositionwiseLogLinear(2, max_iter=20, n_draws=6), "rated"),
