@@ -4,12 +4,15 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # pytest-xdist: two processes; each Numba thread pool then has one core to itself.
 TEST_OPTIONS ?= -n 2 --dist loadfile
+# What `make test-seeds` sweeps: shifts of every seed, and processors that Numba compiles for.
+SEEDS ?= 1 2 3 4 5 6 7 8 9 10
+CPUS ?= native
 
-.PHONY: help setup demo test check bench docs clean
+.PHONY: help setup demo test test-seeds check bench docs clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 .venv/pip.done:
 	@$(PYTHON) -c 'import sys; sys.exit("permrank needs Python 3.11 or newer; set PYTHON=..." if sys.version_info < (3, 11) else 0)'
@@ -34,6 +37,9 @@ demo: .venv/setup.done ## run the main job, offline, on simulated data
 
 test: .venv/test.done ## run the tests
 	@$(BIN)/python -m pytest $(TEST_OPTIONS)
+
+test-seeds: .venv/test.done ## run the tests that learn once for each of SEEDS and CPUS (an hour)
+	@$(BIN)/python tests/sweep.py --seeds $(SEEDS) --processors $(CPUS) -- $(TEST_OPTIONS)
 
 check: .venv/check.done ## lint, formatting, types
 	@$(BIN)/ruff check .

@@ -22,7 +22,7 @@ def test_the_p_value_is_the_share_of_all_sign_patterns():
 def test_p_values_are_uniform_without_a_difference_and_small_with_one():
     rng = np.random.default_rng(7)
     none = [randomisation_test(rng.normal(size=80), n_draws=500, seed=i) for i in range(300)]
-    assert stats.kstest(none, "uniform").pvalue > 1e-3
+    assert stats.kstest(none, "uniform").pvalue > 1e-4
     some = [randomisation_test(rng.normal(0.3, 1.0, 80), n_draws=500, seed=i) for i in range(300)]
     assert stats.kstest(some, "uniform").pvalue < 1e-6  # the control
     assert np.mean(np.array(some) < 0.05) > 0.6
@@ -49,7 +49,8 @@ def test_bootstrap_intervals_have_the_width_of_theory_and_cover():
         low, high = bootstrap_interval(values, n_draws=500, seed=i)
         hits += low <= 2.0 <= high
         widths.append(high - low)
-    assert 0.90 <= hits / 300 <= 0.98
+    # 95 %, less one for the percentiles of 60 values; 300 trials know it to 0.013. Beyond four of these is wrong.
+    assert 0.88 <= hits / 300 <= 0.99
     assert np.mean(widths) == pytest.approx(2 * 1.96 / np.sqrt(60), rel=0.06)
 
 

@@ -133,6 +133,7 @@ main()
 """
 
 
+@pytest.mark.fixed_seed  # the process that is killed knows nothing of a shift
 def test_a_command_killed_in_a_trial_resumes(ratings, tmp_path):
     data, study = tmp_path / "data.parquet", tmp_path / "study.db"
     ratings.write(data)

@@ -80,7 +80,8 @@ def ascend(rankings, theta, precision, ties, *, draw=False, most=50, key=1):
 @pytest.mark.parametrize("seed", [0, 1])
 def test_every_user_reaches_the_mode_that_a_general_optimiser_finds(ties, seed):
     rankings, theta, precision = problem(seed)
-    values, modes, draws, _, _ = ascend(rankings, theta, precision, TREATMENTS[ties])
+    # Only for Breslow's ties are the steps exactly Newton's; under the others they come near linearly.
+    values, modes, draws, _, _ = ascend(rankings, theta, precision, TREATMENTS[ties], most=1_000)
     np.testing.assert_array_equal(draws, modes)
     for user in range(rankings.n_users):
         found = minimize(
@@ -88,7 +89,6 @@ def test_every_user_reaches_the_mode_that_a_general_optimiser_finds(ties, seed):
             np.zeros(K),
             options={"gtol": 1e-9},
         )
-        # Steps under partition are not exactly Newton's, and come near more slowly.
         assert values[user] >= -found.fun - (1e-6 if ties == "partition" else 1e-9)
         if ties != "partition":  # its numerators make the posterior of a user only nearly concave
             np.testing.assert_allclose(modes[user], found.x, rtol=0, atol=1e-5)

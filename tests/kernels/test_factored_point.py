@@ -168,7 +168,7 @@ def test_damping_has_the_values_and_derivatives_of_its_own_kernel(kind):
     intercept = np.zeros(rankings.n_items)
     np.add.at(intercept, rankings.items, residual)
     assert_allclose(sums[:, K], intercept, rtol=1e-5, atol=1e-5)
-    better = climb(rankings, theta, users, BRESLOW, 40, damping)
+    better = climb(rankings, theta, users, BRESLOW, 400, damping)
     assert (better[0] >= values).all()
     again = climb(rankings, theta, better[1], BRESLOW, 0, damping)
     _, owner = owners(rankings)
@@ -178,7 +178,7 @@ def test_damping_has_the_values_and_derivatives_of_its_own_kernel(kind):
         owner,
         log_posteriors(rankings, theta, better[1], BRESLOW, damping)[1][:, None] * theta[rankings.items, :K],
     )
-    assert_allclose(gradient, 0, atol=2e-3)
+    assert_allclose(gradient, 0, atol=4e-3)  # of some 10 at the beginning; users are kept in single precision
     assert_array_equal(again[0], better[0])
 
 

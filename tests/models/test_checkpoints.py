@@ -193,6 +193,7 @@ main()
 """
 
 
+@pytest.mark.fixed_seed  # the process that is killed knows nothing of a shift
 def test_a_run_killed_in_the_middle_of_writing_resumes_to_the_same_bits(orders, tmp_path):
     data, state, output = tmp_path / "data.jsonl", tmp_path / "state", tmp_path / "m.permrank"
     orders.write(data)
