@@ -227,6 +227,97 @@ def test_answers_follow_from_the_distribution(kind):
     assert chisquare(counts, 6000 * np.array(expected) / sum(expected)).pvalue > 1e-4
 
 
+def case_of(rng, n):
+    """A centre, a dispersion and a partial list of some of n items, perhaps with ties."""
+    centre, size = rng.permutation(n), int(rng.integers(2, n))
+    listed, levels = rng.permutation(n)[:size], np.sort(rng.integers(0, size, size))
+    blocks = [set(listed[levels == level].tolist()) for level in np.unique(levels)]
+    return centre, float(rng.choice([0.0, 0.2, 0.7, 1.5, 4.0])), blocks
+
+
+def likelihood_of(centre, theta, blocks, size=1_000):
+    """What a model with this centre and dispersion says of one list, and the error."""
+    n = len(centre)
+    model = pr.Mallows().fit(pr.Rankings.from_lists([list(range(n))]))
+    model.centres_, model.dispersions_ = np.array([centre], np.int64), np.array([theta])
+    values, errors = model.log_likelihood_with_error(pr.Rankings.from_lists([blocks]), size)
+    return values[0], errors[0]
+
+
+def test_lists_that_leave_items_out_have_the_enumerated_probability_exactly():
+    rng = np.random.default_rng(11)
+    for _ in range(150):
+        centre, theta, blocks = case_of(rng, int(rng.integers(3, 7)))
+        value, error = likelihood_of(centre, theta, blocks)
+        orders = enumerated(tuple(centre.tolist()), theta)
+        assert error == 0.0
+        np.testing.assert_allclose(value, np.log(list_probability(blocks, orders)), rtol=1e-9, atol=1e-12)
+
+
+def test_estimated_probabilities_are_within_their_errors(monkeypatch):
+    monkeypatch.setattr("permrank.models.mallows_learning.MOST_WORK", 0)
+    rng, off, estimated = np.random.default_rng(12), [], 0
+    for _ in range(150):
+        centre, theta, blocks = case_of(rng, int(rng.integers(4, 7)))
+        theta = min(theta, 1.5)
+        value, error = likelihood_of(centre, theta, blocks, 4_000)
+        truth = np.log(list_probability(blocks, enumerated(tuple(centre.tolist()), theta)))
+        if error == 0.0:
+            np.testing.assert_allclose(value, truth, rtol=1e-9, atol=1e-12)
+            continue
+        estimated += 1
+        assert error < 0.25 or error == np.inf
+        off.append((value - truth) / error)
+    assert estimated > 40
+    assert np.abs(off).max() < 5  # of about a hundred standard normal numbers
+    assert 0.6 < np.sqrt(np.mean(np.square(off))) < 1.5
+    few, many = (likelihood_of([0, 1, 2, 3, 4, 5], 0.7, [{5}, {2}, {0}], size)[1] for size in (100, 10_000))
+    assert 5 < few / many < 20  # errors fall with the root of the number of draws
+
+
+def test_long_lists_are_exact_where_few_items_are_left_out_and_estimates_agree(monkeypatch):
+    centre = np.arange(30)
+    blocks = [{int(item)} for item in np.delete(centre, [4, 11, 12, 20, 25])]
+    blocks[3], blocks[4] = blocks[4], blocks[3]
+    exact, error = likelihood_of(centre, 1.0, blocks)
+    assert error == 0.0
+    monkeypatch.setattr("permrank.models.mallows_learning.MOST_WORK", 0)
+    value, error = likelihood_of(centre, 1.0, blocks, 5_000)
+    assert 0 < error < 0.25
+    assert abs(value - exact) < 5 * error
+    with pytest.raises(InputError, match="size=0"):
+        likelihood_of(centre, 1.0, blocks, 0)
+    backwards = [{int(item)} for item in np.delete(centre, [4, 11])[::-1]]
+    assert np.isfinite(likelihood_of(centre, 20.0, backwards)[0])  # about e^(-20 · 378)
+
+
+def test_what_is_said_to_be_exact_is_exact():
+    rng = np.random.default_rng(14)
+    short = [{int(item)} for item in rng.permutation(100)[:4]]
+    long = [{int(item)} for item in np.delete(np.arange(42), np.arange(3, 39, 3))]
+    assert likelihood_of(np.arange(100), 0.3, short)[1] == 0.0
+    assert likelihood_of(np.arange(42), 0.3, long)[1] == 0.0
+
+
+def test_too_few_draws_have_an_infinite_error(monkeypatch):
+    monkeypatch.setattr("permrank.models.mallows_learning.MOST_WORK", 0)
+    for size, finite in ((5, False), (4_000, True)):
+        value, error = likelihood_of(tuple(range(7)), 0.5, [{6}, {3}, {0}], size)
+        assert np.isfinite(value)
+        assert np.isfinite(error) == finite
+
+
+def test_lists_against_the_centre_are_found_by_the_draws_too(monkeypatch):
+    monkeypatch.setattr("permrank.models.mallows_learning.MOST_WORK", 0)
+    centre = tuple(range(7))
+    for theta in (1.0, 4.0):
+        orders = enumerated(centre, theta)
+        for listed in ([6, 3, 0], [6, 4, 1, 0], [5, 6, 0, 2], [6, 0, 3]):
+            blocks = [{item} for item in listed]
+            value, _ = likelihood_of(centre, theta, blocks, 4_000)
+            np.testing.assert_allclose(value, np.log(list_probability(blocks, orders)), rtol=0, atol=0.3)
+
+
 def test_planted_communities_are_found_again_and_new_people_join_them():
     centres = [tuple(range(8)), (7, 5, 6, 4, 0, 2, 1, 3)]
     rankings, community = drawn_rankings(centres, 1.0, 400, seed=1)

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 import polars as pl
+from scipy.special import logsumexp
 
 from permrank.data.rankings import Rankings
 from permrank.errors import InputError
@@ -17,7 +18,6 @@ from permrank.models.checks import a_seed, above, one_of, require_memory, whole_
 from permrank.models.mallows_learning import (
     LARGEST_DISPERSION,
     Kendall,
-    Lists,
     Spearman,
     State,
     learnt,
@@ -26,7 +26,7 @@ from permrank.models.mallows_learning import (
 )
 from permrank.models.one_order import SameForAllRanker
 from permrank.models.spaces import Choice, Space, Whole
-from permrank.models.users import NewUser, UserReference, frozen
+from permrank.models.users import NewUser, UserReference
 from permrank.randomness import generator, stream_key
 from permrank.types import Float64Array, Int64Array
 
@@ -42,9 +42,9 @@ class Mallows(SameForAllRanker):
     squared differences of places. With several communities a user belongs to one of them, with his or her lists.
 
     Under Kendall's distance a complete list may have ties (a top-k list is one whose last tie holds the rest), and has
-    a probability in closed form. A list that leaves items out says nothing about them; its probability and the
-    expectation of EM are then estimated by repeated insertion around the list, from the same random numbers in every
-    sweep.
+    a probability in closed form. A list that leaves items out says nothing about them; the expectation of EM is then
+    estimated by repeated insertion around the list, from the same random numbers in every sweep. Its probability is
+    exact where that takes no more than a moment (see `log_likelihood_with_error`).
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class Mallows(SameForAllRanker):
     n_starts : int
         Starts of EM; the best quarter goes on after a few sweeps, and so forth. With one community there is one.
     n_draws : int
-        Completions drawn for each list that leaves items out.
+        Completions drawn in learning for each list that leaves items out.
     max_iter : int
         The most sweeps.
     tol : float
@@ -229,14 +229,43 @@ class Mallows(SameForAllRanker):
     def log_likelihood(self, rankings: Rankings) -> Float64Array:
         """Return the log-probability of each ranking to somebody of an unknown community, weights left out.
 
-        Exact for complete rankings, with ties or without; for others the logarithm of an unbiased estimate.
+        Exact but for lists with many long gaps between their items in the centre; see `log_likelihood_with_error`.
+        """
+        return self.log_likelihood_with_error(rankings)[0]
+
+    def log_likelihood_with_error(self, rankings: Rankings, size: int = 1_000) -> tuple[Float64Array, Float64Array]:
+        """Log-probabilities, and the standard errors of those that are estimates.
+
+        Exact, with an error of 0: rankings that are complete, or of two items, or of items that are neighbours in the
+        centre; and all whose orders can be summed over in a moment. That takes Π (g + 1) numbers for gaps of g items
+        in the centre between those that are listed: lists of three or four of a hundred items, say, or of thirty that
+        leave a dozen out. Others are estimated by importance sampling, without bias for the probability.
+        Of lists over 16 items, where the exact values are known, estimates from 1,000 draws were off by up to 0.1 for
+        lists drawn from the model, as their errors said, and by up to 2.6 for random lists under a concentrated centre
+        (θ from 1.5), most of them with an infinite error. That says that the draws are too few to tell: give a larger
+        ``size``.
+
+        Parameters
+        ----------
+        rankings : Rankings
+            Every ranking is taken for that of a person of whom nothing else is known.
+        size : int
+            Draws, of two kinds each, for a ranking that is estimated.
+
+        Returns
+        -------
+        values, errors : float64 (n_rankings,)
         """
         self._require_fitted()
-        items = self._aligned_items(rankings)
-        n_lists = rankings.n_rankings
-        indptr, listed, levels = frozen(rankings.indptr, items, rankings.levels)
-        alone = Lists(indptr, listed, levels, np.arange(n_lists), np.ones(n_lists), np.ones(n_lists))
-        return responsibilities(alone, self._state, self._distance(rankings, len(self.item_ids)))[1]
+        whole_from("size", size, 1)
+        lists = lists_to_learn(rankings, self._aligned_items(rankings))
+        distance = self._distance(rankings, len(self.item_ids))
+        logs, errors = distance.log_likelihoods(lists, self._state, int(size))
+        with np.errstate(divide="ignore"):
+            joint = np.log(self.weights_)[None, :] + logs
+        total = logsumexp(joint, axis=1)
+        shares = np.exp(joint - total[:, None])
+        return np.asarray(total), np.sqrt(np.sum((shares * errors) ** 2, axis=1))
 
     def fold_in(self, said: Any) -> NewUser:
         """Make a new user from a list, or from a dict of item to rating; what it tells is the community."""

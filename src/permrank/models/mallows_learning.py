@@ -19,6 +19,7 @@ from permrank.kernels.mallows import (
     log_normalisers,
     precedence,
 )
+from permrank.kernels.mallows_lists import list_log_likelihoods
 from permrank.kernels.spearman import completions
 from permrank.models.kemeny import kemeny_order
 from permrank.models.pairs import comparisons
@@ -28,6 +29,8 @@ from permrank.types import Float64Array, Int64Array
 
 # At θ = 20 a pair is the wrong way round once in 500 million times: agreement is complete.
 LARGEST_DISPERSION = 20.0
+# Steps of summing over all orders that agree with a list, some hundred milliseconds; longer sums are estimated.
+MOST_WORK = 2**22
 # Sweeps that every start is given before the best quarter of them goes on.
 _FIRST_SWEEPS = 4
 
@@ -86,6 +89,14 @@ class Kendall(NamedTuple):
         )
         return found
 
+    def log_likelihoods(self, lists: Lists, state: State, n_draws: int) -> tuple[Float64Array, Float64Array]:
+        """`log_probabilities`, exact where that is possible, and standard errors."""
+        logs = np.stack([log_normalisers(theta, self.n_items) for theta in state.dispersions])
+        found: tuple[Float64Array, Float64Array] = list_log_likelihoods(
+            *lists.arrays, state.centres, state.places, state.dispersions, logs, self.key, n_draws, MOST_WORK
+        )
+        return found
+
     def maximise(self, lists: Lists, state: State, shares: Float64Array) -> State:
         """Kemeny order of the expected pairs, and the dispersion whose mean distance is that which was found."""
         chances = np.stack([precedence(theta, self.n_items) for theta in state.dispersions])
@@ -118,6 +129,11 @@ class Spearman(NamedTuple):
             for centre, theta in zip(state.centres, state.dispersions, strict=True)
         ]
         return np.asarray(np.stack(found, axis=1))
+
+    def log_likelihoods(self, lists: Lists, state: State, n_draws: int) -> tuple[Float64Array, Float64Array]:
+        """`log_probabilities`, and no errors."""
+        exact = self.log_probabilities(lists, state)
+        return exact, np.zeros_like(exact)
 
     def maximise(self, lists: Lists, state: State, shares: Float64Array) -> State:
         """Order by mean place, which has the least mean squared distance, and the dispersion likewise."""
