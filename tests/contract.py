@@ -45,7 +45,17 @@ QUESTIONS = {
 
 
 # Parameters that take memory or time in proportion, and are bounded.
-LIMITED = {"n_factors", "n_communities", "n_starts", "n_draws", "n_steps", "max_iter", "degree"}
+LIMITED = {
+    "n_factors",
+    "n_communities",
+    "n_starts",
+    "n_draws",
+    "n_steps",
+    "max_iter",
+    "degree",
+    "n_partners",
+    "max_pairs",
+}
 # Values of which some differ from any default and are allowed for any parameter.
 VALUES = [
     False, True, 3, 4, 2.0, 0.5, "auto", "listed", "shuffle", "exact", "efron", "breslow", "rao-kupper", "davidson",

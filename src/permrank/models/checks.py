@@ -20,6 +20,10 @@ _MOST = {
     "n_chains": 1_000,
     "n_steps": 10_000,
     "max_iter": 1_000_000,
+    "n_partners": 1_000_000,
+    "max_pairs": 1_000_000_000,
+    "truncation": 1_000_000_000,
+    "min_cooccurrence": 1_000_000_000,
     "degree": 64,
 }
 _MOST_OTHERS = 2**63 - 1  # what an array can count
