@@ -15,9 +15,9 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit, prange
 from numpy.typing import NDArray
 
+from permrank.kernels.jit import njit, prange
 from permrank.kernels.mallows import _block_log_probability, _log_geometric, insert_around
 from permrank.kernels.streams import derive, uniform
 
@@ -29,7 +29,7 @@ _FEWEST = 20
 _CLEARLY = 0.7
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _log_sum(a, b):
     """log(e^a + e^b)."""
     if a < b:
@@ -37,7 +37,7 @@ def _log_sum(a, b):
     return a if b == -np.inf else a + math.log1p(math.exp(b - a))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def pair_log_probability(gap, agrees, theta):
     """log P of the order of two items that lie `gap` places apart in the centre (Mallows 1957).
 
@@ -50,7 +50,7 @@ def pair_log_probability(gap, agrees, theta):
     return math.log1p(-against) if agrees else math.log(against)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _classes(labels):
     """Runs of equal labels: the label and the size of each."""
     kinds, sizes, n = np.empty(labels.size, np.int64), np.zeros(labels.size, np.int64), -1
@@ -62,7 +62,7 @@ def _classes(labels):
     return kinds[: n + 1], sizes[: n + 1]
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _n_states(kinds, sizes, kind):
     """Numbers that may be left of the classes of a kind; as a float, which cannot overflow."""
     states = 1.0
@@ -72,7 +72,7 @@ def _n_states(kinds, sizes, kind):
     return states
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _work(kinds, sizes):
     """Steps of `_summed_log_probability`."""
     steps, n_unlisted = 0.0, np.sum(kinds == -1)
@@ -81,7 +81,7 @@ def _work(kinds, sizes):
     return steps * _n_states(kinds, sizes, -1)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _summed_log_probability(kinds, sizes, theta, log_z):
     """log P of a list, summed over all orders. `kinds` of the classes: the block, from 0 and none left out, or -1."""
     n_blocks, n_unlisted = kinds.max() + 1, np.int64(_n_states(kinds, sizes, -1))
@@ -122,7 +122,7 @@ def _summed_log_probability(kinds, sizes, theta, log_z):
     return before[-1] - log_z[sizes.sum()]
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _least_costs(kinds, sizes):
     """What an unlisted item of each class will cost at least from each block on (n_classes, n_blocks + 1).
 
@@ -146,7 +146,7 @@ def _least_costs(kinds, sizes):
     return least
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _drawn_log_weight(kinds, sizes, least, theta, key, left, chances):
     """log of the weight of one order that agrees with a list, drawn item by item; its mean is Σ e^{-θ d}.
 
@@ -201,7 +201,7 @@ def _drawn_log_weight(kinds, sizes, least, theta, key, left, chances):
     return log_weight
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _log_mean(logs):
     """log of the mean of e^logs, and the standard error of that logarithm.
 
@@ -216,7 +216,7 @@ def _log_mean(logs):
     return top + math.log(total / logs.size), error if total * total >= _FEWEST * squares else np.inf
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _sampled_log_probability(centre, level_of, n_wanted, kinds, sizes, theta, log_z, key, n_draws):
     """log of the mean weight of orders that agree with a list, and its standard error; from two kinds of draws.
 
@@ -239,7 +239,7 @@ def _sampled_log_probability(centre, level_of, n_wanted, kinds, sizes, theta, lo
     return first, error
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _list_log_likelihood(listed, level, centre, places, theta, log_z, key, n_draws, most_work):
     """log P of one list and its standard error."""
     first, last, level_of = centre.size, -1, np.full(centre.size, -1, np.int64)
@@ -261,7 +261,7 @@ def _list_log_likelihood(listed, level, centre, places, theta, log_z, key, n_dra
     return _sampled_log_probability(centre, level_of, last + 1, kinds, sizes, theta, log_z, key, n_draws)
 
 
-@njit(cache=True, nogil=True, parallel=True)
+@njit(parallel=True)
 def list_log_likelihoods(indptr, items, levels, centres, places, thetas, log_z, key, n_draws, most_work):
     """log P(list | community) and its standard error, (n_lists, n_communities) each; 0 where it is exact.
 

@@ -69,7 +69,7 @@ def _fill_rows(item_indptr, entries, owner, indptr, items, levels, weights, n_bl
     return partners, counts
 
 
-@njit(cache=True, nogil=True, parallel=True)
+@njit(parallel=True)
 def _net_majorities(item_indptr, entries, owner, indptr, items, levels, weights, n_blocks):
     """Σ_x sign(wins of y over x - losses to x) of each item y, a row at a time."""
     n_items = item_indptr.size - 1
