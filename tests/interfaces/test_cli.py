@@ -281,3 +281,11 @@ def test_the_doctor_reports_a_failed_self_test(monkeypatch):
 
 def test_the_version_is_printed():
     assert run("--version").output.strip() == f"permrank {pr.__version__}"
+
+
+def test_none_is_a_word_where_it_is_the_default_and_nothing_elsewhere():
+    from permrank.interfaces.sources import make_model
+
+    assert make_model("FactoredPlackettLuce", ["damping=none", "max_iter=none"]).get_params()["damping"] == "none"
+    assert make_model("FactoredPlackettLuce", ["max_iter=none"]).get_params()["max_iter"] is None
+    assert make_model("PlackettLuce", ["prior=None"]).get_params()["prior"] is None

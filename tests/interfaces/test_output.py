@@ -190,3 +190,12 @@ def test_splits_that_went_well_are_told_before_the_one_that_failed(ballots, monk
     assert "failed on the split of seed 1: InputError: not this one" in result.stderr
     seen.clear()
     assert json.loads(run(*arguments, "--json", code=1).stdout)["metrics"]
+
+
+def test_a_warning_is_one_harmless_line():
+    program = (
+        "import warnings; from permrank.interfaces import cli; "
+        "cli.app = lambda: warnings.warn('odd \\x1b[31m', RuntimeWarning); cli.main()"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stderr == "warning: odd \\x1b[31m\n"

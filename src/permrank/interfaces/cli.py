@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +12,7 @@ from typer.core import TyperGroup
 from permrank.errors import InputError, PermrankError
 from permrank.interfaces import evaluation_commands
 from permrank.interfaces.options import DataSource, Json, ModelFile, Settings, reads_data
+from permrank.interfaces.output import say
 
 
 class _Group(TyperGroup):
@@ -338,4 +340,5 @@ evaluation_commands.register(app)
 
 def main() -> None:
     """Entry point of the ``permrank`` command."""
+    warnings.showwarning = lambda message, *place: say(f"warning: {message}", err=True)
     app()

@@ -7,9 +7,8 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from permrank.errors import ChoiceSetWarning, InputError, UnknownIdError
+from permrank.interfaces.output import say
 
 if TYPE_CHECKING:
     from permrank.data.rankings import Rankings
@@ -42,7 +41,7 @@ def open_rankings(source: str, **options: Any) -> Rankings:
         warnings.simplefilter("always", ChoiceSetWarning)
         rankings = read(source, **given)
     for warning in caught:
-        typer.echo(f"warning: {warning.message}", err=True)
+        say(f"warning: {warning.message}", err=True)
     return rankings
 
 
@@ -56,14 +55,14 @@ def make_model(name: str, settings: list[str]) -> Ranker:
     if wanted is None:
         raise UnknownIdError("model", name, MODELS)
     model: Ranker = getattr(importlib.import_module(MODELS[wanted]), wanted)()
-    return model.set_params(**dict(_setting(text) for text in settings))
+    return model.set_params(**dict(_setting(text, model) for text in settings))
 
 
-def _setting(text: str) -> tuple[str, Any]:
+def _setting(text: str, model: Ranker) -> tuple[str, Any]:
     key, separator, value = text.partition("=")
     if not separator or not key:
         raise InputError(f"--set {text!r}, expected key=value, for example --set prior=gaussian")
-    if value.lower() in ("none", "null"):
+    if value.lower() in ("none", "null") and value != model.get_params().get(key):  # some say "none" in a word
         return key, None
     try:
         return key, json.loads(value.lower() if value in ("True", "False") else value)
