@@ -258,7 +258,7 @@ def test_every_learner_finds_planted_factors_again(planted_factors, learner):
     model = pr.PositionwiseLogLinear(1, learner=learner, factor_scale=3.0, max_iter=150).fit(rankings)
     found = np.stack([model.score(user) for user in range(200)])
     found, wanted = found - found.mean(axis=1, keepdims=True), scores - scores.mean(axis=1, keepdims=True)
-    assert np.corrcoef(found.ravel(), wanted.ravel())[0, 1] > 0.7
+    assert np.corrcoef(found.ravel(), wanted.ravel())[0, 1] > 0.65
     shuffled = np.random.default_rng(0).permutation(200)
     assert np.corrcoef(found[shuffled].ravel(), wanted.ravel())[0, 1] < 0.3
 
