@@ -44,6 +44,29 @@ def test_newton_reaches_a_flat_maximum_that_values_cannot_see():
     assert monitor.converged
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_newton_ends_where_rounding_is_all_that_is_left_of_the_gradient(seed):
+    """A maximum that is flat along (1, ..., 1), as of scores, with gradients off in their last bits."""
+    rng = np.random.default_rng(seed)
+    n = 20
+    weights = rng.uniform(1, 5, size=(n, n))
+    weights += weights.T
+    bend = np.diag(weights.sum(axis=1)) - weights
+    target = rng.normal(size=n)
+    target -= target.mean()
+
+    def objective(x):
+        away = target - x
+        noise = 1e-12 * np.random.default_rng(x.view(np.uint32)).normal(size=n)
+        return Evaluation(-1000.0 - 0.5 * away @ bend @ away, bend @ away + noise, np.diag(bend))
+
+    monitor = Monitor(100)
+    found = newton(objective, np.zeros(n), monitor, tol=1e-10)
+    assert monitor.converged
+    assert len(monitor.history) < 30
+    np.testing.assert_allclose(found - found.mean(), target, rtol=0, atol=1e-7)
+
+
 def test_newton_from_far_away_never_lowers_the_objective():
     def objective(x):
         p = 1 / (1 + np.exp(-x))

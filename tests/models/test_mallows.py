@@ -109,7 +109,7 @@ def test_probabilities_of_ties_top_k_and_partial_lists_are_sums_over_the_orders_
     wanted = [list_probability(ranking, orders) for ranking in LISTS]
     np.testing.assert_allclose(found[:4], wanted[:4], rtol=1e-12)
     np.testing.assert_allclose(found[6], 1.0, rtol=1e-12)
-    np.testing.assert_allclose(found[4:6], wanted[4:6], rtol=0.02)  # drawn: some standard errors of 0.5 %
+    np.testing.assert_allclose(found[4:6], wanted[4:6], rtol=0.03)  # drawn: six standard errors of 0.5 %
 
 
 def test_expected_pairs_are_those_of_the_orders_that_agree():
@@ -117,7 +117,7 @@ def test_expected_pairs_are_those_of_the_orders_that_agree():
     centres, thetas = np.array([CENTRE]), np.array([THETA])
     tables = (centres, np.argsort(centres, axis=1), thetas, precedence(THETA, 5)[None, :])
     for ranking in LISTS:
-        n_draws, tolerance = (1, 1e-12) if sum(map(len, ranking)) == 5 else (20_000, 0.015)
+        n_draws, tolerance = (1, 1e-12) if sum(map(len, ranking)) == 5 else (20_000, 0.03)
         found = expected_pairs(*arrays_of([ranking]), *tables, np.ones((1, 1)), stream_key(2), n_draws)[0]
         total = list_probability(ranking, orders)
         for a, b in itertools.permutations(range(5), 2):

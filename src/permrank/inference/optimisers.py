@@ -67,10 +67,12 @@ def newton(objective: Objective, start: Float64Array, monitor: Monitor, *, tol: 
         step = _conjugate_gradients(objective, point, now, forcing)
         new, here, length = _climb(objective, point, now, step)
         moved = float(np.abs(step).max(initial=0.0))
+        # A step that promises less than rounding, and does not even make the gradient smaller, is made of rounding.
+        blind = float(now.gradient @ step) < _ROUNDING * abs(now.value) and _largest(here) >= _largest(now)
         point, now = new, here
         monitor.update(now.value, point)
         # A solution of the linear equations to 10 % says nothing about steps a thousand times smaller.
-        if (moved < tol and forcing <= 1e-3) or length == 0.0:
+        if (moved < tol and forcing <= 1e-3) or length == 0.0 or blind:
             # No step helps although one was wanted: that is the end of what rounding lets us see.
             monitor.converged = _newton_size(now) < max(tol, 1e-9)
             break
@@ -78,6 +80,11 @@ def newton(objective: Objective, start: Float64Array, monitor: Monitor, *, tol: 
         if monitor.due:
             monitor.keep(point=point, value=now.value, forcing=forcing)
     return point
+
+
+def _largest(now: Evaluation) -> float:
+    """Largest slope."""
+    return float(np.abs(now.gradient).max(initial=0.0))
 
 
 def _newton_size(now: Evaluation) -> float:
@@ -129,7 +136,7 @@ def _climb(
         if there.value >= now.value:
             return new, there, length
         # Within rounding the value cannot tell; a smaller gradient can, but then the value is kept level.
-        if there.value >= now.value - slack and np.abs(there.gradient).max() < np.abs(now.gradient).max():
+        if there.value >= now.value - slack and _largest(there) < _largest(now):
             return new, there._replace(value=now.value), length
         step, length = step / 2, length / 2
     return point, now, 0.0
