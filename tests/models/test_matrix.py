@@ -167,7 +167,7 @@ def test_bad_parameters_are_refused_by_fit(make, parameters, message):
         (pr.PairwiseFactorisation(alpha=-1), "alpha=-1"),
         (pr.PairwiseFactorisation(beta="much"), "beta='much'"),
         (pr.PairwiseFactorisation(weighting="none"), "weighting='none'"),
-        (pr.PairwiseFactorisation(smoothing=0), "smoothing=0"),
+        (pr.PairwiseFactorisation(smoothing=-1), "smoothing=-1"),
         (pr.PairwiseFactorisation(n_partners=0), "n_partners=0"),
         (pr.CofiRank(penalty=0), "penalty=0"),
         (pr.CofiRank(truncation=0), "truncation=0"),
