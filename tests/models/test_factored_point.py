@@ -87,9 +87,12 @@ def test_a_second_algorithm_meets_the_same_optimum(ties):
 
 @pytest.mark.parametrize("damping", ["log", "natural_log", [1.0, 0.5, 0.5, 0.2], [3.0, 1.0, 0.4, 0.0]])
 def test_a_second_algorithm_meets_the_same_optimum_under_damping(damping):
-    rankings = planted(80, list_length=(4, 9)).rankings
-    model = pr.FactoredPlackettLuce(5, posterior="point", damping=damping, alpha=1.2, beta=1.0, tol=1e-9).fit(rankings)
-    best = general_optimum(rankings, 5, 1.2, 1.0, BRESLOW, damping_sequence(damping, 9))
+    rankings, factors = planted(80, list_length=(4, 9)).rankings, damping_sequence(damping, 9)
+    # Scores count times the factors: the penalties that leave no other local maxima grow with the first one.
+    alpha, beta = 1.4 * factors[0], 1.6 * factors[0]
+    model = pr.FactoredPlackettLuce(5, posterior="point", damping=damping, alpha=alpha, beta=beta, tol=1e-9)
+    model.fit(rankings)
+    best = general_optimum(rankings, 5, alpha, beta, BRESLOW, factors)
     np.testing.assert_allclose(model.history_[-1], best, rtol=1e-5)
     assert (np.diff(model.history_) >= 0).all()
     np.testing.assert_array_equal(model.damping_, damping_sequence(damping, 9))
