@@ -277,10 +277,12 @@ def rated(seed=0, n_users=40, n_items=11):
     return pr.Rankings.from_ratings({"user": users, "item": [f"i{item:02}" for item in items], "rating": ratings})
 
 
-@pytest.mark.parametrize("settings", [{}, {"company": False}, {"anchors": False}, {"posterior": "point"}])
+@pytest.mark.parametrize(
+    "settings", [{}, {"company": False}, {"anchors": False}, {"posterior": "point", "max_iter": 500}]
+)
 def test_thresholds_between_ratings_are_never_taken_for_items(settings):
     rankings = rated()
-    model = pr.FactoredPlackettLuce(2, max_iter=20, n_draws=4, **settings).fit(rankings)
+    model = pr.FactoredPlackettLuce(2, **{"max_iter": 20, "n_draws": 4, **settings}).fit(rankings)
     assert (model.thresholds_.size > 0) == (not settings or "company" in settings)
     items, users = set(rankings.item_ids), set(rankings.user_ids)
     for grown in (False, True):

@@ -270,7 +270,8 @@ def test_estimated_probabilities_are_within_their_errors(monkeypatch):
         off.append((value - truth) / error)
     assert estimated > 40
     assert np.abs(off).max() < 5  # of about a hundred standard normal numbers
-    assert 0.6 < np.sqrt(np.mean(np.square(off))) < 1.5
+    # Where all draws agree the error is stated but not made, so that it may be less than one on the whole.
+    assert 0.3 < np.sqrt(np.mean(np.square(off))) < 1.5
     few, many = (likelihood_of([0, 1, 2, 3, 4, 5], 0.7, [{5}, {2}, {0}], size)[1] for size in (100, 10_000))
     assert 5 < few / many < 20  # errors fall with the root of the number of draws
 
@@ -309,13 +310,16 @@ def test_too_few_draws_have_an_infinite_error(monkeypatch):
 
 def test_lists_against_the_centre_are_found_by_the_draws_too(monkeypatch):
     monkeypatch.setattr("permrank.models.mallows_learning.MOST_WORK", 0)
-    centre = tuple(range(7))
+    centre, n_known = tuple(range(7)), 0
     for theta in (1.0, 4.0):
         orders = enumerated(centre, theta)
         for listed in ([6, 3, 0], [6, 4, 1, 0], [5, 6, 0, 2], [6, 0, 3]):
             blocks = [{item} for item in listed]
-            value, _ = likelihood_of(centre, theta, blocks, 4_000)
-            np.testing.assert_allclose(value, np.log(list_probability(blocks, orders)), rtol=0, atol=0.3)
+            value, error = likelihood_of(centre, theta, blocks, 4_000)
+            if np.isfinite(error):  # else the draws say themselves that they are too few
+                n_known += 1
+                assert abs(value - np.log(list_probability(blocks, orders))) < 0.02 + 5 * error < 0.3
+    assert n_known >= 6
 
 
 def test_planted_communities_are_found_again_and_new_people_join_them():
