@@ -125,6 +125,20 @@ def test_an_edit_in_another_file_never_meets_old_code(warm, tmp_path):
     after = answer(start("-c", program, cache=cache, source=tmp_path))[0]
     fresh = answer(start("-c", program, cache=tmp_path / "fresh", source=tmp_path))[0]
     assert before != after == fresh
+    # The next edit comes while a process runs: what it has imported is not kept under the name of what is there now.
+    edit = f"import pathlib; pathlib.Path({str(streams)!r}).write_text({text!r})"
+    program = f"from permrank.kernels.caller import caller; {edit}; print(caller(5))"
+    assert answer(start("-c", program, cache=tmp_path / "other", source=tmp_path))[0] == after
+    program = "from permrank.kernels.caller import caller; print(caller(5))"
+    assert answer(start("-c", program, cache=tmp_path / "other", source=tmp_path))[0] == before
+
+
+def test_a_package_in_an_archive_does_without_a_cache(tmp_path):
+    archive = shutil.make_archive(str(tmp_path / "package"), "zip", PACKAGE.parent, "permrank")
+    program = "from permrank.kernels.streams import bits; print(bits(5, 3))"
+    out, err = answer(start("-c", program, cache=tmp_path, source=archive))
+    assert out == answer(start("-c", program, cache=tmp_path / "cache"))[0]
+    assert err.count("compiled kernels are not kept") == 1
 
 
 def test_settings_that_change_code_have_files_of_their_own(warm, tmp_path):
@@ -177,9 +191,10 @@ def test_a_read_only_package_and_home_do_without_a_cache_and_say_so_once(warm, t
 
 
 def test_a_folder_of_somebody_else_is_not_trusted(tmp_path):
-    tmp_path.chmod(0o777)
-    with pytest.raises(PermissionError, match="somebody else"):
-        jit._require_private(tmp_path)
+    for mode in (0o777, 0o775):
+        tmp_path.chmod(mode)
+        with pytest.raises(PermissionError, match="somebody else"):
+            jit._require_private(tmp_path)
     tmp_path.chmod(0o755)
     jit._require_private(tmp_path)
 
@@ -207,6 +222,7 @@ def test_the_digest_of_a_file_covers_all_that_it_reaches_and_nothing_else(monkey
         for name, text in sources.items():
             (tmp_path / name).write_text(text + ("\n# edited" if name == edited else ""))
         jit._digest_of_sources.cache_clear()
+        jit._source.cache_clear()
         return jit._digest_of_sources(tmp_path / "a.py")
 
     try:

@@ -40,7 +40,10 @@ __all__ = ["cache_folder", "njit", "prange"]
 
 _SOURCES = Path(__file__).parent
 # Settings that change the code which Numba makes, by their names in numba.config.
-_SETTINGS = ("BOUNDSCHECK", "DEBUGINFO_DEFAULT", "ENABLE_AVX", "LOOP_VECTORIZE", "OPT", "SLP_VECTORIZE")
+_SETTINGS = (
+    "BOUNDSCHECK", "DEBUGINFO_DEFAULT", "DISABLE_INTEL_SVML", "ENABLE_AVX", "LOOP_VECTORIZE", "OPT", "SLP_VECTORIZE",
+    "USING_SVML",
+)  # fmt: skip
 _IMPORT = re.compile(r"permrank\.kernels\.([\w.]+)")
 _DAY = 86_400
 _UNUSED = 30 * _DAY  # seconds after which code that nobody has loaded is removed
@@ -55,16 +58,20 @@ def njit(function=None, **options):
         raise TypeError(f"{function.__qualname__} has a closure, which the name of its cache file cannot know")
     made = numba.njit(nogil=True, **options)(function)
     if not config.DISABLE_JIT:
-        made._cache = _KernelCache(function)
+        path = Path(function.__code__.co_filename)
+        try:
+            # Now, and not when it is called: the source may be edited in between, and this is what was imported.
+            made._cache = _KernelCache(f"{path.stem}.{function.__qualname__}", _digest_of_sources(path))
+        except OSError as error:  # in an archive, or without its sources
+            _say_once(f"their sources cannot be read ({error.strerror})", "Install permrank as a folder of files")
     return made
 
 
 class _KernelCache(NullCache):
     """One file for every signature of a kernel; the interface is that of Numba's caches."""
 
-    def __init__(self, function):
-        self._file = Path(function.__code__.co_filename)
-        self._name = f"{self._file.stem}.{function.__qualname__}"
+    def __init__(self, name, digest):
+        self._name, self._digest = name, digest
 
     def load_overload(self, sig, target_context):
         """The compiled signature from the disk, or None."""
@@ -102,11 +109,13 @@ class _KernelCache(NullCache):
         except OSError as error:
             with contextlib.suppress(OSError):
                 temporary.unlink(missing_ok=True)
+            if path.exists():  # another process has written it; Windows does not replace what somebody reads
+                return
             _say_once(f"{folder} cannot be written to ({error.strerror})")
 
     def _path(self, folder, sig, codegen):
         settings = [(name, getattr(config, name, None)) for name in _SETTINGS]
-        key = repr((self._name, _digest_of_sources(self._file), str(sig), codegen.magic_tuple(), settings)).encode()
+        key = repr((self._name, self._digest, str(sig), codegen.magic_tuple(), settings)).encode()
         return folder / f"{self._name}-{hashlib.sha256(key).hexdigest()[:32]}.nbc"
 
 
@@ -146,13 +155,18 @@ def _roots():
 
 
 @functools.cache
+def _source(path):
+    return path.read_text(encoding="utf-8")
+
+
+@functools.cache
 def _digest_of_sources(path):
     """Of a file of kernels and of all files of kernels that it reaches; to name a file is taken for importing it."""
     reached, waiting = {}, [path]
     while waiting:
         path = waiting.pop()
         if path not in reached:
-            reached[path] = text = path.read_text(encoding="utf-8")
+            reached[path] = text = _source(path)
             for module in _IMPORT.findall(text):
                 found = _SOURCES.joinpath(*module.split("."))
                 waiting += [file for file in (found.with_suffix(".py"), found / "__init__.py") if file.is_file()]
@@ -167,7 +181,7 @@ def _require_private(folder):
     if os.name != "posix":
         return
     status = folder.stat()
-    if status.st_uid not in (os.geteuid(), 0) or status.st_mode & 0o002:
+    if status.st_uid not in (os.geteuid(), 0) or status.st_mode & 0o022:
         raise PermissionError(1, "somebody else can write to it")
 
 
@@ -183,12 +197,8 @@ def _remove_unused(folder):
 _said: list[str] = []
 
 
-def _say_once(reason):
+def _say_once(reason, remedy="Set NUMBA_CACHE_DIR to a folder that can be written to"):
     if not _said:
         _said.append(reason)
-        warnings.warn(
-            f"compiled kernels are not kept, every process compiles them anew: {reason}. Set NUMBA_CACHE_DIR to a "
-            "folder that can be written to",
-            RuntimeWarning,
-            stacklevel=2,
-        )
+        message = f"compiled kernels are not kept, every process compiles them anew: {reason}. {remedy}"
+        warnings.warn(message, RuntimeWarning, stacklevel=2)
