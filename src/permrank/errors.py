@@ -13,6 +13,7 @@
     └── ForkError           a process was forked from one that had used permrank (also a RuntimeError)
     ConvergenceWarning      learning stopped early; the estimate and its trace are kept
     └── StoppedWarning      because Ctrl-C was pressed
+    AccuracyWarning         some of the numbers are estimates with a large error
     ChoiceSetWarning        lists look like the tops of a choice set, and nothing says whether they are
 """
 
@@ -92,6 +93,10 @@ def _unknown_id(kind: str, value: object, message: str) -> UnknownIdError:
     error = UnknownIdError(kind, value)
     error.args = (message,)
     return error
+
+
+class AccuracyWarning(UserWarning):
+    """Some of the numbers are estimates with a large standard error."""
 
 
 class ChoiceSetWarning(UserWarning):

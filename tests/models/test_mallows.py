@@ -9,7 +9,7 @@ from scipy.stats import chisquare
 
 import permrank as pr
 from contract import ModelContract
-from permrank.errors import InputError
+from permrank.errors import AccuracyWarning, InputError
 from permrank.kernels.kemeny import order_cost
 from permrank.kernels.mallows import (
     expected_distance,
@@ -392,3 +392,47 @@ def test_the_best_centre_of_sushi_is_better_than_that_of_plackett_luce(data_fold
     np.testing.assert_allclose(-model.log_likelihood(rankings).mean(), nats(centre, theta), rtol=1e-12)
     pooled = pr.PlackettLuce().fit(rankings).rank(None, centre)["item"].to_list()
     assert nats(centre, theta) < min(nats(pooled, t) for t in np.linspace(0.15, 0.3, 31)) < 14.32
+
+
+def mallows_of(n_items, theta, n_communities=1):
+    """A model with a given dispersion around the order of the ids."""
+    model = pr.Mallows(n_communities).fit(pr.Rankings.from_lists([list(range(n_items))] * 3 * n_communities))
+    model.centres_ = np.tile(np.arange(n_items), (n_communities, 1))
+    model.dispersions_ = np.full(n_communities, theta)
+    return model
+
+
+def test_estimates_of_long_gaps_agree_with_counting():
+    model, rng = mallows_of(100, 0.3), np.random.default_rng(4)
+    draws = model.sample(None, size=20_000, seed=1)
+    positions = np.argsort(draws, axis=1)
+    compared = 0
+    for row in model.sample(None, size=40, seed=2):
+        kept = row[np.isin(row, rng.choice(100, 10, replace=False))]
+        hits = int((np.diff(positions[:, kept], axis=1) > 0).all(axis=1).sum())
+        if hits < 100:
+            continue
+        ((value,), (error,)) = model.log_likelihood_with_error(pr.Rankings.from_lists([kept.tolist()]), size=1_000)
+        if np.isfinite(error):
+            compared += 1
+            assert abs(value - np.log(hits / len(draws))) < 5 * np.hypot(error, hits**-0.5) + 0.05
+    assert compared >= 10
+
+
+def test_a_rough_likelihood_is_said_to_be_one():
+    # Thirty of a hundred items, where most lists need far more than the usual thousand draws.
+    model, rng = mallows_of(100, 0.1), np.random.default_rng(6)
+    rows = model.sample(None, size=6, seed=2)
+    lists = [row[np.isin(row, rng.choice(100, 30, replace=False))].tolist() for row in rows]
+    rankings = pr.Rankings.from_lists(dict(enumerate(lists)), items=range(100))
+    with pytest.warns(AccuracyWarning, match="of 6 log-likelihoods are estimates with a standard error above"):
+        model.log_likelihood(rankings)
+    assert "are estimates" in pr.evaluate(model, rankings, metrics=["log_likelihood"]).notes[0]
+
+
+def test_a_community_that_cannot_be_told_apart_does_not_hide_the_error_of_the_other():
+    model = mallows_of(40, 20.0, 2)
+    model.centres_[1] = model.centres_[0][::-1]
+    model.weights_ = np.array([0.5, 0.5])
+    lists = pr.Rankings.from_lists({"u": list(range(0, 40, 3))}, items=range(40))
+    assert not np.isnan(model.log_likelihood_with_error(lists, size=50)[1]).any()

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from permrank.data.rankings import Rankings, require_rankings
-from permrank.errors import ConvergenceWarning, InputError, UnknownIdError
+from permrank.errors import AccuracyWarning, ConvergenceWarning, InputError, UnknownIdError
 from permrank.evaluation.metrics import (
     GRADED,
     LIKELIHOOD,
@@ -198,7 +198,8 @@ def evaluate(
     top = max(float(grades_of(hidden).max(initial=0.0)), float(grades_of(fitted.rankings_).max(initial=0.0)))
     options = {"k": k, "relevant_from": relevant_from, "top_grade": top}
     with measured() as cost:
-        columns = _measure(fitted, hidden, given, [m for m in wanted if m != "calibration_error"], candidates, options)
+        by_list = [m for m in wanted if m != "calibration_error"]
+        columns = _measure(fitted, hidden, given, by_list, candidates, options, result.notes)
     result.score_seconds = cost.seconds
     weights = hidden.weights if hidden.anonymous else np.ones(hidden.n_rankings)
     frame = pl.DataFrame({"user": hidden.user_ids.take(owners(hidden)), "weight": weights, **columns})
@@ -235,8 +236,9 @@ def _measure(
     wanted: list[str],
     candidates: Candidates,
     options: dict[str, Any],
+    notes: list[str],
 ) -> dict[str, Float64Array]:
-    """Metrics of every test ranking, by name."""
+    """Metrics of every test ranking, by name; warnings become notes."""
     found: dict[str, Float64Array] = {}
     by_order = [name for name in wanted if name in GRADED or name in ORDERED]
     if by_order and candidates == "rated":
@@ -253,7 +255,10 @@ def _measure(
             for name in by_order:
                 found[name][test.user_indptr[users]] = part[name]
     if any(name in LIKELIHOOD for name in wanted):
-        values = log_likelihoods(model, test)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", AccuracyWarning)
+            values = log_likelihoods(model, test)
+        notes += [str(warning.message) for warning in caught]
         found["log_likelihood"] = values
         found["log_likelihood_per_stage"] = values / np.maximum(stages(test), 1)
     return {name: found[name] for name in wanted}

@@ -27,6 +27,7 @@ Array = NDArray[Any]
 _FEWEST = 20
 # Difference of two estimates (nats) that is no chance where both have enough draws.
 _CLEARLY = 0.7
+_SURELY = math.log(100.0)
 
 
 @njit(error_model="numpy")
@@ -232,8 +233,9 @@ def _sampled_log_probability(centre, level_of, n_wanted, kinds, sizes, theta, lo
         in_turn[draw] = _drawn_log_weight(kinds, sizes, least, theta, derive(stream, 1), left, chances)
     first, error = _log_mean(around)
     second, other = _log_mean(in_turn - log_z[sizes.sum()])
-    # Draws that have missed something find too little, and seldom too much.
-    missed = second > first + _CLEARLY
+    # Draws that have missed something find too little. A few draws with all of the weight may find too much, but only
+    # with probability 1 / c at most c times as much (Markov).
+    missed = second > first + (_CLEARLY if other < np.inf else _SURELY)
     if missed or (other < error and not first > second + _CLEARLY):
         return second, other
     return first, error
