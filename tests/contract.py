@@ -176,7 +176,7 @@ class ModelContract:
         if "seed" not in self.make().get_params():
             return
         for seed in (None, -1, 1.5, "x", True, 2**200):
-            with pytest.raises(InputError, match=r"seed=.*, expected a whole number from 0 to 2\*\*64 - 1"):
+            with pytest.raises(InputError, match=r"seed=.*, expected a whole number from 0 to 2\*\*128 - 1"):
                 self.make(seed=seed).fit(rankings)
 
     def test_the_total_likelihood_counts_ballots_by_their_weights(self, rankings, fitted):

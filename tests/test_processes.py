@@ -181,8 +181,15 @@ print(len(refused))
 """
 
 
-def test_numbas_workqueue_does_not_end_the_process():
-    environment = {**os.environ, "NUMBA_THREADING_LAYER": "workqueue"}
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"NUMBA_THREADING_LAYER": "workqueue"},
+        {"NUMBA_THREADING_LAYER_PRIORITY": "workqueue omp tbb"},
+    ],
+)
+def test_numbas_workqueue_does_not_end_the_process(setting):
+    environment = {**os.environ, **setting}
     done = subprocess.run([sys.executable, "-c", CONCURRENT], env=environment, capture_output=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert done.stdout == b"8\n"
@@ -200,6 +207,9 @@ def test_numbas_layer_is_known_before_it_is_loaded(monkeypatch):
 
     monkeypatch.setattr(numba.config, "THREADING_LAYER", "workqueue")
     assert not processes.threads_are_safe.__wrapped__()
+    monkeypatch.setattr(numba.config, "THREADING_LAYER", "forksafe")
+    monkeypatch.setitem(sys.modules, "numba.np.ufunc.tbbpool", None)
+    assert processes.threads_are_safe.__wrapped__() == (sys.platform != "linux")
     monkeypatch.setattr(numba.config, "THREADING_LAYER", "default")
     monkeypatch.setitem(sys.modules, "numba.np.ufunc.tbbpool", None)
     monkeypatch.setitem(sys.modules, "numba.np.ufunc.omppool", None)

@@ -557,7 +557,7 @@ def test_a_score_of_several_sets_or_words_is_no_draw(read_text):
 
 
 def test_what_does_not_say_whether_the_two_drew_is_named_with_its_line(read_text):
-    wrong = [("draw", "maybe"), ("draw", "2"), ("tie", "-1"), ("result", "KO"), ("outcome", "loss")]
+    wrong = [("draw", "maybe"), ("draw", "2"), ("tie", "-1")]
     # A lone 1 may be a flag or the points of the winner.
     for header, value in [*wrong, ("result", "1"), ("result", "0"), ("outcome", "true")]:
         message = refusal(read_text, f"winner,loser,{header}\na,b,win\na,c,{value}\n")
@@ -586,3 +586,8 @@ def test_draws_of_users_in_parquet_are_ties(tmp_path):
 def test_a_column_called_tie_or_score_beside_ranks_changes_nothing(read_text):
     text = "user,item,rank,tie,score\nann,x,1,maybe,7\nann,y,2,,8\n"
     assert read_text(text).lists() == [["x", "y"]]
+
+
+def test_how_a_game_was_won_is_no_draw(read_text):
+    rankings = read_text("winner,loser,result\na,b,KO\nb,c,Decision\nc,a,\nc,b,Draw\na,c,D\n")
+    assert rankings.lists() == [["a", "b"], [{"a", "c"}], ["b", "c"], [{"b", "c"}], ["c", "a"]]

@@ -1,6 +1,7 @@
 """Parameters as they are set, and as they were when the estimate was learnt."""
 
 import importlib
+import pickle
 
 import numpy as np
 import polars as pl
@@ -105,3 +106,32 @@ def test_two_long_lists_are_counted_without_their_pairs(monkeypatch):
     n = 900
     lists = pr.Rankings.from_lists([list(range(n)), list(range(n))], users=[0, 1])
     np.testing.assert_allclose(pr.Copeland().fit(lists).score(None), np.linspace(1, -1, n), rtol=0, atol=1e-12)
+
+
+class Refitting(pr.PlackettLuce):
+    def refit(self, rankings):
+        return self.fit(rankings)
+
+
+class Open(pr.PlackettLuce):
+    def __init__(self, prior="gaussian", *more, **options):
+        super().__init__(prior=prior)
+
+
+def test_a_method_that_changes_the_model_is_never_lost_in_silence():
+    model = Refitting(prior="gaussian").fit(RANKINGS)
+    assert model.refit(RANKINGS) is model
+    model.set_params(prior_scale=0.01)
+    with pytest.raises(pr.errors.NotSupportedError, match=r"Refitting.refit\(\) changes a model whose parameters"):
+        model.refit(RANKINGS)
+
+
+def test_arguments_without_names_are_no_parameters():
+    model = Open("gaussian").fit(RANKINGS)
+    assert model.get_params() == model.fitted_params_ == {"prior": "gaussian"}
+
+
+def test_a_copy_that_was_sent_elsewhere_is_the_model_itself():
+    model = pickle.loads(pickle.dumps(pr.PlackettLuce(prior="gaussian", prior_scale=0.7).fit(RANKINGS)))
+    assert model._as_fitted() is model
+    assert model.set_params(prior_scale=0.8)._as_fitted() is not model

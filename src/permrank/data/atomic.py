@@ -152,7 +152,10 @@ def sweep_up(path: Path) -> None:
 
 def _remove_if_dead(left: Path) -> None:
     kind = left.lstat().st_mode
-    if fcntl is None or not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):
+    if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):
+        return
+    if fcntl is None:  # Windows: what its writer has open cannot be removed, which raises
+        left.unlink()
         return
     descriptor = os.open(left, (os.O_RDWR if stat.S_ISREG(kind) else os.O_RDONLY) | os.O_NOFOLLOW)
     try:

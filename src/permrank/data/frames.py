@@ -17,7 +17,8 @@ from permrank.types import BoolArray, Float64Array
 RESULTS = ("result", "outcome", "score")
 """Names of columns that may tell, beside a winner and a loser, that there was neither."""
 
-_DRAWS, _WINS = ("draw", "drawn", "tie", "tied", "0.5", "1/2", "½"), ("win", "won")
+_DRAWS, _WINS = ("draw", "drawn", "d", "tie", "tied", "0.5", "1/2", "½"), ("win", "won")
+_FLAGS = ("1", "1.0", "true", "yes", "0", "0.0", "false", "no")
 _NO_FLAGS = ("", "0", "0.0", "false", "no")  # 0.0: a flag with blanks, as pandas writes it
 
 Locate: TypeAlias = Callable[[int], str]
@@ -117,8 +118,8 @@ def weight_column(frame: pl.DataFrame, name: str, locate: Locate = row_number) -
 def draw_column(frame: pl.DataFrame, name: str, locate: Locate = row_number) -> BoolArray:
     """Which rows are draws: by a flag (blank is no), or by a result in words, points or scores.
 
-    A result may be told from the side of either, so that 0-1 is as good a win as 1-0. In a column called result a
-    lone 1 could be a flag or the winner's points: only what is clear is taken there. Unequal scores are wins.
+    A result may be told from the side of either, so that 0-1 is as good a win as 1-0, and may say how it was won. But a
+    lone 1 in a column called result could be a flag or the winner's points, and is refused.
     """
     series = column(frame, name, "draw")
     if series.dtype == pl.Boolean:
@@ -129,11 +130,12 @@ def draw_column(frame: pl.DataFrame, name: str, locate: Locate = row_number) -> 
     scores = words.str.extract_groups(r"^(\d+(?:\.\d+)?|1/2|½) ?[-:\u2013] ?(\d+(?:\.\d+)?|1/2|½)$")
     first, second = scores.struct.field("1"), scores.struct.field("2")
     is_result = plain_word(name) in RESULTS
-    yes, no = (_DRAWS, _WINS) if is_result else ((*_DRAWS, "1", "1.0", "true", "yes"), (*_WINS, *_NO_FLAGS))
+    yes = _DRAWS if is_result else (*_DRAWS, "1", "1.0", "true", "yes")
     drawn = words.is_in(yes) | (first == second).fill_null(value=False)
-    known = drawn | words.is_in(no) | first.is_not_null()
-    if plain_word(name) == "score":  # 6-4 6-3, or W/O: whatever it is, it is no draw
-        known |= True
+    if is_result:  # KO, checkmate, W/O, 6-4 6-3: whatever it is, it is no draw
+        known = ~words.is_in(_FLAGS) if plain_word(name) != "score" else words.is_not_null()
+    else:
+        known = drawn | words.is_in((*_WINS, *_NO_FLAGS)) | first.is_not_null()
     wanted = "" if is_result else "1 or 0, true or false, blank, "
     _refuse_first(
         (~known).to_numpy(),

@@ -8,9 +8,11 @@ question to a model.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import os
+import sys
 import threading
 
 from permrank.errors import ForkError, NotSupportedError
@@ -51,17 +53,27 @@ def refuse_unsafe_threads() -> None:
         )
 
 
+# Layers that Numba tries, in order, for what NUMBA_THREADING_LAYER asks for; else NUMBA_THREADING_LAYER_PRIORITY.
+_ASKED_FOR = {
+    "safe": ("tbb",),
+    "threadsafe": ("tbb", "omp"),
+    "forksafe": ("tbb", "workqueue") if sys.platform == "linux" else ("tbb", "omp", "workqueue"),
+}
+
+
 @functools.cache
 def threads_are_safe() -> bool:
     """Whether Numba has, or will load, a threading layer that several threads may call at once: TBB or OpenMP."""
-    import numba
+    from numba import config
 
-    if vars(numba.config).get("THREADING_LAYER") == "workqueue":
-        return False
-    for layer in ("tbbpool", "omppool"):
-        try:
-            importlib.import_module(f"numba.np.ufunc.{layer}")
-        except ImportError:  # the library that it needs is not installed
-            continue
-        return True
+    settings = vars(config)
+    asked = str(settings.get("THREADING_LAYER", "default"))
+    usual = settings.get("THREADING_LAYER_PRIORITY", ("tbb", "omp", "workqueue"))
+    layers = usual if asked == "default" else _ASKED_FOR.get(asked, (asked,))
+    for layer in layers:
+        if layer == "workqueue":
+            return False
+        with contextlib.suppress(ImportError):  # the library that it needs is not installed
+            importlib.import_module(f"numba.np.ufunc.{layer}pool")
+            return True
     return False

@@ -27,7 +27,7 @@ _MOST = {
     "degree": 64,
 }
 _MOST_OTHERS = 2**63 - 1  # what an array can count
-_SEEDS = 2**64
+_SEEDS = 2**128  # as many bits as NumPy asks for
 # An answer may take this part of the memory that is free; the rest is for copies and for others.
 _SHARE_OF_MEMORY = 0.5
 _MEMORY, _CONTAINER = Path("/proc/meminfo"), Path("/sys/fs/cgroup")
@@ -69,7 +69,7 @@ def whole_from(name: str, value: object, least: int) -> None:
 def a_seed(value: object, name: str = "seed") -> None:
     """Raise unless the value is a seed. None is no seed: nothing could be repeated."""
     if not _is_whole(value) or not 0 <= int(value) < _SEEDS:  # type: ignore[call-overload]
-        raise InputError(f"{name}={_shown(value)}, expected a whole number from 0 to 2**64 - 1")
+        raise InputError(f"{name}={_shown(value)}, expected a whole number from 0 to 2**128 - 1")
 
 
 def require_memory(n_bytes: float, what: str, remedy: str) -> None:

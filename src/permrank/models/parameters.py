@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from permrank.errors import UnknownIdError
+from permrank.errors import NotSupportedError, UnknownIdError
 
 # Public methods that work with the parameters as they are set; all others ask about the estimate.
 _OF_THE_SETTINGS = frozenset({"fit", "partial_fit", "get_params", "set_params", "clone"})
@@ -40,7 +40,9 @@ class Parametrised:
 
     @classmethod
     def _parameter_names(cls) -> list[str]:
-        return [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
+        several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+        found = list(inspect.signature(cls.__init__).parameters.values())[1:]
+        return [parameter.name for parameter in found if parameter.kind not in several]
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Constructor arguments by name (``deep`` is there for scikit-learn and changes nothing)."""
@@ -70,7 +72,7 @@ class Parametrised:
     def _as_fitted(self) -> Self:
         """This model with the parameters that its estimate was learnt with: itself, unless others are set."""
         fitted = self.__dict__.get("fitted_params_")
-        if fitted is None or all(getattr(self, name) is value for name, value in fitted.items()):
+        if fitted is None or all(_unchanged(getattr(self, name), value) for name, value in fitted.items()):
             return self
         view = copy.copy(self)
         vars(view).update(fitted)
@@ -90,9 +92,24 @@ class Parametrised:
         return f"{type(self).__name__}({shown})"
 
 
+def _unchanged(now: object, fitted: object) -> bool:
+    """Whether a parameter is the one of the fit; larger things than numbers and words are only if they are the same."""
+    return now is fitted or (type(now) is type(fitted) and isinstance(now, (bool, int, float, str)) and now == fitted)
+
+
 def _as_learnt(method: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(method)
     def asked(self: Parametrised, *arguments: Any, **options: Any) -> Any:
-        return method(self._as_fitted(), *arguments, **options)
+        model = self._as_fitted()
+        if model is self:
+            return method(self, *arguments, **options)
+        before = dict(vars(model))
+        answer = method(model, *arguments, **options)
+        if any(before.get(name, before) is not value for name, value in vars(model).items()):
+            raise NotSupportedError(
+                f"{type(self).__name__}.{method.__name__}() changes a model whose parameters were set after fit; call "
+                "fit first, or give the method a name that begins with an underscore"
+            )
+        return answer
 
     return asked
