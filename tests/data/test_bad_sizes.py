@@ -104,3 +104,13 @@ def test_completing_lists_over_a_large_catalogue_is_refused_before_memory_runs_o
     few = pr.Rankings.from_lists({"u": [3, {1, 4}], "v": [0]}, items=range(5), unlisted="last")
     assert few.lists() == [[3, {1, 4}, {0, 2}], [0, {1, 2, 3, 4}]]
     assert few.levels.dtype == np.int32
+
+
+def test_lists_with_more_different_pairs_than_are_kept_are_refused():
+    items = np.arange(12_000)
+    two = pr.Rankings.from_lists([items.tolist(), items[::-1].tolist()])
+    with pytest.raises(InputError, match=r"71,994,000 different pairs of items, more than .* use PlackettLuce"):
+        pr.BradleyTerry(prior="gaussian").fit(two)
+    many = pr.Rankings.from_lists([np.roll(items, 3_000 * k)[:6_000].tolist() for k in range(4)])
+    with pytest.raises(InputError, match=r"53,994,000 different pairs"):  # no list alone has too many
+        pr.BradleyTerry(prior="gaussian").fit(many)

@@ -14,8 +14,11 @@ from permrank.types import Float64Array, Int32Array, Int64Array
 
 # A billion comparisons take some ten seconds to count.
 _MOST_COMPARISONS = 20_000_000_000
+# Different pairs that are kept: 3.2 GiB. Lists that make more are of thousands of items each, made for other models.
+_MOST_PAIRS = 2**25
 # A pair: the partner, wins, losses and ties, and three columns of working space of those who use them.
 _BYTES = 4 + 6 * 8
+_REMEDY = "leave out rare items, shorten lists, or use PlackettLuce, which takes lists whole"
 
 
 class Comparisons(NamedTuple):
@@ -48,15 +51,24 @@ class Comparisons(NamedTuple):
 
 
 def comparisons(rankings: Rankings) -> Comparisons:
-    """Break every ranking into its pairs, each with the weight of the ranking."""
+    """Break every ranking into its pairs, each with the weight of the ranking; too many different pairs raise."""
+    longest = int(np.diff(rankings.indptr).max(initial=0))
+    _require_few(longest * (longest - 1) // 2)  # before anything is counted
     data = _entries(rankings)
     rows = pair_rows(*data)
     n_pairs = int(rows[-1]) // 2
-    require_memory(
-        2 * n_pairs * _BYTES, f"{n_pairs:,} pairs of items that share a list", "leave out rare items, or shorten lists"
-    )
+    _require_few(n_pairs)
+    require_memory(2 * n_pairs * _BYTES, f"{n_pairs:,} pairs of items that share a list", _REMEDY)
     partners, counts = pair_counts(rows, *data, rankings.levels, rankings.weights)
     return Comparisons(rows, partners, *counts)
+
+
+def _require_few(n_pairs: int) -> None:
+    if n_pairs > _MOST_PAIRS:
+        raise InputError(
+            f"the lists hold {n_pairs:,} different pairs of items, more than the {_MOST_PAIRS:,} that are kept; "
+            f"{_REMEDY}"
+        )
 
 
 def majorities(rankings: Rankings) -> Float64Array:
