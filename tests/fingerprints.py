@@ -1,0 +1,203 @@
+"""Digests of every estimate and answer of every model: `python tests/fingerprints.py --out before.json`.
+
+`--against before.json` compares with digests taken earlier, on the same kind of processor, and names what differs: a
+change of structure must change no bit. The digests are kept beside the tree, never in it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from safetensors.numpy import load_file
+
+import permrank as pr
+from contract import LISTS, QUESTIONS
+
+warnings.simplefilter("ignore")
+
+FEW = {"max_iter": 12}
+SETTINGS: dict[str, list[dict[str, Any]]] = {
+    "Borda": [{}],
+    "BradleyTerry": [
+        {"prior": "gaussian", "solver": s, "ties": t}
+        for s in ("newton", "mm")
+        for t in ("davidson", "rao-kupper", "half")
+    ],
+    "CofiRank": [{"loss": loss, "n_factors": 3, "max_iter": 30} for loss in ("ndcg", "ordinal", "squared")],
+    "Copeland": [{}],
+    "FactoredPlackettLuce": [
+        {"n_factors": 3, **FEW, "n_draws": 8},
+        {"n_factors": 3, **FEW, "n_draws": 8, "company": False, "anchors": False, "intercepts": False},
+        {"n_factors": 3, **FEW, "n_draws": 8, "ties": "efron"},
+        {"n_factors": "auto", "max_iter": 6, "n_draws": 4},
+        {"n_factors": 3, "posterior": "point", "max_iter": 40},
+        {"n_factors": 3, "posterior": "point", "max_iter": 40, "damping": "log"},
+        {"n_factors": 3, "posterior": "point", "max_iter": 40, "damping": "learnt"},
+    ],
+    "LatentPlackettLuce": [
+        {"n_communities": 2, "max_iter": 40},
+        {"n_communities": 2, "max_iter": 40, "mixing": "list", "position": "mode"},
+        {"n_communities": 2, "max_iter": 40, "m_step": "gradient", "accelerate": False, "n_starts": 2},
+        {"n_communities": "auto", "max_iter": 20, "n_starts": 2},
+    ],
+    "LatentPreference": [{"n_communities": 2, "max_iter": 60}],
+    "ListNet": [{"loss": loss, "n_factors": 3, "max_iter": 30} for loss in ("listnet", "listmle")],
+    "Mallows": [
+        {"n_communities": 1},
+        {"n_communities": 2, "max_iter": 20, "n_starts": 4},
+        {"distance": "spearman", "n_communities": 2, "max_iter": 20},
+    ],
+    "MeanRating": [{}, {"centred": False}],
+    "PairwiseFactorisation": [
+        {"loss": loss, "n_factors": 3, "max_iter": 30} for loss in ("logistic", "hinge", "squared")
+    ],
+    "PairwiseLogLinear": [
+        {"n_factors": 3, "min_cooccurrence": 1, "max_iter": 10, "n_draws": 4, "learner": learner}
+        for learner in ("relocation", "windows", "contrastive", "persistent")
+    ],
+    "PlackettLuce": [{"prior": p, "solver": s} for p in ("gaussian", "gamma") for s in ("newton", "mm")]
+    + [{"prior": "gaussian", "ties": t} for t in ("efron", "breslow", "shuffle")],
+    "Popularity": [{}],
+    "PositionwiseLogLinear": [
+        {"n_factors": 3, "max_iter": 10, "n_draws": 4, "learner": learner}
+        for learner in ("posterior", "swaps", "contrastive", "persistent")
+    ],
+    "Random": [{}],
+    "SpectralAnalysis": [{}],
+}
+
+
+def data_sets() -> dict[str, pr.Rankings]:
+    """Small lists with ties, ratings, and full rankings of seven items."""
+    rng = np.random.default_rng(5)
+    ratings = pl.DataFrame(
+        {
+            "user": np.repeat(np.arange(40), 9),
+            "item": np.concatenate([rng.permutation(18)[:9] for _ in range(40)]),
+            "rating": rng.integers(1, 6, 360),
+        }
+    )
+    full = {f"u{k}": [f"i{x}" for x in rng.permutation(6)] for k in range(30)}
+    return {
+        "lists": pr.Rankings.from_lists(LISTS),
+        "ratings": pr.Rankings.from_ratings(ratings),
+        "full": pr.Rankings.from_lists(full),
+    }
+
+
+def digest(value: Any) -> str:
+    """A short name of an answer, the same for the same bits only."""
+    if isinstance(value, pl.DataFrame):
+        value = [(column, value[column].to_list()) for column in value.columns]
+    elif isinstance(value, np.ndarray):
+        if value.dtype.kind != "O":
+            plain = (value.dtype.str, value.shape, hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest())
+            return hashlib.sha256(repr(plain).encode()).hexdigest()[:12]
+        value = value.tolist()
+    return hashlib.sha256(repr(value).encode()).hexdigest()[:12]
+
+
+def questions(model: Any, data: pr.Rankings, name: str) -> dict[str, Any]:
+    """Everything that can be asked of a model of these data."""
+    user, items = data.user_ids.ids[0], data.item_ids.ids.to_list()
+    try:
+        new = model.fold_in(items[:3])
+    except pr.errors.InputError:  # whole rankings only
+        new = model.fold_in(items)
+    asked = {
+        "score": lambda: model.score(user),
+        "score_new": lambda: model.score(new),
+        "score_pairs": lambda: model.score_pairs([user] * 4, items[:4]),
+        "rank": lambda: model.rank(user, items[:5]),
+        "recommend": lambda: model.recommend(user, 3),
+        "recommend_new": lambda: model.recommend(new, 3),
+        "prefers": lambda: model.prefers(user, items[0], items[3]),
+        "prefers_new": lambda: model.prefers(new, items[0], items[3]),
+        "top": lambda: model.top_probability(user, items[:4], 2),
+        "positions": lambda: model.position_probabilities(user, items[-1]),
+        "sample": lambda: model.sample(user, items[:4], size=5, seed=3),
+        "log_likelihood": lambda: model.log_likelihood(data),
+        "similar_items": lambda: model.similar_items(items[0], 3),
+        "similar_users": lambda: model.similar_users(user, 3),
+        "evaluate": lambda: pr.evaluate(model, data, metrics=["ndcg"]).means(),
+    }  # fmt: skip
+    if name == "lists":
+        asked |= {f"contract.{question}": lambda ask=ask: ask(model) for question, ask in QUESTIONS.items()}
+    found = {}
+    for question, ask in asked.items():
+        try:
+            found[question] = digest(ask())
+        except pr.errors.PermrankError as error:
+            found[question] = f"{type(error).__name__}"
+    return found
+
+
+def fingerprint(model: Any, data: pr.Rankings, name: str) -> dict[str, str]:
+    """Digests of the saved tensors, the trace, the answers, and a validation's curve."""
+    try:
+        fitted = model.clone().fit(data)
+    except pr.errors.PermrankError as error:
+        return {"fit": type(error).__name__}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "m"
+        fitted.save(path)
+        found = {f"tensor.{key}": digest(value) for key, value in load_file(path).items()}
+    found |= {"n_iter": str(fitted.n_iter_), "converged": str(fitted.converged_)}
+    found |= questions(fitted, data, name)
+    if model.resumable:
+        held = pr.Rankings.from_lists({data.user_ids.ids[0]: data.item_ids.ids.to_list()[:4]}, items=data.item_ids)
+        for patience in (None, 2):
+            validation = pr.Validation(held, "pairs_right", every=2, patience=patience)
+            judged = model.clone().fit(data, validation=validation)
+            found[f"validation.{patience}"] = digest(judged.validation_)
+            found[f"validation.{patience}.score"] = digest(judged.score(data.user_ids.ids[0]))
+        with tempfile.TemporaryDirectory() as folder:
+            path = pr.Checkpoint(Path(folder) / "c", every=2)
+            stop = max(1, fitted.n_iter_ // 2)
+            model.clone().fit(data, checkpoint=path, callback=lambda progress: progress.iteration == stop)
+            resumed = model.clone().fit(data, checkpoint=path)
+            found["resumed"] = digest(resumed.score(data.user_ids.ids[0])) + f" {resumed.n_iter_}"
+    return found
+
+
+def main() -> int:
+    """Take the digests, and compare them if asked to."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--against", type=Path)
+    parser.add_argument("--only", nargs="+", default=list(SETTINGS))
+    options = parser.parse_args()
+    found = {}
+    for name in options.only:
+        begin = time.perf_counter()
+        for settings in SETTINGS[name]:
+            for kind, data in data_sets().items():
+                found[f"{name} {settings} {kind}"] = fingerprint(getattr(pr, name)(**settings), data, kind)
+        print(f"{name}: {time.perf_counter() - begin:.1f} s", flush=True)
+    if options.out:
+        options.out.write_text(json.dumps(found, indent=1))
+    if not options.against:
+        return 0
+    before = json.loads(options.against.read_text())
+    changed = [
+        f"{case}: {question} was {then}, is {found[case].get(question)}"
+        for case in found
+        for question, then in before[case].items()
+        if found[case].get(question) != then
+    ]
+    print("\n".join(changed) or f"{sum(map(len, found.values()))} digests, none changed")
+    return 1 if changed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
