@@ -19,9 +19,9 @@ import numpy as np
 from safetensors.numpy import load as load_tensors
 
 import permrank as pr
-from permrank.models import container
+from permrank.storage import container
 
-COMMAND = [sys.executable, "-c", "from permrank.interfaces.cli import main; main()", "fit"]
+COMMAND = [sys.executable, "-c", "from permrank.interfaces.cli.app import main; main()", "fit"]
 # Model, its settings, and other options: short fits, so that a kill takes seconds.
 RUNS = (
     ("FactoredPlackettLuce", "n_factors=8 max_iter=60", ""),

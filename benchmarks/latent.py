@@ -18,8 +18,8 @@ import permrank as pr
 import splits
 from accuracy import as_rankings, asked_by, model_scores
 from peers import peer_python, run_peer
-from permrank.kernels.latent import BY_STAGE, EFRON, latent_statistics, worth_table
-from permrank.kernels.latent_insertion import EXPECTED, insertion_scores
+from permrank.kernels.latent.insertion import EXPECTED, insertion_scores
+from permrank.kernels.latent.stages import BY_STAGE, EFRON, latent_statistics, worth_table
 
 SEEDS = range(5)
 

@@ -13,7 +13,6 @@ import pytest
 
 import permrank as pr
 from forging import header_of, resigned
-from permrank.data.processes import threads_are_safe
 from permrank.errors import (
     ConvergenceWarning,
     FormatError,
@@ -23,6 +22,7 @@ from permrank.errors import (
     PermrankError,
     UnknownIdError,
 )
+from permrank.processes import threads_are_safe
 
 LISTS = {
     "ann": ["toro", "ebi", "uni", "ika"],

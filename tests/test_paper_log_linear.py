@@ -12,7 +12,7 @@ from scipy.stats import chisquare
 
 import permrank as pr
 from oracles import ITEMS, leaning_lists, stopped_after
-from permrank.kernels.log_linear_moves import acceptance
+from permrank.kernels.log_linear.moves import acceptance
 
 
 def orders_of(weights):

@@ -11,8 +11,7 @@ from concurrent.futures import ProcessPoolExecutor
 import pytest
 
 import permrank as pr
-from permrank import errors
-from permrank.data import processes
+from permrank import errors, processes
 
 LISTS = {"ann": ["toro", "ebi", "uni", "ika"], "bob": ["ebi", "toro", "uni"], "cat": ["ika", "toro", "ebi"]}
 
@@ -77,7 +76,7 @@ model = load(sys.argv[1])
 print("recommend", told(lambda: model.recommend("ann")))
 """
 BEFORE_WORK = """
-import permrank.models.factored, permrank.evaluation.comparison, permrank.interfaces.cli
+import permrank.models.factored.model, permrank.evaluation.compare, permrank.interfaces.cli.app
 def whole():
     model = pr.PlackettLuce(prior="gaussian").fit(pr.Rankings.from_lists(LISTS))
     model.recommend("ann"), model.sample("ann", ["uni", "ebi"])

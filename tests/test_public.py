@@ -27,7 +27,7 @@ def test_an_unknown_name_raises_attribute_error():
 def test_importing_and_help_load_neither_numba_nor_polars():
     code = (
         "import sys, contextlib, io\n"
-        "from permrank.interfaces.cli import app\n"
+        "from permrank.interfaces.cli.app import app\n"
         "with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):\n"
         "    app(['--help'])\n"
         "print(sorted({'numba', 'polars', 'numpy', 'scipy'} & set(sys.modules)))\n"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from permrank.interfaces.cli import app
+from permrank.interfaces.cli.app import app
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text() if (ROOT / "README.md").exists() else ""

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from permrank import errors
     from permrank.data import datasets
+    from permrank.data.formats.readers import read
     from permrank.data.rankings import Rankings
-    from permrank.data.readers import read
-    from permrank.evaluation.comparison import compare
+    from permrank.evaluation.compare import compare
+    from permrank.evaluation.evaluate import evaluate
     from permrank.evaluation.protocols import (
         Folds,
         Given,
@@ -22,67 +23,66 @@ if TYPE_CHECKING:
         Temporal,
         WeakGeneralisation,
     )
-    from permrank.evaluation.run import evaluate
     from permrank.evaluation.split import Split
-    from permrank.evaluation.tuning import tune
+    from permrank.evaluation.tune import tune
     from permrank.evaluation.validation import Validation
-    from permrank.models.base import Ranker
-    from permrank.models.borda import Borda
-    from permrank.models.bradley_terry import BradleyTerry
-    from permrank.models.checkpoints import Checkpoint
-    from permrank.models.cofirank import CofiRank
-    from permrank.models.copeland import Copeland
-    from permrank.models.factored import FactoredPlackettLuce
+    from permrank.learning.checkpoints import Checkpoint
+    from permrank.models.baselines.borda import Borda
+    from permrank.models.baselines.copeland import Copeland
+    from permrank.models.baselines.mean_rating import MeanRating
+    from permrank.models.baselines.popularity import Popularity
+    from permrank.models.baselines.random import Random
+    from permrank.models.distance.mallows import Mallows
+    from permrank.models.factored.model import FactoredPlackettLuce
     from permrank.models.files import load
-    from permrank.models.latent import LatentPlackettLuce
-    from permrank.models.latent_preference import LatentPreference
-    from permrank.models.listnet import ListNet
-    from permrank.models.mallows import Mallows
-    from permrank.models.mean_rating import MeanRating
-    from permrank.models.pairwise_factorisation import PairwiseFactorisation
-    from permrank.models.pairwise_log_linear import PairwiseLogLinear
-    from permrank.models.plackett_luce import PlackettLuce
-    from permrank.models.popularity import Popularity
-    from permrank.models.positionwise_log_linear import PositionwiseLogLinear
-    from permrank.models.spectral import SpectralAnalysis
-    from permrank.models.uniform import Random
+    from permrank.models.latent.model import LatentPlackettLuce
+    from permrank.models.log_linear.pairwise import PairwiseLogLinear
+    from permrank.models.log_linear.positionwise import PositionwiseLogLinear
+    from permrank.models.matrix.cofirank import CofiRank
+    from permrank.models.matrix.listnet import ListNet
+    from permrank.models.matrix.pairwise_factorisation import PairwiseFactorisation
+    from permrank.models.pairwise.bradley_terry import BradleyTerry
+    from permrank.models.pairwise.latent_preference import LatentPreference
+    from permrank.models.plackett_luce.pooled import PlackettLuce
+    from permrank.models.ranker import Ranker
+    from permrank.models.spectral.spectral import SpectralAnalysis
 
 __version__ = "0.1.0"
 
 _HOME = {
-    "Borda": "permrank.models.borda",
-    "BradleyTerry": "permrank.models.bradley_terry",
-    "Checkpoint": "permrank.models.checkpoints",
-    "CofiRank": "permrank.models.cofirank",
-    "Copeland": "permrank.models.copeland",
-    "FactoredPlackettLuce": "permrank.models.factored",
+    "Borda": "permrank.models.baselines.borda",
+    "BradleyTerry": "permrank.models.pairwise.bradley_terry",
+    "Checkpoint": "permrank.learning.checkpoints",
+    "CofiRank": "permrank.models.matrix.cofirank",
+    "Copeland": "permrank.models.baselines.copeland",
+    "FactoredPlackettLuce": "permrank.models.factored.model",
     "Folds": "permrank.evaluation.protocols",
     "Given": "permrank.evaluation.protocols",
-    "LatentPlackettLuce": "permrank.models.latent",
-    "LatentPreference": "permrank.models.latent_preference",
+    "LatentPlackettLuce": "permrank.models.latent.model",
+    "LatentPreference": "permrank.models.pairwise.latent_preference",
     "LeaveOut": "permrank.evaluation.protocols",
-    "ListNet": "permrank.models.listnet",
-    "Mallows": "permrank.models.mallows",
-    "MeanRating": "permrank.models.mean_rating",
-    "PairwiseFactorisation": "permrank.models.pairwise_factorisation",
-    "PairwiseLogLinear": "permrank.models.pairwise_log_linear",
-    "PlackettLuce": "permrank.models.plackett_luce",
-    "Popularity": "permrank.models.popularity",
-    "PositionwiseLogLinear": "permrank.models.positionwise_log_linear",
-    "Random": "permrank.models.uniform",
-    "Ranker": "permrank.models.base",
+    "ListNet": "permrank.models.matrix.listnet",
+    "Mallows": "permrank.models.distance.mallows",
+    "MeanRating": "permrank.models.baselines.mean_rating",
+    "PairwiseFactorisation": "permrank.models.matrix.pairwise_factorisation",
+    "PairwiseLogLinear": "permrank.models.log_linear.pairwise",
+    "PlackettLuce": "permrank.models.plackett_luce.pooled",
+    "Popularity": "permrank.models.baselines.popularity",
+    "PositionwiseLogLinear": "permrank.models.log_linear.positionwise",
+    "Random": "permrank.models.baselines.random",
+    "Ranker": "permrank.models.ranker",
     "Rankings": "permrank.data.rankings",
-    "SpectralAnalysis": "permrank.models.spectral",
+    "SpectralAnalysis": "permrank.models.spectral.spectral",
     "Split": "permrank.evaluation.split",
     "StrongGeneralisation": "permrank.evaluation.protocols",
     "Temporal": "permrank.evaluation.protocols",
     "Validation": "permrank.evaluation.validation",
     "WeakGeneralisation": "permrank.evaluation.protocols",
-    "compare": "permrank.evaluation.comparison",
-    "evaluate": "permrank.evaluation.run",
+    "compare": "permrank.evaluation.compare",
+    "evaluate": "permrank.evaluation.evaluate",
     "load": "permrank.models.files",
-    "read": "permrank.data.readers",
-    "tune": "permrank.evaluation.tuning",
+    "read": "permrank.data.formats.readers",
+    "tune": "permrank.evaluation.tune",
 }
 _MODULES = {"datasets": "permrank.data.datasets", "errors": "permrank.errors"}
 

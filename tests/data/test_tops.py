@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 import permrank as pr
 from permrank.data.tops import evidence_of_tops
 from permrank.errors import ChoiceSetWarning, InputError
-from permrank.interfaces.cli import app
+from permrank.interfaces.cli.app import app
 
 CANDIDATES = [f"c{place:02d}" for place in range(10)] + ["niche"]
 

@@ -10,7 +10,7 @@ import permrank as pr
 from permrank.errors import InputError, UnknownIdError
 from permrank.evaluation.metrics import blind_log_likelihood, per_list
 from permrank.evaluation.scoring import hidden_lists, places_in
-from permrank.models.base import Ranker
+from permrank.models.ranker import Ranker
 
 
 class Broken(Ranker):

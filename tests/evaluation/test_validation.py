@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import permrank as pr
-from permrank.data.splits import hold_out
+from permrank.data.hold_out import hold_out
 from permrank.errors import (
     ConvergenceWarning,
     FormatError,
@@ -19,10 +19,10 @@ from permrank.errors import (
     StoppedWarning,
     UnknownIdError,
 )
-from permrank.inference.convergence import Monitor
-from permrank.inference.validation import Watch
-from permrank.interfaces.cli import app
-from permrank.interfaces.learning import ends_anywhere, sparkline
+from permrank.interfaces.cli.app import app
+from permrank.interfaces.cli.fit import ends_anywhere, sparkline
+from permrank.learning.early_stopping import Watch
+from permrank.learning.learner import Monitor
 
 
 @pytest.fixture(scope="module")

@@ -11,13 +11,13 @@ import pytest
 from typer.testing import CliRunner
 
 import permrank as pr
-from permrank.interfaces import report
-from permrank.interfaces.cli import app
+from permrank.interfaces.cli.app import app
+from permrank.interfaces.report import report
 
 runner = CliRunner()
 ITEMS = ["\x1b]0;pwned\x07", "\x9b31m", "[bold]x[/bold]", "a\u202eb", ":cat:", "two\nlines", "\x7f\x08\r", "寿司 é"]
 USERS = [f"\x1b[31m{number}\u2066" for number in range(12)]
-COMMAND = [sys.executable, "-c", "from permrank.interfaces.cli import main; main()"]
+COMMAND = [sys.executable, "-c", "from permrank.interfaces.cli.app import main; main()"]
 
 
 def run(*arguments, code=0):
@@ -194,8 +194,8 @@ def test_splits_that_went_well_are_told_before_the_one_that_failed(ballots, monk
 
 def test_a_warning_is_one_harmless_line():
     program = (
-        "import warnings; from permrank.interfaces import cli; "
-        "cli.app = lambda: warnings.warn('odd \\x1b[31m', RuntimeWarning); cli.main()"
+        "import warnings; from permrank.interfaces.cli import app; "
+        "app.app = lambda: warnings.warn('odd \\x1b[31m', RuntimeWarning); app.main()"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stderr == "warning: odd \\x1b[31m\n"

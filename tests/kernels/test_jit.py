@@ -181,7 +181,7 @@ def test_a_read_only_package_and_home_do_without_a_cache_and_say_so_once(warm, t
         assert err.count("compiled kernels are not kept") == 1
         assert "Set NUMBA_CACHE_DIR" in err
         out, err = answer(
-            start("-c", "from permrank.interfaces.cli import main; main()", "info", str(ballots), **options)
+            start("-c", "from permrank.interfaces.cli.app import main; main()", "info", str(ballots), **options)
         )
         assert "toro" in out or "items" in out
         assert "Traceback" not in err

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import permrank as pr
 from forging import resigned
 from permrank.errors import FormatError
-from permrank.models import container
+from permrank.storage import container
 
 RANKINGS = pr.Rankings.from_lists({"ü": ["a", "ß"], "v": [{"ß", "a"}, "漢"], "w": ["漢", "ß", "a"]})
 

@@ -8,8 +8,9 @@ import polars as pl
 import pytest
 
 import permrank as pr
-from permrank.models import MODELS, checks
-from permrank.models.base import Ranker
+from permrank import checks
+from permrank.models import MODELS
+from permrank.models.ranker import Ranker
 
 RANKINGS = pr.Rankings.from_lists({"u": ["a", "b", "c"], "v": ["c", "a", "b"], "w": ["b", "c", "a"], "x": ["a", "c"]})
 OF_THE_SETTINGS = {"fit", "partial_fit", "get_params", "set_params", "clone"}

@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 
 from permrank.data.build import bad_weights, weight_problem
-from permrank.data.processes import refuse_after_fork
 from permrank.data.vocabulary import id_series
 from permrank.errors import InputError, UnknownIdError, shown
+from permrank.processes import refuse_after_fork
 from permrank.types import BoolArray, Float64Array
 
 RESULTS = ("result", "outcome", "score")

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 import polars as pl
 
-from permrank.data.processes import refuse_after_fork
 from permrank.data.vocabulary import Vocabulary
 from permrank.errors import InputError
+from permrank.processes import refuse_after_fork
 from permrank.types import Float64Array, Int32Array, Int64Array, UserId
 
 if TYPE_CHECKING:
@@ -489,7 +489,7 @@ class Rankings:
         path : str or Path
             Ends in ``.csv``, ``.tsv``, ``.parquet``, ``.jsonl``, ``.soc``, ``.soi``, ``.toc`` or ``.toi``.
         """
-        from permrank.data.writers import write
+        from permrank.data.formats.writers import write
 
         write(self, path)
 

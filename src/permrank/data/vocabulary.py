@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import polars as pl
 
-from permrank.data.processes import refuse_after_fork
 from permrank.errors import InputError, UnknownIdError
+from permrank.processes import refuse_after_fork
 from permrank.types import Int32Array, Int64Array
 
 INT32_MAX = 2**31 - 1

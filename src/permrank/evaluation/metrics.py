@@ -9,10 +9,10 @@ import numpy as np
 import polars as pl
 from scipy.special import gammaln
 
+from permrank.checks import whole_from
 from permrank.data.rankings import Rankings
 from permrank.errors import InputError, UnknownIdError
 from permrank.kernels import metrics as kernels
-from permrank.models.checks import whole_from
 from permrank.models.users import frozen
 from permrank.types import Float64Array, Int64Array
 
@@ -31,10 +31,33 @@ LIKELIHOOD = ("log_likelihood", "log_likelihood_per_stage")
 METRICS = (*GRADED, *ORDERED, *LIKELIHOOD, "calibration_error")
 """Names of all metrics; the last is one number for many lists, the others are one a list."""
 
+TITLES = {
+    "ndcg": "NDCG@{k}",
+    "ndcg_linear": "linear NDCG@{k}",
+    "err": "ERR@{k}",
+    "mrr": "MRR@{k}",
+    "map": "MAP@{k}",
+    "precision": "precision@{k}",
+    "recall": "recall@{k}",
+    "overlap": "overlap@{k}",
+    "tau_b": "tau-b",
+    "spearman": "Spearman",
+    "pairs_right": "pairs right",
+    "log_likelihood": "log-likelihood",
+    "log_likelihood_per_stage": "per stage",
+    "calibration_error": "calibration",
+}
+"""What metrics are called in tables and pictures."""
+
 # Grades of a list without ratings lie evenly between these: the scale of stars, on which gains of 2^g - 1 are usual.
 _BEST_GRADE, _LAST_GRADE = 5.0, 1.0
 # What counts as relevant unless told: 4 and 5 of 5 stars.
 _RELEVANT_SHARE = 0.8
+
+
+def title_of(metric: str, k: int) -> str:
+    """What a metric is called in a table."""
+    return TITLES.get(metric, metric).format(k=k)
 
 
 def per_list(

@@ -9,11 +9,11 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
+from permrank.checks import a_seed, one_of, whole_from
 from permrank.data.frames import as_frame
 from permrank.data.rankings import Rankings, require_rankings
 from permrank.errors import InputError
 from permrank.evaluation.split import Split, make_split
-from permrank.models.checks import a_seed, one_of, whole_from
 from permrank.randomness import generator, stream_key
 from permrank.types import Int64Array
 

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
+from permrank.data.hold_out import keep_entries
 from permrank.data.rankings import Rankings
-from permrank.data.splits import keep_entries
 from permrank.data.vocabulary import Vocabulary
 from permrank.errors import NotSupportedError
 from permrank.evaluation.metrics import grades_of
-from permrank.models.base import Ranker
+from permrank.models.ranker import Ranker
 from permrank.randomness import generator, stream_key
 from permrank.types import BoolArray, Float64Array, Int64Array
 

@@ -10,12 +10,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from permrank.data.atomic import atomic_folder, atomic_write
+from permrank.data.formats.readers import read
+from permrank.data.hold_out import keep_entries
 from permrank.data.rankings import Rankings
-from permrank.data.readers import read
 from permrank.data.selection import restrict
-from permrank.data.splits import keep_entries
 from permrank.errors import FormatError, InputError
+from permrank.storage.atomic import atomic_folder, atomic_write
 from permrank.types import BoolArray
 
 _FORMAT = 1

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from permrank.checks import whole_from
+from permrank.data.hold_out import keep_entries
 from permrank.data.rankings import Rankings, require_rankings
-from permrank.data.splits import keep_entries
 from permrank.errors import InputError, UnknownIdError
+from permrank.evaluation.evaluate import evaluate, usual_metrics
 from permrank.evaluation.metrics import GRADED, LIKELIHOOD, METRICS
-from permrank.evaluation.run import evaluate, usual_metrics
 from permrank.evaluation.scoring import owners, places_in
-from permrank.models.base import Ranker
-from permrank.models.checks import whole_from
+from permrank.models.ranker import Ranker
 from permrank.types import Int64Array
 
 # Places looked at where the metric does not say.
@@ -47,7 +47,7 @@ class Validation:
     Examples
     --------
     >>> import permrank as pr
-    >>> from permrank.data.splits import hold_out
+    >>> from permrank.data.hold_out import hold_out
     >>> train, held = hold_out(pr.datasets.load("simulated", n_users=200, n_items=20), 0.3)
     >>> model = pr.FactoredPlackettLuce(4, posterior="point", alpha=0.01, beta=0.01)
     >>> model = model.fit(train, validation=pr.Validation(held, metric="pairs_right", every=2, patience=3))
@@ -142,7 +142,7 @@ class Validation:
 
 def _require_the_same_people(held: Rankings, training: Rankings) -> None:
     """Raise if ballots that have nothing to do with each other would be matched by their numbers."""
-    remedy = "hold out a part of the training ballots (permrank.data.splits.hold_out), or validate by log_likelihood"
+    remedy = "hold out a part of the training ballots (permrank.data.hold_out.hold_out), or validate by log_likelihood"
     if held.anonymous != training.anonymous:
         without = "validation" if held.anonymous else "training"
         raise InputError(f"the {without} data are ballots without voters, which no user can be known by; {remedy}")

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from permrank.data.atomic import atomic_write
 from permrank.errors import InputError, NotSupportedError
 from permrank.interfaces.output import printable
-from permrank.models.base import Ranker
-from permrank.models.latent import LatentPlackettLuce
-from permrank.models.log_linear_answers import LogLinearRanker
-from permrank.models.spectral import SpectralAnalysis
+from permrank.models.latent.model import LatentPlackettLuce
+from permrank.models.log_linear.distribution import LogLinearRanker
+from permrank.models.ranker import Ranker
+from permrank.models.spectral.spectral import SpectralAnalysis
+from permrank.storage.atomic import atomic_write
 
 
 def save_plot(model: Ranker, path: str | Path) -> None:

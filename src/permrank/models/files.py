@@ -17,13 +17,13 @@ import polars as pl
 from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 
-from permrank.data.processes import refuse_after_fork
 from permrank.data.rankings import Rankings
 from permrank.data.vocabulary import Vocabulary
 from permrank.errors import FormatError, PermrankError
 from permrank.models import MODELS
-from permrank.models.base import Ranker
-from permrank.models.container import as_json, read_bytes, read_header, write
+from permrank.models.ranker import Ranker
+from permrank.processes import refuse_after_fork
+from permrank.storage.container import as_json, read_bytes, read_header, write
 
 # What content that lies about itself can raise on the way to a model.
 _SPOILED = (

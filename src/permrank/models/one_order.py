@@ -8,8 +8,8 @@ import numpy as np
 
 from permrank.data.rankings import Rankings
 from permrank.errors import InputError
-from permrank.inference.convergence import Monitor
-from permrank.models.base import Ranker
+from permrank.learning.learner import Monitor
+from permrank.models.ranker import Ranker
 from permrank.models.users import UserReference
 from permrank.types import Float64Array, Int64Array
 

@@ -1,0 +1,82 @@
+"""Parts of rankings for validation."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from permrank.data.build import number_levels
+from permrank.data.rankings import Rankings
+from permrank.errors import InputError
+from permrank.randomness import Seed, generator
+from permrank.types import BoolArray
+
+
+class Split(NamedTuple):
+    """Two parts of the same rankings, over the same users and items."""
+
+    train: Rankings
+    test: Rankings
+
+
+def hold_out(rankings: Rankings, share: float = 0.2, *, min_length: int = 3, seed: Seed = 0) -> Split:
+    """Hold out a share of the entries of every ranking, at random; at least one, and never all.
+
+    Parameters
+    ----------
+    rankings : Rankings
+    share : float
+        Between 0 and 1.
+    min_length : int
+        Shorter rankings stay whole in the training part.
+    seed : int, None or numpy.random.Generator
+
+    Examples
+    --------
+    >>> import permrank as pr
+    >>> from permrank.data.hold_out import hold_out
+    >>> train, test = hold_out(pr.Rankings.from_lists({"ann": list("abcde"), "bob": ["a"]}), 0.4)
+    >>> train.n_entries, test.n_entries, test.n_users
+    (4, 2, 2)
+    """
+    held = held_out_entries(rankings, share, min_length=min_length, seed=seed)
+    return Split(keep_entries(rankings, ~held), keep_entries(rankings, held))
+
+
+def held_out_entries(rankings: Rankings, share: float, *, min_length: int = 3, seed: Seed = 0) -> BoolArray:
+    """Mark the entries that `hold_out` puts into the test part."""
+    if not 0 < share < 1:
+        raise InputError(f"share={share!r}, expected a number between 0 and 1")
+    lengths = np.diff(rankings.indptr)
+    owner = np.repeat(np.arange(lengths.size), lengths)
+    order = np.lexsort((generator(seed).random(rankings.n_entries), owner))
+    position = np.empty(rankings.n_entries, np.int64)
+    position[order] = np.arange(rankings.n_entries) - rankings.indptr[owner]
+    wanted = np.clip(np.round(share * lengths), 1, np.maximum(lengths - 1, 1)).astype(np.int64)
+    wanted[lengths < max(min_length, 2)] = 0
+    return np.asarray(position < wanted[owner])
+
+
+def keep_entries(rankings: Rankings, keep: BoolArray) -> Rankings:
+    """Only these entries, all users and all items; rankings that lose all their entries are dropped."""
+    lengths = np.diff(rankings.indptr)
+    left = np.add.reduceat(keep, rankings.indptr[:-1], dtype=np.int64) if lengths.size else lengths
+    kept = left > 0
+    indptr = np.concatenate(([0], np.cumsum(left[kept])))
+    per_user = np.concatenate(([0], np.cumsum(kept)))[rankings.user_indptr]
+    levels = rankings.levels[keep]
+    new_level = np.ones(levels.size, bool)
+    new_level[1:] = levels[1:] != levels[:-1]
+    new_level[indptr[:-1]] = True
+    return Rankings._trusted(
+        per_user,
+        indptr,
+        rankings.items[keep],
+        number_levels(new_level, indptr),
+        rankings.weights[kept],
+        rankings.user_ids,
+        rankings.item_ids,
+        ratings=None if rankings.ratings is None else rankings.ratings[keep],
+        anonymous=rankings.anonymous,
+    )

@@ -1,0 +1,264 @@
+"""`evaluate`: one model, one split, every person's result."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+
+from permrank.checks import one_of, whole_from
+from permrank.data.rankings import Rankings, require_rankings
+from permrank.errors import AccuracyWarning, ConvergenceWarning, InputError, UnknownIdError
+from permrank.evaluation.metrics import (
+    GRADED,
+    LIKELIHOOD,
+    METRICS,
+    ORDERED,
+    calibration_error,
+    filled,
+    grades_of,
+    per_list,
+    reliability,
+    stages,
+)
+from permrank.evaluation.resources import Deadline, measured
+from permrank.evaluation.scoring import (
+    catalogue_lists,
+    hidden_lists,
+    log_likelihoods,
+    owners,
+    pair_probabilities,
+)
+from permrank.evaluation.significance import bootstrap_interval
+from permrank.evaluation.split import Split
+from permrank.learning.interrupts import ending_at_once
+from permrank.models.ranker import Ranker
+from permrank.types import Float64Array
+
+Candidates = Literal["rated", "all"]
+
+
+@dataclass
+class Evaluation:
+    """What a model got on one split.
+
+    Attributes
+    ----------
+    name : str
+        Of the model.
+    seed : int
+        Of the split.
+    per_user : polars.DataFrame
+        A row a test ranking: ``user``, ``weight``, and a column a metric; null where there is nothing to measure.
+    model : Ranker or None
+        The fitted model.
+    reliability : polars.DataFrame or None
+        What `prefers` foretold against what happened, if asked for and known.
+    fit_seconds, score_seconds : float
+    peak_megabytes : float or None
+        Held at most during the fit, beyond what was held before.
+    first_seconds : float or None
+        Of a first fit to a few users, which compiles; not part of ``fit_seconds``.
+    cut_off : float or None
+        Seconds after which the fit was stopped before its end (``max_seconds``), so that more time may give more.
+    notes : list of str
+        Warnings.
+    problem : str or None
+        Why there are no results.
+    """
+
+    name: str
+    seed: int
+    per_user: pl.DataFrame = field(default_factory=pl.DataFrame)
+    model: Ranker | None = None
+    reliability: pl.DataFrame | None = None
+    fit_seconds: float | None = None
+    score_seconds: float | None = None
+    peak_megabytes: float | None = None
+    first_seconds: float | None = None
+    cut_off: float | None = None
+    notes: list[str] = field(default_factory=list)
+    problem: str | None = None
+
+    @property
+    def metrics(self) -> list[str]:
+        """Metrics that were measured person by person."""
+        return [name for name in self.per_user.columns if name in METRICS]
+
+    def means(self) -> dict[str, float]:
+        """Mean of every metric over those who have it; NaN if nobody does."""
+        found = {}
+        for name in self.metrics:
+            known = self.per_user.filter(pl.col(name).is_not_null())
+            found[name] = float(np.average(known[name], weights=known["weight"])) if known.height else float("nan")
+        if self.reliability is not None:
+            found["calibration_error"] = calibration_error(self.reliability)
+        return found
+
+    def table(self) -> pl.DataFrame:
+        """A row a metric: ``metric``, ``mean``, a 95 % interval ``low`` to ``high``, and ``users`` who have it."""
+        rows = []
+        for name, mean in self.means().items():
+            row: dict[str, Any] = {"metric": name, "mean": mean, "low": None, "high": None, "users": None}
+            if name in self.metrics:
+                known = self.per_user.filter(pl.col(name).is_not_null())
+                low, high = bootstrap_interval(known[name].to_numpy(), known["weight"].to_numpy())
+                row |= {"low": low, "high": high, "users": known.height}
+            rows.append(row)
+        return pl.DataFrame(rows, schema_overrides={"low": pl.Float64, "high": pl.Float64, "users": pl.Int64})
+
+    def __repr__(self) -> str:
+        told = self.problem or ", ".join(f"{name}={value:.4f}" for name, value in self.means().items())
+        return f"Evaluation({self.name}, seed={self.seed}: {told})"
+
+
+def usual_metrics(test: Rankings, *, ordered: bool) -> list[str]:
+    """What to measure if nothing is said; the first decides.
+
+    Ratings are judged by NDCG, orders by pairs put right, whole lists of new people by their probability.
+    """
+    if not ordered:
+        return list(LIKELIHOOD)
+    first = ["ndcg", "pairs_right"] if test.ratings is not None else ["pairs_right", "ndcg"]
+    return [*first, "tau_b"]
+
+
+def evaluate(
+    model: Ranker,
+    test: Split | Rankings,
+    *,
+    metrics: Iterable[str] | None = None,
+    k: int = 10,
+    candidates: Candidates = "rated",
+    relevant_from: float | None = None,
+    n_pairs: int = 0,
+    max_seconds: float | None = None,
+    name: str | None = None,
+) -> Evaluation:
+    """Measure a model on held-out rankings.
+
+    Parameters
+    ----------
+    model : Ranker
+        With a split, a copy of it is fitted to the training part; the model itself stays as it is. With rankings, the
+        fitted model answers.
+    test : Split or Rankings
+    metrics : sequence of str, optional
+        Names of docs/metrics.md; what fits the data if not given.
+    k : int
+        Places looked at.
+    candidates : {"rated", "all"}
+        What is ranked: a person's own held-out items, or everything that is not in the training list.
+    relevant_from : float, optional
+        The least grade that is relevant; four fifths of the highest grade of the data if not given.
+    n_pairs : int
+        Held-out pairs for the calibration of `prefers`; 0 for none.
+    max_seconds : float, optional
+        Learning stops at the sweep that passes this. What it has reached is measured, and marked as cut off.
+    name : str, optional
+        What the model is called in tables.
+
+    Returns
+    -------
+    Evaluation
+
+    Examples
+    --------
+    >>> import permrank as pr
+    >>> rankings = pr.datasets.load("simulated", n_users=200, n_items=30, separation=0.0)
+    >>> split = pr.Given(n_given=5).split(rankings, seed=0)
+    >>> result = pr.evaluate(pr.MeanRating(), split)
+    >>> result.means()["pairs_right"] > 0.6
+    True
+    >>> result.per_user.columns
+    ['user', 'weight', 'pairs_right', 'ndcg', 'tau_b']
+    """
+    one_of("candidates", candidates, ("rated", "all"))
+    whole_from("k", k, 1)
+    whole_from("n_pairs", n_pairs, 0)
+    split = test if isinstance(test, Split) else None
+    hidden = split.test if split else require_rankings(test)
+    result = Evaluation(name or repr(model), split.seed if split else 0)
+    result.model = model if split is None else _fit(model, split.train, max_seconds, result)
+    fitted = result.model._as_fitted()  # scores are asked for without a public method
+    given = split.given if split else None
+    known_people = given is not None or bool(set(hidden.user_ids) & set(fitted.user_ids))
+    wanted = list(metrics) if metrics is not None else usual_metrics(hidden, ordered=known_people)
+    for metric in wanted:
+        if metric not in METRICS:
+            raise UnknownIdError("metric", metric, METRICS)
+        if metric not in LIKELIHOOD and not known_people:
+            raise InputError(
+                f"{metric} needs people that the model knows; take a protocol that gives some of their items"
+            )
+    top = max(float(grades_of(hidden).max(initial=0.0)), float(grades_of(fitted.rankings_).max(initial=0.0)))
+    options = {"k": k, "relevant_from": relevant_from, "top_grade": top}
+    with measured() as cost:
+        by_list = [m for m in wanted if m != "calibration_error"]
+        columns = _measure(fitted, hidden, given, by_list, candidates, options, result.notes)
+    result.score_seconds = cost.seconds
+    weights = hidden.weights if hidden.anonymous else np.ones(hidden.n_rankings)
+    frame = pl.DataFrame({"user": hidden.user_ids.take(owners(hidden)), "weight": weights, **columns})
+    result.per_user = frame.with_columns(pl.col(list(columns)).fill_nan(None)) if columns else frame
+    n_pairs = n_pairs or (1000 if "calibration_error" in wanted else 0)
+    if n_pairs and known_people:
+        pairs = pair_probabilities(fitted, hidden, given, n_pairs, result.seed)
+        result.reliability = None if pairs is None else reliability(*pairs)
+    return result
+
+
+def _fit(model: Ranker, train: Rankings, max_seconds: float | None, result: Evaluation) -> Ranker:
+    """Fit a copy; warnings become notes."""
+    fitted, deadline = model.clone(), Deadline(max_seconds)
+    with warnings.catch_warnings(record=True) as caught, measured() as cost, ending_at_once():
+        warnings.simplefilter("always", ConvergenceWarning)
+        fitted.fit(train, callback=deadline, verbose=False)
+    result.fit_seconds, result.peak_megabytes = cost.seconds, cost.megabytes
+    if deadline.passed:
+        result.cut_off = max_seconds
+        result.notes.append(f"stopped after {max_seconds:g} s, {fitted.n_iter_} sweeps")
+    for warning in caught:
+        if issubclass(warning.category, ConvergenceWarning):
+            result.notes.append(f"did not converge in {fitted.n_iter_} sweeps")
+        else:
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+    return fitted
+
+
+def _measure(
+    model: Ranker,
+    test: Rankings,
+    given: Rankings | None,
+    wanted: list[str],
+    candidates: Candidates,
+    options: dict[str, Any],
+    notes: list[str],
+) -> dict[str, Float64Array]:
+    """Metrics of every test ranking, by name; warnings become notes."""
+    found: dict[str, Float64Array] = {}
+    by_order = [name for name in wanted if name in GRADED or name in ORDERED]
+    if by_order and candidates == "rated":
+        lists = hidden_lists(model, test, given)
+        found |= per_list(by_order, lists.indptr, lists.grades, filled(lists.indptr, lists.scores), **options)
+    elif by_order:
+        if np.diff(test.user_indptr).max(initial=0) > 1:
+            raise InputError(
+                "candidates='all' ranks everything once for each user, but a user has several test rankings"
+            )
+        found |= {name: np.full(test.n_rankings, np.nan) for name in by_order}
+        for users, lists in catalogue_lists(model, test, given):
+            part = per_list(by_order, lists.indptr, lists.grades, lists.scores, **options)
+            for name in by_order:
+                found[name][test.user_indptr[users]] = part[name]
+    if any(name in LIKELIHOOD for name in wanted):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", AccuracyWarning)
+            values = log_likelihoods(model, test)
+        notes += [str(warning.message) for warning in caught]
+        found["log_likelihood"] = values
+        found["log_likelihood_per_stage"] = values / np.maximum(stages(test), 1)
+    return {name: found[name] for name in wanted}

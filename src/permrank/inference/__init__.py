@@ -1,1 +1,0 @@
-"""Algorithms that know no model: they are handed arrays and callables."""

@@ -1,0 +1,344 @@
+"""The command line. Heavy libraries are imported inside the commands, so that ``--help`` is quick."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from permrank.errors import InputError, PermrankError
+from permrank.interfaces.cli import evaluate as evaluation_commands
+from permrank.interfaces.cli.options import DataSource, Json, ModelFile, Settings, reads_data
+from permrank.interfaces.output import say
+
+
+class _Group(TyperGroup):
+    """Turns every error that permrank raises on purpose into one line and exit code 1."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (PermrankError, OSError) as error:
+            if isinstance(error, BrokenPipeError):
+                raise
+            from permrank.interfaces.output import message_of
+
+            typer.secho("error: ", fg="red", bold=True, nl=False, err=True)
+            typer.echo(message_of(error), err=True)
+            raise typer.Exit(1) from error
+
+
+_VALIDATION = "Validation: when to stop"
+
+app = typer.Typer(
+    cls=_Group,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Learn how each person ranks things, from the partial ranked lists or ratings of many people.\n\n"
+    "Start with [bold]permrank demo[/bold]. With data of your own: "
+    "[bold]permrank info ratings.csv[/bold], "
+    "[bold]permrank fit ratings.csv -m FactoredPlackettLuce -o m.permrank[/bold], "
+    "[bold]permrank recommend m.permrank ann[/bold].",
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from permrank import __version__
+
+        typer.echo(f"permrank {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def demo(
+    seed: Annotated[int, typer.Option(help="Seed of the simulated people.")] = 0,
+    report: Annotated[
+        Path | None, typer.Option(help="Where to write the page of the comparison; among temporary files if not given.")
+    ] = None,
+) -> None:
+    """Simulate people, learn from their lists, rank what one has not seen, compare models: offline, in seconds."""
+    import tempfile
+
+    from permrank.interfaces.cli.demo import run
+    from permrank.storage.atomic import writable_place
+
+    path = report or Path(tempfile.gettempdir()) / "permrank-demo.html"
+    writable_place(path)
+    run(seed, path)
+
+
+@app.command()
+@reads_data
+def fit(
+    data: DataSource,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the model.")] = Path("model.permrank"),
+    model: Annotated[
+        str,
+        typer.Option(
+            "--model",
+            "-m",
+            help="PlackettLuce learns one order for everybody, FactoredPlackettLuce one for each person; "
+            "'permrank info --models' tells of all.",
+        ),
+    ] = "PlackettLuce",
+    settings: Settings = None,
+    drop_inestimable: Annotated[
+        bool, typer.Option("--drop-inestimable", help="Leave out items for which no estimate exists, and name them.")
+    ] = False,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Keep the state of learning here; if killed, the same command goes on from it. Removed at the end.",
+        ),
+    ] = None,
+    checkpoint_every: Annotated[
+        int, typer.Option("--checkpoint-every", metavar="SWEEPS", min=1, help="How often the state is kept.")
+    ] = 10,
+    validate: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE",
+            help="Hold out this share of every list, and measure by it how good the estimate is while it learns.",
+            rich_help_panel=_VALIDATION,
+        ),
+    ] = None,
+    patience: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Stop when N measurements in a row were no better than the best before, and write that one.",
+            rich_help_panel=_VALIDATION,
+        ),
+    ] = None,
+    validate_every: Annotated[
+        int | None,
+        typer.Option(
+            metavar="SWEEPS", min=1, show_default="5", help="How often it is measured.", rich_help_panel=_VALIDATION
+        ),
+    ] = None,
+    metric: Annotated[
+        str | None,
+        typer.Option(help="By what: ndcg@10, pairs_right, ... (docs: metrics).", rich_help_panel=_VALIDATION),
+    ] = None,
+    as_json: Json = False,
+    *,
+    reading: dict[str, Any],
+) -> None:
+    """Learn a model from rankings or ratings and write it to one file.
+
+    Ctrl-C stops at the end of the sweep; the estimate is written all the same, and the exit code is 130.
+
+    Example: permrank fit ratings.csv -m FactoredPlackettLuce -o ratings.permrank
+
+    Example: permrank fit ballots.csv --set prior=gaussian
+
+    Example: permrank fit ratings.csv -m PairwiseFactorisation --validate 0.2 --patience 3
+    """
+    from permrank.interfaces.cli.fit import (
+        learn,
+        require_checkpoint,
+        require_validation,
+        save_somewhere,
+        told_of_validation,
+    )
+    from permrank.interfaces.cli.info import model_summary, readable
+    from permrank.interfaces.cli.sources import make_model, open_rankings
+    from permrank.interfaces.output import apart_from, say, show_values
+    from permrank.storage.atomic import writable_place
+
+    writable_place(output)
+    kept = require_checkpoint(checkpoint, checkpoint_every, output)
+    ranker = make_model(model, settings or [])
+    rankings = open_rankings(data, **reading)
+    rankings, judged = require_validation(rankings, validate, metric, validate_every, patience)
+    left_out, stopped = learn(ranker, rankings, drop_inestimable=drop_inestimable, checkpoint=kept, validation=judged)
+    save_somewhere(ranker, output, kept)
+    if kept is not None and not stopped:
+        kept.remove()
+    values = model_summary(ranker, output) | ({"left_out": left_out} if left_out else {})
+    title = f"{type(ranker).__name__} written to {output}"
+    with apart_from(output):
+        show_values(values if as_json else readable(values), as_json=as_json, title=title)
+        if judged is not None and not as_json:
+            say(told_of_validation(ranker, judged))
+    if stopped:
+        if kept is not None:
+            say(f"the same command goes on from {kept.path}", err=True)
+        raise typer.Exit(130)
+
+
+@app.command()
+def recommend(
+    model: ModelFile,
+    users: Annotated[list[str] | None, typer.Argument(metavar="[USER]...", help="Ids of known users.")] = None,
+    k: Annotated[int, typer.Option("--k", "-k", min=1, help="How many items.")] = 10,
+    given: Annotated[
+        str | None,
+        typer.Option("--list", help="A new person's list, best first: 'a > b = c > d' (= is a tie)."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Rank the items that users have not listed, with an interval of the rank.
+
+    Example: permrank recommend m.permrank ann bob -k 5
+    """
+    import polars as pl
+
+    from permrank.interfaces.cli.sources import parse_id, parse_list
+    from permrank.interfaces.output import say, show
+    from permrank.models.files import load
+
+    ranker = load(model)
+    people: list[tuple[object, Any]] = [(name, parse_id(name, ranker.user_ids)) for name in users or []]
+    if given is not None:
+        people.append(("new", ranker.fold_in(parse_list(given, ranker.item_ids))))
+    if not people:
+        raise InputError("name at least one user, or give a new person's list with --list 'a > b > c'")
+    frames = [
+        ranker.recommend(reference, k).select(pl.lit(str(name)).alias("user"), pl.all()) for name, reference in people
+    ]
+    for (name, _), frame in zip(people, frames, strict=True):
+        if frame.is_empty():
+            say(f"nothing is left to recommend to {name}: every item is in the list already", err=True)
+    if as_json or any(not frame.is_empty() for frame in frames):
+        show(pl.concat(frames), as_json=as_json)
+
+
+@app.command()
+def rank(
+    model: ModelFile,
+    items: Annotated[list[str] | None, typer.Argument(metavar="[ITEM]...", help="Items to order; all, if none.")] = (
+        None
+    ),
+    user: Annotated[str | None, typer.Option("--user", "-u", help="For this user; else for everybody.")] = None,
+    given: Annotated[str | None, typer.Option("--list", help="For a new person with this list.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Order given items, best first, for a user or, where the model treats all alike, for everybody.
+
+    Example: permrank rank m.permrank uni ebi toro --user ann
+    """
+    from permrank.interfaces.cli.sources import parse_id, parse_list
+    from permrank.interfaces.output import show
+    from permrank.models.files import load
+
+    if user is not None and given is not None:
+        raise InputError("--user is somebody known and --list somebody new; give one of them")
+    ranker = load(model)
+    reference: Any = None if user is None else parse_id(user, ranker.user_ids)
+    if given is not None:
+        reference = ranker.fold_in(parse_list(given, ranker.item_ids))
+    chosen = [parse_id(item, ranker.item_ids) for item in items] if items else list(ranker.item_ids)
+    show(ranker.rank(reference, chosen), as_json=as_json, most=None if items else 50)
+
+
+@app.command()
+@reads_data
+def info(
+    source: Annotated[
+        str | None,
+        typer.Argument(metavar="[DATA|MODEL]", help="A file of rankings, a data set, or a model."),
+    ] = None,
+    models: Annotated[bool, typer.Option("--models", help="List the models.")] = False,
+    datasets: Annotated[bool, typer.Option("--datasets", help="List the data sets, their owners and terms.")] = False,
+    plot: Annotated[Path | None, typer.Option("--plot", help="Draw a model into this file (.png, .svg, .pdf).")] = None,
+    as_json: Json = False,
+    *,
+    reading: dict[str, Any],
+) -> None:
+    """Say what is in a file, a data set or a model.
+
+    Example: permrank info sushi
+    """
+    from permrank.interfaces.cli import info as summary
+    from permrank.interfaces.output import show, show_values
+
+    if sum([models, datasets, source is not None]) != 1:
+        raise InputError("say one thing to describe: a file, the name of a data set, --models or --datasets")
+    if models:
+        show(summary.models(), as_json=as_json, title="models")
+    elif datasets:
+        show(summary.datasets(whole=as_json), as_json=as_json, title="data sets (--json gives owners and addresses)")
+    else:
+        found = summary.describe(str(source), **reading)
+        show_values(found if as_json else summary.readable(found), as_json=as_json)
+    if plot is not None:
+        from permrank.interfaces.plots import save_plot
+        from permrank.models.files import load
+
+        save_plot(load(str(source)), plot)
+
+
+@app.command()
+@reads_data
+def convert(
+    source: DataSource,
+    target: Annotated[Path, typer.Argument(metavar="TARGET", help="The file to write; its ending says the format.")],
+    merge: Annotated[bool, typer.Option("--merge", help="Forget who voted; merge equal ballots.")] = False,
+    as_json: Json = False,
+    *,
+    reading: dict[str, Any],
+) -> None:
+    """Write rankings in another format; nothing is lost, or the command refuses and says why.
+
+    Example: permrank convert ballots.toi ballots.parquet
+    """
+    import polars as pl
+
+    from permrank.interfaces.cli.sources import open_rankings
+    from permrank.interfaces.output import apart_from, show
+    from permrank.storage.atomic import writable_place
+
+    writable_place(target)
+    # The lists are handed on as they are: what they leave out is for whoever learns from them to say.
+    rankings = open_rankings(source, **{**reading, "unlisted": reading["unlisted"] or "ignore"})
+    rankings = rankings.merged() if merge else rankings
+    rankings.write(target)
+    counts = {
+        "file": str(target),
+        "users": rankings.n_users,
+        "rankings": rankings.n_rankings,
+        "items": rankings.n_items,
+        "entries": rankings.n_entries,
+    }
+    with apart_from(target):
+        show(pl.DataFrame([counts]), as_json=as_json, title="written")
+
+
+@app.command()
+def doctor(as_json: Json = False) -> None:
+    """Check this installation: versions, threads, caches, data folder, start-up time and a self-test."""
+    from permrank.interfaces.cli.doctor import examine
+    from permrank.interfaces.output import show
+
+    report, healthy = examine()
+    show(report, as_json=as_json, title="permrank doctor")
+    if not healthy:
+        raise typer.Exit(1)
+
+
+evaluation_commands.register(app)
+
+
+def main() -> None:
+    """Entry point of the ``permrank`` command."""
+    warnings.showwarning = lambda message, *place: say(f"warning: {message}", err=True)
+    app()

@@ -1,0 +1,105 @@
+"""What the command line is pointed at: a data set by name, a file of rankings, a model."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from permrank.errors import ChoiceSetWarning, InputError, UnknownIdError
+from permrank.interfaces.output import say
+
+if TYPE_CHECKING:
+    from permrank.data.rankings import Rankings
+    from permrank.data.vocabulary import Vocabulary
+    from permrank.models.ranker import Ranker
+
+
+def open_rankings(source: str, **options: Any) -> Rankings:
+    """Read a file, or load a data set by its name; warnings as one line each."""
+    from permrank.data import datasets
+    from permrank.data.build import DUPLICATES
+    from permrank.data.formats.readers import read
+
+    given = {name: value for name, value in options.items() if value is not None}
+    unlisted, duplicates = given.get("unlisted"), given.get("duplicates", "error")
+    if unlisted not in ("ignore", "last", None):
+        raise InputError(f"--unlisted {unlisted}, expected 'ignore' or 'last'")
+    if duplicates not in DUPLICATES:
+        raise InputError(f"--duplicates {duplicates}, expected one of {', '.join(DUPLICATES)}")
+    if not Path(source).exists() and source in datasets.names():
+        if duplicates != "error":
+            raise InputError(f"--duplicates is for files; the data set {source} settles its own")
+        given.pop("duplicates", None)
+        given.pop("unlisted", None)
+        rankings = datasets.load(source, **given)
+        return rankings.with_unlisted_last() if unlisted == "last" else rankings
+    if not Path(source).exists() and not Path(source).suffix:
+        raise UnknownIdError("file or data set", source, datasets.names())
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ChoiceSetWarning)
+        rankings = read(source, **given)
+    for warning in caught:
+        say(f"warning: {warning.message}", err=True)
+    return rankings
+
+
+def make_model(name: str, settings: list[str]) -> Ranker:
+    """Build a model from its name (PlackettLuce or plackett-luce) and ``key=value`` settings."""
+    import importlib
+
+    from permrank.models import MODELS
+
+    wanted = {known.lower(): known for known in MODELS}.get(name.replace("-", "").replace("_", "").lower())
+    if wanted is None:
+        raise UnknownIdError("model", name, MODELS)
+    model: Ranker = getattr(importlib.import_module(MODELS[wanted]), wanted)()
+    return model.set_params(**dict(_setting(text, model) for text in settings))
+
+
+def _setting(text: str, model: Ranker) -> tuple[str, Any]:
+    key, separator, value = text.partition("=")
+    if not separator or not key:
+        raise InputError(f"--set {text!r}, expected key=value, for example --set prior=gaussian")
+    if value.lower() in ("none", "null") and value != model.get_params().get(key):  # some say "none" in a word
+        return key, None
+    try:
+        return key, json.loads(value.lower() if value in ("True", "False") else value)
+    except json.JSONDecodeError:
+        return key, value
+
+
+def parse_id(text: str, vocabulary: Vocabulary) -> str | int:
+    """Turn a word of the command line into an id of the vocabulary's type."""
+    if not vocabulary.is_integer:
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        raise UnknownIdError(vocabulary.kind, text, vocabulary) from None
+
+
+def parse_list(text: str, vocabulary: Vocabulary) -> list[Any]:
+    """``a > b = c > d``, or ``a, b, c``: best first; ``=`` joins ties.
+
+    What is an id as it stands is one, though it may hold a comma or an equals sign.
+    """
+    levels = text.split(">") if ">" in text else [text] if _known(text, vocabulary) else text.split(",")
+    ranking: list[Any] = []
+    seen: set[Any] = set()
+    for level in levels:
+        parts = [level] if _known(level, vocabulary) else level.split("=")
+        if not all(part.strip() for part in parts):
+            raise InputError(f"an empty place in the list {text!r}; write it as 'a > b > c', or 'a > b = c' for a tie")
+        block = [parse_id(part.strip(), vocabulary) for part in parts]
+        for name in block:
+            if name in seen:
+                raise InputError(f"{name!r} comes twice in the list {text!r}; name every item once")
+            seen.add(name)
+        ranking.append(block[0] if len(block) == 1 else set(block))
+    return ranking
+
+
+def _known(text: str, vocabulary: Vocabulary) -> bool:
+    return not vocabulary.is_integer and text.strip() in vocabulary

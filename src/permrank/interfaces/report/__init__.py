@@ -1,0 +1,1 @@
+"""Reports: one page with tables and pictures."""

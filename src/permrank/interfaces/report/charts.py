@@ -1,0 +1,134 @@
+"""Small SVG pictures for a page: no library, colours by CSS variables, so that light and dark both work."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from permrank.interfaces.report.page import escape
+from permrank.types import Float64Array
+
+# A chart is drawn for 340 pixels, the width of a telephone, and never shown wider than about twice that.
+WIDTH, HEIGHT = 340, 220
+_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 10, 24, 36
+N_COLOURS = 8
+_MOST_POINTS = 200
+
+
+def interval(value: float, low: float, high: float, bounds: tuple[float, float], verdict: str) -> str:
+    """A dot with its interval on a common scale, for a cell of a table; what lies below stands at the edge."""
+    width, pad = 160.0, 8.0
+    span = max(bounds[1] - bounds[0], 1e-12)
+    x, a, b = (pad + (width - 2 * pad) * max(v - bounds[0], 0.0) / span for v in (value, low, high))
+    label = f"{value:.4f}, 95 % interval {low:.4f} to {high:.4f}"
+    return (
+        f'<svg class="interval {verdict}" viewBox="0 0 {width:.0f} 18" role="img" aria-label="{label}">'
+        f'<line x1="{pad}" x2="{width - pad}" y1="9" y2="9" class="rail"/>'
+        f'<line x1="{a:.1f}" x2="{b:.1f}" y1="9" y2="9" class="whisker"/><circle cx="{x:.1f}" cy="9" r="4"/></svg>'
+    )
+
+
+def line_chart(values: Sequence[float], label: str) -> str:
+    """A learning curve: the objective after every sweep less the last, since these are long numbers that change little.
+
+    The first value of many is left out: it dwarfs the others.
+    """
+    y = np.asarray(values, np.float64)
+    y = y - y[-1]
+    x = np.arange(1, y.size + 1, dtype=np.float64)
+    keep = np.isfinite(y)
+    keep[0] &= y.size <= 5
+    x, y = x[keep], y[keep]
+    if x.size > _MOST_POINTS:
+        thin = np.linspace(0, x.size - 1, _MOST_POINTS).astype(np.int64)
+        x, y = x[thin], y[thin]
+    frame = _Frame((float(x.min()), float(x.max())), (float(y.min()), float(y.max())))
+    points = " ".join(f"{frame.x(a):.1f},{frame.y(b):.1f}" for a, b in zip(x, y, strict=True))
+    inside = frame.axes("sweep", whole=True) + f'<polyline points="{points}" class="curve"/>'
+    return _figure(inside, label)
+
+
+def reliability_chart(predicted: Float64Array, observed: Float64Array, error: Float64Array, label: str) -> str:
+    """What was foretold against what happened, with two standard errors and the diagonal of honesty."""
+    low = min(0.5, float((observed - 2 * error).min(initial=0.5)))
+    frame = _Frame((0.5, 1.0), (max(low, 0.0), 1.0), pad=0.0)
+    inside = frame.axes("foretold", "happened")
+    inside += f'<line {frame.line(0.5, 0.5, 1.0, 1.0)} class="ideal"/>'
+    for p, y, e in zip(predicted, observed, error, strict=True):
+        up, down = min(y + 2 * e, 1.0), max(y - 2 * e, max(low, 0.0))
+        inside += f'<line {frame.line(p, down, p, up)} class="whisker"/>'
+        inside += f'<circle cx="{frame.x(p):.1f}" cy="{frame.y(y):.1f}" r="4"/>'
+    return _figure(inside, label)
+
+
+def membership_chart(memberships: Float64Array, label: str) -> str:
+    """Stacked bars, one a person, sorted by leading community: who belongs where, and how clearly."""
+    order = np.lexsort((-memberships.max(axis=1), memberships.argmax(axis=1)))
+    order = order[np.linspace(0, order.size - 1, min(order.size, _MOST_POINTS)).astype(np.int64)]
+    frame = _Frame((0.0, 100.0), (0.0, 1.0), pad=0.0)
+    edges = np.linspace(0.0, 100.0, order.size + 1)
+    bottom = np.zeros(order.size)
+    inside = frame.axes("% of people", "P(community)")
+    for z in range(memberships.shape[1]):
+        top = bottom + memberships[order, z]
+        # Along the upper edges from left to right and back along the lower ones.
+        steps = [(edges[i + side], top[i]) for i in range(order.size) for side in (0, 1)]
+        steps += [(edges[i + side], bottom[i]) for i in range(order.size - 1, -1, -1) for side in (1, 0)]
+        points = " ".join(f"{frame.x(a):.1f},{frame.y(b):.1f}" for a, b in steps)
+        inside += f'<polygon points="{points}" class="fill c{z % N_COLOURS}"/>'
+        bottom = top
+    return _figure(inside, label)
+
+
+class _Frame:
+    """A plotting area with two linear scales."""
+
+    def __init__(self, across: tuple[float, float], up: tuple[float, float], pad: float = 0.05) -> None:
+        self.across = across if across[1] > across[0] else (across[0] - 0.5, across[0] + 0.5)
+        room = pad * (up[1] - up[0]) or (0.0 if up[1] > up[0] else max(abs(up[0]) * 0.01, 1e-9))
+        self.up = (up[0] - room, up[1] + room)
+
+    def x(self, value: float) -> float:
+        return _LEFT + (WIDTH - _LEFT - _RIGHT) * (value - self.across[0]) / (self.across[1] - self.across[0])
+
+    def y(self, value: float) -> float:
+        return HEIGHT - _BOTTOM - (HEIGHT - _TOP - _BOTTOM) * (value - self.up[0]) / (self.up[1] - self.up[0])
+
+    def line(self, x1: float, y1: float, x2: float, y2: float) -> str:
+        return f'x1="{self.x(x1):.1f}" y1="{self.y(y1):.1f}" x2="{self.x(x2):.1f}" y2="{self.y(y2):.1f}"'
+
+    def axes(self, below: str, beside: str = "", whole: bool = False) -> str:
+        bottom, left = HEIGHT - _BOTTOM, _LEFT
+        out = f'<line x1="{left}" y1="{bottom}" x2="{WIDTH - _RIGHT}" y2="{bottom}" class="axis"/>'
+        out += f'<line x1="{left}" y1="{_TOP}" x2="{left}" y2="{bottom}" class="axis"/>'
+        for value in _ticks(*self.across, whole=whole):
+            out += f'<text x="{self.x(value):.1f}" y="{bottom + 15}" text-anchor="middle">{_short(value)}</text>'
+        for value in _ticks(*self.up):
+            y = self.y(value)
+            out += f'<line x1="{left}" x2="{WIDTH - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}" class="rail"/>'
+            out += f'<text x="{left - 5}" y="{y + 4:.1f}" text-anchor="end">{_short(value)}</text>'
+        out += f'<text x="{WIDTH - _RIGHT}" y="{bottom + 30}" text-anchor="end">{escape(below)}</text>'
+        return out + (f'<text x="{left}" y="{_TOP - 12}">{escape(beside)}</text>' if beside else "")
+
+
+def _ticks(low: float, high: float, whole: bool = False) -> list[float]:
+    """Three to six round numbers between two."""
+    raw = (high - low) / 4
+    power = 10.0 ** np.floor(np.log10(raw))
+    step = next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= raw * 0.999)
+    step = max(1.0, float(np.ceil(step))) if whole else step
+    first = np.ceil(low / step - 1e-9)
+    return [float(round(i * step, 12)) + 0.0 for i in np.arange(first, np.floor(high / step + 1e-9) + 1)]
+
+
+def _short(value: float) -> str:
+    if abs(value) >= 1e6:
+        return f"{value / 1e6:.8g}M"
+    if abs(value) >= 1e4:
+        return f"{value / 1e3:.8g}k"
+    return f"{value:.0e}" if 0.0 < abs(value) < 1e-3 else f"{value:g}"
+
+
+def _figure(inside: str, label: str) -> str:
+    return f'<svg class="chart" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(label)}">{inside}</svg>'

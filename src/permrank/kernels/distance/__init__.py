@@ -1,0 +1,1 @@
+"""Distances between rankings: Mallows models and Kemeny orders."""

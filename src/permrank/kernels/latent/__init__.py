@@ -1,0 +1,1 @@
+"""Latent communities: stages, memberships, insertion and draws."""

@@ -1,0 +1,1 @@
+"""Log-linear models: energies, moves, insertion, pseudo-likelihood, subsets and annealing."""

@@ -1,0 +1,138 @@
+"""Where an item enters a list whose order is fixed, §4.4, for all candidates of all users.
+
+The list of n + 1 items has the position functions of its own length. Inside a tie the order is not known: each of its
+items counts with the tie's mean coefficients, which is the mean energy over the orders of the tie.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from permrank.kernels.jit import njit, prange
+from permrank.kernels.log_linear.energy import softmax_of_energies
+
+EXPECTED, MODE, PUBLISHED = 0, 1, 2
+
+
+@njit(error_model="numpy")
+def _pair_value(a, b, pair_indptr, pair_items, pair_values):
+    """λ of item a before item b; 0 without a parameter."""
+    first, second, sign = (a, b, 1.0) if a < b else (b, a, -1.0)
+    low, high = pair_indptr[first], pair_indptr[first + 1]
+    stop = high
+    while low < high:
+        middle = (low + high) // 2
+        if pair_items[middle] < second:
+            low = middle + 1
+        else:
+            high = middle
+    return sign * pair_values[low] if low < stop and pair_items[low] == second else 0.0
+
+
+@njit(error_model="numpy")
+def place_energies(item, own, items, levels, unary, basis, pair_indptr, pair_items, pair_values, energies):
+    """Energies of an item at the places of a list, relative to the first; returns the number of places.
+
+    own: (B,), coefficients of the item; items, levels, unary (n, B): the list. If the item is on the list, it is taken
+    from it; basis: (at least the number of places, B) is that of the list with the item.
+    """
+    n, n_columns = items.size, basis.shape[1]
+    energies[0] = 0.0
+    place = 0
+    first = 0
+    while first < n:
+        end = first + 1
+        while end < n and levels[end] == levels[first]:
+            end += 1
+        size = 0
+        beside = 0.0
+        for e in range(first, end):
+            if items[e] != item:
+                size += 1
+                if pair_items.size > 0:
+                    beside += _pair_value(item, items[e], pair_indptr, pair_items, pair_values)
+        for _ in range(size):
+            delta = 2.0 * beside / size
+            for k in range(n_columns):
+                mean = 0.0
+                for e in range(first, end):
+                    if items[e] != item:
+                        mean += unary[e, k] / size
+                delta += (own[k] - mean) * (basis[place, k] - basis[place + 1, k])
+            energies[place + 1] = energies[place] + delta
+            place += 1
+        first = end
+    return place + 1
+
+
+@njit(error_model="numpy")
+def _place_score(probabilities, n_places, rule):
+    """Share of the list that the item comes before, 0 to 1: expected, or at the likeliest place.
+
+    Equal places are told apart by how likely they are, which is less than a place: under `PUBLISHED` the likelier is
+    the better everywhere (§3.2.2), under `MODE` in the upper half of the list only.
+    """
+    if n_places == 1:
+        return 0.5
+    if rule == EXPECTED:
+        total = 0.0
+        for j in range(n_places):
+            total += probabilities[j] * (n_places - 1 - j)
+        return total / (n_places - 1)
+    best = 0
+    for j in range(1, n_places):
+        if probabilities[j] > probabilities[best]:
+            best = j
+    # More likely at the top is better, more likely at the bottom is worse.
+    middle = 0.5 * (n_places - 1)
+    sure = probabilities[best] if rule == PUBLISHED or best <= middle else 1.0 - probabilities[best]
+    return (n_places - 1 - best + sure) / n_places
+
+
+@njit(error_model="numpy")
+def _candidate(
+    item, own, first, last, indptr, items, levels, unary, basis_start, basis_table, pair_indptr, pair_items,
+    pair_values, rule, energies, probabilities,
+):  # fmt: skip
+    """Mean score of one candidate over the lists first to last, each by its number of items."""
+    total, weight = 0.0, 0.0
+    for r in range(first, last):
+        start, stop = indptr[r], indptr[r + 1]
+        n_places = np.int64(1)  # a literal would have the calls below compiled twice
+        for e in range(start, stop):
+            if items[e] != item:
+                n_places += 1
+        basis = basis_table[basis_start[n_places] : basis_start[n_places] + n_places]
+        place_energies(
+            item, own, items[start:stop], levels[start:stop], unary[start:stop], basis, pair_indptr, pair_items,
+            pair_values, energies,
+        )  # fmt: skip
+        softmax_of_energies(energies, n_places, probabilities)
+        total += (n_places - 1) * _place_score(probabilities, n_places, rule)
+        weight += n_places - 1
+    return total / weight if weight > 0.0 else np.nan
+
+
+@njit(error_model="numpy", parallel=True)
+def insertion_scores(
+    user_indptr, indptr, items, levels, unary, bounds, candidates, own, basis_start, basis_table, pair_indptr,
+    pair_items, pair_values, rule,
+):  # fmt: skip
+    """Score of candidates: the share of the user's listed items that each is expected to come before.
+
+    Candidates of user u are those from bounds[u] to bounds[u + 1]; own: (n_candidates, B) their coefficients, unary:
+    (n_entries, B) those of the lists. NaN for a user without a list.
+    """
+    out = np.empty(candidates.size)
+    for u in prange(user_indptr.size - 1):
+        first, last = user_indptr[u], user_indptr[u + 1]
+        longest = 0
+        for r in range(first, last):
+            longest = max(longest, indptr[r + 1] - indptr[r])
+        energies, probabilities = np.empty(longest + 1), np.empty(longest + 1)
+        for c in range(bounds[u], bounds[u + 1]):
+            out[c] = _candidate(
+                candidates[c], own[c], first, last, indptr, items, levels, unary, basis_start, basis_table,
+                pair_indptr, pair_items, pair_values, rule, energies, probabilities,
+            )  # fmt: skip
+    return out

@@ -1,0 +1,281 @@
+"""Moves of Markov chains over rankings, §4.1, and better ones. Arrays as in `kernels.log_linear`.
+
+Each move has a pure function that gives its probabilities, from which tests build the transition matrix, and a step
+that draws from them. Proposals of relocations, swaps and sublists, the paper's, are symmetric and are accepted with
+min(1, e^{-ΔE}); the others are heat baths, or have the acceptance of their own docstring.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from permrank.kernels.jit import njit, prange
+from permrank.kernels.log_linear.energy import (
+    energy,
+    insert,
+    insertion_energies,
+    insertion_energy_delta,
+    pair_places,
+    pair_table,
+    softmax_of_energies,
+    swap_energy_delta,
+)
+from permrank.kernels.log_linear.subsets import _members, exact_draws
+from permrank.kernels.streams import derive, uniform
+
+RELOCATION, SWAP, WINDOW, INSERTION, INFORMED, SUBLIST = 0, 1, 2, 3, 4, 5
+N_MOVES = 6
+
+
+@njit(error_model="numpy")
+def acceptance(energy_delta):
+    """min(1, e^{-ΔE})   (§4.1)."""
+    return 1.0 if energy_delta <= 0.0 else math.exp(-energy_delta)
+
+
+@njit(error_model="numpy")
+def insertion_probabilities(order, source, unary, basis, pair, energies, probabilities):
+    """Heat bath of one item over all n places, the others keeping their order: P(place), by a single pass."""
+    n = order.size
+    others = np.empty(n - 1, order.dtype)
+    others[:source] = order[:source]
+    others[source:] = order[source + 1 :]
+    insertion_energies(others, n - 1, order[source], unary, basis, pair, energies)
+    softmax_of_energies(energies, n, probabilities)
+
+
+@njit(error_model="numpy")
+def informed_weights(order, place, unary, basis, pair, weights):
+    """Weights e^{-ΔE/2} of swapping the item at one place with each other (0 at the place itself), and their sum.
+
+    Locally balanced proposals (Zanella 2020) with the balancing function sqrt: with the same place for the way back,
+    a proposal is accepted with min(1, sum here / sum there). O(n) position-wise, O(n²) with pairs.
+    """
+    total = 0.0
+    for m in range(order.size):
+        weights[m] = 0.0
+        if m != place:
+            delta = swap_energy_delta(order, min(m, place), max(m, place), unary, basis, pair)
+            weights[m] = math.exp(min(-0.5 * delta, 600.0))
+            total += weights[m]
+    return total
+
+
+@njit(error_model="numpy")
+def _below(key, counter, n):
+    """Uniform on 0..n-1."""
+    return min(int(uniform(key, counter) * n), n - 1)
+
+
+@njit(error_model="numpy")
+def _two_places(key, counter, n):
+    """Two different places, the smaller one first."""
+    first, second = _below(key, counter, n), _below(key, counter + 1, n - 1)
+    return (second, first) if second < first else (first, second + 1)
+
+
+@njit(error_model="numpy")
+def swap_steps(order, unary, basis, pair, key, n_steps):
+    """Metropolis steps that swap two places each; returns how many were accepted."""
+    accepted = 0
+    n = order.size
+    if n < 2:
+        return 0
+    for t in range(n_steps):
+        first, second = _two_places(key, 3 * t, n)
+        delta = swap_energy_delta(order, first, second, unary, basis, pair)
+        if delta <= 0.0 or uniform(key, 3 * t + 2) < math.exp(-delta):
+            order[first], order[second] = order[second], order[first]
+            accepted += 1
+    return accepted
+
+
+@njit(error_model="numpy")
+def _relocation_step(order, unary, basis, pair, key, counter):
+    source = _below(key, counter, order.size)
+    target = _below(key, counter + 1, order.size)
+    if uniform(key, counter + 2) < acceptance(insertion_energy_delta(order, source, target, unary, basis, pair)):
+        insert(order, source, target)
+
+
+@njit(error_model="numpy")
+def _draw(probabilities, n, u):
+    for j in range(n - 1):
+        u -= probabilities[j]
+        if u < 0.0:
+            return j
+    return n - 1
+
+
+@njit(error_model="numpy")
+def insertion_step(order, source, unary, basis, pair, u, energies, probabilities):
+    """Put the item at ``source`` to a place drawn from its conditional distribution; always accepted."""
+    insertion_probabilities(order, source, unary, basis, pair, energies, probabilities)
+    insert(order, source, _draw(probabilities, order.size, u))
+
+
+@njit(error_model="numpy")
+def window_step(order, start, width, unary, basis, pair, key):
+    """Draw the order of a sublist from its conditional distribution: the heat bath over width! orders by subsets."""
+    members = order[start : start + width].copy()
+    local, own = _members(members, unary, pair)
+    nothing, beside = np.empty((0, basis.shape[1])), np.empty((width, 0))
+    drawn = exact_draws(local, nothing, basis[start : start + width], own, beside, key, 1)
+    for a in range(width):
+        order[start + a] = members[drawn[0, a]]
+
+
+@njit(error_model="numpy")
+def sublist_energy(order, start, width, unary, basis, pair):
+    """Energy of the items of a sublist at their places and among themselves, all of E that their order changes."""
+    total = 0.0
+    for i in range(start, start + width):
+        for k in range(basis.shape[1]):
+            total -= unary[order[i], k] * basis[i, k]
+        if pair.shape[0] > 0:
+            for j in range(i + 1, start + width):
+                total -= pair[order[i], order[j]]
+    return total
+
+
+@njit(error_model="numpy")
+def _sublist_step(order, start, width, unary, basis, pair, key):
+    """Propose an order of a sublist, all width! alike, and accept it with min(1, e^{-ΔE})."""
+    before = order[start : start + width].copy()
+    old = sublist_energy(order, start, width, unary, basis, pair)
+    for a in range(width - 1, 0, -1):
+        b = _below(key, a, a + 1)
+        order[start + a], order[start + b] = order[start + b], order[start + a]
+    new = sublist_energy(order, start, width, unary, basis, pair)
+    if not uniform(key, 0) < acceptance(new - old):
+        for a in range(width):
+            order[start + a] = before[a]
+
+
+@njit(error_model="numpy")
+def _informed_step(order, unary, basis, pair, key, counter, here, there):
+    n = order.size
+    place = _below(key, counter, n)
+    total = informed_weights(order, place, unary, basis, pair, here)
+    u = uniform(key, counter + 1) * total
+    other = -1
+    for m in range(n):
+        if m != place:
+            other = m
+            u -= here[m]
+            if u < 0.0:
+                break
+    order[place], order[other] = order[other], order[place]
+    back = informed_weights(order, place, unary, basis, pair, there)
+    if uniform(key, counter + 2) * back > total:
+        order[place], order[other] = order[other], order[place]
+
+
+@njit(error_model="numpy")
+def mixed_steps(order, mixture, width, unary, basis, pair, key, n_steps):
+    """Steps of moves drawn by their weights; mixture: (N_MOVES,), cumulative. A list of one item has no moves."""
+    n = order.size
+    if n < 2:
+        return
+    energies, probabilities = np.empty(n), np.empty(n)
+    width = min(width, n)
+    for t in range(n_steps):
+        u = uniform(key, 4 * t)
+        counter = 4 * t + 1
+        if u < mixture[RELOCATION]:
+            _relocation_step(order, unary, basis, pair, key, counter)
+        elif u < mixture[SWAP]:
+            first, second = _two_places(key, counter, n)
+            delta = swap_energy_delta(order, first, second, unary, basis, pair)
+            if uniform(key, counter + 2) < acceptance(delta):
+                order[first], order[second] = order[second], order[first]
+        elif u < mixture[WINDOW]:
+            start = _below(key, counter, n - width + 1)
+            window_step(order, start, width, unary, basis, pair, derive(key, t))
+        elif u < mixture[INSERTION]:
+            source = _below(key, counter, n)
+            insertion_step(order, source, unary, basis, pair, uniform(key, counter + 1), energies, probabilities)
+        elif u < mixture[INFORMED]:
+            _informed_step(order, unary, basis, pair, key, counter, energies, probabilities)
+        else:
+            start = _below(key, counter, n - width + 1)
+            _sublist_step(order, start, width, unary, basis, pair, derive(key, t))
+
+
+@njit(error_model="numpy")
+def _free_steps(order, n_free, unary, basis, pair, key, n_steps):
+    n = order.size
+    energies, probabilities = np.empty(n), np.empty(n)
+    for t in range(n_steps):
+        item = _below(key, 2 * t, n_free)
+        source = 0
+        while order[source] != item:
+            source += 1
+        insertion_step(order, source, unary, basis, pair, uniform(key, 2 * t + 1), energies, probabilities)
+
+
+@njit(error_model="numpy")
+def _one_chain(order, n_free, mixture, width, unary, basis, pair, key, burn_in, thin, orders, energies):
+    for d in range(energies.size):
+        n_steps = burn_in if d == 0 else thin
+        if n_free == order.size:
+            mixed_steps(order, mixture, width, unary, basis, pair, derive(key, d), n_steps)
+        else:
+            _free_steps(order, n_free, unary, basis, pair, derive(key, d), n_steps)
+        orders[d] = order
+        energies[d] = energy(order, unary, basis, pair)
+
+
+@njit(error_model="numpy", parallel=True)
+def draw_orders(start, n_free, mixture, width, unary, basis, pair, key, burn_in, thin, size):
+    """Chains side by side: orders (n_chains, size, n), energies (n_chains, size), after burn_in steps, every thin-th.
+
+    start: (n_chains, n). Only the items numbered below n_free move, the others keep their order among themselves; if
+    that is fewer than all, every step is a heat bath of one item over all its places.
+    """
+    n_chains, n = start.shape
+    orders, energies = np.empty((n_chains, size, n), np.int64), np.empty((n_chains, size))
+    for c in prange(n_chains):
+        _one_chain(
+            start[c].copy(), n_free, mixture, width, unary, basis, pair, derive(key, c), burn_in, thin, orders[c],
+            energies[c],
+        )  # fmt: skip
+    return orders, energies
+
+
+@njit(error_model="numpy")
+def _advance(items, order, unary, basis, pair_indptr, pair_items, pair_values, move, width, n_steps, key):
+    n = order.size
+    size = n if pair_items.size > 0 else 0
+    places = np.empty((size, size), np.int64)
+    pair_places(items[:size], pair_indptr, pair_items, places)
+    pair = pair_table(places, size, pair_values)
+    if move == SWAP:
+        swap_steps(order, unary, basis, pair, key, n_steps)
+    elif move == INSERTION:
+        _free_steps(order, n, unary, basis, pair, key, n_steps)
+    else:
+        mixture = np.zeros(N_MOVES)
+        mixture[move:] = 1.0
+        mixed_steps(order, mixture, width, unary, basis, pair, key, n_steps)
+
+
+@njit(error_model="numpy", parallel=True)
+def advance_chains(
+    indptr, items, orders, unary, basis_start, basis_table, pair_indptr, pair_items, pair_values, move, width, n_steps,
+    key,
+):  # fmt: skip
+    """Move the chain of every list on, in place: n_steps of one move, or as many as the list has items if 0.
+
+    width: of sublists. A list r owns the entries indptr[r]:indptr[r + 1]: items ascending, unary (n_entries, B) in
+    their order, and orders, which says which of them stands at each position.
+    """
+    for r in prange(indptr.size - 1):
+        start, stop = indptr[r], indptr[r + 1]
+        first = basis_start[stop - start]
+        _advance(
+            items[start:stop], orders[start:stop], unary[start:stop], basis_table[first : first + stop - start],
+            pair_indptr, pair_items, pair_values, move, width, n_steps if n_steps > 0 else stop - start, derive(key, r),
+        )  # fmt: skip

@@ -1,0 +1,250 @@
+"""Likelihoods of lists and what they expect: the exact one, and the three pseudo-likelihoods of §4.3.
+
+Lists as in `log_linear_moves.advance_chains`. Every function returns the log-likelihood of one list, adds d/dγ to
+``unary_gradient`` (n, B) and d/dλ to the upper triangle of ``pair_gradient`` (n, n): for a < b the derivative in the
+parameter that is +λ if a comes first and -λ if b does.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from permrank.kernels.jit import njit, prange
+from permrank.kernels.log_linear.energy import insertion_energies, pair_places, pair_table, softmax_of_energies
+from permrank.kernels.log_linear.subsets import exact_expectations
+
+BY_RELOCATION, BY_SWAPS, BY_WINDOWS, EXACT = 0, 1, 2, 3
+
+
+@njit(error_model="numpy")
+def _add_pair(pair_gradient, a, b, value):
+    """Derivative with respect to the potential of a before b."""
+    if a < b:
+        pair_gradient[a, b] += value
+    else:
+        pair_gradient[b, a] -= value
+
+
+@njit(error_model="numpy")
+def relocations(order, unary, basis, pair, unary_gradient, pair_gradient):
+    """Σ_i log P(place of the i-th item | order of the others): every item in turn, all its places in a single pass."""
+    n, n_columns = order.size, basis.shape[1]
+    energies, p, others = np.empty(n), np.empty(n), np.empty(max(n - 1, 0), order.dtype)
+    value = 0.0
+    for source in range(n):
+        item = order[source]
+        others[:source] = order[:source]
+        others[source:] = order[source + 1 :]
+        insertion_energies(others, n - 1, item, unary, basis, pair, energies)
+        value -= energies[source] + softmax_of_energies(energies, n, p)
+        above = 0.0  # P(the item comes before others[j])
+        for k in range(n_columns):
+            total = basis[source, k]
+            for j in range(n):
+                total -= p[j] * basis[j, k]
+            unary_gradient[item, k] += total
+        for j in range(n - 1):
+            above += p[j]
+            z = others[j]
+            # others[j] stands at j + 1 if the item comes before it, else at j.
+            moved = (1.0 if source <= j else 0.0) - above
+            for k in range(n_columns):
+                unary_gradient[z, k] += moved * (basis[j + 1, k] - basis[j, k])
+            if pair.shape[0] > 0:
+                _add_pair(pair_gradient, item, z, 2.0 * moved)
+    return value
+
+
+@njit(error_model="numpy")
+def swaps(order, unary, basis, pair, unary_gradient, pair_gradient):
+    """Σ_{i<j} log P(this order of two items | they stand at i and j): -log(1 + e^{-ΔE_ij}).
+
+    With prefix sums of λ along the list every ΔE costs O(1), and so does its part of the gradient: O(n²) a list.
+    """
+    n, n_columns = order.size, basis.shape[1]
+    paired = pair.shape[0] > 0
+    size = n + 1 if paired else 0
+    # so_far[left, right] = Σ_{i < right} λ of the items at left and i; push: derivatives, as differences of it.
+    so_far, push = np.zeros((size, size)), np.zeros((size, size))
+    if paired:
+        for left in range(n):
+            for right in range(n):
+                so_far[left, right + 1] = so_far[left, right] + pair[order[left], order[right]]
+    value = 0.0
+    for left in range(n):
+        a = order[left]
+        for right in range(left + 1, n):
+            b = order[right]
+            delta = 0.0
+            for k in range(n_columns):
+                delta += (unary[a, k] - unary[b, k]) * (basis[left, k] - basis[right, k])
+            if paired:
+                between = so_far[left, right] - so_far[left, left + 1] - so_far[right, right] + so_far[right, left + 1]
+                delta += 2.0 * (pair[a, b] + between)
+            if delta > 0.0:
+                small = math.exp(-delta)
+                value -= math.log1p(small)
+                r = small / (1.0 + small)
+            else:
+                small = math.exp(delta)
+                value += delta - math.log1p(small)
+                r = 1.0 / (1.0 + small)
+            for k in range(n_columns):
+                part = r * (basis[left, k] - basis[right, k])
+                unary_gradient[a, k] += part
+                unary_gradient[b, k] -= part
+            if paired:
+                _add_pair(pair_gradient, a, b, 2.0 * r)
+                push[left, left + 1] += 2.0 * r
+                push[left, right] -= 2.0 * r
+                push[right, left + 1] -= 2.0 * r
+                push[right, right] += 2.0 * r
+    if paired:
+        for left in range(n):
+            total = 0.0
+            for right in range(n):
+                total += push[left, right]
+                if right != left and total != 0.0:
+                    _add_pair(pair_gradient, order[left], order[right], total)
+    return value
+
+
+@njit(error_model="numpy")
+def windows(order, width, unary, basis, pair, unary_gradient, pair_gradient):
+    """Σ over sublists of ``width`` of log P(order of the sublist | the rest): n + 1 - width terms, each by subsets.
+
+    The permutations of one window at a time are summed over (the paper's formula mixes up i and j). With a width of n
+    this is the exact likelihood.
+    """
+    n, n_columns = order.size, basis.shape[1]
+    width = min(width, n)
+    paired = pair.shape[0] > 0
+    nothing, beside = np.empty((0, n_columns)), np.empty((width, 0))
+    before, ranks, places = np.empty((width, width)), np.empty((width, width)), np.empty((width, 1))
+    local, own = np.empty((width, n_columns)), np.zeros((width, width))
+    value = 0.0
+    for start in range(n + 1 - width):
+        inside = basis[start : start + width]
+        for i in range(width):
+            a = order[start + i]
+            local[i] = unary[a]
+            for k in range(n_columns):
+                value += unary[a, k] * inside[i, k]
+            if paired:
+                for j in range(width):
+                    own[i, j] = pair[a, order[start + j]]
+                    if j > i:
+                        value += own[i, j]
+        value -= exact_expectations(local, nothing, inside, own, beside, before, ranks, places)
+        for i in range(width):
+            a = order[start + i]
+            for k in range(n_columns):
+                total = inside[i, k]
+                for j in range(width):
+                    total -= ranks[i, j] * inside[j, k]
+                unary_gradient[a, k] += total
+            if paired:
+                for j in range(i + 1, width):
+                    _add_pair(pair_gradient, a, order[start + j], 1.0 - (before[i, j] - before[j, i]))
+    return value
+
+
+@njit(error_model="numpy")
+def _one_list(
+    structure, width, items, order, weight, unary, basis, pair_indptr, pair_items, pair_values, unary_gradient,
+    pair_gradient,
+):  # fmt: skip
+    n = order.size
+    size = n if pair_items.size > 0 else 0
+    places, slope = np.empty((size, size), np.int64), np.zeros((size, size))
+    pair_places(items[:size], pair_indptr, pair_items, places)
+    pair = pair_table(places, size, pair_values)
+    own = np.zeros((n, basis.shape[1]))
+    if structure == BY_RELOCATION:
+        value = relocations(order, unary, basis, pair, own, slope)
+    elif structure == BY_SWAPS:
+        value = swaps(order, unary, basis, pair, own, slope)
+    else:
+        value = windows(order, n if structure == EXACT else width, unary, basis, pair, own, slope)
+    for a in range(n):
+        for k in range(own.shape[1]):
+            unary_gradient[a, k] = weight * own[a, k]
+    for a in range(size):
+        for b in range(a + 1, size):
+            if places[a, b] >= 0:
+                pair_gradient[places[a, b]] += weight * slope[a, b]
+    return value
+
+
+@njit(error_model="numpy", parallel=True)
+def list_likelihoods(
+    structure, width, indptr, items, orders, weights, unary, basis_start, basis_table, pair_indptr, pair_items,
+    pair_values, unary_gradient, pair_gradient,
+):  # fmt: skip
+    """Log-likelihood of each list by one of the structures, weights left out, and the weighted gradient.
+
+    unary_gradient: (n_entries, B), written. pair_gradient: (n_blocks, n_pairs), added to: one row for each of as many
+    blocks of lists, so that the sum does not depend on threads.
+    """
+    n_lists, n_blocks = indptr.size - 1, pair_gradient.shape[0]
+    values = np.zeros(n_lists)
+    for block in prange(n_blocks):
+        for r in range(n_lists * block // n_blocks, n_lists * (block + 1) // n_blocks):
+            start, stop = indptr[r], indptr[r + 1]
+            first = basis_start[stop - start]
+            values[r] = _one_list(
+                structure, width, items[start:stop], orders[start:stop], weights[r], unary[start:stop],
+                basis_table[first : first + stop - start], pair_indptr, pair_items, pair_values,
+                unary_gradient[start:stop], pair_gradient[block],
+            )  # fmt: skip
+    return values
+
+
+@njit(error_model="numpy")
+def _one_statistics(items, order, levels, weight, basis, pair_indptr, pair_items, unary_out, pair_out):
+    n = order.size
+    first = 0
+    while first < n:
+        end = first + 1
+        while end < n and levels[end] == levels[first]:
+            end += 1
+        for k in range(basis.shape[1]):
+            mean = 0.0
+            for i in range(first, end):
+                mean += basis[i, k] / (end - first)
+            for i in range(first, end):
+                unary_out[order[i], k] = weight * mean
+        first = end
+    size = n if pair_items.size > 0 else 0
+    places = np.empty((size, size), np.int64)
+    pair_places(items[:size], pair_indptr, pair_items, places)
+    for i in range(size):
+        for j in range(i + 1, size):
+            if levels[i] != levels[j]:
+                a, b = order[i], order[j]
+                place, sign = (places[a, b], weight) if a < b else (places[b, a], -weight)
+                if place >= 0:
+                    pair_out[place] += sign
+
+
+@njit(error_model="numpy", parallel=True)
+def list_statistics(
+    indptr, items, orders, levels, weights, basis_start, basis_table, pair_indptr, pair_items, unary_out, pair_out
+):
+    """What the log-likelihood multiplies the parameters with: g of each item's place, and ±1 for the order of a pair.
+
+    Both are averaged over the orders inside a tie (positions of equal level), and weighted. unary_out:
+    (n_entries, B), written; pair_out: (n_blocks, n_pairs), added to.
+    """
+    n_lists, n_blocks = indptr.size - 1, pair_out.shape[0]
+    for block in prange(n_blocks):
+        for r in range(n_lists * block // n_blocks, n_lists * (block + 1) // n_blocks):
+            start, stop = indptr[r], indptr[r + 1]
+            first = basis_start[stop - start]
+            _one_statistics(
+                items[start:stop], orders[start:stop], levels[start:stop], weights[r],
+                basis_table[first : first + stop - start], pair_indptr, pair_items, unary_out[start:stop],
+                pair_out[block],
+            )  # fmt: skip

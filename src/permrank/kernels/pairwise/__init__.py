@@ -1,0 +1,1 @@
+"""Rankings broken into pairs, Bradley-Terry and latent preferences."""

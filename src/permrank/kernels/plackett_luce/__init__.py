@@ -1,0 +1,1 @@
+"""Plackett-Luce: likelihood, races, rank distributions, insertion, damping."""

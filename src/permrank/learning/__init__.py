@@ -1,0 +1,1 @@
+"""How estimates are learnt: the driver with its hooks, and algorithms that know no model."""

@@ -1,0 +1,175 @@
+"""Maximisers of smooth objectives, handed callables and arrays only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from permrank.learning.learner import Monitor
+from permrank.types import Float64Array
+
+
+class Evaluation(NamedTuple):
+    """An objective at one point.
+
+    Attributes
+    ----------
+    value : float
+    gradient : float64 (n,)
+    curvature : float64 (n,)
+        A positive upper bound, or estimate, of minus the diagonal of the Hessian.
+    """
+
+    value: float
+    gradient: Float64Array
+    curvature: Float64Array
+
+
+Objective: TypeAlias = Callable[[Float64Array], Evaluation]
+
+# A rise that rounding hides still counts as none: sums of a million terms carry this relative error.
+_ROUNDING = 1e-12
+# Differences of gradients are good to about 1e-10 of the curvature; less bend than this is none.
+_FLAT = 1e-9
+
+
+def newton(objective: Objective, start: Float64Array, monitor: Monitor, *, tol: float) -> Float64Array:
+    """Truncated Newton ascent for a smooth objective of many variables; of a concave one it finds the maximum.
+
+    Newton's equations are solved by conjugate gradients with a diagonal preconditioner; a product with
+    the Hessian is a difference of two gradients, so a step costs some tens of passes over the data and no
+    matrix. Convergence is judged by the size of the full step and not by the value, because a value of
+    many millions is blind to changes in an item that was seen twice. Where the objective bends upwards, as
+    it may if it is not concave, the step is what was found so far, or else uphill along the gradient.
+
+    Parameters
+    ----------
+    objective : callable
+    start : float64 (n,)
+    monitor : Monitor
+    tol : float
+        Stop when the largest change of any variable in a full step is below this.
+
+    Returns
+    -------
+    float64 (n,)
+        A local maximiser; the objective never falls from one sweep to the next.
+    """
+    point = start.copy()
+    now = objective(point)
+    forcing = 0.1
+    if state := monitor.resumed():
+        point, forcing = state["point"], state["forcing"]
+        now = objective(point)._replace(value=state["value"])
+    while not monitor.exhausted:
+        step = _conjugate_gradients(objective, point, now, forcing)
+        new, here, length = _climb(objective, point, now, step)
+        moved = float(np.abs(step).max(initial=0.0))
+        # A step that promises less than rounding, and does not even make the gradient smaller, is made of rounding.
+        blind = float(now.gradient @ step) < _ROUNDING * abs(now.value) and _largest(here) >= _largest(now)
+        point, now = new, here
+        monitor.update(now.value, point)
+        # A solution of the linear equations to 10 % says nothing about steps a thousand times smaller.
+        if (moved < tol and forcing <= 1e-3) or length == 0.0 or blind:
+            # No step helps although one was wanted: that is the end of what rounding lets us see.
+            monitor.converged = _newton_size(now) < max(tol, 1e-9)
+            break
+        forcing = max(1e-6, min(forcing, 0.1 * moved)) if length == 1.0 else 0.1
+        if monitor.due:
+            monitor.keep(point=point, value=now.value, forcing=forcing)
+    return point
+
+
+def _largest(now: Evaluation) -> float:
+    """Largest slope."""
+    return float(np.abs(now.gradient).max(initial=0.0))
+
+
+def _newton_size(now: Evaluation) -> float:
+    """Largest step of any variable by itself."""
+    return float(np.abs(now.gradient / np.maximum(now.curvature, 1e-300)).max(initial=0.0))
+
+
+def _conjugate_gradients(objective: Objective, point: Float64Array, now: Evaluation, forcing: float) -> Float64Array:
+    """Solve Hessian x step = gradient to the relative accuracy ``forcing``."""
+    scale = 1.0 / np.maximum(now.curvature, 1e-300)
+    step = np.zeros_like(point)
+    residual = now.gradient.copy()
+    direction = scale * residual
+    rho = float(residual @ direction)
+    target = forcing * forcing * rho
+    for _ in range(min(2 * point.size + 10, 500)):
+        if rho <= target or rho <= 0.0:
+            break
+        # The step of the difference balances rounding (eps / h) against the third derivative (h).
+        h = 1e-6 / max(float(np.abs(direction).max()), 1e-300)
+        product = (now.gradient - objective(point + h * direction).gradient) / h
+        bend = float(direction @ product)
+        # Along (1, ..., 1) a likelihood of rankings is flat, and what is left there is rounding; elsewhere this is
+        # the end of where the objective is concave.
+        if bend <= _FLAT * float(direction**2 @ now.curvature):
+            return step if step.any() else direction
+        alpha = rho / bend
+        step += alpha * direction
+        residual -= alpha * product
+        preconditioned = scale * residual
+        new_rho = float(residual @ preconditioned)
+        direction = preconditioned + (new_rho / rho) * direction
+        rho = new_rho
+    return step
+
+
+def _climb(
+    objective: Objective, point: Float64Array, now: Evaluation, step: Float64Array
+) -> tuple[Float64Array, Evaluation, float]:
+    """Halve the step until the objective does not fall; scores beyond e^5 a step are never believed."""
+    length = 1.0
+    largest = float(np.abs(step).max(initial=0.0))
+    if largest > 5.0:
+        step, length = step * (5.0 / largest), 5.0 / largest
+    slack = _ROUNDING * abs(now.value)
+    for _ in range(40):
+        new = point + step
+        there = objective(new)
+        if there.value >= now.value:
+            return new, there, length
+        # Within rounding the value cannot tell; a smaller gradient can, but then the value is kept level.
+        if there.value >= now.value - slack and _largest(there) < _largest(now):
+            return new, there._replace(value=now.value), length
+        step, length = step / 2, length / 2
+    return point, now, 0.0
+
+
+def minorise_maximise(
+    update: Callable[[Float64Array], tuple[Float64Array, float]],
+    start: Float64Array,
+    monitor: Monitor,
+    *,
+    tol: float,
+) -> Float64Array:
+    """Iterate an update that never lowers its objective (Hunter 2004) until it stands still.
+
+    Parameters
+    ----------
+    update : callable
+        Point to (next point, objective at the point).
+    start : float64 (n,)
+    monitor : Monitor
+    tol : float
+        Stop when no variable changes by more than this in a sweep.
+    """
+    state = monitor.resumed()
+    point = state["point"] if state else start
+    while not monitor.exhausted:
+        new, value = update(point)
+        monitor.update(value, new)
+        moved = float(np.abs(new - point).max(initial=0.0))
+        point = new
+        if moved < tol:
+            monitor.converged = True
+            break
+        if monitor.due:
+            monitor.keep(point=point)
+    return point

@@ -1,0 +1,1 @@
+"""Baselines: one order for everybody, by simple rules."""

@@ -1,0 +1,56 @@
+"""Baseline: the share of its comparisons that an item wins."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from permrank.checks import from_zero
+from permrank.data.rankings import Rankings
+from permrank.models.one_order import CountingRanker, shares_below
+from permrank.models.search_spaces import Real, Space
+from permrank.types import Float64Array
+
+
+class Borda(CountingRanker):
+    """Baseline: Borda's count, as the share of comparisons that an item wins.
+
+    score = (λ/2 + Σ w (items below + half of those tied)) / (λ + Σ w (other items in the list)), over the rankings
+    that list the item. Where everybody ranks everything this orders as Borda's points do.
+
+    Parameters
+    ----------
+    shrinkage : float
+        λ: imaginary comparisons of every item, half of them won.
+
+    Attributes
+    ----------
+    scores_ : float64 (n_items,)
+        From 0 to 1; 1/2 for an item that was never compared.
+
+    Examples
+    --------
+    >>> import permrank as pr
+    >>> ballots = pr.Rankings.from_lists([["a", "b", "c"], ["b", "a", "c"], ["a", "c", "b"]])
+    >>> pr.Borda(shrinkage=0.0).fit(ballots).score(None, ["a", "b", "c"]).round(3).tolist()
+    [0.833, 0.5, 0.167]
+    """
+
+    assumes = "an item is as good as the share of its comparisons that it wins"
+    takes = "rankings and ratings, ties, weights"
+    reference = "de Borda (1781)"
+    space = Space(
+        shrinkage=Real(0.1, 100.0),
+    )
+
+    def __init__(self, *, shrinkage: float = 5.0) -> None:
+        self.shrinkage = shrinkage
+
+    def _validate(self) -> None:
+        from_zero("shrinkage", self.shrinkage)
+
+    def _count(self, rankings: Rankings) -> Float64Array:
+        beaten, others = shares_below(rankings)
+        weights = np.repeat(rankings.weights, np.diff(rankings.indptr))
+        won = np.bincount(rankings.items, weights * beaten, rankings.n_items) + self.shrinkage / 2.0
+        compared = np.bincount(rankings.items, weights * others, rankings.n_items) + self.shrinkage
+        return np.where(compared > 0, won / np.where(compared > 0, compared, 1.0), 0.5)

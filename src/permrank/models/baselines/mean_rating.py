@@ -1,0 +1,151 @@
+"""Baseline: the mean rating of an item, shrunk, after the users' own levels have been taken out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from permrank.checks import above, true_or_false, whole_from
+from permrank.data.rankings import Rankings
+from permrank.errors import InputError
+from permrank.learning.learner import Monitor
+from permrank.models.one_order import SameForAllRanker, shares_below
+from permrank.models.search_spaces import Real, Space
+from permrank.models.users import NewUser, UserReference
+from permrank.types import Float64Array, Int64Array
+
+
+class MeanRating(SameForAllRanker):
+    """Baseline: rating = mean + b_user + b_item, with shrunk biases.
+
+    Minimises Σ w (r - m - b_u - b_y)² + λ_user Σ b_u² + λ_item Σ b_y² by exact alternating steps, m being the mean
+    of all ratings and w the weight of the ranking. Where there are no ratings, the place in the list stands for one:
+    the share of the other listed items that an item comes before, ties half. Everybody has the same order of items.
+
+    Parameters
+    ----------
+    item_penalty : float
+        λ_item: as many imaginary ratings of the mean are added to every item.
+    user_penalty : float
+        λ_user, likewise for users.
+    centred : bool
+        False leaves the users' biases out: the plain shrunk mean of an item.
+    max_iter : int
+        The most sweeps.
+    tol : float
+        Learning ends when no bias changes by more than this part of the ratings' standard deviation.
+
+    Attributes
+    ----------
+    mean_ : float
+        Mean of all ratings.
+    item_biases_ : float64 (n_items,)
+    user_biases_ : float64 (n_users,)
+
+    Examples
+    --------
+    >>> import permrank as pr
+    >>> frame = {"user": [1, 1, 2, 2], "item": ["ebi", "uni", "ebi", "ika"], "rating": [5, 3, 4, 2]}
+    >>> model = pr.MeanRating().fit(pr.Rankings.from_ratings(frame))
+    >>> model.recommend(1)["item"].to_list()
+    ['ika']
+    """
+
+    assumes = "a rating is the sum of a user's level and an item's, whatever the taste"
+    takes = "ratings, or rankings by their places; ties, weights"
+    reference = "Koren (2010), baseline estimates"
+    space = Space(
+        item_penalty=Real(0.3, 100.0),
+        user_penalty=Real(0.3, 100.0),
+    )
+    learned = ("mean_", "item_biases_", "user_biases_")
+    mean_: float
+    item_biases_: Float64Array
+    user_biases_: Float64Array
+
+    def __init__(
+        self,
+        *,
+        item_penalty: float = 10.0,
+        user_penalty: float = 5.0,
+        centred: bool = True,
+        max_iter: int = 200,
+        tol: float = 1e-6,
+    ) -> None:
+        self.item_penalty = item_penalty
+        self.user_penalty = user_penalty
+        self.centred = centred
+        self.max_iter = max_iter
+        self.tol = tol
+
+    def _validate(self) -> None:
+        above("item_penalty", self.item_penalty, 0.0)
+        above("user_penalty", self.user_penalty, 0.0)
+        above("tol", self.tol, 0.0)
+        whole_from("max_iter", self.max_iter, 1)
+        true_or_false("centred", self.centred)
+
+    def _learn(self, rankings: Rankings, monitor: Monitor) -> dict[str, Any]:
+        values, weights, owner = _rated(rankings)
+        mean = float(np.average(values, weights=weights)) if weights.any() else 0.0
+        residual = values - mean
+        items, n_items, n_users = rankings.items, rankings.n_items, rankings.n_users
+        of_item, of_user = np.zeros(n_items), np.zeros(n_users)
+        per_item = np.bincount(items, weights, n_items) + self.item_penalty
+        per_user = np.bincount(owner, weights, n_users) + self.user_penalty
+        small = self.tol * max(float(residual.std()), 1e-300)
+        while not monitor.exhausted:
+            before = of_item
+            of_item = np.bincount(items, weights * (residual - of_user[owner]), n_items) / per_item
+            if self.centred:
+                of_user = np.bincount(owner, weights * (residual - of_item[items]), n_users) / per_user
+                # A constant moved from users to items changes no prediction, and alternation finds it slowly.
+                shift = self.user_penalty * of_user.sum() - self.item_penalty * of_item.sum()
+                shift /= self.user_penalty * n_users + self.item_penalty * n_items
+                of_user, of_item = of_user - shift, of_item + shift
+            error = residual - of_item[items] - of_user[owner]
+            penalty = self.item_penalty * of_item @ of_item + self.user_penalty * of_user @ of_user
+            monitor.update(-float(weights @ error**2 + penalty))
+            if not self.centred or np.abs(of_item - before).max() <= small:
+                monitor.converged = not monitor.stopped
+                break
+        return {"mean_": mean, "item_biases_": of_item, "user_biases_": of_user}
+
+    def _scores(self, user: UserReference, items: Int64Array) -> Float64Array:
+        if isinstance(user, NewUser):
+            level = float(user.state["bias"][0])
+        else:
+            level = 0.0 if user is None else float(self.user_biases_[user])
+        return np.asarray(self.mean_ + level + self.item_biases_[items])
+
+    def fold_in(self, said: Any) -> NewUser:
+        """Make a new user from a list, or from a dict of item to rating; only the level depends on it."""
+        new = super().fold_in(said)
+        bias = 0.0
+        # Ratings say nothing about a level where the model learnt from places, and the other way round.
+        if self.centred and (new.rankings.ratings is None) == (self.rankings_.ratings is None):
+            values, weights, _ = _rated(new.rankings)
+            residual = values - self.mean_ - self.item_biases_[self._aligned_items(new.rankings)]
+            bias = float(weights @ residual / (weights.sum() + self.user_penalty))
+        return NewUser(new.rankings, {"bias": np.array([bias])})
+
+    def _check_learned(self) -> None:
+        super()._check_learned()
+        for name, size in (("item_biases_", self.rankings_.n_items), ("user_biases_", self.rankings_.n_users)):
+            values = getattr(self, name)
+            if np.shape(values) != (size,) or values.dtype != np.float64:
+                raise InputError(f"{name} has shape {np.shape(values)}, expected {size} of float64")
+        if not isinstance(self.mean_, float):
+            raise InputError(f"mean_ is {self.mean_!r}, expected a number")
+
+
+def _rated(rankings: Rankings) -> tuple[Float64Array, Float64Array, Int64Array]:
+    """Value and weight of each entry, and its user."""
+    owner = np.repeat(np.arange(rankings.n_users), np.diff(rankings.indptr[rankings.user_indptr]))
+    weights = np.repeat(rankings.weights, np.diff(rankings.indptr))
+    if rankings.ratings is not None:
+        return rankings.ratings.astype(np.float64), weights, owner
+    beaten, others = shares_below(rankings)
+    # An item that is listed alone is neither good nor bad.
+    return np.where(others > 0, beaten / np.maximum(others, 1.0), 0.5), weights, owner

@@ -1,0 +1,114 @@
+"""Baseline: every order is as likely as every other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from scipy.special import gammaln
+
+from permrank.checks import a_seed, whole_from
+from permrank.data.rankings import Rankings
+from permrank.errors import InputError
+from permrank.learning.learner import Monitor
+from permrank.models.one_order import SameForAllRanker
+from permrank.models.users import NewUser, UserReference
+from permrank.randomness import generator, stream_key
+from permrank.types import Float64Array, Int64Array
+
+_WORD = 2**64
+
+
+class Random(SameForAllRanker):
+    """Baseline: a random order for each user, every order having the probability 1 / n!.
+
+    What any model must beat. A tie says nothing about the order inside it, so a ranking with blocks of sizes m_1,
+    m_2, ... has the probability Π m_b! / n!.
+
+    Parameters
+    ----------
+    seed : int
+        Of the scores.
+
+    Examples
+    --------
+    >>> import permrank as pr
+    >>> rankings = pr.Rankings.from_lists({"ann": ["ebi", "uni", "ika"]})
+    >>> model = pr.Random(seed=1).fit(rankings)
+    >>> model.log_likelihood(rankings).round(4).tolist()  # log(1 / 6)
+    [-1.7918]
+    """
+
+    assumes = "nothing: every order is equally likely"
+    takes = "rankings and ratings, ties, weights"
+    reference = "the uniform distribution over permutations"
+
+    def __init__(self, *, seed: int = 0) -> None:
+        self.seed = seed
+
+    def _validate(self) -> None:
+        a_seed(self.seed)
+
+    def _learn(self, rankings: Rankings, monitor: Monitor) -> dict[str, Any]:
+        monitor.update(float(rankings.weights @ _log_probabilities(rankings)))
+        monitor.converged = not monitor.stopped
+        return {}
+
+    def _scores(self, user: UserReference, items: Int64Array) -> Float64Array:
+        # All items are drawn, so that a score does not depend on what else is asked.
+        return generator(int(stream_key(self.seed, *_indices(user)))).random(len(self.item_ids))[items]
+
+    def prefers(self, user: object, item: object, other: object) -> float:
+        """Return 1/2."""
+        self._reference(user)
+        self.item_ids.indices([item, other])
+        return 0.5
+
+    def top_probability(self, user: object, items: Iterable[object], k: int = 1) -> Float64Array:
+        """Return k / n for each of n items."""
+        self._reference(user)
+        whole_from("k", k, 1)
+        n = self._item_indices(items).size
+        return np.full(n, min(int(k), n) / max(n, 1))
+
+    def position_probabilities(self, user: object, item: object) -> Float64Array:
+        """Return 1 / (n + 1) for each place of a list of n."""
+        items, _, _ = self._list_to_enter(self._reference(user), item)
+        return np.full(items.size + 1, 1.0 / (items.size + 1))
+
+    def sample(self, user: object, items: Iterable[object] | None = None, size: int = 1, seed: int = 0) -> np.ndarray:
+        """Draw orders of the items; one row each."""
+        self._reference(user)
+        ids = np.asarray(self.item_ids.take(self._item_indices(items)).to_list())
+        self._check_draws(size, seed, ids.size)
+        return np.asarray(generator(int(seed)).permuted(np.tile(ids, (int(size), 1)), axis=1))
+
+    def log_likelihood(self, rankings: Rankings) -> Float64Array:
+        """Return the log-probability of each ranking, weights left out."""
+        self._require_fitted()
+        self._aligned_items(rankings)  # an unknown item raises
+        return _log_probabilities(rankings)
+
+    def _check_learned(self) -> None:
+        super()._check_learned()
+        if len(self.history_) != 1:
+            raise InputError(f"history_ has {len(self.history_)} values, expected one")
+
+
+def _indices(user: UserReference) -> list[int]:
+    """Numbers that stand for a user: the index, or for a new one what was said."""
+    if isinstance(user, NewUser):
+        return [1, int(user.rankings.fingerprint, 16) % _WORD]
+    return [0] if user is None else [0, user]
+
+
+def _log_probabilities(rankings: Rankings) -> Float64Array:
+    """log Π m_b! - log n!   of each ranking with blocks of sizes m_b."""
+    lengths = np.diff(rankings.indptr)
+    owner = np.repeat(np.arange(lengths.size), lengths)
+    edge = np.ones(rankings.n_entries, bool)
+    edge[1:] = (rankings.levels[1:] != rankings.levels[:-1]) | (owner[1:] != owner[:-1])
+    sizes = np.diff(np.flatnonzero(edge), append=rankings.n_entries)
+    inside = np.bincount(owner[edge], gammaln(sizes + 1.0), lengths.size)
+    return np.asarray(inside - gammaln(lengths + 1.0))

@@ -1,0 +1,1 @@
+"""Models that count distances between rankings."""

@@ -1,0 +1,240 @@
+"""EM for mixtures of Mallows models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import logsumexp
+
+from permrank.data.rankings import Rankings
+from permrank.kernels.distance.mallows import (
+    expected_distance,
+    expected_pairs,
+    insert_around,
+    list_log_probabilities,
+    log_normalisers,
+    precedence,
+)
+from permrank.kernels.distance.mallows_lists import list_log_likelihoods
+from permrank.kernels.distance.spearman import completions
+from permrank.learning.learner import Monitor
+from permrank.models.comparisons import comparisons
+from permrank.models.distance.kemeny import kemeny_order
+from permrank.models.users import frozen
+from permrank.randomness import generator, stream_key
+from permrank.types import Float64Array, Int64Array
+
+# At θ = 20 a pair is the wrong way round once in 500 million times: agreement is complete.
+LARGEST_DISPERSION = 20.0
+# Steps of summing over all orders that agree with a list, some hundred milliseconds; longer sums are estimated.
+MOST_WORK = 2**22
+# Sweeps that every start is given before the best quarter of them goes on.
+_FIRST_SWEEPS = 4
+
+
+class State(NamedTuple):
+    """Shares of the communities (K,), centres (K, n), best first, dispersions (K,), and gaps of the centres (K,)."""
+
+    weights: Float64Array
+    centres: Int64Array
+    dispersions: Float64Array
+    gaps: Float64Array
+
+    @property
+    def places(self) -> Int64Array:
+        """Place of each item in each centre."""
+        return np.argsort(self.centres, axis=1)
+
+
+class Lists(NamedTuple):
+    """Lists, whose they are, and how much they count: inside a user's likelihood, and as users."""
+
+    indptr: Int64Array
+    items: Any
+    levels: Any
+    owner: Int64Array
+    inner: Float64Array
+    outer: Float64Array
+
+    @property
+    def arrays(self) -> tuple[Any, Any, Any]:
+        """Of the lists alone."""
+        return self.indptr, self.items, self.levels
+
+
+def lists_to_learn(rankings: Rankings, items: Any = None) -> Lists:
+    """Equal ballots without a voter are as many voters; a weight of a known user is a number of repetitions."""
+    owner = np.repeat(np.arange(rankings.n_users), np.diff(rankings.user_indptr))
+    ones = np.ones(rankings.n_rankings)
+    inner, outer = (ones, rankings.weights) if rankings.anonymous else (rankings.weights, np.ones(rankings.n_users))
+    indptr, listed, levels = frozen(rankings.indptr, rankings.items if items is None else items, rankings.levels)
+    return Lists(indptr, listed, levels, owner, inner, outer)
+
+
+class Kendall(NamedTuple):
+    """Number of pairs in another order than the centre's; lists of any kind."""
+
+    n_items: int
+    key: Any
+    n_draws: int
+
+    def log_probabilities(self, lists: Lists, state: State) -> Float64Array:
+        """log P(list | community) (n_lists, K)."""
+        logs = np.stack([log_normalisers(theta, self.n_items) for theta in state.dispersions])
+        found: Float64Array = list_log_probabilities(
+            *lists.arrays, state.centres, state.places, state.dispersions, logs, self.key, self.n_draws
+        )
+        return found
+
+    def log_likelihoods(self, lists: Lists, state: State, n_draws: int) -> tuple[Float64Array, Float64Array]:
+        """`log_probabilities`, exact where that is possible, and standard errors."""
+        logs = np.stack([log_normalisers(theta, self.n_items) for theta in state.dispersions])
+        found: tuple[Float64Array, Float64Array] = list_log_likelihoods(
+            *lists.arrays, state.centres, state.places, state.dispersions, logs, self.key, n_draws, MOST_WORK
+        )
+        return found
+
+    def maximise(self, lists: Lists, state: State, shares: Float64Array) -> State:
+        """Kemeny order of the expected pairs, and the dispersion whose mean distance is that which was found."""
+        chances = np.stack([precedence(theta, self.n_items) for theta in state.dispersions])
+        above = expected_pairs(
+            *lists.arrays, state.centres, state.places, state.dispersions, chances, shares, self.key, self.n_draws
+        )
+        centres, dispersions, gaps = state.centres.copy(), state.dispersions.copy(), state.gaps.copy()
+        for z, weight in enumerate(shares.sum(axis=0)):
+            if weight > 1e-9:
+                found = kemeny_order(above[z], self.key, state.centres[z])
+                centres[z], gaps[z] = found.order, found.gap
+                dispersions[z] = solved_dispersion(self.expected, found.cost / weight)
+        return State(state.weights, centres, dispersions, gaps)
+
+    def expected(self, theta: float) -> float:
+        """Mean distance."""
+        return expected_distance(theta, self.n_items)
+
+
+class Spearman(NamedTuple):
+    """Sum of squared differences of places; complete lists without ties only."""
+
+    n_items: int
+    key: Any
+
+    def log_probabilities(self, lists: Lists, state: State) -> Float64Array:
+        """log P(list | community) (n_lists, K)."""
+        found = [
+            -theta * self._distances(lists, centre) - np.log(completions(float(theta), self.n_items, -1, -1)[0][0])
+            for centre, theta in zip(state.centres, state.dispersions, strict=True)
+        ]
+        return np.asarray(np.stack(found, axis=1))
+
+    def log_likelihoods(self, lists: Lists, state: State, n_draws: int) -> tuple[Float64Array, Float64Array]:
+        """`log_probabilities`, and no errors."""
+        exact = self.log_probabilities(lists, state)
+        return exact, np.zeros_like(exact)
+
+    def maximise(self, lists: Lists, state: State, shares: Float64Array) -> State:
+        """Order by mean place, which has the least mean squared distance, and the dispersion likewise."""
+        n = self.n_items
+        places = np.argsort(lists.items.reshape(-1, n), axis=1)
+        centres, dispersions = state.centres.copy(), state.dispersions.copy()
+        for z, weight in enumerate(shares.sum(axis=0)):
+            if weight > 1e-9:
+                centres[z] = np.argsort(shares[:, z] @ places, kind="stable")
+                distance = float(shares[:, z] @ self._distances(lists, centres[z])) / weight
+                dispersions[z] = solved_dispersion(self.expected, distance)
+        return State(state.weights, centres, dispersions, state.gaps)
+
+    def expected(self, theta: float) -> float:
+        """Mean distance."""
+        value, slope = completions(theta, self.n_items, -1, -1)
+        return float(slope[0] / value[0])
+
+    def _distances(self, lists: Lists, centre: Int64Array) -> Float64Array:
+        place = np.argsort(centre)[lists.items.reshape(-1, self.n_items)]
+        return np.asarray(np.sum((place - np.arange(self.n_items)) ** 2, axis=1), np.float64)
+
+
+def solved_dispersion(expected: Callable[[float], float], distance: float) -> float:
+    """θ >= 0 with the given mean distance; 0 if it is that of random orders or more."""
+    if distance >= expected(0.0):
+        return 0.0
+    if distance <= expected(LARGEST_DISPERSION):
+        return LARGEST_DISPERSION
+    return float(brentq(lambda theta: expected(theta) - distance, 0.0, LARGEST_DISPERSION, xtol=1e-12))
+
+
+def responsibilities(lists: Lists, state: State, distance: Kendall | Spearman) -> tuple[Float64Array, Float64Array]:
+    """P(community | user) (n_users, K), and log P of each user's lists (n_users,)."""
+    logs = distance.log_probabilities(lists, state) * lists.inner[:, None]
+    n_users = lists.outer.size
+    with np.errstate(divide="ignore"):
+        joint = np.log(state.weights)[None, :] + np.stack(
+            [np.bincount(lists.owner, logs[:, z], n_users) for z in range(state.weights.size)], axis=1
+        )
+    total = logsumexp(joint, axis=1)
+    return np.asarray(np.exp(joint - total[:, None])), np.asarray(total)
+
+
+def em_step(lists: Lists, state: State, distance: Kendall | Spearman) -> tuple[State, float]:
+    """The next state, and the log-likelihood of the given one."""
+    own, total = responsibilities(lists, state, distance)
+    shares = own[lists.owner] * (lists.outer[lists.owner] * lists.inner)[:, None]
+    new = distance.maximise(lists, state, shares)
+    weights = lists.outer @ own
+    return new._replace(weights=weights / weights.sum()), float(lists.outer @ total)
+
+
+def first_states(rankings: Rankings, distance: Kendall | Spearman, n_communities: int, key: Any, n: int) -> list[State]:
+    """The central order of all pairs; for several communities, lists drawn at random, completed around it."""
+    n_items = rankings.n_items
+    met = comparisons(rankings)
+    pooled = kemeny_order(met.matrix(met.wins + met.ties / 2), key)
+    middle = distance.expected(0.0) / 2.0
+    theta = solved_dispersion(distance.expected, middle) if n_items > 1 else 0.0
+    drawn = generator(int(key)).integers(rankings.n_rankings, size=(n, n_communities))
+    states, ones = [], np.ones(n_communities)
+    for start in range(n):
+        centres = np.tile(pooled.order, (n_communities, 1))
+        for z, ranking in enumerate(drawn[start] if n_communities > 1 else ()):
+            part = slice(int(rankings.indptr[ranking]), int(rankings.indptr[ranking + 1]))
+            level_of = np.full(n_items, -1, np.int64)
+            level_of[rankings.items[part]] = rankings.levels[part]
+            insert_around(pooled.order, 0.5, level_of, n_items, stream_key(int(key), start, z), centres[z])
+        states.append(State(ones / n_communities, centres, theta * ones, pooled.gap * ones))
+    return states
+
+
+def learnt(
+    rankings: Rankings, distance: Kendall | Spearman, n_communities: int, n_starts: int, monitor: Monitor, tol: float
+) -> State:
+    """EM from many starts; after some sweeps the best quarter goes on for twice as many, until one is left."""
+    lists = lists_to_learn(rankings)
+    states = first_states(rankings, distance, n_communities, distance.key, n_starts if n_communities > 1 else 1)
+    n_sweeps = _FIRST_SWEEPS
+    while len(states) > 1:
+        trials = [(Monitor(n_sweeps), state) for state in states]
+        ends = [(_climbed(lists, state, distance, trial, tol), trial.history[-1]) for trial, state in trials]
+        ends.sort(key=lambda end: -end[1])
+        states = [state for state, _ in ends[: max(1, len(ends) // 4)]]
+        n_sweeps *= 2
+    return _climbed(lists, states[0], distance, monitor, tol)
+
+
+def _climbed(lists: Lists, state: State, distance: Kendall | Spearman, monitor: Monitor, tol: float) -> State:
+    if kept := monitor.resumed():
+        state = State(**kept)
+    while not monitor.exhausted:
+        new, value = em_step(lists, state, distance)
+        monitor.update(value, new)
+        moved = max(np.abs(new.dispersions - state.dispersions).max(), np.abs(new.weights - state.weights).max())
+        settled = moved <= tol and np.array_equal(new.centres, state.centres)
+        state = new
+        if settled:
+            monitor.converged = not monitor.stopped
+            break
+        if monitor.due:
+            monitor.keep(**state._asdict())
+    return state

@@ -1,0 +1,289 @@
+"""The default learner of `FactoredPlackettLuce`: alternating draws (for the point estimate see factored_point.py)."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from permrank.checks import require_memory
+from permrank.kernels.cooccurrence import cross
+from permrank.kernels.factored.items import item_steps
+from permrank.learning.learner import Monitor
+from permrank.models.factored.calibration import HeldOut, hold_out_pairs
+from permrank.models.factored.problem import Problem, item_mentions
+from permrank.randomness import stream_key
+from permrank.types import Float64Array
+
+# The first sweeps go to the modes, without noise: a draw around a random start helps nobody.
+_QUIET_SWEEPS = 3
+# Precision of an intercept around its prior mean, until it is learnt.
+_FIRST_PRECISION = 4.0
+# An item seen this often counts half in the regression of items on their covariates.
+_HALF_TRUSTED = 5.0
+# Ridge of the two regressions, in rows' worth: covariates may be constant.
+_ITEM_RIDGE, _USER_RIDGE = 0.01, 1.0
+# Draws are kept after the first third of the sweeps; the temperature is measured on the last two thirds of that.
+_FIRST_KEPT, _FIRST_MEASURED = 3, 9
+# Under n_factors="auto": the numbers that are tried, and sweeps for each, of which the second half is measured.
+_TRIED_FACTORS, _TRIED_SWEEPS = (4, 8, 16, 32), 60
+# What is kept of a sweep, as checkpoints name it.
+_KEPT = ("items", "users", "slopes_kept", "variances")
+
+
+class ItemPrior:
+    """θ_y ~ N(covariates_y Γ, 1 / precision): factors and intercept; thresholds have Γ = 0.
+
+    Γ is learnt, and so is the precision of the intercepts; that of the factors is given.
+    """
+
+    def __init__(self, problem: Problem, n_factors: int) -> None:
+        mentions = item_mentions(problem.rankings)
+        self._trust = mentions / (mentions + _HALF_TRUSTED)
+        self._covariates = problem.covariates
+        self.centre = np.zeros((problem.n_rows, n_factors + 1))
+        self.precision = _FIRST_PRECISION
+
+    def update(self, theta: Float64Array) -> None:
+        """Weighted least squares for Γ, then the precision of what is left; two imaginary items keep it finite."""
+        n_items = self._trust.size
+        slopes = regression(self._covariates, theta[:n_items], self._trust, _ITEM_RIDGE)
+        self.centre[:n_items] = np.einsum("yj,jk->yk", self._covariates, slopes)
+        seen = self._trust > 0
+        squares = float(np.sum((theta - self.centre)[:n_items, -1][seen] ** 2))
+        self.precision = (seen.sum() + 2.0) / (squares + 1.0)
+
+
+def regression(known: Float64Array, wanted: Float64Array, weights: Float64Array | float, ridge: float) -> Float64Array:
+    """Slopes of wanted (n, K) on known (n, p) by weighted least squares: (p, K)."""
+    weighted = np.ascontiguousarray((known.T * weights).T)
+    normal = cross(weighted, known) + ridge * np.eye(known.shape[1])
+    return np.asarray(np.linalg.solve(normal, cross(weighted, np.ascontiguousarray(wanted))))
+
+
+class Start(NamedTuple):
+    """Where draws go on from: items and thresholds (n_rows, n_factors + 1), users (n_users, n_factors).
+
+    slopes: (n_dimensions, n_factors), how the users' prior means depend on their places; by default from their modes.
+    """
+
+    theta: Float64Array
+    modes: Float64Array
+    slopes: Float64Array | None = None
+
+
+class Posterior(NamedTuple):
+    """What is kept of the draws.
+
+    Attributes
+    ----------
+    items : float32 (n_kept, n_rows, n_factors + 1)
+    users : float32 (n_kept, n_users, n_factors)
+    slopes : float32 (n_kept, n_dimensions, n_factors)
+    variances : float32 (n_kept, n_rows)
+        What the items' own uncertainty adds to the variance of their scores, which means given the users leave out.
+    temperature : float
+        What differences of scores are multiplied with to be log-odds of held-out pairs; 1 if there are no ties.
+    """
+
+    items: Any
+    users: Any
+    slopes: Any
+    variances: Any
+    temperature: float
+
+
+class Sampler:
+    """State of the alternating draws; `sweep` draws users, then items."""
+
+    def __init__(self, problem: Problem, n_factors: int, scale: float, key: Any, start: Start | None) -> None:
+        self._key, self._quiet = key, 0 if start else _QUIET_SWEEPS
+        begin = start or Start(*_start(problem.n_rows, problem.rankings.n_users, n_factors, key))
+        self.theta, self.modes = begin.theta.copy(), begin.modes.copy()
+        self._user_precision = np.ones(n_factors)
+        self._precision = np.full(n_factors + 1, n_factors / scale**2)
+        self.use(problem)
+
+    def go_on(self, problem: Problem, state: Start) -> None:
+        """Go on from the state that an earlier run was left in: all else follows from it."""
+        self.theta, self.modes = state.theta, state.modes
+        self.use(problem)
+        if state.slopes is not None:
+            self.slopes = state.slopes
+
+    def use(self, problem: Problem) -> None:
+        """Go on with other lists of the same users and items."""
+        self.problem = problem
+        self.draws, self._residual, self._curvature = _scratch(problem, self.modes.shape[1])
+        self._prior = ItemPrior(problem, self.modes.shape[1])
+        self._prior.update(self.theta)
+        self.slopes = self._slopes(self.modes)
+
+    def _slopes(self, users: Float64Array) -> Float64Array:
+        """Prior means of the users' factors, W_u ~ N(place_u slopes, 1), as these users have them."""
+        return regression(self.problem.user_places, users, 1.0, _USER_RIDGE)
+
+    def sweep(self, number: int, *, keep: bool) -> tuple[float, tuple[Any, ...] | None]:
+        """Draw everything once; returns the log-posterior of the users' modes, and what is kept, if asked."""
+        problem, prior = self.problem, self._prior
+        lists, view, owner = problem.in_sweep(self._key, number)
+        noisy = number >= self._quiet
+        values = problem.update_users(
+            lists, self.slopes, self.theta, self._user_precision, self.modes, self.draws,
+            stream_key(int(self._key), number, 0), noisy, 1 if noisy else 3, 1e-6, self._residual, self._curvature,
+        )  # fmt: skip
+        # Without intercepts their prior is a wall at 0.
+        self._precision[-1] = prior.precision if problem.intercepts else 1e12
+        kept = self._smoothed() if keep else None
+        self.theta += item_steps(
+            view.indptr, view.entries, owner, self.draws, self.theta, prior.centre, self._precision, self._residual,
+            self._curvature, stream_key(int(self._key), number, 1), noisy, np.zeros(0),
+        )  # fmt: skip
+        if problem.intercepts:
+            self.theta[:, -1] -= self.theta[: problem.rankings.n_items, -1].mean()
+        else:
+            self.theta[:, -1] = 0.0
+        prior.update(self.theta)
+        self.slopes = self._slopes(self.draws)
+        return float(values.sum()), kept
+
+    def state(self) -> tuple[Float64Array, ...]:
+        """What stands for a draw before one is kept, in the order of `Posterior`."""
+        return self.theta, self.modes, self.slopes, np.zeros(self.problem.n_rows)
+
+    @property
+    def noise(self) -> Float64Array:
+        """By how much the last draw of the users differs from their modes."""
+        return np.asarray(self.draws - self.modes)
+
+    def _smoothed(self) -> tuple[Float64Array, ...]:
+        """What is kept of a sweep: the conditional mean of the items given the users drawn, and the users' modes there.
+
+        A draw of the items carries noise that only a large average removes; their mean given the users' draw carries
+        that of the users alone, which differs from user to user and averages out within an item. Probabilities want the
+        noise back: so the variances of the items' scores given the users are kept too.
+        """
+        problem = self.problem
+        variance = np.zeros(problem.n_rows)
+        if problem.shuffle:
+            return self.theta.copy(), self.modes.copy(), self.slopes, variance
+        mean = self.theta + item_steps(
+            problem.view.indptr, problem.view.entries, problem.user_of_entry, self.draws, self.theta,
+            self._prior.centre, self._precision, self._residual, self._curvature, np.uint64(0), False, variance,
+        )  # fmt: skip
+        users, scratch = self.modes.copy(), np.empty((2, self._residual.size))
+        problem.update_users(
+            problem.lists, self.slopes, mean, self._user_precision, users, np.empty_like(users), np.uint64(0), False,
+            2, 1e-4, scratch[0], scratch[1],
+        )  # fmt: skip
+        return mean, users, self.slopes, variance
+
+
+def draw_posterior(
+    problem: Problem,
+    n_factors: int,
+    scale: float,
+    n_draws: int,
+    key: Any,
+    monitor: Monitor,
+    start: Start | None = None,
+) -> Posterior:
+    """Alternate draws of users and items; keep some of them.
+
+    Until the first draw is kept, a part of the entries of tied lists is held out: it measures the temperature, and
+    costs nothing. A start, which is the state of an earlier posterior, is taken as it is and needs no such part.
+    """
+    kept_sweeps = _kept(monitor.max_iter, n_draws, 0 if start else _QUIET_SWEEPS + 1)
+    n_numbers = problem.n_rows * (n_factors + 2) + problem.rankings.n_users * n_factors
+    require_memory(
+        2 * 4 * len(kept_sweeps) * n_numbers,  # float32, once in parts and once together
+        f"{len(kept_sweeps)} draws of {n_factors} factors", "take fewer draws (n_draws) or factors (n_factors)",
+    )  # fmt: skip
+    first = 0 if start else min(kept_sweeps)
+    monitor.burn_in = min(kept_sweeps)
+    held: HeldOut | None = None
+    if start is None and problem.rankings.has_ties and problem.user_pass is None:
+        held = hold_out_pairs(problem, int(stream_key(int(key), 3)) % 2**63)
+    sampler = Sampler(held.problem if held else problem, n_factors, scale, key, start)
+    temperature = 1.0
+    drawn: tuple[list[Any], ...] = ([], [], [], [])
+    if state := monitor.resumed():
+        temperature = state["temperature"]
+        drawn = tuple(list(state[name]) for name in _KEPT)
+        if held and len(monitor.history) <= first:
+            held.restore(state)
+        elif held:
+            held = None
+        sampler.go_on(held.problem if held else problem, Start(state["theta"], state["modes"], state["slopes"]))
+
+    def found() -> Posterior:
+        # Before the first draw that is kept, the present state stands for it.
+        kept = drawn if drawn[0] else tuple([part] for part in sampler.state())
+        items, users, slopes, variances = (np.array(part, np.float32) for part in kept)
+        return Posterior(items, users, slopes, variances, temperature)
+
+    monitor.through(lambda _: found())
+    while not monitor.exhausted:
+        sweep = len(monitor.history)
+        if held and sweep == first:
+            temperature = held.temperature()
+            held = None
+            sampler.use(problem)
+        measured = held is not None and sweep >= max(monitor.max_iter // _FIRST_MEASURED, _QUIET_SWEEPS + 1)
+        value, kept = sampler.sweep(sweep, keep=measured or sweep in kept_sweeps)
+        if held and kept and measured:
+            held.observe(kept[0], kept[1], sampler.noise, kept[3])
+        elif kept:
+            for parts, part in zip(drawn, kept, strict=True):
+                parts.append(part.astype(np.float32))
+        monitor.update(value)
+        if monitor.due:
+            stacked = (_stacked(parts, like) for parts, like in zip(drawn, sampler.state(), strict=True))
+            monitor.keep(
+                theta=sampler.theta, modes=sampler.modes, slopes=sampler.slopes, temperature=temperature,
+                **dict(zip(_KEPT, stacked, strict=True)), **(held.state() if held else {}),
+            )  # fmt: skip
+    monitor.converged = len(monitor.history) >= monitor.max_iter
+    return found()
+
+
+def choose_factors(problem: Problem, scale: float, key: Any) -> Float64Array:
+    """Loss of held-out pairs for several numbers of factors: rows of number, loss, standard error."""
+    rows = []
+    for n_factors in _TRIED_FACTORS:
+        held = hold_out_pairs(problem, int(stream_key(int(key), 4)) % 2**63)
+        if held is None:
+            return np.array([[_TRIED_FACTORS[0], 0.0, 0.0]])
+        sampler = Sampler(held.problem, n_factors, scale, key, None)
+        for sweep in range(_TRIED_SWEEPS):
+            _, kept = sampler.sweep(sweep, keep=sweep >= _TRIED_SWEEPS // 2)
+            if kept:
+                held.observe(kept[0], kept[1], sampler.noise, kept[3])
+        rows.append((n_factors, *held.loss()))
+    return np.array(rows)
+
+
+def _start(n_items: int, n_users: int, n_factors: int, key: Any) -> tuple[Any, Any]:
+    rng = np.random.default_rng(int(key))
+    # Large enough to break the symmetry of the factors, small against the scores that are learnt.
+    theta = 0.1 * rng.normal(size=(n_items, n_factors + 1))
+    theta[:, -1] = 0.0
+    return theta, 0.3 * rng.normal(size=(n_users, n_factors))
+
+
+def _scratch(problem: Problem, n_factors: int) -> tuple[Float64Array, Float64Array, Float64Array]:
+    n_entries = problem.lists.items.size
+    return np.zeros((problem.rankings.n_users, n_factors)), np.empty(n_entries), np.empty(n_entries)
+
+
+def _stacked(draws: list[Any], like: Float64Array) -> Any:
+    return np.array(draws, np.float32).reshape(len(draws), *like.shape)
+
+
+def _kept(n_sweeps: int, n_draws: int, least: int) -> set[int]:
+    """Sweeps whose state is kept: evenly spread over the last two thirds, the last one among them.
+
+    least: sweeps that are left out in any case, if there are more.
+    """
+    first = min(n_sweeps - 1, max(n_sweeps // _FIRST_KEPT, least))
+    return set(np.unique(np.linspace(first, n_sweeps - 1, n_draws).round().astype(int)).tolist())

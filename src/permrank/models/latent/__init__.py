@@ -1,0 +1,1 @@
+"""Latent Plackett-Luce: communities of users."""

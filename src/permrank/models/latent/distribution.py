@@ -1,0 +1,322 @@
+"""What `LatentPlackettLuce` answers, from its scores and memberships."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+
+from permrank.checks import whole_from
+from permrank.data.rankings import Rankings, require_rankings
+from permrank.errors import InputError
+from permrank.kernels.latent.draws import latent_rankings, top_by_subsets
+from permrank.kernels.latent.insertion import EXPECTED, MODE, insertion_scores, latent_insertion_probabilities
+from permrank.kernels.latent.membership import given_log_likelihoods, integrated_log_likelihoods, memberships
+from permrank.kernels.latent.stages import BRESLOW, BY_LIST, BY_STAGE, EFRON, worth_table
+from permrank.kernels.plackett_luce.race import top_probabilities
+from permrank.models.ranker import Ranker
+from permrank.models.users import NewUser, UserReference, frozen, lists_of
+from permrank.randomness import stream_key
+from permrank.types import Float64Array, Int32Array, Int64Array
+
+MIXING = {"stage": BY_STAGE, "list": BY_LIST}
+TIES = {"efron": EFRON, "breslow": BRESLOW, "shuffle": EFRON}
+POSITION = {"expected": EXPECTED, "mode": MODE}
+# 2^14 sets of items times K take milliseconds; beyond, the first k places are drawn.
+_MOST_SUBSETS = 14
+# Draws for the first k places of many items: standard errors below 0.5 / sqrt(40,000) = 0.0025.
+_N_DRAWS = 40_000
+# EM for one membership is concave and has K unknowns; this is never reached but for lists of thousands.
+_MEMBERSHIP_SWEEPS, _MEMBERSHIP_TOL = 2_000, 1e-10
+# A sum of the Dirichlet's parameters that changes no membership in twelve digits, and keeps logarithms finite.
+NO_PRIOR = 1e-12
+
+
+class CommunityRanker(Ranker):
+    """Answers of a model with fits F of communities z: P(. | u) is the mean over fits of what each says."""
+
+    scores_: Float64Array
+    memberships_: Float64Array
+    concentration_: Float64Array
+    mixing: str
+    ties: str
+    position: str
+
+    # Who is asked about
+
+    def _reference(self, user: object) -> UserReference:
+        """None stands for somebody of whom nothing is known."""
+        self._require_fitted()
+        return None if user is None else super()._reference(user)
+
+    def _membership(self, user: UserReference) -> Float64Array:
+        """P(z | user) in every fit, (n_starts, K)."""
+        if isinstance(user, NewUser):
+            known = user.state.get("memberships")
+            return self._memberships_of(user.rankings)[:, 0] if known is None else known
+        if user is None:
+            return np.asarray(self.concentration_ / self.concentration_.sum(axis=1, keepdims=True))
+        return np.ascontiguousarray(self.memberships_[:, user])
+
+    def _memberships_of(self, rankings: Rankings) -> Float64Array:
+        """P(z | u) of the users of other rankings, (n_starts, n_users, K), items fixed."""
+        items = self._aligned_items(rankings)
+        return memberships_of(rankings, items, self.scores_, self.concentration_, self.ties, self.mixing)
+
+    def fold_in(self, said: Any) -> NewUser:
+        """Make a new user from a list, or from a dict of item to rating: EM for the membership, items fixed.
+
+        A user of the training data who says the same list gets the same membership.
+        """
+        new = super().fold_in(said)
+        return NewUser(new.rankings, {"memberships": self._memberships_of(new.rankings)[:, 0]})
+
+    def membership(self, user: object) -> pl.DataFrame:
+        """P(community | user) in the best fit: ``community`` (numbered as in `communities`) and ``probability``."""
+        theta = self._membership(self._reference(user))[0]
+        return pl.DataFrame({"community": np.arange(1, theta.size + 1), "probability": theta})
+
+    # Scores
+
+    def _scores(self, user: UserReference, items: Int64Array) -> Float64Array:
+        """Share of the user's listed items that an item is expected to come before; see the class."""
+        lists = [each for each in lists_of(user, self.rankings_, self.item_ids) if each[0].size]
+        theta = self._membership(user)
+        if not lists:
+            return self._against_the_average(theta, items)
+        indptr = np.cumsum([0, *(listed.size for listed, _ in lists)])
+        listed = np.concatenate([codes for codes, _ in lists]).astype(np.int32)
+        levels = np.concatenate([level for _, level in lists]).astype(np.int32)
+        users, indptr, levels, listed = frozen(np.array([0, len(lists)]), indptr, levels, listed)
+        total = np.zeros(items.size)
+        for scores, own in zip(self.scores_, theta, strict=True):
+            total += insertion_scores(
+                users, indptr, levels, listed, worth_table(scores), own[None, :],
+                np.array([0, items.size]), items, TIES[self.ties], MIXING[self.mixing], POSITION[self.position],
+            )  # fmt: skip
+        return total / len(self.scores_)
+
+    def _score_pairs(self, who: Int64Array, what: Int64Array) -> Float64Array:
+        order = np.argsort(who, kind="stable")
+        bounds = np.searchsorted(who[order], np.arange(len(self.user_ids) + 1))
+        data, total = self.rankings_, np.zeros(who.size)
+        for scores, own in zip(self.scores_, self.memberships_, strict=True):
+            total[order] += insertion_scores(
+                data.user_indptr, data.indptr, data.levels, data.items, worth_table(scores), own, bounds,
+                what[order], TIES[self.ties], MIXING[self.mixing], POSITION[self.position],
+            )  # fmt: skip
+        total /= len(self.scores_)
+        silent = np.diff(data.indptr[data.user_indptr]) == 0
+        for user in np.unique(who[silent[who]]):
+            asked = who == user
+            total[asked] = self._against_the_average(self.memberships_[:, user], what[asked])
+        return total
+
+    def _against_the_average(self, theta: Float64Array, items: Int64Array) -> Float64Array:
+        """Without a list: the chance to be chosen before an item of average score, Σ_z θ_z w^z / (w^z + mean^z)."""
+        d = self.scores_[:, items, :] - self.scores_.mean(axis=1, keepdims=True)
+        return np.asarray(np.einsum("fik,fk->i", 1.0 / (1.0 + np.exp(-d)), theta) / len(theta))
+
+    def _worths(self, items: Int64Array) -> Float64Array:
+        """Worths of some items in every fit and community, (n_starts, K, n), the largest of each 1."""
+        return np.stack([np.ascontiguousarray(worth_table(scores[items]).T) for scores in self.scores_])
+
+    # Probabilities
+
+    def prefers(self, user: object, item: object, other: object) -> float:
+        """Return the probability that ``item`` comes first in a ranking of the two: mean Σ_z θ_z w / (w + w_other)."""
+        theta = self._membership(self._reference(user))
+        pair = self._worths(self.item_ids.indices([item, other]))
+        return float(np.mean(np.sum(theta * pair[:, :, 0] / pair.sum(axis=2), axis=1)))
+
+    def top_probability(self, user: object, items: Iterable[object], k: int = 1) -> Float64Array:
+        """Return the probability of each item to be among the first ``k`` in a ranking of the given items.
+
+        Exact with ``mixing="list"``, for ``k=1``, and for up to 14 items; else from 40,000 draws, with a standard
+        error below 0.0025.
+        """
+        theta = self._membership(self._reference(user))
+        whole_from("k", k, 1)
+        places = self._item_indices(items)
+        k, tables = min(int(k), places.size), self._worths(places)
+        if self.mixing == "list":
+            every = [
+                share * top_probabilities(np.log(row), k)
+                for table, own in zip(tables, theta, strict=True)
+                for row, share in zip(table, own, strict=True)
+            ]
+            return np.asarray(np.sum(every, axis=0) / len(theta))
+        if k == 1:
+            return np.asarray(np.einsum("fk,fki->i", theta, tables / tables.sum(axis=2, keepdims=True)) / len(theta))
+        if places.size <= _MOST_SUBSETS:
+            exact = [top_by_subsets(table, own, k) for table, own in zip(tables, theta, strict=True)]
+            return np.asarray(np.mean(exact, axis=0))
+        drawn = latent_rankings(tables, theta, BY_STAGE, k, stream_key(0), _N_DRAWS)
+        return np.bincount(drawn.ravel(), minlength=places.size) / _N_DRAWS
+
+    def position_probabilities(self, user: object, item: object) -> Float64Array:
+        """Return the probabilities of the places where an item would enter the user's list (§3.2.2).
+
+        The order of the list stays as it is. Place 0 is before everything, place n after the last of n.
+        """
+        reference = self._reference(user)
+        listed, levels, place = self._list_to_enter(reference, item)
+        items, levels = frozen(listed.astype(np.int32), levels)
+        every = []
+        for scores, own in zip(self.scores_, self._membership(reference), strict=True):
+            table = worth_table(scores)
+            every.append(
+                latent_insertion_probabilities(
+                    levels, items, table, own, table[place], TIES[self.ties], MIXING[self.mixing]
+                )
+            )
+        return np.asarray(np.mean(every, axis=0))
+
+    def sample(self, user: object, items: Iterable[object] | None = None, size: int = 1, seed: int = 0) -> np.ndarray:
+        """Draw rankings of the items (all, if none are given) from P(. | user), exactly.
+
+        Returns
+        -------
+        array (size, n)
+            Ids, best first in every row. The same seed gives the same rows.
+        """
+        theta = self._membership(self._reference(user))
+        places = self._item_indices(items)
+        self._check_draws(size, seed, places.size)
+        orders = latent_rankings(
+            self._worths(places), theta, MIXING[self.mixing], places.size, stream_key(seed), int(size)
+        )
+        return np.asarray(np.asarray(self.item_ids.take(places).to_list())[orders])
+
+    def log_likelihood(
+        self,
+        rankings: Rankings,
+        *,
+        new: Literal["integrated", "maximised"] = "integrated",
+        n_draws: int = 1000,
+        with_error: bool = False,
+    ) -> Any:
+        """Return the log-probability of each ranking, weights left out.
+
+        Users whom the model knows have their own membership, P(z | u). Of others, and of ballots without a voter, the
+        membership is integrated over its learnt prior, ranking by ranking: exactly with ``mixing="list"``, else by
+        sequential importance sampling, unbiased for the probability.
+
+        Parameters
+        ----------
+        rankings : Rankings
+        new : {"integrated", "maximised"}
+            For people who are not known; "maximised" takes for each ranking the membership that suits it best, which
+            is no probability (it does not add up to one) but an upper bound.
+        n_draws : int
+            Of the importance sampling.
+        with_error : bool
+            Return also the standard errors of the logarithms, 0 where the answer is exact.
+
+        Returns
+        -------
+        float64 (n_rankings,), or two of them
+        """
+        self._require_fitted()
+        rankings = require_rankings(rankings)
+        if new not in ("integrated", "maximised"):
+            raise InputError(f"new={new!r}, expected 'integrated' or 'maximised'")
+        whole_from("n_draws", n_draws, 1)
+        owners = self._owners(rankings)
+        values, errors = zip(
+            *(self._fit_log_likelihood(fit, rankings, owners, new, n_draws) for fit in range(len(self.scores_))),
+            strict=True,
+        )
+        logs = np.logaddexp.reduce(values, axis=0) - np.log(len(values))
+        shares = np.exp(np.stack(values) - logs) / len(values)
+        error = np.sqrt(np.sum((shares * np.stack(errors)) ** 2, axis=0))
+        return (logs, error) if with_error else logs
+
+    def _owners(self, rankings: Rankings) -> Int64Array:
+        """Index of the known user of each ranking, -1 for others."""
+        known = {user: place for place, user in enumerate(self.user_ids)} if not rankings.anonymous else {}
+        if self.rankings_.anonymous:
+            known = {}
+        users = np.array([known.get(user, -1) for user in rankings.user_ids], np.int64)
+        return np.repeat(users, np.diff(rankings.user_indptr))
+
+    def _fit_log_likelihood(
+        self, fit: int, rankings: Rankings, owners: Int64Array, new: str, n_draws: int
+    ) -> tuple[Float64Array, Float64Array]:
+        """Log-probabilities under one fit, and their standard errors."""
+        items = frozen(self._aligned_items(rankings))[0]
+        arrays = rankings.indptr, items, rankings.levels, worth_table(self.scores_[fit])
+        ties, mixing, prior = TIES[self.ties], MIXING[self.mixing], self.concentration_[fit]
+        theta = np.repeat((prior / prior.sum())[None, :], rankings.n_rankings, axis=0)
+        theta[owners >= 0] = self.memberships_[fit, owners[owners >= 0]]
+        strangers = owners < 0
+        if new == "maximised" and strangers.any():
+            each, ones = frozen(np.arange(rankings.n_rankings + 1), np.ones(rankings.n_rankings))
+            best = memberships(
+                each, *arrays[:3], ones, arrays[3],
+                np.full(prior.size, NO_PRIOR), ties, BY_STAGE, _MEMBERSHIP_SWEEPS, _MEMBERSHIP_TOL,
+            )  # fmt: skip
+            if mixing == BY_LIST:
+                # Σ_z θ_z Π_i p_i^z is largest at one community.
+                corner = [
+                    given_log_likelihoods(*arrays, np.tile(row, (rankings.n_rankings, 1)), ties, mixing)
+                    for row in np.eye(prior.size)
+                ]
+                best = np.eye(prior.size)[np.argmax(corner, axis=0)]
+            theta[strangers] = best[strangers]
+        values = given_log_likelihoods(*arrays, theta, ties, mixing)
+        errors = np.zeros_like(values)
+        if new == "integrated" and strangers.any():
+            found = integrated_log_likelihoods(*arrays, prior, ties, mixing, int(n_draws), stream_key(0, fit))
+            values[strangers], errors[strangers] = found[strangers, 0], found[strangers, 1]
+        return values, errors
+
+    # Neighbours
+
+    def similar_users(self, user: object, k: int = 10) -> pl.DataFrame:
+        """Users with the nearest memberships: ``user``, ``similarity`` (Bhattacharyya, 1 for the same), best first."""
+        reference = self._reference(user)
+        own = np.sqrt(self._membership(reference))
+        affinity = np.mean(np.einsum("fuk,fk->fu", np.sqrt(self.memberships_), own), axis=0)
+        if isinstance(reference, int):
+            affinity[reference] = -np.inf
+        return self._nearest(affinity, k, "user", reference if isinstance(reference, int) else None)
+
+    def similar_items(self, item: object, k: int = 10) -> pl.DataFrame:
+        """Items that the same communities like: ``item``, ``similarity`` (cosine of their lifts), best first."""
+        self._require_fitted()
+        place = self.item_ids.index(item)
+        lift = self.scores_ - self.scores_.mean(axis=2, keepdims=True)
+        flat = np.concatenate(list(lift), axis=1)
+        norm = np.maximum(np.sqrt(np.sum(flat**2, axis=1)), 1e-12)
+        similarity = np.sum(flat * flat[place], axis=1) / (norm * norm[place])
+        return self._nearest(similarity, k, "item", place)
+
+    def _nearest(self, values: Float64Array, k: int, kind: str, without: int | None) -> pl.DataFrame:
+        whole_from("k", k, 1)
+        order = np.lexsort((np.arange(values.size), -values))
+        order = order[order != (-1 if without is None else without)][: int(k)]
+        ids = self.user_ids if kind == "user" else self.item_ids
+        return pl.DataFrame({kind: ids.take(order), "similarity": values[order]})
+
+
+def memberships_of(
+    rankings: Rankings,
+    items: Int32Array,
+    scores: Float64Array,
+    concentration: Float64Array,
+    ties: str,
+    mixing: str,
+) -> Float64Array:
+    """P(z | u) of all users with items fixed, (n_starts, n_users, K); items are in the numbering of the scores."""
+    items, weights = frozen(items, np.ones(rankings.n_rankings) if rankings.anonymous else rankings.weights)
+    found = [
+        memberships(
+            rankings.user_indptr, rankings.indptr, items, rankings.levels, weights, worth_table(table), prior,
+            TIES[ties], MIXING[mixing], _MEMBERSHIP_SWEEPS, _MEMBERSHIP_TOL,
+        )
+        for table, prior in zip(scores, concentration, strict=True)
+    ]  # fmt: skip
+    return np.stack(found)

@@ -1,0 +1,1 @@
+"""Log-linear models over whole rankings (section 4 of the paper)."""

@@ -1,0 +1,250 @@
+"""Factors of users in log-linear models: a posterior over them by draws, point estimates, and new users (§4.5.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from permrank.data.rankings import Rankings
+from permrank.kernels.log_linear.moves import advance_chains
+from permrank.kernels.log_linear.pseudo_likelihood import list_likelihoods
+from permrank.kernels.log_linear.swap_users import swap_posterior_draws, update_swap_users
+from permrank.learning.lbfgs import minimise
+from permrank.learning.learner import Monitor
+from permrank.models.factored.posterior import draw_posterior
+from permrank.models.factored.problem import Problem
+from permrank.models.log_linear.learning import STRUCTURES, precision_of
+from permrank.models.log_linear.lists import (
+    Lists,
+    Positions,
+    lists_of_rankings,
+    no_pairs,
+    position_functions,
+    statistics,
+    strict_lists,
+    strict_order,
+)
+from permrank.models.priors.co_listing import company
+from permrank.models.users import frozen
+from permrank.randomness import stream_key
+from permrank.types import Float64Array
+
+
+def entry_places(rankings: Rankings, position: str | Sequence[float]) -> Float64Array:
+    """Position function of every entry, averaged over the places of its tie."""
+    lengths = np.diff(rankings.indptr)
+    g = np.empty(rankings.n_entries)
+    table = {int(n): position_functions(int(n), position, 1)[:, 0] for n in np.unique(lengths)}
+    for r, n in enumerate(lengths):
+        g[rankings.indptr[r] : rankings.indptr[r] + n] = table[int(n)]
+    if rankings.has_ties:
+        ranking = np.repeat(np.arange(lengths.size), lengths)
+        new = np.ones(g.size, bool)
+        new[1:] = (np.diff(rankings.levels) != 0) | (np.diff(ranking) != 0)
+        tie = np.cumsum(new) - 1
+        g = (np.bincount(tie, g) / np.bincount(tie))[tie]
+    return g
+
+
+def usual_scale(rankings: Rankings) -> float:
+    """Standard deviation of the factors' part of a score a priori, by a rule.
+
+    2 for strict lists (Sushi, seeds 10 and 11); with ties sqrt(mean entries of a user / 25), at most 2 (ML-100K, seeds
+    10 and 11, with 10, 20 and 50 ratings a user). The optimum is flat. Scores are larger than in the factored
+    Plackett-Luce model, whose rule this follows: a list says about a third as much about each.
+    """
+    if not rankings.has_ties:
+        return 2.0
+    lengths = np.diff(rankings.indptr[rankings.user_indptr])
+    return float(min(2.0, np.sqrt(lengths[lengths > 0].mean() / 25.0)))
+
+
+def draw_factors(
+    rankings: Rankings, position: str | Sequence[float], n_factors: int, scale: float, n_draws: int, seed: int,
+    monitor: Monitor, intercepts: bool,
+) -> tuple[Any, Any]:  # fmt: skip
+    """Alternate draws of users and items, as in the factored Plackett-Luce model, with the likelihood of swaps."""
+    problem = Problem.of(rankings, 0, shuffle=False, intercepts=intercepts, company=company(rankings, seed))
+    (positions,) = frozen(entry_places(rankings, position))
+
+    def user_pass(lists: Any, *arguments: Any) -> Float64Array:
+        return np.asarray(update_swap_users(*lists[:3], positions, lists.weights, *arguments))
+
+    # Prior means of the users stay 0 here: only items depend on their company.
+    problem = problem._replace(user_pass=user_pass, user_places=np.zeros((rankings.n_users, 0)))
+    monitor.through(lambda found: (found.items, found.users))
+    found = draw_posterior(problem, n_factors, scale, n_draws, stream_key(seed), monitor)
+    return found.items, found.users
+
+
+def modes_of(
+    rankings: Rankings, items: Any, item_draws: Any, n_factors: int, position: str | Sequence[float]
+) -> Float64Array:
+    """Factors of new users under every draw of the items: (n_draws, n_users, K); items in the model's numbering."""
+    items, places = frozen(items, entry_places(rankings, position))
+    found = np.zeros((len(item_draws), rankings.n_users, n_factors))
+    scratch = np.empty(items.size), np.empty(items.size)
+    for d, theta in enumerate(item_draws):
+        update_swap_users(
+            rankings.user_indptr, rankings.indptr, items, places, rankings.weights,
+            np.asarray(theta, np.float64), np.ones(n_factors), found[d], np.empty_like(found[d]), np.uint64(0), False,
+            50, 1e-9, *scratch,
+        )  # fmt: skip
+    return found
+
+
+def prior_draws(
+    rankings: Rankings, items: Any, theta: Any, n_factors: int, position: str | Sequence[float], size: int, key: Any
+) -> tuple[Float64Array, Float64Array]:
+    """Vectors for each ranking by itself, near its posterior, (n_rankings, size, K), and log(prior / their density)."""
+    n = rankings.n_rankings
+    each, items, places, ones = frozen(np.arange(n + 1), items, entry_places(rankings, position), np.ones(n))
+    density = np.empty((n, size))
+    drawn = swap_posterior_draws(
+        each, rankings.indptr, items, places, ones, np.asarray(theta, np.float64), np.ones(n_factors),
+        np.zeros((n, n_factors)), key, size, density,
+    )  # fmt: skip
+    prior = -0.5 * np.sum(drawn**2, axis=2) - 0.5 * n_factors * np.log(2.0 * np.pi)
+    return drawn, prior - density
+
+
+# Point estimates, as published
+
+
+class Factors(NamedTuple):
+    """Intercepts (n_items,), factors of items (n_items, K) and of users (n_users, K)."""
+
+    intercepts: Float64Array
+    items: Float64Array
+    users: Float64Array
+
+    def joined(self) -> Float64Array:
+        """All of them in one vector."""
+        return np.concatenate([part.ravel() for part in self])
+
+    def split(self, point: Float64Array) -> Factors:
+        """A vector as factors of this shape."""
+        a, b = self.intercepts.size, self.intercepts.size + self.items.size
+        return Factors(point[:a], point[a:b].reshape(self.items.shape), point[b:].reshape(self.users.shape))
+
+    def scores(self, items: Any, users: Any) -> Float64Array:
+        """Scores of (user, item) pairs."""
+        return np.asarray(self.intercepts[items] + np.einsum("ek,ek->e", self.items[items], self.users[users]))
+
+    def gradient(self, of_scores: Float64Array, items: Any, users: Any) -> Float64Array:
+        """Derivative in the factors from that in the scores."""
+        n_items, n_users = self.intercepts.size, len(self.users)
+        k = range(self.items.shape[1])
+        of_items = [np.bincount(items, of_scores * self.users[users, j], n_items) for j in k]
+        of_users = [np.bincount(users, of_scores * self.items[items, j], n_users) for j in k]
+        parts = np.bincount(items, of_scores, n_items), np.stack(of_items, axis=1), np.stack(of_users, axis=1)
+        return np.concatenate([part.ravel() for part in parts])
+
+
+def point_factors(
+    rankings: Rankings, learner: str, width: int, move: int, n_steps: int, positions: Positions, n_factors: int,
+    scale: float | None, item_scale: float | None, intercepts: bool, seed: int, monitor: Monitor, tol: float,
+) -> tuple[Any, Any]:  # fmt: skip
+    """Posterior mode of users and items under Gaussian priors, by L-BFGS or by contrastive steps.
+
+    A scale that is None stands for no prior: maximum likelihood.
+    """
+    rng = np.random.default_rng(seed)
+    spread = usual_scale(rankings) if scale is None else scale
+    start = Factors(
+        np.zeros(rankings.n_items),
+        0.3 * spread / np.sqrt(n_factors) * rng.normal(size=(rankings.n_items, n_factors)),
+        0.3 * rng.normal(size=(rankings.n_users, n_factors)),
+    )
+    precision = Factors(
+        np.full(rankings.n_items, precision_of(item_scale)),
+        np.full(start.items.shape, 0.0 if scale is None else n_factors / scale**2),
+        np.full(start.users.shape, 0.0 if scale is None else 1.0),
+    ).joined()
+    # What does not move has no slope.
+    free = np.ones(precision.size)
+    free[: rankings.n_items] = float(intercepts)
+    lists = strict_lists(rankings, seed)
+    users = np.repeat(lists.owners, np.diff(lists.indptr))
+
+    def halves(point: Factors) -> tuple[Any, Any]:
+        theta = np.concatenate((point.items, point.intercepts[:, None]), axis=1)
+        return theta[None].astype(np.float32), point.users[None].astype(np.float32)
+
+    monitor.through(halves)
+    monitor.through(start.split)
+    if learner in STRUCTURES:
+        point = _ascend(lists, users, STRUCTURES[learner], width, positions, start, precision, free, monitor, tol)
+    else:
+        point = _contrast(
+            rankings, lists, users, learner == "persistent", (move, width, n_steps), positions, start, precision, free,
+            seed, monitor,
+        )  # fmt: skip
+    return halves(point)
+
+
+def _ascend(
+    lists: Lists, users: Any, structure: int, width: int, positions: Positions, start: Factors, precision: Float64Array,
+    free: Float64Array, monitor: Monitor, tol: float,
+) -> Factors:  # fmt: skip
+    nothing = no_pairs(start.intercepts.size)
+
+    def descended(x: Float64Array) -> tuple[float, Float64Array]:
+        here, slope = start.split(x), np.zeros((lists.items.size, 1))
+        values = list_likelihoods(
+            structure, width, lists.indptr, lists.items, lists.orders, lists.weights,
+            here.scores(lists.items, users)[:, None], *positions, *nothing, np.zeros(0), slope,
+            np.zeros((nothing.blocks, 0)),
+        )  # fmt: skip
+        gradient = precision * x - here.gradient(slope[:, 0], lists.items, users)
+        return float(0.5 * precision @ x**2 - values @ lists.weights), free * gradient
+
+    return start.split(minimise(descended, start.joined(), np.ones(precision.size), monitor, tol=tol))
+
+
+def _contrast(
+    rankings: Rankings, lists: Lists, users: Any, persistent: bool, steps: tuple[int, int, int], positions: Positions,
+    start: Factors, precision: Float64Array, free: Float64Array, seed: int, monitor: Monitor,
+) -> Factors:  # fmt: skip
+    """Contrastive divergence (§4.2) with steps by Adam (Kingma and Ba 2015), the last half of them averaged.
+
+    steps: the move of the chains, its width, and how many of them are made.
+    """
+    nothing = no_pairs(start.intercepts.size)
+    said_lists = lists_of_rankings(rankings)
+    said_users = np.repeat(said_lists.owners, np.diff(said_lists.indptr))
+    said = statistics(said_lists, positions, nothing)[0][:, 0]
+    strict, chains = strict_order(lists), lists.orders.copy()
+    x = start.joined()
+    first, second, mean, n_kept = np.zeros_like(x), np.zeros_like(x), np.zeros_like(x), 0
+    if state := monitor.resumed():
+        x, first, second, mean, n_kept, chains = (state[name] for name in _CONTRAST_STATE)
+    while not monitor.exhausted:
+        sweep = len(monitor.history)
+        here = start.split(x)
+        if not persistent:
+            chains = lists.orders.copy()
+        advance_chains(
+            lists.indptr, lists.items, chains, here.scores(lists.items, users)[:, None], *positions, *nothing,
+            np.zeros(0), *steps, stream_key(seed, sweep),
+        )  # fmt: skip
+        drawn = statistics(strict._replace(orders=chains), positions, nothing)[0][:, 0]
+        gradient = here.gradient(said, said_lists.items, said_users) - here.gradient(drawn, lists.items, users)
+        gradient = free * (gradient - precision * x)
+        first, second = 0.9 * first + 0.1 * gradient, 0.99 * second + 0.01 * gradient**2
+        corrected = first / (1.0 - 0.9 ** (sweep + 1)) / (np.sqrt(second / (1.0 - 0.99 ** (sweep + 1))) + 1e-8)
+        x = x + _STEP * corrected
+        if 2 * sweep >= monitor.max_iter:
+            n_kept += 1
+            mean += (x - mean) / n_kept
+        monitor.update(-float(np.sqrt(np.mean(gradient**2))), mean if n_kept else x)
+        if monitor.due:
+            monitor.keep(**dict(zip(_CONTRAST_STATE, (x, first, second, mean, n_kept, chains), strict=True)))
+    monitor.converged = not monitor.stopped
+    return start.split(mean if n_kept else x)
+
+
+_CONTRAST_STATE = ("x", "first", "second", "mean", "n_kept", "chains")
+_STEP = 0.03  # of Adam: a parameter crosses its prior's width in some tens of sweeps

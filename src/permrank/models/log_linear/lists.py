@@ -1,0 +1,184 @@
+"""Lists in the form that the kernels of log-linear models want, and the pairs of items that have a parameter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from permrank.data.rankings import Rankings
+from permrank.kernels.log_linear.energy import count_pairs
+from permrank.kernels.log_linear.pseudo_likelihood import list_statistics
+from permrank.models.users import frozen
+from permrank.randomness import stream_key
+from permrank.types import Float64Array, Int32Array, Int64Array
+
+# Gradients of pairs are collected in so many blocks of lists at most, and in no more than so many numbers altogether.
+_MOST_BLOCKS, _MOST_CELLS = 16, 2**25
+# Orders of a tied list that a learner of strict lists is shown, each with its part of the weight.
+N_SHUFFLES = 4
+
+
+class Pairs(NamedTuple):
+    """Pairs of items a < b with a parameter: those of a are ``items[indptr[a]:indptr[a + 1]]``, ascending."""
+
+    indptr: Int64Array
+    items: Int32Array
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of lists in which gradients are summed; the same for any number of threads."""
+        return int(np.clip(_MOST_CELLS // max(self.items.size, 1), 2, _MOST_BLOCKS))
+
+
+class Lists(NamedTuple):
+    """Lists with their items ascending, and for every position the number of its item.
+
+    Attributes
+    ----------
+    indptr : int64 (n_lists + 1,)
+    items : int32 (n_entries,)
+        Items of a list, ascending.
+    orders : int64 (n_entries,)
+        Item at each position, as its number among those of the list.
+    levels : int32 (n_entries,)
+        Tie group of each position.
+    weights : float64 (n_lists,)
+    owners : int64 (n_lists,)
+        Index of the user of each list.
+    """
+
+    indptr: Int64Array
+    items: Int32Array
+    orders: Int64Array
+    levels: Int32Array
+    weights: Float64Array
+    owners: Int64Array
+
+
+class Positions(NamedTuple):
+    """Position functions for every length of list: those of length n are ``table[start[n]:start[n] + n]``."""
+
+    start: Int64Array
+    table: Float64Array
+
+
+def no_pairs(n_items: int) -> Pairs:
+    """No pair has a parameter."""
+    return Pairs(*frozen(np.zeros(n_items + 1, np.int64), np.zeros(0, np.int32)))
+
+
+def pairs_of(rankings: Rankings, least: float) -> Pairs:
+    """Pairs of items that are ranked together at least so often, by weight."""
+    view = rankings.item_view
+    ranking_of_entry = np.repeat(np.arange(rankings.n_rankings), np.diff(rankings.indptr))
+    entries = view.entries.astype(np.int64)
+    data = view.indptr, entries, ranking_of_entry, rankings.indptr, rankings.items, rankings.weights, float(least)
+    indptr = np.zeros(rankings.n_items + 1, np.int64)
+    count_pairs(*data, indptr, np.zeros(0, np.int32))
+    indptr = np.cumsum(indptr)
+    items = np.empty(int(indptr[-1]), np.int32)
+    if items.size:
+        count_pairs(*data, indptr, items)
+    return Pairs(*frozen(indptr, items))
+
+
+def lists_of_rankings(rankings: Rankings, items: Int32Array | None = None) -> Lists:
+    """Rankings as they are, ties by their levels; ``items`` renumbers the entries."""
+    codes = rankings.items if items is None else items
+    lengths = np.diff(rankings.indptr)
+    ranking = np.repeat(np.arange(lengths.size), lengths)
+    by_item = np.lexsort((codes, ranking))
+    orders = np.empty(by_item.size, np.int64)
+    orders[by_item] = np.arange(by_item.size) - rankings.indptr[ranking]
+    owners = np.repeat(np.arange(rankings.n_users), np.diff(rankings.user_indptr))
+    return Lists(*frozen(rankings.indptr, codes[by_item], orders, rankings.levels, rankings.weights, owners))
+
+
+def strict_lists(rankings: Rankings, seed: int) -> Lists:
+    """Lists without ties: where there are some, a few random orders of each list share its weight."""
+    if not rankings.has_ties:
+        return lists_of_rankings(rankings)
+    copies = [lists_of_rankings(rankings.shuffled_ties(int(stream_key(seed, c)))) for c in range(N_SHUFFLES)]
+    lengths = np.tile(np.diff(rankings.indptr), N_SHUFFLES)
+    return Lists(
+        *frozen(
+            np.concatenate(([0], np.cumsum(lengths))),
+            np.concatenate([copy.items for copy in copies]),
+            np.concatenate([copy.orders for copy in copies]),
+            np.concatenate([copy.levels for copy in copies]),
+            np.tile(rankings.weights, N_SHUFFLES) / N_SHUFFLES,
+            np.tile(copies[0].owners, N_SHUFFLES),
+        )
+    )
+
+
+def grouped(lists: Lists) -> Lists:
+    """One list for all those over the same items, with their summed weight; its order is that of one of them."""
+    lengths = np.diff(lists.indptr)
+    parts = [lists.items[a:b].tobytes() for a, b in zip(lists.indptr[:-1], lists.indptr[1:], strict=True)]
+    groups: dict[bytes, int] = {}
+    group = np.array([groups.setdefault(part, len(groups)) for part in parts], np.int64)
+    first = np.full(len(groups), -1, np.int64)
+    first[group[::-1]] = np.arange(group.size)[::-1]
+    entries = np.concatenate([np.arange(lists.indptr[r], lists.indptr[r + 1]) for r in first])
+    indptr = np.concatenate(([0], np.cumsum(lengths[first])))
+    return Lists(
+        *frozen(
+            indptr,
+            lists.items[entries],
+            lists.orders[entries],
+            (np.arange(entries.size) - np.repeat(indptr[:-1], lengths[first])).astype(np.int32),
+            np.bincount(group, lists.weights, minlength=len(groups)).astype(np.float64),
+            lists.owners[first],
+        )
+    )
+
+
+def strict_order(lists: Lists) -> Lists:
+    """The same lists with every position a level of its own."""
+    lengths = np.diff(lists.indptr)
+    levels = np.arange(lists.items.size) - np.repeat(lists.indptr[:-1], lengths)
+    return lists._replace(levels=frozen(levels.astype(np.int32))[0])
+
+
+def position_functions(n: int, position: str | Sequence[float], degree: int) -> Float64Array:
+    """Functions g(i) of a list of n: (n, degree).
+
+    ``centred`` is (1 + n - 2 i) / n, ``linear`` 1 - i / n, numbers are a function from the first to the last place, to
+    be interpolated. Higher degrees are Legendre polynomials of the first column.
+    """
+    i = np.arange(1, n + 1)
+    if isinstance(position, str):
+        x = (1.0 + n - 2.0 * i) / n if position == "centred" else 1.0 - i / n
+    else:
+        x = np.interp((i - 0.5) / n, np.linspace(0.0, 1.0, len(position)), np.asarray(position, np.float64))
+    if degree == 1:
+        return np.ascontiguousarray(x[:, None])
+    return np.ascontiguousarray(np.polynomial.legendre.legvander(x, degree)[:, 1:])
+
+
+def position_table(lengths: Any, position: str | Sequence[float], degree: int) -> Positions:
+    """Position functions for all lengths that occur."""
+    wanted = np.unique(np.append(np.asarray(lengths, np.int64), 1))
+    start = np.zeros(int(wanted.max()) + 1, np.int64)
+    start[wanted] = np.cumsum(wanted) - wanted
+    return Positions(start, np.concatenate([position_functions(int(n), position, degree) for n in wanted]))
+
+
+def statistics(lists: Lists, positions: Positions, pairs: Pairs) -> tuple[Float64Array, Float64Array]:
+    """Weighted position functions of every entry (n_entries, B), and orders of pairs summed over lists (n_pairs,)."""
+    of_entries = np.zeros((lists.items.size, positions.table.shape[1]))
+    of_pairs = np.zeros((pairs.blocks, pairs.items.size))
+    (orders,) = frozen(lists.orders)
+    list_statistics(
+        lists.indptr, lists.items, orders, lists.levels, lists.weights, *positions, *pairs, of_entries, of_pairs
+    )
+    return of_entries, of_pairs.sum(axis=0)
+
+
+def by_item(of_entries: Float64Array, items: Int32Array, n_items: int) -> Float64Array:
+    """Sum over the entries of each item: (n_items, B)."""
+    columns = [np.bincount(items, column, minlength=n_items) for column in of_entries.T]
+    return np.column_stack(columns)

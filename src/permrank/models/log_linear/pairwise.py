@@ -1,0 +1,284 @@
+"""Pairwise log-linear model (§4.5.2): the order of every two items that are often ranked together has a parameter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from permrank.checks import above, from_zero, one_of, whole_from
+from permrank.data.rankings import Rankings
+from permrank.errors import InputError
+from permrank.kernels.log_linear.insertion import insertion_scores
+from permrank.learning.learner import Monitor
+from permrank.models.log_linear.base import LEARNERS, FactoredLogLinear, check_common
+from permrank.models.log_linear.distribution import RULES
+from permrank.models.log_linear.learning import Parameters, Task, choose_pair_scale, learn, precision_of
+from permrank.models.log_linear.lists import pairs_of, position_table
+from permrank.models.log_linear.normaliser import MOVES
+from permrank.models.search_spaces import Real, Space, Whole
+from permrank.models.users import UserReference, frozen, lists_of
+from permrank.types import Float64Array, Int64Array
+
+
+class PairwiseLogLinear(FactoredLogLinear):
+    """Pairwise log-linear model of rankings (§4.5.2), with or without factors of users.
+
+    P(ranking | u) ∝ exp{ Σ_i s_{π_i}^u g(i) + Σ_{i<j} λ_{π_i π_j} }, where s_y^u = γ_y + Σ_k W_uk H_ky. Pairs that are
+    ranked together at least ``min_cooccurrence`` times have a parameter λ (with λ_yz = -λ_zy, as only their difference
+    counts). Without factors it is the paper's model. λ alone can hardly tell people apart: whether an item
+    comes before or after *all* of a list does not depend on how the list is ordered.
+
+    The score of an item is the share of the user's listed items that it comes before when it enters the list (§4.4).
+
+    Parameters
+    ----------
+    n_factors : int
+        K; 0 is the paper's model. With factors, first the scores s are learnt as in `PositionwiseLogLinear`, then λ
+        given them.
+    learner : {"relocation", "swaps", "windows", "exact", "contrastive", "persistent"}
+        For λ (and γ without factors): a pseudo-likelihood (§4.3), exact maximum likelihood for lists of up to 16
+        items, or contrastive divergence (§4.2) with chains from the lists or persistent ones.
+    min_cooccurrence : int
+        How often two items must be ranked together to have a parameter.
+    cooccurrence_above : float, optional
+        The paper's "larger than a certain threshold", in place of ``min_cooccurrence``: two items have a parameter if
+        they are ranked together more often than this. Both count lists by their weights.
+    position : {"centred", "linear"} or sequence of numbers
+        g(i): (1 + n - 2 i) / n, or 1 - i / n, or a function given by its values from the first place to the last.
+    degree : int
+        γ_y is a polynomial of so high a degree in g. With as many as a list has items less one, and lists of one
+        length, every item has a free parameter at every position. Only without factors.
+    insertion : {"expected", "mode", "published"}
+        Place of an item that enters a list: the expected one, or the likeliest. Of items with the same likeliest place
+        the more likely one there is the better: everywhere, as the paper has it, or in the upper half of the list and
+        the worse in the lower (``mode``).
+    item_scale : float or None
+        Standard deviation of γ a priori; None for no prior.
+    pair_scale : float, "auto" or None
+        Standard deviation of λ a priori; "auto" takes what suits held-out lists best, None is no prior.
+    factor_scale : float or "auto"
+        As in `PositionwiseLogLinear`.
+    window : int
+        Length of the sublists of ``windows``, and of the moves of sublists.
+    move : {"swap", "relocation", "sublist", "window", "insertion", "informed"}
+        Of the chains of contrastive learning; see `sample`.
+    n_steps : int
+        Moves of a chain in a sweep of contrastive learning; 0 for as many as the list has items (the paper).
+    max_iter : int, optional
+        The most sweeps: 200 for each of the two parts if not given.
+    n_draws : int
+        Draws of the factors that are kept.
+    tol : float
+        Learning ends when the objective rises by less than this part of itself.
+    seed : int
+
+    Attributes
+    ----------
+    item_draws_ : (n_kept, n_items, n_factors + degree)
+        Factors of items, and coefficients γ.
+    user_modes_ : (n_kept, n_users, n_factors)
+    pair_indptr_, pair_items_, pair_values_ : arrays
+        λ of item a before ``pair_items_[j]`` is ``pair_values_[j]``, for j from ``pair_indptr_[a]`` to
+        ``pair_indptr_[a + 1]``.
+    pair_scale_ : float
+        The scale that was used; 0 without a prior.
+
+    Examples
+    --------
+    >>> import permrank as pr
+    >>> rankings = pr.Rankings.from_lists({"ann": ["a", "b", "c"], "bob": ["b", "a", "c"], "cat": ["a", "c", "b"]})
+    >>> model = pr.PairwiseLogLinear(n_factors=0, min_cooccurrence=1).fit(rankings)
+    >>> model.rank("cat", ["c", "b", "a"])["item"].to_list()
+    ['a', 'b', 'c']
+    """
+
+    assumes = "two items have an order that does not depend on the others"
+    takes = "rankings and ratings, ties, weights"
+    reference = "Tran and Venkatesh (2010), section 4.5.2"
+    space = Space(
+        n_factors=Whole(2, 32),
+        factor_scale=Real(0.3, 3.0, also=("auto",)),
+        item_scale=Real(0.3, 10.0),
+    )
+    learned = (*FactoredLogLinear.learned, "pair_scale_")
+    pair_scale_: float
+
+    def __init__(
+        self,
+        n_factors: int = 16,
+        *,
+        learner: str = "relocation",
+        min_cooccurrence: int = 5,
+        cooccurrence_above: float | None = None,
+        position: str | Sequence[float] = "centred",
+        degree: int = 1,
+        insertion: Literal["expected", "mode", "published"] = "expected",
+        item_scale: float | None = 2.0,
+        pair_scale: float | Literal["auto"] | None = "auto",
+        factor_scale: float | Literal["auto"] = "auto",
+        window: int = 5,
+        move: str = "swap",
+        n_steps: int = 0,
+        max_iter: int | None = None,
+        n_draws: int = 32,
+        tol: float = 1e-7,
+        seed: int = 0,
+    ) -> None:
+        self.n_factors = n_factors
+        self.learner = learner
+        self.min_cooccurrence = min_cooccurrence
+        self.cooccurrence_above = cooccurrence_above
+        self.position = position
+        self.degree = degree
+        self.insertion = insertion
+        self.item_scale = item_scale
+        self.pair_scale = pair_scale
+        self.factor_scale = factor_scale
+        self.window = window
+        self.move = move
+        self.n_steps = n_steps
+        self.max_iter = max_iter
+        self.n_draws = n_draws
+        self.tol = tol
+        self.seed = seed
+
+    def _validate(self) -> None:
+        check_common(self)
+        one_of("learner", self.learner, LEARNERS)
+        one_of("insertion", self.insertion, tuple(RULES))
+        whole_from("min_cooccurrence", self.min_cooccurrence, 1)
+        if self.cooccurrence_above is not None:
+            from_zero("cooccurrence_above", self.cooccurrence_above)
+        if self.factor_scale is None:
+            raise InputError("factor_scale=None, expected a number or 'auto': factors are drawn, and need a prior")
+        whole_from("degree", self.degree, 1)
+        if self.degree > 1 and self.n_factors:
+            raise InputError(f"degree={self.degree} with n_factors={self.n_factors}; take n_factors=0, or degree=1")
+        if self.pair_scale is not None and self.pair_scale != "auto":
+            above("pair_scale", self.pair_scale, 0.0)
+
+    def _sweeps(self) -> int:
+        return (2 if self.n_factors else 1) * (self.max_iter or 200)
+
+    def _learn(self, rankings: Rankings, monitor: Monitor) -> dict[str, Any]:
+        each = self.max_iter or 200
+        self._check_lengths(rankings, self.learner)
+        strict = self.cooccurrence_above
+        pairs = pairs_of(rankings, self.min_cooccurrence if strict is None else float(np.nextafter(strict, np.inf)))
+        task = Task(
+            rankings, position_table(np.diff(rankings.indptr), self.position, self.degree), pairs,
+            precision_of(self.item_scale), 1.0, int(self.window), int(self.n_steps), float(self.tol), int(self.seed),
+            move=MOVES[self.move],
+        )  # fmt: skip
+        items = np.zeros((1, rankings.n_items, self.degree))
+        users = np.zeros((1, rankings.n_users, 0))
+        if self.n_factors:
+            monitor.max_iter = each
+            unpaired = np.zeros(pairs.items.size)
+            monitor.reading = lambda found: self._parts(found[0], found[1], pairs, unpaired) | {"pair_scale_": 0.0}
+            found = monitor.passed()
+            items, users = (found["items"], found["users"]) if found else self._draws(rankings, monitor)
+            task = task._replace(scores=_mean_scores(items, users))
+            if monitor.stopped:
+                return self._parts(items, users, pairs, unpaired) | {"pair_scale_": 0.0}
+            monitor.next_part(items=items, users=users)
+            monitor.max_iter = 2 * each
+            if not pairs.items.size:
+                return self._parts(items, users, pairs, np.zeros(0)) | {"pair_scale_": 0.0}
+        scale = choose_pair_scale(self.learner, task) if self.pair_scale == "auto" else self.pair_scale
+
+        def learned(point: Parameters) -> dict[str, Any]:
+            unary = items if self.n_factors else point.items[None].copy()
+            return self._parts(unary, users, pairs, point.pairs) | {"pair_scale_": float(scale or 0.0)}
+
+        monitor.reading = learned
+        return learned(learn(self.learner, task._replace(pair_precision=precision_of(scale)), monitor))
+
+    # Scores: where items enter the user's lists
+
+    def _scores(self, user: UserReference, items: Int64Array) -> Float64Array:
+        lists = [each for each in lists_of(user, self.rankings_, self.item_ids) if each[0].size]
+        own = self._coefficients(user, items).mean(axis=0)
+        if not lists:
+            return self._against_the_average(own, items)
+        listed = np.concatenate([codes for codes, _ in lists])
+        unary = self._coefficients(user, listed).mean(axis=0)
+        lengths = np.array([codes.size for codes, _ in lists])
+        users, indptr, levels, codes = frozen(
+            np.array([0, len(lists)]), np.concatenate(([0], np.cumsum(lengths))),
+            np.concatenate([level for _, level in lists]), listed.astype(np.int32),
+        )  # fmt: skip
+        found = self._inserted(users, indptr, codes, levels, unary, np.array([0, items.size]), items, own)
+        return self._filled(found, own, items)
+
+    def _score_pairs(self, who: Int64Array, what: Int64Array) -> Float64Array:
+        data, mean = self.rankings_, self._mean_pairs
+        order = np.argsort(who, kind="stable")
+        bounds = np.searchsorted(who[order], np.arange(len(self.user_ids) + 1))
+        owner = np.repeat(np.arange(data.n_users), np.diff(data.indptr[data.user_indptr]))
+        own = mean(who[order], what[order])
+        found = np.empty(who.size)
+        found[order] = self._filled(
+            self._inserted(
+                data.user_indptr,
+                data.indptr,
+                data.items,
+                data.levels,
+                mean(owner, data.items),
+                bounds,
+                what[order],
+                own,
+            ),
+            own,
+            what[order],
+        )
+        return found
+
+    def _inserted(
+        self, users: Any, indptr: Any, items: Any, levels: Any, unary: Any, bounds: Any, candidates: Any, own: Any
+    ) -> Float64Array:
+        lengths = np.diff(indptr)
+        table = position_table(np.concatenate((lengths, lengths + 1)), self.position, self._degree())
+        arguments = (*table, *self._pair_arrays, RULES[self.insertion])
+        return np.asarray(
+            insertion_scores(
+                users, indptr, items, levels, unary, bounds, candidates.astype(np.int64), np.ascontiguousarray(own),
+                *arguments,
+            )
+        )  # fmt: skip
+
+    def _filled(self, found: Float64Array, own: Float64Array, items: Int64Array) -> Float64Array:
+        """Users without another item on their lists have no place to enter: against the average instead."""
+        missing = np.isnan(found)
+        if missing.any():
+            found[missing] = self._against_the_average(own[missing], items[missing])
+        return found
+
+    def _against_the_average(self, own: Float64Array, items: Int64Array) -> Float64Array:
+        """Without a list: the chance to come before an item of average coefficients and λ, in a list of two."""
+        n_items = len(self.item_ids)
+        row = np.repeat(np.arange(n_items), np.diff(self.pair_indptr_))
+        net = np.bincount(row, self.pair_values_, n_items) - np.bincount(self.pair_items_, self.pair_values_, n_items)
+        basis = self._basis(2)
+        average = self._coefficients(None, np.arange(n_items)).mean(axis=(0, 1))
+        d = (own - average) @ (basis[0] - basis[1]) + 2.0 * net[items] / n_items
+        return np.asarray(1.0 / (1.0 + np.exp(-np.clip(d, -700.0, 700.0))))
+
+    def _check_learned(self) -> None:
+        super()._check_learned()
+        if self._n_factors != self.n_factors or self._degree() != self.degree:
+            raise InputError(f"item_draws_ has shape {np.shape(self.item_draws_)}, which does not fit the parameters")
+
+
+def _mean_scores(items: Any, users: Any) -> Any:
+    """(users, items) to scores averaged over the draws, as coefficients (n, 1)."""
+
+    def scores(who: Any, what: Any) -> Float64Array:
+        total = np.zeros(len(what))
+        for theta, modes in zip(items, users, strict=True):
+            total += np.einsum("ek,ek->e", theta[what, :-1], modes[who]) + theta[what, -1]
+        return total[:, None] / len(items)
+
+    return scores

@@ -1,0 +1,182 @@
+"""Position-wise log-linear model (§4.5.1): every item draws towards its own part of the list."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from permrank.checks import one_of
+from permrank.data.rankings import Rankings
+from permrank.errors import InputError
+from permrank.learning.learner import Monitor
+from permrank.models.log_linear.base import LEARNERS, FactoredLogLinear, check_common
+from permrank.models.log_linear.factors import point_factors, usual_scale
+from permrank.models.log_linear.learning import Parameters, Task, learn, precision_of
+from permrank.models.log_linear.lists import no_pairs, position_table
+from permrank.models.log_linear.normaliser import MOVES
+from permrank.models.search_spaces import Real, Space, Whole
+from permrank.models.users import UserReference
+from permrank.types import Float64Array, Int64Array
+
+# Sweeps by default: this many swaps are visited in all, within the bounds.
+_SWAPS_VISITED, _FEWEST_SWEEPS, _MOST_SWEEPS = 100_000_000, 60, 300
+
+
+class PositionwiseLogLinear(FactoredLogLinear):
+    """Position-wise log-linear model of rankings with factors of users (§4.5.1).
+
+    P(ranking | u) ∝ exp Σ_i s_{π_i}^u g(i), with s_y^u = b_y + Σ_k W_uk H_ky and g decreasing: a Spearman model around
+    every user's own order. Prediction is sorting by s.
+
+    Parameters
+    ----------
+    n_factors : int
+        K; 0 gives everybody the same scores.
+    learner : {"posterior", "swaps", "relocation", "windows", "exact", "contrastive", "persistent"}
+        ``posterior``: users and items are drawn in turn, with the pseudo-likelihood of swaps, and answers are averages.
+        The others give point estimates, which overfit short lists: a pseudo-likelihood (§4.3), exact maximum
+        likelihood for lists of up to 16 items, or contrastive divergence (§4.2).
+    position : {"centred", "linear"} or sequence of numbers
+        g(i): (1 + n - 2 i) / n, or 1 - i / n, or a function given by its values from the first place to the last.
+        Tied items share the mean of g over their places.
+    intercepts : bool
+        Whether items have an intercept b_y; False is the paper's form.
+    factor_scale : float, "auto" or None
+        Standard deviation of the score that the factors make, a priori. "auto": 2 for strict rankings; where there are
+        ties sqrt(mean entries of a user / 25), at most 2. None, for point estimates: no prior of users and items.
+    item_scale : float or None
+        Standard deviation of b a priori, for point estimates; None for no prior.
+    window : int
+        Length of the sublists of ``windows``, and of the moves of sublists.
+    move : {"swap", "relocation", "sublist", "window", "insertion", "informed"}
+        Of the chains of contrastive learning; see `sample`.
+    n_steps : int
+        Moves of a chain in a sweep of contrastive learning; 0 for as many as the list has items (the paper).
+    max_iter : int, optional
+        Sweeps: all of them are made under ``posterior`` (60 to 300 if not given, fewer for more data) and contrastive
+        learning (200), and no more than these by the others (500).
+    n_draws : int
+        Draws that are kept.
+    tol : float
+        Point estimates end when the objective rises by less than this part of itself.
+    seed : int
+
+    Attributes
+    ----------
+    item_draws_ : (n_kept, n_items, n_factors + 1)
+        Factors and intercept of every item, one slice a draw.
+    user_modes_ : (n_kept, n_users, n_factors)
+
+    Examples
+    --------
+    >>> import permrank as pr
+    >>> rankings = pr.datasets.load("simulated", n_users=200, n_items=20)
+    >>> model = pr.PositionwiseLogLinear(n_factors=2, max_iter=30).fit(rankings)
+    >>> model.recommend("user-0001", k=3).height
+    3
+    """
+
+    assumes = "an item's place depends on a score from a few factors"
+    takes = "rankings and ratings, ties, weights"
+    reference = "Tran and Venkatesh (2010), section 4.5.1"
+    space = Space(
+        n_factors=Whole(2, 32),
+        factor_scale=Real(0.3, 3.0, also=("auto",)),
+        item_scale=Real(0.3, 10.0),
+    )
+
+    def __init__(
+        self,
+        n_factors: int = 16,
+        *,
+        learner: str = "posterior",
+        position: str | Sequence[float] = "centred",
+        intercepts: bool = True,
+        factor_scale: float | Literal["auto"] | None = "auto",
+        item_scale: float | None = 2.0,
+        window: int = 5,
+        move: str = "swap",
+        n_steps: int = 0,
+        max_iter: int | None = None,
+        n_draws: int = 32,
+        tol: float = 1e-7,
+        seed: int = 0,
+    ) -> None:
+        self.n_factors = n_factors
+        self.learner = learner
+        self.position = position
+        self.intercepts = intercepts
+        self.factor_scale = factor_scale
+        self.item_scale = item_scale
+        self.window = window
+        self.move = move
+        self.n_steps = n_steps
+        self.max_iter = max_iter
+        self.n_draws = n_draws
+        self.tol = tol
+        self.seed = seed
+
+    def _validate(self) -> None:
+        check_common(self)
+        one_of("learner", self.learner, ("posterior", *LEARNERS))
+        if not isinstance(self.intercepts, (bool, np.bool_)):
+            raise InputError(f"intercepts={self.intercepts!r}, expected True or False")
+        if not self.intercepts and not self.n_factors:
+            raise InputError("intercepts=False with n_factors=0 leaves nothing to learn; give factors or intercepts")
+        if self.factor_scale is None and self.learner == "posterior":
+            raise InputError("factor_scale=None is for point estimates; learner='posterior' needs a prior")
+
+    def _sweeps(self) -> int:
+        if self.max_iter is not None:
+            return self.max_iter
+        return {"posterior": _MOST_SWEEPS, "contrastive": 200, "persistent": 200}.get(self.learner, 500)
+
+    def _learn(self, rankings: Rankings, monitor: Monitor) -> dict[str, Any]:
+        nothing = no_pairs(rankings.n_items)
+        lengths = np.diff(rankings.indptr)
+        self._check_lengths(rankings, self.learner)
+        if self.learner == "posterior":
+            if self.max_iter is None:
+                wanted = _SWAPS_VISITED / max(0.5 * float(np.sum(lengths.astype(np.float64) ** 2)), 1.0)
+                monitor.max_iter = int(np.clip(wanted, _FEWEST_SWEEPS, _MOST_SWEEPS))
+
+            def drawn(found: tuple[Any, Any]) -> dict[str, Any]:
+                items, users = found
+                if not self.n_factors:  # the posterior of the items alone is narrow: its mean will do
+                    items, users = items.mean(axis=0, keepdims=True), users[:1]
+                return self._parts(items, users, nothing, np.zeros(0))
+
+            monitor.reading = drawn
+            return drawn(self._draws(rankings, monitor, bool(self.intercepts)))
+        table = position_table(lengths, self.position, 1)
+        if self.n_factors:
+            scale = usual_scale(rankings) if self.factor_scale == "auto" else self.factor_scale
+            monitor.reading = lambda found: self._parts(found[0], found[1], nothing, np.zeros(0))
+            items, users = point_factors(
+                rankings, self.learner, self.window, MOVES[self.move], self.n_steps, table, self.n_factors, scale,
+                self.item_scale, bool(self.intercepts), self.seed, monitor, self.tol,
+            )  # fmt: skip
+            return self._parts(items, users, nothing, np.zeros(0))
+        task = Task(
+            rankings, table, nothing, precision_of(self.item_scale), 1.0, self.window, self.n_steps, self.tol,
+            self.seed, move=MOVES[self.move],
+        )  # fmt: skip
+
+        def learned(point: Parameters) -> dict[str, Any]:
+            return self._parts(point.items[None].copy(), np.zeros((1, rankings.n_users, 0)), nothing, np.zeros(0))
+
+        monitor.reading = learned
+        return learned(learn(self.learner, task, monitor))
+
+    def _scores(self, user: UserReference, items: Int64Array) -> Float64Array:
+        return np.asarray(self._coefficients(user, items)[:, :, 0].mean(axis=0))
+
+    def _score_pairs(self, who: Int64Array, what: Int64Array) -> Float64Array:
+        return self._mean_pairs(who, what)[:, 0]
+
+    def _check_learned(self) -> None:
+        super()._check_learned()
+        if self._n_factors != self.n_factors or self._degree() != 1:
+            raise InputError(f"item_draws_ has shape {np.shape(self.item_draws_)}, which does not fit the parameters")

@@ -1,0 +1,1 @@
+"""Matrix factorisation with ranking losses."""

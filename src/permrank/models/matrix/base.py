@@ -1,0 +1,174 @@
+"""What `PairwiseFactorisation`, `CofiRank` and `ListNet` have in common: factors that minimise a loss over lists."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import polars as pl
+
+from permrank.checks import a_seed, above, true_or_false, whole_from
+from permrank.data.rankings import Rankings
+from permrank.errors import InputError
+from permrank.learning.learner import Monitor
+from permrank.models.baselines.mean_rating import MeanRating
+from permrank.models.matrix.learning import Data, Design, Fit, Loss, Settings, best_users, learn
+from permrank.models.matrix.relevance import standardised
+from permrank.models.ranker import Ranker
+from permrank.models.similarity import mean_cosine, nearest
+from permrank.models.users import NewUser, UserReference, new_user
+from permrank.types import Float64Array, Int64Array
+
+Penalty = float | Literal["auto"]
+
+# Penalty by default, as a share of what keeps noise out altogether; set as the constants of `matrix_learning`.
+NOISE_SHARE = 0.65
+# Ratings of an item that pull its mean, as a covariate, half-way from that of all: so many that a rating counts little
+# in what is then said to have been expected of it. Set likewise.
+_HALF_MEAN = 50.0
+
+
+class MatrixRanker(Ranker):
+    """Base of models with s_y^u = b_y + Σ_k W_uk H_ky that minimise a loss over the lists of the users.
+
+    A model supplies `_loss`; parameters ``n_factors``, ``intercepts``, ``max_iter``, ``tol`` and ``seed`` are common.
+    """
+
+    learned: ClassVar[tuple[str, ...]] = ("user_factors_", "item_factors_", "item_intercepts_", "alpha_", "beta_")
+    resumable = True
+    fewest_factors: ClassVar[int] = 1
+    user_factors_: Any
+    item_factors_: Any
+    item_intercepts_: Any
+    alpha_: float
+    beta_: float
+    n_factors: int
+    intercepts: bool
+    max_iter: int
+    tol: float
+    seed: int
+
+    @abstractmethod
+    def _loss(self, rankings: Rankings, training: Rankings) -> Loss:
+        """The loss of the scores of all entries, as a function."""
+
+    def _penalties(self, rankings: Rankings) -> tuple[float | None, float | None, bool]:
+        """Penalties of users and items (None: to be set from the noise), and whether entries multiply them."""
+        raise NotImplementedError
+
+    def _noise_share(self) -> float:
+        return NOISE_SHARE
+
+    def _design(self, data: Data) -> Design:
+        """Covariates of items and entries: intercepts are expected to follow an item's mentions and its mean rating."""
+        none = np.zeros((data.items.size, 0))
+        if not self.intercepts:
+            return Design(np.zeros((data.rankings.n_items, 0)), none)
+        mentions = np.log1p(np.bincount(data.items, minlength=data.rankings.n_items))
+        means = MeanRating(item_penalty=_HALF_MEAN, tol=1e-3).fit(data.rankings, verbose=False).item_biases_
+        return Design(standardised(np.column_stack([mentions, means])), none)
+
+    def _validate(self) -> None:
+        whole_from("n_factors", self.n_factors, self.fewest_factors)
+        whole_from("max_iter", self.max_iter, 1)
+        a_seed(self.seed)
+        above("tol", self.tol, 0.0)
+        true_or_false("intercepts", self.intercepts)
+
+    def _learn(self, rankings: Rankings, monitor: Monitor) -> dict[str, Any]:
+        data = Data.of(rankings)
+        alpha, beta, by_entries = self._penalties(rankings)
+        settings = Settings(
+            self.n_factors, self.intercepts, alpha, beta, by_entries, self._noise_share(), self.tol, self.seed
+        )
+        monitor.reading = self._learned
+        return self._learned(learn(data, self._loss(rankings, rankings), self._design(data), settings, monitor))
+
+    def _learned(self, fit: Fit) -> dict[str, Any]:
+        return {
+            "user_factors_": fit.point.users,
+            "item_factors_": np.ascontiguousarray(fit.theta[:, :-1]),
+            "item_intercepts_": np.ascontiguousarray(fit.theta[:, -1]),
+            "alpha_": fit.alpha,
+            "beta_": fit.beta,
+            "item_weights": fit.point.item_weights,
+            "entry_weights": fit.point.entry_weights,
+        }
+
+    # Scores
+
+    def _factors(self, user: UserReference) -> Float64Array:
+        return user.state["factors"] if isinstance(user, NewUser) else np.asarray(self.user_factors_[user])
+
+    def _scores(self, user: UserReference, items: Int64Array) -> Float64Array:
+        own = np.einsum("ik,k->i", self.item_factors_[items], self._factors(user))
+        return np.asarray(self.item_intercepts_[items] + own)
+
+    def _score_pairs(self, who: Int64Array, what: Int64Array) -> Float64Array:
+        own = np.einsum("ek,ek->e", self.user_factors_[who], self.item_factors_[what])
+        return np.asarray(self.item_intercepts_[what] + own)
+
+    # New users
+
+    def fold_in(self, said: Any) -> NewUser:
+        """Make a new user from a list, or from a dict of item to rating: the items stay as they are."""
+        self._require_fitted()
+        made = new_user(said, self.item_ids)
+        return NewUser(made.rankings, {"factors": self.fold_in_many(made.rankings)[0]})
+
+    def fold_in_many(self, rankings: Rankings) -> Float64Array:
+        """Factors of many new users at once, parallel over users: (n_users, n_factors)."""
+        self._require_fitted()
+        if self.n_factors == 0:
+            return np.zeros((rankings.n_users, 0))
+        data = Data.of(rankings, self._aligned_items(rankings))
+        counts = np.ones(rankings.n_users)
+        if self._penalties(self.rankings_)[2]:
+            counts[:] = np.bincount(data.user_of_entry, data.entry_weights(), rankings.n_users)
+        theta = np.column_stack([self.item_factors_, self.item_intercepts_])
+        loss = self._loss(rankings, self.rankings_)
+        return best_users(data, loss, theta, self.alpha_ * np.maximum(counts, 1e-12), self.n_factors)
+
+    # Likeness
+
+    def similar_items(self, item: object, k: int = 10) -> pl.DataFrame:
+        """Items that the same people like, by the cosine of their factors: ``rank``, ``item``, ``similarity``."""
+        self._require_fitted()
+        place = self.item_ids.index(item)
+        similarity = mean_cosine(self.item_factors_[None], self.item_factors_[None, place])
+        return nearest(similarity, place, k, self.item_ids.take, "item")
+
+    def similar_users(self, user: object, k: int = 10) -> pl.DataFrame:
+        """Users of the training data who rank as this one does: ``rank``, ``user``, ``similarity``."""
+        reference = self._reference(user)
+        similarity = mean_cosine(self.user_factors_[None], self._factors(reference)[None])
+        return nearest(similarity, reference if isinstance(reference, int) else -1, k, self.user_ids.take, "user")
+
+    def _check_learned(self) -> None:
+        super()._check_learned()
+        n_users, n_items = self.rankings_.n_users, self.rankings_.n_items
+        wanted = {
+            "user_factors_": (n_users, self.n_factors),
+            "item_factors_": (n_items, self.n_factors),
+            "item_intercepts_": (n_items,),
+            "alpha_": (),
+            "beta_": (),
+        }
+        for name, shape in wanted.items():
+            if np.shape(getattr(self, name)) != shape:
+                raise InputError(f"{name} has shape {np.shape(getattr(self, name))}, expected {shape}")
+
+
+def check_penalty(name: str, value: object) -> None:
+    """Raise unless a penalty is a positive number or "auto"."""
+    if value != "auto":
+        above(name, value, 0.0)
+
+
+def pair_weights(indptr: Int64Array) -> Float64Array:
+    """2 / (n - 1) for every list of n: the sum over its pairs becomes n times their mean, tied pairs counting as 0.
+
+    Divided by the pairs that are not tied, a list of 49 equal items and one other would hang all on that one.
+    """
+    return np.asarray(2.0 / np.maximum(np.diff(indptr) - 1, 1))

@@ -1,0 +1,331 @@
+"""The one learner of the models that minimise a loss over factors: `PairwiseFactorisation`, `CofiRank`, `ListNet`.
+
+Minimise Σ loss(s) + Σ_u α_u ‖W_u‖² + Σ_y β_y ‖H_y‖² + γ Σ_y d_y² + δ ‖w‖² over W, H, d and w, where
+s_e = W_u H_y + d_y + z_y w + x_e w' for the entry e of user u and item y: factors, an intercept, and what is known of
+items and entries beforehand (z, x). Losses differ, this does not: it is handed a function from the scores of all
+entries to a value and a gradient, and uses limited-memory BFGS on all variables at once. A pass over users gives
+scores, the loss goes over lists, a pass over items gathers gradients; sums do not depend on the number of threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from scipy import sparse
+
+from permrank.data.rankings import Rankings
+from permrank.kernels.matrix.passes import entry_scores, item_gradients, user_gradients
+from permrank.learning.lbfgs import minimise
+from permrank.learning.learner import Monitor
+from permrank.models.users import frozen
+from permrank.types import Float64Array, Int32Array, Int64Array
+
+Loss: TypeAlias = Callable[[Float64Array], tuple[float, Float64Array]]
+"""Scores of all entries to (loss, its gradient in the scores)."""
+
+# The constants were set on splits that no benchmark uses (ML-100K with 10, 20 and 50 ratings a user and Sushi, seeds 10
+# and 11); they are in units of entries, so that they serve every loss, and the optimum is flat.
+# An intercept is pulled half-way to what the item's covariates say by this many entries' worth of curvature.
+_HALF_TRUSTED = 10.0
+# Weights of covariates are hardly held back: this many entries' worth.
+_HALF_BELIEVED = 1.0
+# Items are penalised as if each had this many more entries: factors of an item seen twice are mostly noise.
+_MORE_ENTRIES = 50.0
+# Sweeps of the first fit, without factors, whose end need not be exact.
+_SWEEPS_BEFORE = 60
+# Sweeps for new users at most: their problems are convex and of a few variables.
+_SWEEPS_FOR_USERS = 300
+# Products with the matrix of residuals: its norm is then known to about a per cent.
+_POWER_STEPS = 40
+
+
+class Data(NamedTuple):
+    """Entries in the form that the passes want.
+
+    Attributes
+    ----------
+    rankings : Rankings
+    items : int32 (n_entries,)
+        In the numbering of the model.
+    first_of_user : int64 (n_users + 1,)
+        Entries of user u are ``first_of_user[u]:first_of_user[u + 1]``.
+    user_of_entry : int32 (n_entries,)
+    """
+
+    rankings: Rankings
+    items: Int32Array
+    first_of_user: Int64Array
+    user_of_entry: Int32Array
+
+    @classmethod
+    def of(cls, rankings: Rankings, items: Int32Array | None = None) -> Data:
+        """Prepare rankings; ``items`` replaces their numbers of items."""
+        bounds = rankings.indptr[rankings.user_indptr]
+        owner = np.repeat(np.arange(rankings.n_users, dtype=np.int32), np.diff(bounds))
+        return cls(rankings, *frozen(rankings.items if items is None else items, bounds, owner))
+
+    def entry_weights(self) -> Float64Array:
+        """Weight of the ranking of each entry, (n_entries,)."""
+        return np.repeat(self.rankings.weights, np.diff(self.rankings.indptr))
+
+
+class Design(NamedTuple):
+    """What is known beforehand: covariates of items (n_items, p), and of entries (n_entries, q)."""
+
+    items: Float64Array
+    entries: Float64Array
+
+
+class Penalties(NamedTuple):
+    """α_u, β_y, γ and δ of the objective."""
+
+    users: Float64Array
+    items: Float64Array
+    intercepts: float
+    design: float
+
+
+class Point(NamedTuple):
+    """The variables, each an array of its own that shares the memory of one vector."""
+
+    users: Float64Array
+    factors: Float64Array
+    intercepts: Float64Array
+    item_weights: Float64Array
+    entry_weights: Float64Array
+
+
+class Objective:
+    """The objective as a function of one vector.
+
+    Parameters
+    ----------
+    data : Data
+    loss : Loss
+    design : Design
+    penalties : Penalties
+    n_factors : int
+    intercepts : bool
+        Whether d is there; else it stays 0.
+    """
+
+    def __init__(
+        self, data: Data, loss: Loss, design: Design, penalties: Penalties, n_factors: int, intercepts: bool
+    ) -> None:
+        self.data, self.loss, self.design, self.penalties = data, loss, design, penalties
+        self.intercepts = intercepts
+        self._shapes = [
+            (data.rankings.n_users, n_factors),
+            (data.rankings.n_items, n_factors),
+            (data.rankings.n_items,),
+            (design.items.shape[1],),
+            (design.entries.shape[1],),
+        ]
+        self._ends = np.cumsum([int(np.prod(shape)) for shape in self._shapes])
+
+    @property
+    def size(self) -> int:
+        """Number of variables."""
+        return int(self._ends[-1])
+
+    def parts(self, vector: Float64Array) -> Point:
+        """The parts of a vector by name, without copying."""
+        pieces = np.split(vector, self._ends[:-1])
+        return Point(*(piece.reshape(shape) for piece, shape in zip(pieces, self._shapes, strict=True)))
+
+    def theta(self, point: Point) -> Float64Array:
+        """Factors and whole intercepts of the items, (n_items, n_factors + 1)."""
+        return np.column_stack([point.factors, point.intercepts + _product(self.design.items, point.item_weights)])
+
+    def scores(self, point: Point) -> Float64Array:
+        """Scores of all entries."""
+        data = self.data
+        found: Float64Array = entry_scores(data.first_of_user, data.items, point.users, self.theta(point))
+        return found + _product(self.design.entries, point.entry_weights) if point.entry_weights.size else found
+
+    def __call__(self, vector: Float64Array) -> tuple[float, Float64Array]:
+        """Value and gradient."""
+        point, data, penalties = self.parts(vector), self.data, self.penalties
+        value, residual = self.loss(self.scores(point))
+        view = data.rankings.item_view
+        of_items = item_gradients(view.indptr, view.entries, data.user_of_entry, point.users, residual)
+        gradient = np.empty_like(vector)
+        out = self.parts(gradient)
+        out.users[:] = user_gradients(data.first_of_user, data.items, self.theta(point), residual)
+        out.factors[:] = of_items[:, :-1]
+        out.intercepts[:] = of_items[:, -1] if self.intercepts else 0.0
+        out.item_weights[:] = _product(self.design.items.T, of_items[:, -1])
+        out.entry_weights[:] = _product(self.design.entries.T, residual)
+        strengths: list[Any] = [penalties.users[:, None], penalties.items[:, None], penalties.intercepts]
+        strengths += [penalties.design, penalties.design]
+        for part, slope, strength in zip(point, out, strengths, strict=True):
+            value += float(np.sum(strength * part**2))
+            slope += 2.0 * strength * part
+        return value, gradient
+
+    def scale(self, curvature: float) -> Float64Array:
+        """About the inverse curvature of every variable, where an entry has this curvature in its score."""
+        scale = np.empty(self.size)
+        parts, counts = self.parts(scale), np.bincount(self.data.items, minlength=self.data.rankings.n_items)
+        parts.users[:] = 1.0 / (curvature * np.maximum(np.diff(self.data.first_of_user), 1))[:, None]
+        parts.factors[:] = 1.0 / (curvature * np.maximum(counts, 1))[:, None]
+        parts.intercepts[:] = 1.0 / (curvature * counts + 2.0 * self.penalties.intercepts)
+        parts.item_weights[:] = parts.entry_weights[:] = 1.0 / (curvature * max(self.data.items.size, 1))
+        return scale
+
+
+def _product(table: Float64Array, vector: Float64Array) -> Float64Array:
+    """table @ vector with sums in one fixed order, which a BLAS with threads does not promise."""
+    return np.asarray(np.einsum("ij,j->i", table, vector))
+
+
+def mean_curvature(loss: Loss, n_entries: int, seed: int) -> float:
+    """Mean second derivative of a loss in a score: gradients at random signs against those at 0 (Hutchinson)."""
+    signs = np.random.default_rng(seed).choice([-1.0, 1.0], n_entries)
+    change = loss(signs)[1] - loss(np.zeros(n_entries))[1]
+    return max(float(np.mean(signs * change)), 1e-12)
+
+
+def noise_penalty(
+    residual: Float64Array, data: Data, user_counts: Float64Array, item_counts: Float64Array, seed: int
+) -> float:
+    """The penalty λ at which residuals without any structure would give no factor.
+
+    With penalties λ n_u ‖W_u‖² and λ n_y ‖H_y‖² factors are worth their cost only if the matrix of residuals
+    g_uy / sqrt(n_u n_y) has a singular value above 2 λ (the penalty is a weighted trace norm). Residuals with random
+    signs have no structure; half of their largest singular value is the level of the noise.
+    """
+    signs = np.random.default_rng(seed).choice([-1.0, 1.0], residual.size)
+    weighted = signs * residual / np.sqrt(user_counts[data.user_of_entry] * item_counts[data.items])
+    shape = (user_counts.size, item_counts.size)
+    matrix = sparse.coo_array((weighted, (data.user_of_entry, data.items)), shape=shape).tocsr()
+    transposed = matrix.T.tocsr()
+    vector: Any = np.random.default_rng([seed, 1]).normal(size=shape[1])
+    largest = 0.0
+    for _ in range(_POWER_STEPS):
+        vector = transposed @ (matrix @ vector)
+        largest = float(np.sqrt(np.sum(vector**2)))
+        if largest == 0.0:
+            break
+        vector /= largest
+    return 0.5 * float(np.sqrt(largest))
+
+
+def best_users(
+    data: Data, loss: Loss, theta: Float64Array, alpha: Float64Array, n_factors: int, *, tol: float = 1e-10
+) -> Float64Array:
+    """W of users whose items are fixed, (n_users, n_factors): one convex problem a user, all solved side by side.
+
+    alpha: (n_users,), the penalty of each user.
+    """
+
+    def function(vector: Float64Array) -> tuple[float, Float64Array]:
+        users = vector.reshape(-1, n_factors)
+        value, residual = loss(entry_scores(data.first_of_user, data.items, users, theta))
+        gradient = user_gradients(data.first_of_user, data.items, theta, residual) + 2.0 * alpha[:, None] * users
+        return value + float(np.sum(alpha[:, None] * users**2)), gradient.ravel()
+
+    size = data.rankings.n_users * n_factors
+    scale = np.repeat(0.5 / np.maximum(alpha, 1e-12), n_factors)
+    return minimise(function, np.zeros(size), scale, Monitor(_SWEEPS_FOR_USERS), tol=tol).reshape(-1, n_factors)
+
+
+class Settings(NamedTuple):
+    """What a model asks of the learner; a penalty that is None is set from the noise of the residuals.
+
+    Attributes
+    ----------
+    n_factors : int
+    intercepts : bool
+    alpha, beta : float or None
+    by_entries : bool
+        Whether penalties of factors are multiplied by the number of entries of the user or item.
+    noise_share : float
+        Penalty that is set, as a share of what keeps noise out altogether.
+    tol : float
+    seed : int
+    """
+
+    n_factors: int
+    intercepts: bool
+    alpha: float | None
+    beta: float | None
+    by_entries: bool
+    noise_share: float
+    tol: float
+    seed: int
+
+
+class Fit(NamedTuple):
+    """What was learnt: the variables, factors and whole intercepts of the items, and the penalties that were used."""
+
+    point: Point
+    theta: Float64Array
+    alpha: float
+    beta: float
+
+
+def learn(data: Data, loss: Loss, design: Design, settings: Settings, monitor: Monitor) -> Fit:
+    """Intercepts and weights first, which is a convex problem; then all variables together."""
+    n_users, n_items = data.rankings.n_users, data.rankings.n_items
+    curvature = mean_curvature(loss, data.items.size, settings.seed)
+    ridge = 0.5 * curvature * _HALF_TRUSTED, 0.5 * curvature * _HALF_BELIEVED
+    none = Penalties(np.zeros(n_users), np.zeros(n_items), *ridge)
+
+    def without_factors(known: Design, intercepts: bool, told: Monitor) -> tuple[Objective, Point]:
+        objective = Objective(data, loss, known, none, 0, intercepts)
+        told.through(lambda vector: _fit(objective, vector, 0.0, 0.0))
+        start = np.zeros(objective.size)
+        return objective, objective.parts(
+            minimise(objective, start, objective.scale(curvature), told, tol=settings.tol)
+        )
+
+    if settings.n_factors == 0:
+        before, start = without_factors(design, settings.intercepts, monitor)
+        return Fit(start, before.theta(start), 0.0, 0.0)
+    before, start = without_factors(design, settings.intercepts, Monitor(_SWEEPS_BEFORE))
+    counts = _counts(data) if settings.by_entries else (np.ones(n_users), np.ones(n_items))
+    alpha, beta = settings.alpha, settings.beta
+    if alpha is None or beta is None:
+        probe, found = before, start
+        if not settings.intercepts:  # what every item has is no noise, although here factors have to tell it
+            level = design._replace(items=np.column_stack([design.items, np.ones(n_items)]))
+            probe, found = without_factors(level, True, Monitor(_SWEEPS_BEFORE))
+        noise = noise_penalty(loss(probe.scores(found))[1], data, *counts, settings.seed)
+        usual = max(settings.noise_share * noise, 1e-12)
+        alpha, beta = (usual if value is None else value for value in (alpha, beta))
+    penalties = Penalties(alpha * counts[0], beta * counts[1], *ridge)
+    objective = Objective(data, loss, design, penalties, settings.n_factors, settings.intercepts)
+    monitor.through(lambda vector: _fit(objective, vector, float(alpha), float(beta)))
+    vector = _start(objective, start, settings.seed)
+    vector = minimise(objective, vector, objective.scale(curvature), monitor, tol=settings.tol)
+    return _fit(objective, vector, float(alpha), float(beta))
+
+
+def _fit(objective: Objective, vector: Float64Array, alpha: float, beta: float) -> Fit:
+    point = objective.parts(vector)
+    return Fit(point, objective.theta(point), alpha, beta)
+
+
+def _counts(data: Data) -> tuple[Float64Array, Float64Array]:
+    """Entries of users and of items, weights included, as penalties count them."""
+    weights = data.entry_weights()
+    users = np.bincount(data.user_of_entry, weights, data.rankings.n_users)
+    items = np.bincount(data.items, weights, data.rankings.n_items) + _MORE_ENTRIES
+    return np.maximum(users, 1e-12), np.asarray(items, np.float64)
+
+
+def _start(objective: Objective, known: Point, seed: int) -> Float64Array:
+    """Factors drawn at random, large enough to break their symmetry and small against the scores that are learnt."""
+    data, rng = objective.data, np.random.default_rng(seed)
+    vector = np.zeros(objective.size)
+    point = objective.parts(vector)
+    # Those of whom nothing is known start, and stay, at 0.
+    listed = np.bincount(data.items, minlength=data.rankings.n_items) > 0
+    point.users[:] = 0.3 * rng.normal(size=point.users.shape) * (np.diff(data.first_of_user) > 0)[:, None]
+    point.factors[:] = 0.3 * rng.normal(size=point.factors.shape) * listed[:, None]
+    for part, found in zip(point[2:], known[2:], strict=True):
+        part[:] = found
+    return vector

@@ -1,0 +1,1 @@
+"""Plackett-Luce models of one order for everybody."""

@@ -1,0 +1,328 @@
+"""Pooled Plackett-Luce: one worth for each item, the same for everybody."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+
+from permrank.checks import a_seed, above, one_of, whole_from
+from permrank.data.rankings import Rankings
+from permrank.errors import InputError
+from permrank.kernels.plackett_luce.likelihood import BRESLOW, EFRON, EXACT, PARTITION, stage_statistics
+from permrank.kernels.plackett_luce.pooled import pooled_statistics
+from permrank.learning.learner import Monitor
+from permrank.learning.optimisers import Evaluation, minorise_maximise, newton
+from permrank.models.plackett_luce.existence import require_estimates, require_partition_estimates
+from permrank.models.plackett_luce.luce import LuceChoiceRanker
+from permrank.models.plackett_luce.standard_errors import uncertainty_frame
+from permrank.models.priors.item_scores import Flat, GammaPrior, GaussianPrior, Prior
+from permrank.models.search_spaces import Choice, Real, Space
+from permrank.models.users import UserReference
+from permrank.randomness import stream_key
+from permrank.types import Float64Array, Int64Array
+
+Ties = Literal["exact", "efron", "breslow", "partition", "shuffle"]
+TIES = {"exact": EXACT, "efron": EFRON, "breslow": BRESLOW, "partition": PARTITION, "shuffle": EXACT}
+# Sweeps allowed by default: Newton needs about ten, MM hundreds to thousands, shuffling averages over all.
+_MAX_ITER = {"newton": 100, "mm": 20_000, "shuffle": 200}
+# A new order every sweep: the first sweeps follow the last order, the later ones average (Robbins-Monro).
+_BURN_IN = 20
+# Beyond these a Gaussian prior is a constraint, or none at all, and its square leaves no digits for the data.
+_SCALES = (1e-6, 1e6)
+# What a model file may claim: differences and sums of such scores are far from overflow.
+_LARGEST_SCORE = 1e100
+
+
+class PlackettLuce(LuceChoiceRanker):
+    """Pooled Plackett-Luce model of rankings with ties (§3, eq. 1).
+
+    P(ranking) = Π_i e^{s_i} / Σ_{j >= i} e^{s_j}: at every stage the next item is chosen among those
+    that are left, with probability proportional to its worth e^s. Users do not differ.
+
+    Parameters
+    ----------
+    prior : {None, "gaussian", "gamma"}
+        None is maximum likelihood, which exists only if every item was ranked, directly or by a chain,
+        both above and below every other (and more under ``partition``); `fit` names the items that are in
+        the way. With a prior
+        there is always an estimate (the posterior mode), and it is the better one on sparse data.
+    prior_scale : float or "auto"
+        Standard deviation of the scores under the Gaussian prior, from 1e-6 to 1e6; "auto" learns it from
+        the data (empirical Bayes).
+    prior_shape : float
+        Shape (> 1) of the Gamma prior on worths; its rate is ``prior_shape - 1``, so that worths
+        average one.
+    ties : {"exact", "efron", "breslow", "partition", "shuffle"}
+        What a tie says. ``exact``: nothing about the order inside it (the sum over all orders).
+        ``efron``, ``breslow``: the approximations of survival analysis, under which tied items are
+        close. ``partition``: ordered partitions, where a block is chosen with its mean worth.
+        ``shuffle``: a new random order every sweep.
+    solver : {"newton", "mm"}
+        Truncated Newton, or Hunter's (2004) minorise-maximise. Both reach the same optimum where there is
+        one; under ``partition`` the objective need not be concave, and they may end on different peaks.
+    max_iter : int, optional
+        The most sweeps; 100 for Newton, 20,000 for MM, 200 for shuffled ties if not given.
+    tol : float
+        Learning ends when no score changes by more than this in a sweep.
+    seed : int
+        For ``ties="shuffle"``.
+
+    Attributes
+    ----------
+    scores_ : float64 (n_items,)
+        Log-worths, of mean 0 under maximum likelihood.
+    prior_scale_ : float
+        The standard deviation that was used or learnt; 0 without a Gaussian prior.
+
+    Examples
+    --------
+    >>> import permrank as pr
+    >>> ballots = pr.Rankings.from_lists([["a", "b", "c"], ["b", "a", "c"], ["a", "c", "b"], ["c", "a"]])
+    >>> model = pr.PlackettLuce().fit(ballots)
+    >>> model.rank(None, ["b", "c", "a"])["item"].to_list()
+    ['a', 'b', 'c']
+    >>> round(model.prefers(None, "a", "b"), 2)
+    0.65
+    """
+
+    assumes = "everybody chooses by the same worths"
+    takes = "rankings and ratings, ties, weights"
+    reference = "Plackett (1975); Hunter (2004)"
+    space = Space(
+        prior_scale=Real(0.05, 5.0, also=("auto",), when=("prior", "gaussian")),
+        prior_shape=Real(1.05, 20.0, when=("prior", "gamma")),
+        ties=Choice(("exact", "efron", "breslow")),
+    )
+    resumable = True
+    learned = ("scores_", "prior_scale_")
+    scores_: Float64Array
+    prior_scale_: float
+
+    def __init__(
+        self,
+        *,
+        prior: Literal["gaussian", "gamma"] | None = None,
+        prior_scale: float | Literal["auto"] = "auto",
+        prior_shape: float = 2.0,
+        ties: Ties = "exact",
+        solver: Literal["newton", "mm"] = "newton",
+        max_iter: int | None = None,
+        tol: float = 1e-8,
+        seed: int = 0,
+    ) -> None:
+        self.prior = prior
+        self.prior_scale = prior_scale
+        self.prior_shape = prior_shape
+        self.ties = ties
+        self.solver = solver
+        self.max_iter = max_iter
+        self.tol = tol
+        self.seed = seed
+
+    def _validate(self) -> None:
+        one_of("prior", self.prior, (None, "gaussian", "gamma"))
+        one_of("ties", self.ties, tuple(TIES))
+        one_of("solver", self.solver, ("newton", "mm"))
+        if self.prior_scale != "auto":
+            above("prior_scale", self.prior_scale, 0.0)
+            if not _SCALES[0] <= self.prior_scale <= _SCALES[1]:
+                raise InputError(
+                    f"prior_scale={self.prior_scale!r}, expected between {_SCALES[0]:g} and {_SCALES[1]:g}"
+                )
+        above("prior_shape", self.prior_shape, 1.0)
+        above("tol", self.tol, 0.0)
+        if self.max_iter is not None:
+            whole_from("max_iter", self.max_iter, 1)
+        a_seed(self.seed)
+
+    def _sweeps(self) -> int:
+        return self.max_iter or _MAX_ITER["shuffle" if self.ties == "shuffle" else self.solver]
+
+    def _learn(self, rankings: Rankings, monitor: Monitor) -> dict[str, Any]:
+        if self.prior is None:
+            if rankings.n_items == 1:  # nothing to choose from: any score will do
+                monitor.update(0.0)
+                monitor.converged = True
+                return {"scores_": np.zeros(1), "prior_scale_": 0.0}
+            if self.ties == "partition":
+                require_partition_estimates(rankings)
+            else:
+                require_estimates(rankings, ties_connect=self.ties in ("efron", "breslow", "shuffle"))
+        start = _first_guess(rankings)
+        prior = self._chosen_prior(rankings, start)
+        scale = prior.scale if isinstance(prior, GaussianPrior) else 0.0
+
+        def learned(scores: Float64Array) -> dict[str, Any]:
+            return {"scores_": prior.centred(scores), "prior_scale_": float(scale)}
+
+        monitor.reading = learned
+        if self.ties == "shuffle" and rankings.has_ties:
+            return learned(_shuffled(rankings, start, prior, monitor, self.seed))
+        return learned(self._solve(rankings, start, prior, monitor, self.tol))
+
+    def _solve(
+        self, rankings: Rankings, start: Float64Array, prior: Prior, monitor: Monitor, tol: float
+    ) -> Float64Array:
+        arrays = (rankings.indptr, rankings.items, rankings.levels)
+        ties = TIES[self.ties]
+
+        def objective(scores: Float64Array) -> Evaluation:
+            value, chosen, expected = pooled_statistics(*arrays, scores, rankings.weights, ties)
+            return Evaluation(
+                value + prior.value(scores),
+                chosen - expected + prior.gradient(scores),
+                expected + prior.curvature(scores),
+            )
+
+        def update(scores: Float64Array) -> tuple[Float64Array, float]:
+            value, chosen, expected = pooled_statistics(*arrays, scores, rankings.weights, ties)
+            return prior.centred(prior.maximise(scores, chosen, expected)), value + prior.value(scores)
+
+        if self.solver == "mm":
+            return minorise_maximise(update, start, monitor, tol=tol)
+        return newton(objective, start, monitor, tol=tol)
+
+    def _chosen_prior(self, rankings: Rankings, start: Float64Array) -> Prior:
+        if self.prior is None:
+            return Flat()
+        if self.prior == "gamma":
+            return GammaPrior(float(self.prior_shape))
+        if self.prior_scale != "auto":
+            return GaussianPrior(float(self.prior_scale))
+        return self._learnt_scale(rankings, start)
+
+    def _learnt_scale(self, rankings: Rankings, scores: Float64Array) -> GaussianPrior:
+        """EM for the prior's variance, with a diagonal Laplace posterior: σ² <- mean(s² + var s).
+
+        Two imaginary items with s² = 1 keep it from collapsing to 0 where there are few items.
+        """
+        prior = GaussianPrior(1.0)
+        for _ in range(50):
+            scores = self._solve(rankings, scores, prior, Monitor(_MAX_ITER[self.solver]), 1e-3)
+            _, _, expected = pooled_statistics(
+                rankings.indptr, rankings.items, rankings.levels, scores, rankings.weights, TIES[self.ties]
+            )
+            variance = 1.0 / (expected + prior.curvature(scores))
+            scale = float(np.sqrt((np.sum(scores**2 + variance) + 2.0) / (scores.size + 2)))
+            scale = min(max(scale, _SCALES[0]), _SCALES[1])
+            settled = abs(np.log(scale / prior.scale)) < 0.005
+            prior = GaussianPrior(scale)
+            if settled:
+                break
+        return prior
+
+    # What the model answers
+
+    def _reference(self, user: object) -> UserReference:
+        """Everybody is alike, so a question may also be asked about nobody: ``user=None``."""
+        self._require_fitted()
+        return None if user is None else super()._reference(user)
+
+    def _scores(self, user: UserReference, items: Int64Array) -> Float64Array:
+        return self.scores_[items]
+
+    def _check_learned(self) -> None:
+        super()._check_learned()
+        if np.shape(self.scores_) != (self.rankings_.n_items,) or self.scores_.dtype != np.float64:
+            raise InputError(f"scores_ has shape {np.shape(self.scores_)}, expected a float64 for each item")
+        if np.abs(self.scores_).max(initial=0.0) > _LARGEST_SCORE:
+            raise InputError(f"scores_ has values beyond {_LARGEST_SCORE:g}")
+        if not isinstance(self.prior_scale_, float) or not self.prior_scale_ >= 0.0:
+            raise InputError(f"prior_scale_ is {self.prior_scale_!r}, expected a number from 0")
+        if self.prior == "gaussian" and self.prior_scale_ == 0.0:
+            raise InputError("prior_scale_ is 0, expected the scale of the Gaussian prior")
+
+    def log_likelihood(self, rankings: Rankings) -> Float64Array:
+        """Return the log-probability of each ranking, weights left out.
+
+        Ties count as the model was told (``shuffle`` as ``exact``). Under ``partition`` it is the
+        probability of the ordered partition, block sizes included; under ``efron`` and ``breslow`` that of
+        one order, on average, so the numbers of different treatments are not comparable.
+        """
+        self._require_fitted()
+        scores = self.scores_[self._aligned_items(rankings)]
+        unused = np.empty_like(scores), np.empty_like(scores)
+        values: Float64Array = stage_statistics(rankings.indptr, rankings.levels, scores, TIES[self.ties], *unused)
+        return values
+
+    def worths(self) -> pl.DataFrame:
+        """All items, best first: ``rank``, ``item``, ``score`` and ``worth`` (e^score, adding up to one)."""
+        self._require_fitted()
+        worth = np.exp(self.scores_ - self.scores_.max())
+        order = np.lexsort((np.arange(worth.size), -self.scores_))
+        return pl.DataFrame(
+            {
+                "rank": np.arange(1, worth.size + 1),
+                "item": self.item_ids.take(order),
+                "score": self.scores_[order],
+                "worth": (worth / worth.sum())[order],
+            }
+        )
+
+    def standard_errors(self) -> pl.DataFrame:
+        """Return `worths` with ``standard_error`` and ``quasi_standard_error`` of the scores.
+
+        The first belongs to the score as it is (against the mean of all scores under maximum likelihood).
+        The second (Firth and de Menezes 2004) serves for comparisons: the variance of a difference of two
+        scores is nearly the sum of the two squared quasi standard errors. Null where no such numbers fit, and
+        where a variance is not positive (learning stopped short of a maximum).
+        """
+        self._require_fitted()
+        prior = self._final_prior()
+        frame = uncertainty_frame(self.rankings_, self.scores_, TIES[self.ties], prior)
+        return self.worths().join(frame, on="item", how="left", maintain_order="left")
+
+    def _final_prior(self) -> Prior:
+        if self.prior == "gaussian":
+            return GaussianPrior(self.prior_scale_)
+        return GammaPrior(float(self.prior_shape)) if self.prior == "gamma" else Flat()
+
+
+def _first_guess(rankings: Rankings) -> Float64Array:
+    """One MM step from equal worths, with half a choice added to either side against infinities."""
+    zeros = np.zeros(rankings.n_items)
+    # Efron's treatment is cheap and close enough for a start, whatever the ties.
+    _, chosen, expected = pooled_statistics(
+        rankings.indptr, rankings.items, rankings.levels, zeros, rankings.weights, EFRON
+    )
+    guess = np.log((chosen + 0.5) / (expected + 0.5))
+    return np.asarray(guess - guess.mean())
+
+
+def _shuffled(rankings: Rankings, scores: Float64Array, prior: Prior, monitor: Monitor, seed: int) -> Float64Array:
+    """Stochastic MM: a new order inside ties every sweep, statistics averaged after the burn-in.
+
+    The trace has the objective of each sweep's order at the scores that the sweep began with.
+    """
+    chosen, expected = _mean_choices(rankings), np.zeros(rankings.n_items)
+    if state := monitor.resumed():
+        scores, expected = state["scores"], state["expected"]
+    while not monitor.exhausted:
+        sweep = len(monitor.history)
+        # Keys, not seed + sweep: the runs of neighbouring seeds would share nearly all their orders.
+        strict = rankings.shuffled_ties(seed=int(stream_key(seed, sweep)))
+        value, _, new_expected = pooled_statistics(
+            strict.indptr, strict.items, strict.levels, scores, rankings.weights, EXACT
+        )
+        value += prior.value(scores)
+        rate = 1.0 / max(1, sweep - _BURN_IN + 1)
+        # Kept per unit of worth: scores move while it is averaged.
+        expected = expected + rate * (new_expected * np.exp(-scores) - expected)
+        scores = prior.centred(prior.maximise(scores, chosen, expected * np.exp(scores)))
+        monitor.update(value, scores)
+        if monitor.due:
+            monitor.keep(scores=scores, expected=expected)
+    monitor.converged = len(monitor.history) > _BURN_IN and not monitor.stopped
+    return scores
+
+
+def _mean_choices(rankings: Rankings) -> Float64Array:
+    """Times that each item is chosen, averaged over all orders inside ties: all but the last of a ranking are."""
+    lengths = np.diff(rankings.indptr)
+    ranking = np.repeat(np.arange(lengths.size), lengths)
+    in_last_block = rankings.levels == rankings.levels[rankings.indptr[1:] - 1][ranking]
+    size = np.bincount(ranking, in_last_block)
+    each = rankings.weights[ranking] * (1.0 - in_last_block / size[ranking])
+    return np.bincount(rankings.items, each, minlength=rankings.n_items).astype(np.float64)

@@ -1,0 +1,1 @@
+"""Priors that several families share."""

@@ -1,0 +1,104 @@
+"""The company that items keep: what people list together, whatever order they give it.
+
+People choose what they list, and the choice tells of their taste before any order does. Take the matrix of who lists
+what, each entry divided by sqrt((n_u + 1)(n_y + 10)), n being the numbers of entries of its user and item. Its first
+singular vectors are popularity; the next ones are what is listed together: as many of them count as have a singular
+value above what chance gives, which is the largest, but for popularity, of the same entries with their items shuffled.
+Who lists an item several times counts once, and weights of rankings do not count. An item's place is then the shrunk
+mean of the people who list it, and a person's place the shrunk mean of the items listed. Where lists were handed out at
+random no vector counts, and all that stands on them is as if it were not there.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from permrank.data.rankings import Rankings, entries_by_item
+from permrank.kernels.cooccurrence import cross, row_sums
+from permrank.types import Float64Array
+
+# Imagined further entries of an item and of a user: places of those with few are drawn to the middle. Between 3 and 20
+# for an item nothing changed (ML-100K with 10, 20 and 50 ratings a user, seeds 10 to 12).
+_MORE_OF_ITEM, _MORE_OF_USER = 10.0, 1.0
+# At least so many items for each vector: with fewer, a regression on them would only repeat the items.
+_ITEMS_A_VECTOR = 8
+# The most vectors, so many more for subspace iterations, and how many of these.
+_MOST, _SPARE, _ROUNDS = 32, 8, 8
+# The same for the largest singular value of chance, below which others follow closely: it takes more rounds.
+_CHANCE, _CHANCE_ROUNDS = 8, 30
+
+
+def company(rankings: Rankings, seed: int) -> Float64Array:
+    """Places of the items in as few dimensions as stand out from chance: (n_items, n_dimensions).
+
+    Their mean over all entries is 0, and in every dimension the users' places (`user_places`) have deviation 1.
+    """
+    rng = np.random.default_rng(seed)
+    bounds, items = _once(rankings)
+    counts = np.bincount(items, minlength=rankings.n_items)
+    n_listed = int(np.count_nonzero(counts))
+    most = min(_MOST, n_listed // _ITEMS_A_VECTOR)
+    if most == 0:
+        return np.zeros((counts.size, 0))
+    size = min(most + _SPARE + 1, n_listed, rankings.n_users)
+    values, vectors = _singular(bounds, items, counts, rng.normal(size=(counts.size, size)), _ROUNDS)
+    start = rng.normal(size=(counts.size, min(size, _CHANCE)))
+    chance, _ = _singular(bounds, rng.permutation(items), counts, start, _CHANCE_ROUNDS)
+    edge = chance[1] if chance.size > 1 else np.inf
+    above = np.flatnonzero(values[1 : most + 1] > edge) + 1
+    table = vectors[:, above] / np.sqrt(counts + _MORE_OF_ITEM)[:, None]
+    table -= np.einsum("y,yk->k", counts / counts.sum(), table)
+    table[counts == 0] = 0.0
+    spread = user_places(table, rankings.indptr[rankings.user_indptr], rankings.items).std(axis=0)
+    return np.asarray(table / np.where(spread > 0.0, spread, 1.0))
+
+
+def _once(rankings: Rankings) -> tuple[Any, Any]:
+    """Bounds of the users' items and the items, each once a user however many of the user's rankings have it."""
+    bounds = rankings.indptr[rankings.user_indptr]
+    if rankings.n_rankings == np.count_nonzero(np.diff(rankings.user_indptr)):
+        return bounds, rankings.items
+    owner = np.repeat(np.arange(rankings.n_users), np.diff(bounds))
+    user, item = np.divmod(np.unique(owner * rankings.n_items + rankings.items), rankings.n_items)
+    return np.searchsorted(user, np.arange(rankings.n_users + 1)), item.astype(np.int32)
+
+
+def user_places(table: Float64Array, bounds: Any, items: Any) -> Float64Array:
+    """Places of users who list these items: (n_users, n_dimensions); 0 for a user with nothing.
+
+    bounds: entries of user u are ``items[bounds[u]:bounds[u + 1]]``, in the numbering of the table.
+    """
+    return np.asarray(row_sums(bounds, items, table) / (np.diff(bounds) + _MORE_OF_USER)[:, None])
+
+
+def parts_of_place(table: Float64Array, items: Any) -> Float64Array:
+    """What each entry of one user adds to the user's place: (n_entries, n_dimensions)."""
+    return np.asarray(table[items] / (len(items) + _MORE_OF_USER))
+
+
+def _singular(
+    bounds: Any, items: Any, counts: Any, start: Float64Array, rounds: int
+) -> tuple[Float64Array, Float64Array]:
+    """Largest singular values and right vectors of the scaled matrix, by subspace iterations from a random start."""
+    view, lengths = entries_by_item(items, counts.size), np.diff(bounds)
+    owner = np.repeat(np.arange(lengths.size, dtype=np.int32), lengths)[view.entries]
+    of_users, of_items = (lengths + _MORE_OF_USER) ** -0.5, (counts + _MORE_OF_ITEM) ** -0.5
+    vectors = _orthonormal(start)
+    people = row_sums(bounds, items, vectors * of_items[:, None]) * of_users[:, None]
+    for _ in range(rounds - 1):
+        vectors = _orthonormal(row_sums(view.indptr, owner, people * of_users[:, None]) * of_items[:, None])
+        people = row_sums(bounds, items, vectors * of_items[:, None]) * of_users[:, None]
+    squares, rotation = np.linalg.eigh(cross(people, people))
+    return np.sqrt(np.maximum(squares[::-1], 0.0)), np.einsum("yk,kj->yj", vectors, rotation[:, ::-1])
+
+
+def _orthonormal(vectors: Float64Array) -> Float64Array:
+    """The same span with orthonormal columns (twice, for rounding); what has no length becomes 0."""
+    for _ in range(2):
+        squares, rotation = np.linalg.eigh(cross(vectors, vectors))
+        kept = squares > 1e-14 * max(float(squares[-1]), 1e-300)
+        factor = np.where(kept, 1.0 / np.sqrt(np.where(kept, squares, 1.0)), 0.0)
+        vectors = np.einsum("yk,kj->yj", vectors, rotation * factor)
+    return vectors

@@ -1,0 +1,390 @@
+"""What every model offers, and what each must supply."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
+
+import numpy as np
+import polars as pl
+
+from permrank.checks import a_seed, require_memory, whole_from
+from permrank.data.rankings import Rankings, require_rankings
+from permrank.data.vocabulary import Vocabulary, encode_with
+from permrank.errors import InputError, NotFittedError, NotSupportedError
+from permrank.learning.early_stopping import Estimate, Watch
+from permrank.learning.fit import prepared, warn_of_the_end
+from permrank.learning.interrupts import stopping_at_sweep
+from permrank.learning.learner import Monitor, Store
+from permrank.learning.progress import progress_bar
+from permrank.models.parameters import Parametrised
+from permrank.models.search_spaces import Space
+from permrank.models.users import NewUser, UserReference, lists_of, new_user
+from permrank.processes import refuse_after_fork, refuse_unsafe_threads
+from permrank.types import Callback, Float64Array, Int32Array, Int64Array
+
+if TYPE_CHECKING:
+    from permrank.learning.checkpoints import Checkpoint
+    from permrank.learning.validation import Validating
+
+
+class Ranker(Parametrised, ABC):
+    """Base of all models.
+
+    A model supplies `_learn`, which returns its learned arrays by name, and `_scores`; the class
+    attribute ``learned`` lists those names, which are also what `save` writes. ``assumes``, ``takes`` and
+    ``reference`` say in a line each what the model assumes, what input it takes, and where it comes from.
+    ``resumable = True`` says that its learner keeps its state in checkpoints and shows its estimates to a validation
+    (see `Monitor`).
+    ``space`` names the parameters that `permrank.tune` chooses, with their ranges.
+    Everything else has a default here; a question that a model cannot answer raises `NotSupportedError`.
+
+    Attributes
+    ----------
+    rankings_ : Rankings
+        The training data: who has listed what.
+    fitted_params_ : dict
+        Parameters that the estimate was learnt with. `set_params` changes those of the next `fit`; answers and `save`
+        keep to these.
+    history_ : list of float
+        The objective after every sweep; higher is better.
+    n_iter_ : int
+        Sweeps made.
+    validation_ : float64 (n, 2)
+        Sweep and score of every measurement; empty without a validation.
+    best_iter_ : int
+        The sweep with the best score, or the last without a validation.
+    converged_ : bool
+        Whether learning ended by itself.
+    fit_seconds_ : float
+        Wall time of `fit`, compilation included.
+    """
+
+    learned: ClassVar[tuple[str, ...]] = ()
+    space: ClassVar[Space] = Space()
+    assumes: ClassVar[str]
+    takes: ClassVar[str]
+    reference: ClassVar[str]
+    rankings_: Rankings
+    history_: list[float]
+    n_iter_: int
+    validation_: Float64Array
+    best_iter_: int
+    converged_: bool
+    fit_seconds_: float
+
+    # What a model supplies
+
+    @abstractmethod
+    def _learn(self, rankings: Rankings, monitor: Monitor) -> dict[str, Any]:
+        """Learn from data and return every attribute named in ``learned``."""
+
+    @abstractmethod
+    def _scores(self, user: UserReference, items: Int64Array) -> Float64Array:
+        """Scores of items (matrix indices) for a user; higher is better."""
+
+    def _validate(self) -> None:
+        """Raise on bad parameters; called by `fit` before anything else."""
+
+    def _check_learned(self) -> None:
+        """Raise if learned arrays from a file do not fit together; finite numbers are the least.
+
+        A model extends it by the types and shapes that its answers rely on.
+        """
+        history = np.asarray(self.history_)
+        if history.ndim != 1 or not np.isfinite(history.astype(np.float64)).all():
+            raise InputError("history_ is not a list of finite numbers")
+        for name in self.learned:
+            if not np.isfinite(getattr(self, name)).all():
+                raise InputError(f"{name} holds values that are not finite")
+
+    @property
+    def resumable(self) -> bool:
+        """Whether `fit` takes a checkpoint and a validation: whether it learns in sweeps that may end anywhere."""
+        return False
+
+    def _sweeps(self) -> int:
+        """The most sweeps that `_learn` will make."""
+        return int(getattr(self, "max_iter", 1))
+
+    # Learning
+
+    def fit(
+        self,
+        rankings: Rankings,
+        *,
+        callback: Callback | None = None,
+        verbose: bool | None = None,
+        checkpoint: Checkpoint | str | Path | None = None,
+        validation: Validating | None = None,
+    ) -> Self:
+        """Learn from rankings. Ctrl-C stops at the end of the sweep and keeps the estimate; twice, it ends at once.
+
+        Parameters
+        ----------
+        rankings : Rankings
+        callback : callable, optional
+            Called with a `permrank.types.Progress` after every sweep; returning True stops learning
+            and keeps the estimate.
+        verbose : bool, optional
+            Show a progress bar; by default on a terminal only.
+        checkpoint : Checkpoint, str or Path, optional
+            A file where the state is kept every few sweeps. If it is there already, learning goes on from it, to the
+            bits of a run that was never broken off.
+        validation : Validation, optional
+            Held-out rankings by which the estimate is judged every few sweeps; with patience learning stops when they
+            get no better, and the best estimate is kept.
+
+        Returns
+        -------
+        self
+        """
+        refuse_unsafe_threads()
+        rankings = require_rankings(rankings)
+        if rankings.n_entries == 0:
+            raise InputError("there is nothing to learn from: no ranking has an item")
+        self._validate()
+        store, watch = prepared(self, rankings, checkpoint, validation)
+        return self._fit(rankings, self._learn, callback, verbose, store, watch)
+
+    def _fit(
+        self,
+        rankings: Rankings,
+        learn: Callable[[Rankings, Monitor], dict[str, Any]],
+        callback: Callback | None,
+        verbose: bool | None,
+        store: Store | None = None,
+        watch: Watch | None = None,
+    ) -> Self:
+        """Learn from checked data with a given learner, with progress and warnings."""
+        begin = time.perf_counter()
+        with progress_bar(type(self).__name__, verbose) as show:
+            monitor = Monitor(self._sweeps(), callback, show, store, watch)
+            with stopping_at_sweep(monitor):
+                learned = learn(rankings, monitor)
+                if watch is not None:
+                    learned = watch.settled(len(monitor.history), learned)
+        # Only now is anything changed: a fit that fails leaves the model as it was.
+        self._take(rankings, learned)
+        self.history_ = monitor.history
+        self.n_iter_ = len(monitor.history)
+        self.validation_ = np.zeros((0, 2)) if watch is None else watch.curve
+        self.best_iter_ = self.n_iter_ if watch is None else watch.best_iter
+        self.converged_ = monitor.converged
+        self.fit_seconds_ = time.perf_counter() - begin
+        warn_of_the_end(type(self).__name__, monitor)
+        return self
+
+    def _take(self, rankings: Rankings, learned: Estimate) -> None:
+        for name in self.learned:
+            setattr(self, name, learned[name])
+        self.rankings_ = rankings
+        self._record_params()
+
+    def _with_estimate(self, rankings: Rankings, learned: Estimate) -> Self:
+        """A new model with these parameters that answers by an estimate."""
+        model = self.clone()
+        model._take(rankings, learned)
+        return model
+
+    # Questions that scores alone can answer
+
+    def score(self, user: object, items: Iterable[object] | None = None) -> Float64Array:
+        """Scores of items for a user, higher is better; all items of `item_ids` if none are given."""
+        reference = self._reference(user)
+        return self._scores(reference, self._item_indices(items))
+
+    def score_pairs(self, users: Iterable[object], items: Iterable[object]) -> Float64Array:
+        """Scores of many (user, item) pairs at once, each as `score` gives it.
+
+        Parameters
+        ----------
+        users, items : sequences of ids, equally long
+        """
+        self._require_fitted()
+        who, what = self.user_ids.indices(users), self.item_ids.indices(items)
+        if who.size != what.size:
+            raise InputError(f"{who.size} users and {what.size} items; give one item for each user")
+        return self._score_pairs(who, what)
+
+    def _score_pairs(self, who: Int64Array, what: Int64Array) -> Float64Array:
+        """Scores of users and items (indices, equally many); a model that can be quicker than this overrides it."""
+        scores, order = np.empty(who.size), np.argsort(who, kind="stable")
+        for part in np.split(order, np.flatnonzero(np.diff(who[order])) + 1) if who.size else []:
+            scores[part] = self._scores(int(who[part[0]]), what[part])
+        return scores
+
+    def rank(self, user: object, items: Iterable[object]) -> pl.DataFrame:
+        """Order the given items for a user, best first.
+
+        Returns
+        -------
+        polars.DataFrame
+            Columns ``rank`` (from 1), ``item``, ``score``, and where the model gives a distribution
+            ``rank_low`` and ``rank_high``: with probability 0.9 the item's rank among these lies between.
+        """
+        reference = self._reference(user)
+        places = self._item_indices(items)
+        return self._ranked(reference, places, places.size)
+
+    def recommend(self, user: object, k: int = 10) -> pl.DataFrame:
+        """Return the best ``k`` items that the user has not listed, as `rank` does; fewer if there are fewer."""
+        reference = self._reference(user)
+        whole_from("k", k, 1)
+        unseen = np.ones(len(self.item_ids), bool)
+        for items, _ in lists_of(reference, self.rankings_, self.item_ids):
+            unseen[items] = False
+        return self._ranked(reference, np.flatnonzero(unseen), int(k))
+
+    def _ranked(self, user: UserReference, items: Int64Array, k: int) -> pl.DataFrame:
+        scores = self._scores(user, items)
+        # Equal scores keep the order of the ids, so that the answer does not depend on the caller's.
+        order = np.lexsort((items, -scores))[:k]
+        frame = pl.DataFrame(
+            {
+                "rank": np.arange(1, order.size + 1),
+                "item": self.item_ids.take(items[order]),
+                "score": scores[order],
+            }
+        )
+        interval = self._rank_interval(user, items, scores, order)
+        if interval is not None:
+            frame = frame.with_columns(rank_low=pl.Series(interval[0] + 1), rank_high=pl.Series(interval[1] + 1))
+        return frame
+
+    def _rank_interval(
+        self, user: UserReference, items: Int64Array, scores: Float64Array, chosen: Int64Array
+    ) -> tuple[Int64Array, Int64Array] | None:
+        """0-based 5 % and 95 % positions of the chosen candidates among all of them, if known."""
+        return None
+
+    # Questions that need a distribution
+
+    def prefers(self, user: object, item: object, other: object) -> float:
+        """Return the probability that ``item`` is ranked before ``other``."""
+        self._refuse("prefers")
+
+    def top_probability(self, user: object, items: Iterable[object], k: int = 1) -> Float64Array:
+        """Return the probability of each item to be among the first ``k`` of the given items."""
+        self._refuse("top_probability")
+
+    def position_probabilities(self, user: object, item: object) -> Float64Array:
+        """Return the probabilities of the places where an item would enter the user's list (§3.2.2)."""
+        self._refuse("position_probabilities")
+
+    def sample(self, user: object, items: Iterable[object] | None = None, size: int = 1, seed: int = 0) -> Any:
+        """Draw rankings of the items from P(. | user)."""
+        self._refuse("sample")
+
+    def log_likelihood(self, rankings: Rankings) -> Float64Array:
+        """Return the log-probability of each ranking once, whatever its weight; `total_log_likelihood` has weights."""
+        self._refuse("log_likelihood")
+
+    def total_log_likelihood(self, rankings: Rankings) -> float:
+        """Return the log-probability of all rankings, each as often as its weight says.
+
+        This is Σ_r weight_r log P(ranking_r). The sum of `log_likelihood` counts every distinct ballot once, however
+        many people cast it.
+
+        Examples
+        --------
+        >>> import permrank as pr
+        >>> ballots = pr.Rankings.from_lists([["a", "b"], ["b", "a"]], weights=[30, 10])
+        >>> model = pr.Random().fit(ballots)
+        >>> round(float(model.log_likelihood(ballots).sum()), 3), round(model.total_log_likelihood(ballots), 3)
+        (-1.386, -27.726)
+        """
+        return float(require_rankings(rankings).weights @ self.log_likelihood(rankings))
+
+    def fold_in(self, said: Any) -> NewUser:
+        """Make a new user from a list, or from a dict of item to rating, without retraining.
+
+        Of somebody with an empty list or dict nothing is known: the answers are those for a user without a list.
+        """
+        self._require_fitted()
+        return new_user(said, self.item_ids)
+
+    def similar_items(self, item: object, k: int = 10) -> pl.DataFrame:
+        """Items that people like together with this one."""
+        self._refuse("similar_items")
+
+    def similar_users(self, user: object, k: int = 10) -> pl.DataFrame:
+        """Users who rank as this one does."""
+        self._refuse("similar_users")
+
+    def _refuse(self, question: str) -> NoReturn:
+        raise NotSupportedError(f"{type(self).__name__} cannot answer {question}()")
+
+    # Files
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted model to one file, atomically; `permrank.load` reads it back."""
+        from permrank.models.files import save
+
+        self._require_fitted()
+        save(self, path)
+
+    def _check_draws(self, size: object, seed: object, n_items: int) -> None:
+        """Raise unless so many rankings of so many items can be drawn at once."""
+        whole_from("size", size, 0)
+        a_seed(seed)
+        # Orders and ids, 8 bytes each or about so.
+        n_bytes = 16 * int(size) * n_items  # type: ignore[call-overload]
+        require_memory(n_bytes, f"size={size} rankings of {n_items} items", "draw them in parts")
+
+    # Ids and indices
+
+    @property
+    def item_ids(self) -> Vocabulary:
+        """Items that the model knows."""
+        self._require_fitted()
+        return self.rankings_.item_ids
+
+    @property
+    def user_ids(self) -> Vocabulary:
+        """Users that the model knows."""
+        self._require_fitted()
+        return self.rankings_.user_ids
+
+    def _require_fitted(self) -> None:
+        refuse_after_fork()
+        refuse_unsafe_threads()
+        if not hasattr(self, "rankings_"):
+            raise NotFittedError(f"this {type(self).__name__} is not fitted; call fit(rankings) first")
+
+    def _reference(self, user: object) -> UserReference:
+        self._require_fitted()
+        return user if isinstance(user, NewUser) else self.rankings_.user_index(user)
+
+    def _item_indices(self, items: Iterable[object] | None) -> Int64Array:
+        if items is None:
+            return np.arange(len(self.item_ids))
+        places = self.item_ids.indices(items)
+        if places.size and np.bincount(places).max() > 1:
+            twice = self.item_ids[int(np.bincount(places).argmax())]
+            raise InputError(f"item {twice!r} is given twice; give every item once")
+        return places
+
+    def _list_to_enter(self, user: UserReference, item: object) -> tuple[Int64Array, Int32Array, int]:
+        """Items and levels of a user's only list, and the index of an item that is not in it."""
+        place = self.item_ids.index(item)
+        lists = lists_of(user, self.rankings_, self.item_ids)
+        if len(lists) != 1:
+            raise InputError(f"the user has {len(lists)} rankings; a place is defined for a user with one")
+        items, levels = lists[0]
+        if place in items:
+            raise InputError(f"item {item!r} is in the user's list already; ask for one that is not")
+        return items, levels, place
+
+    def _aligned_items(self, rankings: Rankings) -> Int32Array:
+        """Item indices of other rankings in this model's numbering; an unknown item raises."""
+        rankings = require_rankings(rankings)
+        if rankings.item_ids == self.item_ids:
+            return rankings.items
+        ranked = np.unique(rankings.items)
+        table = np.full(rankings.n_items, -1, np.int32)
+        table[ranked] = encode_with(rankings.item_ids.take(ranked.astype(np.int64)), self.item_ids)
+        return table[rankings.items]

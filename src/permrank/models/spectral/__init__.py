@@ -1,0 +1,1 @@
+"""Spectral analysis of rankings over the symmetric group."""

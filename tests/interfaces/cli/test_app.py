@@ -1,0 +1,291 @@
+"""The command line through its runner."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+import permrank as pr
+from permrank.interfaces.cli.app import app
+
+runner = CliRunner()
+
+
+def run(*arguments, code=0):
+    result = runner.invoke(app, [str(argument) for argument in arguments])
+    assert result.exit_code == code, (result.output, result.exception)
+    return result
+
+
+@pytest.fixture
+def ballots(tmp_path):
+    path = tmp_path / "ballots.jsonl"
+    lists = {"ann": ["toro", "ebi", "uni"], "bob": ["ebi", {"toro", "uni"}], "cat": ["uni", "ika", "toro"]}
+    lists |= {"dan": ["ika", "ebi"], "eve": ["ebi", "ika"]}
+    pr.Rankings.from_lists(lists).write(path)
+    return path
+
+
+@pytest.fixture
+def model(ballots, tmp_path):
+    path = tmp_path / "m.permrank"
+    run("fit", ballots, "-o", path)
+    return path
+
+
+def test_help_teaches_every_command():
+    words = run("--help").output
+    for command in (
+        "demo",
+        "fit",
+        "recommend",
+        "rank",
+        "info",
+        "convert",
+        "doctor",
+        "split",
+        "evaluate",
+        "compare",
+        "tune",
+    ):
+        assert command in words
+        assert "Usage" in run(command, "--help").output
+    for command in ("fit", "recommend", "rank", "info", "convert"):
+        assert "Example" in run(command, "--help").output
+
+
+def test_fit_then_recommend_then_rank(model):
+    rows = json.loads(run("recommend", model, "ann", "bob", "-k", 2, "--json").output)
+    assert [(row["user"], row["item"]) for row in rows] == [("ann", "ika"), ("bob", "ika")]
+    assert {"rank", "score", "rank_low", "rank_high"} <= rows[0].keys()
+    ranked = json.loads(run("rank", model, "uni", "ebi", "--user", "ann", "--json").output)
+    assert [row["rank"] for row in ranked] == [1, 2]
+    everything = json.loads(run("rank", model, "--json").output)
+    assert {row["item"] for row in everything} == {"toro", "ebi", "uni", "ika"}
+    assert "ika" in run("recommend", model, "ann").output
+
+
+def test_a_new_person_is_given_as_a_list(model):
+    rows = json.loads(run("recommend", model, "--list", "toro > ebi = uni", "--json").output)
+    assert [row["item"] for row in rows] == ["ika"]
+    rows = json.loads(run("recommend", model, "--list", "toro, ebi", "--json").output)
+    assert {row["item"] for row in rows} == {"uni", "ika"}
+    rows = json.loads(run("rank", model, "uni", "ika", "--list", "toro,ebi", "--json").output)
+    assert len(rows) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["recommend", "MODEL", "anne"], "unknown user 'anne'; the nearest known one is 'ann'"),
+        (["recommend", "MODEL"], "name at least one user"),
+        (["recommend", "MODEL", "--list", "toro >"], "an empty place in the list"),
+        (["recommend", "nothing.permrank", "ann"], "cannot be read"),
+        (["recommend", "MODEL", "--list", "toro > ebi > toro"], "'toro' comes twice"),
+        (["recommend", "MODEL", "--list", "toro = toro"], "'toro' comes twice"),
+        (["rank", "MODEL", "--user", "ann", "--list", "toro"], "give one of them"),
+        (["info", "simulated", "--unlisted", "never"], "--unlisted never, expected"),
+        (["info", "simulated", "--duplicates", "no"], "--duplicates no, expected one of"),
+        (["fit", "simulated", "--user", "who"], "no option 'user'"),
+        (["rank", "MODEL", "torro"], "unknown item 'torro'; the nearest known one is 'toro'"),
+        (["fit", "BALLOTS", "--model", "Plucket"], "unknown model 'Plucket'"),
+        (["fit", "BALLOTS", "--set", "prior"], "expected key=value"),
+        (
+            ["fit", "BALLOTS", "--set", "piror=1"],
+            "unknown parameter of PlackettLuce 'piror'; the nearest known one is 'prior'",
+        ),
+        (["fit", "suhsi"], "unknown file or data set 'suhsi'; the nearest known one is 'sushi'"),
+        (["fit", "nothing.csv"], "nothing.csv"),
+        (["info"], "say one thing to describe"),
+        (["convert", "BALLOTS", "out.soc"], "error: "),
+        (["convert", "BALLOTS", "out.xyz"], "error: "),
+    ],
+)
+def test_mistakes_get_one_line_and_exit_code_1(arguments, message, model, ballots, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    before = sorted(tmp_path.iterdir())
+    words = [str({"MODEL": model, "BALLOTS": ballots}.get(word, word)) for word in arguments]
+    result = run(*words, code=1)
+    assert message in result.stderr
+    assert result.stderr.startswith("error: ")
+    assert result.stderr.count("\n") == 1
+    assert sorted(tmp_path.iterdir()) == before  # nothing half written
+
+
+def test_settings_reach_the_model(ballots, tmp_path):
+    path = tmp_path / "g.permrank"
+    values = json.loads(
+        run("fit", ballots, "-o", path, "-m", "plackett-luce", "-s", "prior=gaussian", "-s", "prior_scale=2.5", "-s",
+            "max_iter=none", "--json").output
+    )  # fmt: skip
+    assert values["parameter"]["prior"] == "gaussian"
+    assert values["parameter"]["prior_scale"] == 2.5
+    assert values["parameter"]["max_iter"] is None
+    assert values["users"] == 5
+    assert values["converged"] is True
+    assert isinstance(values["objective"], float)
+    assert values["bytes"] == path.stat().st_size
+    assert pr.load(path).get_params()["prior_scale"] == 2.5
+    assert pr.load(path).get_params()["max_iter"] is None
+
+
+def test_an_estimate_that_does_not_exist_is_explained(tmp_path):
+    path = tmp_path / "b.jsonl"
+    path.write_text('["a", "b", "c"]\n["b", "a", "c"]\n')
+    result = run("fit", path, "-o", tmp_path / "m.permrank", code=1)
+    assert "never ranked above another item: 'c'" in result.stderr
+    assert not (tmp_path / "m.permrank").exists()
+
+
+def test_info_describes_data_models_and_lists(ballots, model):
+    described = json.loads(run("info", ballots, "--json").output)
+    assert described["n_users"] == 5
+    assert described["total_weight"] == 5
+    assert described["connected"] is True
+    of_model = json.loads(run("info", model, "--json").output)
+    assert of_model["class"] == "PlackettLuce"
+    assert of_model["parameter"]["prior"] is None
+    assert "PlackettLuce" in run("info", model).output
+    assert "PlackettLuce" in run("info", "--models").output
+    assert {"sushi", "ml-1m", "simulated"} <= {
+        row["name"] for row in json.loads(run("info", "--datasets", "--json").output)
+    }
+
+
+def test_whole_numbers_are_shown_whole(tmp_path):
+    path = tmp_path / "b.jsonl"
+    path.write_text('{"ranking": ["a", "b"], "weight": 43942}\n{"ranking": ["b", "a"], "weight": 1}\n')
+    assert "43,943" in run("info", path).output
+    assert "43,943" in str(pr.read(path).describe())
+
+
+def test_the_list_of_data_sets_can_be_read_on_80_columns(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = run("info", "--datasets").output.splitlines()
+    assert max(map(len, lines)) <= 80
+    for name in pr.datasets.names():
+        assert any(f" {name} " in line for line in lines)  # no name is broken over two lines
+    assert not any("…" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("header", "options"),
+    [
+        ("who,what,stars_given,n", ["--user", "who", "--item", "what", "--rating", "stars_given", "--weight", "n"]),
+        ("who,what,place,n", ["--user", "who", "--item", "what", "--rank", "place", "--weight", "n"]),
+    ],
+)
+def test_columns_are_named_alike_in_every_command(tmp_path, header, options):
+    path = tmp_path / "x.csv"
+    path.write_text(f"{header}\n1,a,1,2\n1,b,2,2\n2,b,1,1\n2,a,2,1\n")
+    assert json.loads(run("info", path, *options, "--json").output)["total_weight"] == 3
+    run("fit", path, *options, "-o", tmp_path / "m.permrank")
+    assert pr.load(tmp_path / "m.permrank").rankings_.weights.tolist() == [2, 1]
+    run("convert", path, tmp_path / "y.csv", *options)
+    assert pr.read(tmp_path / "y.csv").weights.tolist() == [2, 1]
+
+
+def test_choices_can_be_named_from_the_shell(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("better,worse\na,b\nb,a\na,b\n")
+    options = ["--winner", "better", "--loser", "worse"]
+    assert json.loads(run("info", path, *options, "--json").output)["total_weight"] == 3
+
+
+def test_items_without_an_estimate_can_be_left_out(tmp_path):
+    path, model = tmp_path / "b.jsonl", tmp_path / "m.permrank"
+    path.write_text('["a", "b", "c"]\n["b", "a", "c"]\n')
+    refused = run("fit", path, "-o", model, code=1).stderr
+    assert "--set prior=gaussian" in refused
+    assert "--drop-inestimable" in refused
+    result = run("fit", path, "-o", model, "--drop-inestimable", "--json")
+    assert "left out 1 items without an estimate: c" in result.stderr
+    assert json.loads(result.stdout)["left_out"] == ["c"]
+    assert list(pr.load(model).item_ids) == ["a", "b"]
+
+
+def test_a_fit_that_stops_short_warns_in_one_line(ballots, tmp_path):
+    result = run("fit", ballots, "-o", tmp_path / "m.permrank", "-s", "solver=mm", "-s", "max_iter=2")
+    assert result.stderr.startswith("warning: PlackettLuce did not converge in 2 sweeps")
+    assert result.stderr.count("\n") == 1
+
+
+def test_nothing_left_to_recommend_is_said(model):
+    result = run("recommend", model, "--list", "toro > ebi > uni > ika")
+    assert "nothing is left to recommend to new" in result.stderr
+    assert json.loads(run("recommend", model, "--list", "toro>ebi>uni>ika", "--json").stdout) == []
+
+
+def test_an_id_may_hold_what_separates_a_list(tmp_path):
+    path, model = tmp_path / "b.jsonl", tmp_path / "m.permrank"
+    path.write_text('["a, b", "x = y", "c"]\n["c", "x = y", "a, b"]\n')
+    run("fit", path, "-o", model)
+    for given in ("a, b", "a, b > x = y", "x = y"):
+        rows = json.loads(run("recommend", model, "--list", given, "--json").stdout)
+        assert "c" in [row["item"] for row in rows]
+
+
+def test_a_full_disk_is_one_line(ballots, tmp_path, monkeypatch):
+    monkeypatch.setattr("os.fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    result = run("fit", ballots, "-o", tmp_path / "m.permrank", code=1)
+    assert result.stderr.startswith("error: ")
+    assert "No space left" in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_the_folder_is_looked_at_before_anything_is_learnt(ballots, tmp_path, monkeypatch):
+    monkeypatch.setattr(pr.PlackettLuce, "fit", lambda *_: pytest.fail("learnt in vain"))
+    assert "does not exist" in run("fit", ballots, "-o", tmp_path / "no" / "m.permrank", code=1).stderr
+    assert "is a folder" in run("fit", ballots, "-o", tmp_path, code=1).stderr
+
+
+def test_convert_loses_nothing(ballots, tmp_path):
+    for ending in ("csv", "tsv", "parquet"):
+        target = tmp_path / f"b.{ending}"
+        run("convert", ballots, target)
+        assert pr.read(target) == pr.read(ballots)
+    target = tmp_path / "b.toi"
+    counts = json.loads(run("convert", ballots, target, "--merge", "--json").output)
+    assert counts[0]["rankings"] == 5
+    assert pr.read(target) == pr.read(ballots).merged()
+    run("convert", ballots, tmp_path / "all.toc", "--merge", "--unlisted", "last")
+
+
+def test_integer_ids_can_be_typed(tmp_path):
+    data, model = tmp_path / "d.csv", tmp_path / "m.permrank"
+    data.write_text("user,item,rating\n1,10,5\n1,20,3\n2,20,4\n2,10,2\n2,30,3\n1,30,4\n")
+    run("fit", data, "-o", model, "-s", "prior=gamma")
+    assert "unknown user 'x'" in run("recommend", model, "x", code=1).stderr
+    assert len(json.loads(run("rank", model, 10, 20, "-u", 1, "--json").output)) == 2
+
+
+def test_the_demo_shows_a_list_a_ranking_a_comparison_and_the_time(tmp_path):
+    words = run("demo", "--report", tmp_path / "demo.html").output
+    for part in ("1. Data", "2. Model", "3. Ranking", "4. Check", "90 % interval", "5. Comparison", "best", "s in all"):
+        assert part in words
+    assert "One person" in (tmp_path / "demo.html").read_text()
+    assert run("demo", "--seed", 5, "--report", tmp_path / "other.html").output != words
+
+
+def test_the_doctor_finds_this_installation_sound():
+    rows = {row["check"]: row for row in json.loads(run("doctor", "--json").output)}
+    assert rows["self-test"]["ok"] == "yes"
+    assert {"numba", "polars", "threads", "data folder", "permrank --help"} <= rows.keys()
+
+
+def test_the_doctor_reports_a_failed_self_test(monkeypatch):
+    monkeypatch.setattr("permrank.interfaces.cli.doctor.self_test", lambda: (False, "broken"))
+    monkeypatch.setattr("permrank.interfaces.cli.doctor.help_seconds", lambda: 0.1)
+    assert "broken" in run("doctor", code=1).output
+
+
+def test_the_version_is_printed():
+    assert run("--version").output.strip() == f"permrank {pr.__version__}"
+
+
+def test_none_is_a_word_where_it_is_the_default_and_nothing_elsewhere():
+    from permrank.interfaces.cli.sources import make_model
+
+    assert make_model("FactoredPlackettLuce", ["damping=none", "max_iter=none"]).get_params()["damping"] == "none"
+    assert make_model("FactoredPlackettLuce", ["max_iter=none"]).get_params()["max_iter"] is None
+    assert make_model("PlackettLuce", ["prior=None"]).get_params()["prior"] is None

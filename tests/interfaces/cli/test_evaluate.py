@@ -1,0 +1,127 @@
+"""split, evaluate and compare through the command line's runner."""
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+import permrank as pr
+from permrank.interfaces.cli.app import app
+
+runner = CliRunner()
+LONG = "PlackettLuce:prior=gaussian,prior_scale=2,max_iter=50"
+
+
+def run(*arguments, code=0):
+    result = runner.invoke(app, [str(argument) for argument in arguments])
+    assert result.exit_code == code, result.output
+    return result
+
+
+@pytest.fixture
+def ratings(tmp_path):
+    rankings = pr.datasets.load("simulated", n_users=60, n_items=25, list_length=(6, 14), ties=5, separation=0.0)
+    rng = np.random.default_rng(0)
+    frame = rankings.to_frame().select("user", "item", "rating")
+    path = tmp_path / "ratings.csv"
+    frame.with_columns(when=pl.Series(rng.permutation(frame.height))).write_csv(path)
+    return path
+
+
+def test_split_writes_what_compare_reads(ratings, tmp_path):
+    told = json.loads(run("split", ratings, "--protocol", "given", "--n", 4, "-o", tmp_path / "s", "--json").stdout)
+    split = pr.Split.load(tmp_path / "s")
+    assert split == pr.Given(4).split(pr.read(ratings), seed=0)
+    assert told["test"]["entries"] == split.test.n_entries
+    found = json.loads(run("compare", tmp_path / "s", "--models", "MeanRating", "--json").stdout)
+    assert found["table"][0]["ndcg"] == pytest.approx(pr.evaluate(pr.MeanRating(), split).means()["ndcg"])
+    result = run("split", ratings, "-o", tmp_path / "s", code=1)
+    assert "exists; give the name of a new folder" in result.stderr
+
+
+def test_every_protocol_can_be_named(ratings, tmp_path):
+    for name, n in (("auto", 3), ("weak", 2), ("strong", 2), ("leave-out", 2), ("given", 4), ("folds", 3)):
+        if name not in ("weak", "strong"):  # these want ten entries left
+            run("split", ratings, "--protocol", name, "--n", n, "-o", tmp_path / name)
+    assert pr.Split.load(tmp_path / "auto").protocol == "Given(n_given=3)"
+    run("split", ratings, "--protocol", "temporal", "--time", "when", "-o", tmp_path / "t", "--format", "csv")
+    times = {(u, i): t for u, i, t in pl.read_csv(ratings).select("user", "item", "when").rows()}
+    split = pr.Split.load(tmp_path / "t")
+    latest = max(times[row] for row in split.train.to_frame().select("user", "item").rows())
+    assert latest < min(times[row] for row in split.test.to_frame().select("user", "item").rows())
+    assert "needs --time" in run("split", ratings, "--protocol", "temporal", "-o", tmp_path / "x", code=1).stderr
+    assert "unknown protocol 'weka'" in run("split", ratings, "--protocol", "weka", "-o", tmp_path / "x", code=1).stderr
+
+
+def test_evaluate_tells_every_metric(ratings):
+    table = run("evaluate", ratings, "-m", "mean-rating", "--n", 4).stdout
+    for title in ("NDCG@10", "pairs right", "tau-b", "MRR@10", "recall@10"):
+        assert title in table
+    found = json.loads(run("evaluate", ratings, "-m", "MeanRating", "-s", "item_penalty=2", "--json").stdout)
+    assert {row["metric"] for row in found["metrics"]} >= {"ndcg", "err", "map", "overlap"}
+    found = json.loads(run("evaluate", ratings, "-m", "Random", "--protocol", "folds", "--json").stdout)
+    assert [row["metric"] for row in found["metrics"]] == ["log_likelihood", "log_likelihood_per_stage"]
+    assert "SpectralAnalysis failed" in run("evaluate", ratings, "-m", "SpectralAnalysis", code=1).stderr
+
+
+def test_compare_goes_on_when_a_model_fails_and_says_so(ratings):
+    arguments = ["compare", ratings, "--models", "MeanRating,SpectralAnalysis", "-m", "Random", "--seeds", 2]
+    result = run(*arguments)
+    assert "best" in result.stdout
+    assert "worse" in result.stdout
+    assert "SpectralAnalysis: failed on 2 of 2 splits: InputError" in " ".join(result.stdout.split())
+    assert "6/6" in result.stderr
+    found = json.loads(run(*arguments, "--json").stdout)
+    assert [row["verdict"] for row in found["table"]] == ["best", "worse", "failed"]
+    assert len(found["by_seed"]) == 6
+    run("compare", ratings, "--models", "SpectralAnalysis", code=1)
+
+
+def test_the_row_says_what_was_set(ratings):
+    found = json.loads(run("compare", ratings, "--models", "PlackettLuce,BradleyTerry,Borda", "--json").stdout)
+    models = {row["model"]: row for row in found["table"]}
+    assert set(models) == {"PlackettLuce(prior='gaussian')", "BradleyTerry(prior='gaussian')", "Borda"}
+    same = pr.compare([pr.PlackettLuce(prior="gaussian")], pr.read(ratings)).table().to_dicts()[0]
+    assert same["model"] in models
+    assert models[same["model"]]["ndcg"] == pytest.approx(same["ndcg"], rel=1e-12)
+
+
+def test_a_model_that_ran_out_of_time_is_marked_in_its_row(ratings, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "140")
+    slow, page = "PlackettLuce:prior=gaussian,prior_scale=1,solver=mm,tol=1e-15", tmp_path / "out.html"
+    asked = ("compare", ratings, "--models", "Borda", "-m", slow, "--max-seconds", 0)
+    told = run(*asked, "--report", page).stdout
+    (row,) = (line for line in told.splitlines() if "cut off after 0 s" in line)
+    assert "worse" not in row
+    assert "best" in told
+    assert "cut off after 0 s" in page.read_text()
+    found = json.loads(run(*asked, "--json").stdout)
+    assert [(row["verdict"], row["cut_off"]) for row in found["table"]].count(("cut off", 0.0)) == 1
+    only = run("compare", ratings, "-m", slow, "--max-seconds", 0, "--report", page).stdout
+    assert "cut off after 0 s" in only
+    assert "no model can be called best" in page.read_text()
+
+
+def test_compare_writes_a_report(ratings, tmp_path):
+    run("compare", ratings, "--models", "MeanRating,Random", "--report", tmp_path / "out.html")
+    assert "MeanRating</strong> is best" in (tmp_path / "out.html").read_text()
+    wrong = run("compare", ratings, "--models", "Random", "--report", tmp_path / "no" / "out.html", code=1)
+    assert "does not exist" in wrong.stderr
+
+
+def test_models_can_be_given_settings(ratings):
+    found = json.loads(
+        run("compare", ratings, "-m", "MeanRating:item_penalty=2,user_penalty=1", "-m", "MeanRating", "--json").stdout
+    )
+    assert {row["model"] for row in found["table"]} == {"MeanRating", "MeanRating(item_penalty=2, user_penalty=1)"}
+    assert "unknown model 'Nothing'" in run("compare", ratings, "-m", "Nothing", code=1).stderr
+
+
+@pytest.mark.parametrize("width", [80, 160])
+def test_tables_fit_the_terminal(ratings, width, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(width))
+    lines = run("compare", ratings, "--models", "MeanRating,PlackettLuce", "-m", LONG).stdout.splitlines()
+    assert max(map(len, lines)) <= width
+    assert not any("…" in line for line in lines)

@@ -1,0 +1,253 @@
+"""The user pass and the item pass of the factored model."""
+
+import numba
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.stats import chi2
+
+import permrank as pr
+from permrank.kernels.factored import items as factored_items
+from permrank.kernels.factored import users as factored
+from permrank.kernels.plackett_luce.likelihood import BRESLOW, EFRON, EXACT, PARTITION, stage_statistics
+
+TREATMENTS = {"exact": EXACT, "efron": EFRON, "breslow": BRESLOW, "partition": PARTITION}
+K = 3
+
+
+def data(seed, n_users=6, n_items=9, *, ties=True):
+    """Users with one or two rankings, weights, and one user without a ranking."""
+    rng = np.random.default_rng(seed)
+    lists, users = [], []
+    for user in range(n_users):
+        for _ in range(rng.integers(1, 3)):
+            order = rng.permutation(n_items)[: rng.integers(2, n_items)].tolist()
+            blocks = [[order[0]]]
+            for item in order[1:]:
+                blocks[-1].append(item) if ties and rng.random() < 0.4 else blocks.append([item])
+            lists.append(blocks)
+            users.append(user)
+    weights = rng.uniform(0.5, 2.0, len(lists))
+    lists.append([])
+    users.append(n_users)
+    return pr.Rankings.from_lists(lists, users=users, weights=[*weights, 1.0], items=range(n_items))
+
+
+def problem(seed, **options):
+    rng = np.random.default_rng(seed + 100)
+    rankings = data(seed, **options)
+    return rankings, rng.normal(size=(rankings.n_items, K + 1)), rng.uniform(0.5, 2.0, K)
+
+
+def arrays(rankings):
+    return rankings.user_indptr, rankings.indptr, rankings.items, rankings.levels, rankings.weights
+
+
+def dependence(rankings):
+    """Places of the users and slopes: what the prior means of the users' factors depend on."""
+    rng = np.random.default_rng(200)
+    return rng.normal(size=(rankings.n_users, 2)), rng.normal(size=(2, K))
+
+
+def prior_means(rankings):
+    places, slopes = dependence(rankings)
+    return places @ slopes
+
+
+def log_posterior(rankings, theta, precision, ties, user, vector):
+    """Through the tested likelihood kernel, one user at a time."""
+    total = -0.5 * precision @ (vector - prior_means(rankings)[user]) ** 2
+    for r in range(rankings.user_indptr[user], rankings.user_indptr[user + 1]):
+        part = slice(rankings.indptr[r], rankings.indptr[r + 1])
+        items = rankings.items[part]
+        scores = theta[items, K] + theta[items, :K] @ vector
+        scratch = np.empty(items.size), np.empty(items.size)
+        bounds = np.array([0, items.size])
+        total += rankings.weights[r] * stage_statistics(bounds, rankings.levels[part], scores, ties, *scratch)[0]
+    return total
+
+
+def ascend(rankings, theta, precision, ties, *, draw=False, most=50, key=1):
+    modes, draws = np.zeros((rankings.n_users, K)), np.zeros((rankings.n_users, K))
+    residual, curvature = np.empty(rankings.n_entries), np.empty(rankings.n_entries)
+    values = factored.update_users(
+        *arrays(rankings), ties, theta, precision, modes, draws, np.uint64(key), draw, most, 1e-10, residual, curvature,
+        *dependence(rankings),
+    )  # fmt: skip
+    return values, modes, draws, residual, curvature
+
+
+@pytest.mark.parametrize("ties", TREATMENTS)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_every_user_reaches_the_mode_that_a_general_optimiser_finds(ties, seed):
+    rankings, theta, precision = problem(seed)
+    # Only for Breslow's ties are the steps exactly Newton's; under the others they come near linearly.
+    values, modes, draws, _, _ = ascend(rankings, theta, precision, TREATMENTS[ties], most=1_000)
+    np.testing.assert_array_equal(draws, modes)
+    for user in range(rankings.n_users):
+        found = minimize(
+            lambda v, user=user: -log_posterior(rankings, theta, precision, TREATMENTS[ties], user, v),
+            np.zeros(K),
+            options={"gtol": 1e-9},
+        )
+        assert values[user] >= -found.fun - (1e-6 if ties == "partition" else 1e-9)
+        if ties != "partition":  # its numerators make the posterior of a user only nearly concave
+            np.testing.assert_allclose(modes[user], found.x, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(modes[-1], prior_means(rankings)[-1], rtol=1e-12)
+
+
+@pytest.mark.parametrize("ties", ["strict", "breslow"])
+def test_the_hessian_of_a_user_is_exact_for_strict_rankings_and_for_breslow(ties):
+    rankings, theta, precision = problem(3, ties=ties != "strict")
+    _, modes, _, _, _ = ascend(rankings, theta, precision, BRESLOW)
+    h = 1e-4
+    for user in range(rankings.n_users - 1):
+        information = laplace_precision(rankings, theta, precision, BRESLOW, user, modes[user])
+
+        def value(v, user=user):
+            return log_posterior(rankings, theta, precision, BRESLOW, user, v)
+
+        for i in range(K):
+            for j in range(K):
+                a, b = h * np.eye(K)[i], h * np.eye(K)[j]
+                m = modes[user]
+                second = (value(m + a + b) - value(m + a - b) - value(m - a + b) + value(m - a - b)) / (4 * h * h)
+                np.testing.assert_allclose(information[i, j], -second, rtol=1e-4, atol=1e-5)
+
+
+def laplace_precision(rankings, theta, precision, ties, user, mode):
+    """What the kernel factors: L Lᵀ."""
+    first, last = rankings.user_indptr[user], rankings.user_indptr[user + 1]
+    scratch = [np.empty(rankings.n_entries) for _ in range(3)]
+    tail = rankings.indptr, rankings.items, rankings.levels, rankings.weights, ties, theta, mode
+    factored._user_statistics(first, last, *tail, *scratch)
+    lower = np.zeros((K, K))
+    factored._newton_system(first, last, *tail, prior_means(rankings)[user], precision, *scratch, lower, np.empty(K))
+    lower = np.tril(lower)
+    return lower @ lower.T
+
+
+@pytest.mark.parametrize("ties", TREATMENTS)
+def test_the_hessian_is_never_less_than_the_prior(ties):
+    for seed in range(4):
+        rankings, theta, precision = problem(seed)
+        _, modes, _, _, _ = ascend(rankings, 3 * theta, precision, TREATMENTS[ties])
+        for user in range(rankings.n_users):
+            information = laplace_precision(rankings, 3 * theta, precision, TREATMENTS[ties], user, modes[user])
+            assert np.linalg.eigvalsh(information - np.diag(precision)).min() > -1e-8
+
+
+def test_item_steps_solve_the_newton_equations_with_diagonal_blocks():
+    rankings, theta, precision = problem(5)
+    _, modes, _, residual, curvature = ascend(rankings, theta, precision, BRESLOW)
+    owner = np.repeat(np.arange(rankings.n_users), np.diff(rankings.indptr[rankings.user_indptr])).astype(np.int32)
+    centre = np.random.default_rng(0).normal(size=theta.shape)
+    item_precision = np.array([1.0, 2.0, 3.0, 4.0])
+    view = rankings.item_view
+    variance = np.empty(rankings.n_items)
+    steps = factored_items.item_steps(
+        view.indptr, view.entries, owner, modes, theta, centre, item_precision, residual, curvature, np.uint64(0),
+        False, variance,
+    )  # fmt: skip
+    for y in range(rankings.n_items):
+        system = np.diag(item_precision)
+        right = -item_precision * (theta[y] - centre[y])
+        for e in np.flatnonzero(rankings.items == y):
+            x = np.append(modes[owner[e]], 1.0)
+            system = system + curvature[e] * np.outer(x, x)
+            right = right + residual[e] * x
+        np.testing.assert_allclose(steps[y], np.linalg.solve(system, right), rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(variance[y], np.trace(np.linalg.inv(system)), rtol=1e-9)
+
+
+def test_residuals_are_the_gradient_in_the_scores_times_the_weights():
+    rankings, theta, precision = problem(6)
+    _, modes, _, residual, _ = ascend(rankings, theta, precision, EXACT)
+    h = 1e-5
+    for y, k in [(0, K), (2, 0), (4, 1), (7, K)]:
+        owner = np.repeat(np.arange(rankings.n_users), np.diff(rankings.indptr[rankings.user_indptr]))
+        factor = np.ones(rankings.n_entries) if k == K else modes[owner, k]
+        values = []
+        for sign in (1, -1):
+            moved = theta.copy()
+            moved[y, k] += sign * h
+            values.append(factored.user_log_likelihoods(*arrays(rankings), EXACT, moved, modes).sum())
+        mine = (residual * factor)[rankings.items == y].sum()
+        np.testing.assert_allclose(mine, (values[0] - values[1]) / (2 * h), rtol=1e-6, atol=1e-8)
+
+
+def test_draws_of_a_user_have_the_laplace_covariance_and_a_stretched_one_fails():
+    rankings, theta, precision = problem(7)
+    user, n = 1, 4_000
+    modes = np.zeros((rankings.n_users, K))
+    density = np.empty((rankings.n_users, n))
+    draws = factored.posterior_draws(
+        *arrays(rankings), BRESLOW, theta, precision, modes, np.uint64(5), n, density, *dependence(rankings)
+    )
+    information = laplace_precision(rankings, theta, precision, BRESLOW, user, modes[user])
+    away = draws[user] - modes[user]
+    distance = np.einsum("ni,ij,nj->n", away, information, away).sum()
+    assert 1e-4 < chi2.cdf(distance, n * K) < 1 - 1e-4
+    assert chi2.sf(1.2 * distance, n * K) < 1e-6
+    expected = 0.5 * np.linalg.slogdet(information / (2 * np.pi))[1] - 0.5 * np.einsum(
+        "ni,ij,nj->n", away, information, away
+    )
+    np.testing.assert_allclose(density[user], expected, rtol=1e-8, atol=1e-8)
+    # A user without a ranking is drawn from the prior.
+    np.testing.assert_allclose(draws[-1].var(axis=0), 1 / precision, rtol=0.15)
+    np.testing.assert_allclose(draws[-1].mean(axis=0), prior_means(rankings)[-1], atol=6 / np.sqrt(0.5 * n))
+
+
+def test_draws_of_an_item_have_the_covariance_of_its_system():
+    rankings, theta, precision = problem(8)
+    _, modes, _, residual, curvature = ascend(rankings, theta, precision, BRESLOW)
+    owner = np.repeat(np.arange(rankings.n_users), np.diff(rankings.indptr[rankings.user_indptr])).astype(np.int32)
+    view, ones = rankings.item_view, np.ones(K + 1)
+    tail = modes, theta, np.zeros_like(theta), ones, residual, curvature
+    mean = factored_items.item_steps(view.indptr, view.entries, owner, *tail, np.uint64(0), False, np.zeros(0))
+    n, y = 1_500, 3
+    drawn = [
+        factored_items.item_steps(view.indptr, view.entries, owner, *tail, np.uint64(i), True, np.zeros(0))[y]
+        for i in range(n)
+    ]
+    system = np.diag(ones)
+    for e in np.flatnonzero(rankings.items == y):
+        x = np.append(modes[owner[e]], 1.0)
+        system = system + curvature[e] * np.outer(x, x)
+    away = np.array(drawn) - mean[y]
+    distance = np.einsum("ni,ij,nj->n", away, system, away).sum()
+    assert 1e-4 < chi2.cdf(distance, n * (K + 1)) < 1 - 1e-4
+    assert chi2.sf(1.2 * distance, n * (K + 1)) < 1e-6
+
+
+def test_the_number_of_threads_changes_no_bit():
+    rankings, theta, precision = problem(9, n_users=40)
+    before, results = numba.get_num_threads(), []
+    owner = np.repeat(np.arange(rankings.n_users), np.diff(rankings.indptr[rankings.user_indptr])).astype(np.int32)
+    view = rankings.item_view
+    try:
+        for n_threads in (1, numba.config.NUMBA_NUM_THREADS):
+            numba.set_num_threads(n_threads)
+            found = ascend(rankings, theta, precision, BRESLOW, draw=True)
+            steps = factored_items.item_steps(
+                view.indptr, view.entries, owner, found[2], theta, np.zeros_like(theta), np.ones(K + 1), found[3],
+                found[4], np.uint64(3), True, np.zeros(0),
+            )  # fmt: skip
+            results.append([*found, steps])
+    finally:
+        numba.set_num_threads(before)
+    for one, two in zip(*results, strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+def test_noise_belongs_to_its_item_and_has_mean_zero_and_variance_one():
+    items = np.array([7, 2, 9])
+    noise = factored_items.item_noise(items, 500, 4, np.uint64(3))
+    np.testing.assert_array_equal(
+        noise[:, :, ::-1], factored_items.item_noise(items[::-1].copy(), 500, 4, np.uint64(3))
+    )
+    np.testing.assert_array_equal(noise.mean(axis=1), 0)
+    squares = (noise[:, ::2] ** 2).sum(axis=(0, 1))
+    assert (np.abs(chi2.cdf(squares, 1000) - 0.5) < 0.4999).all()
+    assert chi2.sf(1.3 * squares, 1000).max() < 1e-4
+    assert np.abs(np.corrcoef(noise[:, ::2].reshape(-1, 3).T) - np.eye(3)).max() < 0.15

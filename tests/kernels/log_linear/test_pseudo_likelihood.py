@@ -1,0 +1,98 @@
+"""Likelihoods of lists and their gradients against enumeration and differences."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from oracles import log_linear_energy, random_log_linear
+from permrank.kernels.log_linear import pseudo_likelihood as pl
+from permrank.models.users import frozen  # the kinds of arrays that models pass, for which kernels are compiled
+
+N = 5
+WIDTH = 3
+
+
+def direct(structure, order, unary, basis, pair):
+    """Log pseudo-likelihood of one list, every local distribution written out."""
+
+    def weight(order):
+        return -log_linear_energy(order, unary, basis, pair)
+
+    order, here, total = list(order), weight(order), 0.0
+    if structure == pl.BY_RELOCATION:
+        for item in order:
+            rest = [other for other in order if other != item]
+            total += here - np.logaddexp.reduce([weight([*rest[:j], item, *rest[j:]]) for j in range(N)])
+    elif structure == pl.BY_SWAPS:
+        for i, j in itertools.combinations(range(N), 2):
+            other = list(order)
+            other[i], other[j] = other[j], other[i]
+            total += here - np.logaddexp(here, weight(other))
+    else:
+        width = N if structure == pl.EXACT else WIDTH
+        for start in range(N + 1 - width):
+            inside = itertools.permutations(order[start : start + width])
+            others = [[*order[:start], *local, *order[start + width :]] for local in inside]
+            total += here - np.logaddexp.reduce([weight(other) for other in others])
+    return total
+
+
+ITEMS = np.arange(N, dtype=np.int32)
+KEPT = np.triu(np.ones((N, N), bool), 1)
+KEPT[1, 3] = False  # a pair without a parameter
+INDPTR = np.concatenate(([0], np.cumsum(KEPT.sum(axis=1))))
+PARTNERS = np.nonzero(KEPT)[1].astype(np.int32)
+
+
+def evaluate(structure, order, unary, basis, values, weight=1.0, paired=True):
+    pairs = (INDPTR, PARTNERS, values) if paired else (np.zeros(N + 1, np.int64), PARTNERS[:0], values[:0])
+    of_entries, of_pairs = np.zeros(unary.shape), np.zeros((2, pairs[2].size))
+    lists = frozen(np.array([0, N]), ITEMS, order, np.array([weight]))
+    value = pl.list_likelihoods(
+        structure, WIDTH, *lists, unary, np.zeros(N + 1, np.int64), basis, *frozen(*pairs[:2]), pairs[2], of_entries,
+        of_pairs,
+    )[0]  # fmt: skip
+    return value, of_entries, of_pairs.sum(axis=0)
+
+
+@pytest.mark.parametrize("structure", [pl.BY_RELOCATION, pl.BY_SWAPS, pl.BY_WINDOWS, pl.EXACT])
+@pytest.mark.parametrize("paired", [True, False])
+def test_values_are_those_of_enumeration_and_gradients_those_of_differences(structure, paired):
+    for seed in range(4):
+        unary, basis, pair = random_log_linear(N, 2, seed)
+        pair = np.where(KEPT | KEPT.T, pair, 0.0) if paired else np.zeros((N, N))
+        values = pair[KEPT]
+        order = np.random.default_rng(seed).permutation(N)
+        value, of_items, of_pairs = evaluate(structure, order, unary, basis, values, paired=paired)
+        np.testing.assert_allclose(value, direct(structure, order, unary, basis, pair), rtol=0, atol=1e-10)
+        heavy = evaluate(structure, order, unary, basis, values, 2.5, paired)
+        np.testing.assert_allclose(heavy[0], value, rtol=1e-12)
+        np.testing.assert_allclose(heavy[1], 2.5 * of_items, rtol=0, atol=1e-12)
+        step = 1e-5
+        for a, k in itertools.product(range(N), range(2)):
+            moved = np.zeros_like(unary)
+            moved[a, k] = step
+            up = evaluate(structure, order, unary + moved, basis, values, paired=paired)[0]
+            down = evaluate(structure, order, unary - moved, basis, values, paired=paired)[0]
+            np.testing.assert_allclose(of_items[a, k], (up - down) / (2 * step), rtol=1e-6, atol=1e-8)
+        for place in range(of_pairs.size):
+            moved = np.zeros_like(values)
+            moved[place] = step
+            up = evaluate(structure, order, unary, basis, values + moved)[0]
+            down = evaluate(structure, order, unary, basis, values - moved)[0]
+            np.testing.assert_allclose(of_pairs[place], (up - down) / (2 * step), rtol=1e-6, atol=1e-8)
+
+
+def test_statistics_are_averaged_over_the_orders_of_ties():
+    basis = np.array([[0.8], [0.3], [-0.1], [-0.4], [-0.6]])
+    order, levels = np.array([4, 1, 0, 3, 2]), np.array([0, 1, 1, 1, 2], np.int32)
+    of_entries, of_pairs = np.zeros((N, 1)), np.zeros((2, PARTNERS.size))
+    lists = frozen(np.array([0, N]), ITEMS, order, levels, np.array([2.0]))
+    pl.list_statistics(*lists, np.zeros(N + 1, np.int64), basis, *frozen(INDPTR, PARTNERS), of_entries, of_pairs)
+    orders = [(4, *tied, 2) for tied in itertools.permutations((1, 0, 3))]
+    signs = np.mean([[[np.sign(o.index(b) - o.index(a)) for b in range(N)] for a in range(N)] for o in orders], axis=0)
+    np.testing.assert_allclose(
+        of_entries[:, 0], [2 * np.mean([basis[o.index(a), 0] for o in orders]) for a in range(N)]
+    )
+    np.testing.assert_allclose(of_pairs.sum(axis=0), 2 * signs[KEPT], rtol=0, atol=1e-12)
