@@ -85,10 +85,10 @@ def test_poor_trials_are_given_up_and_good_ones_are_not(ratings):
 
 def test_a_trial_that_fails_is_told_and_does_not_stop_the_others(ratings):
     class Moody(pr.MeanRating):
-        def _learn(self, rankings, monitor):
+        def _learner(self, rankings):
             if self.item_penalty < 20:
                 raise InputError("not in the mood")
-            return super()._learn(rankings, monitor)
+            return super()._learner(rankings)
 
     found = pr.tune(Moody(item_penalty=50.0), ratings, trials=8)
     assert "not in the mood" in found.trials["note"].to_list()

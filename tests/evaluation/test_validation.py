@@ -22,7 +22,7 @@ from permrank.errors import (
 from permrank.interfaces.cli.app import app
 from permrank.interfaces.cli.fit import ends_anywhere, sparkline
 from permrank.learning.early_stopping import Watch
-from permrank.learning.learner import Monitor
+from permrank.learning.learner import Step, run, standing
 
 
 @pytest.fixture(scope="module")
@@ -184,18 +184,22 @@ def test_the_callback_sees_the_scores_and_ctrl_c_keeps_the_best(parts):
 
 
 def test_the_curve_alone_decides():
+    def steps(kept):
+        point = np.zeros(1)
+
+        def estimate():
+            return {"x_": point}
+
+        yield standing(estimate)
+        while True:
+            point += 1.0  # in place, as some learners do
+            yield Step(0.0, estimate)
+
     scores = iter([0.3, 0.5, 0.5, 0.4, 0.6, 0.6, 0.6, 0.6])
     watch = Watch(lambda estimate: next(scores), every=5, patience=3)
-    monitor = Monitor(1000, watch=watch)
-    monitor.reading = lambda point: {"x_": point}
-    point = np.zeros(1)
-    while not monitor.exhausted:
-        point += 1.0  # in place, as some learners do
-        monitor.update(0.0, point)
-    assert (len(monitor.history), watch.best_iter) == (40, 25)  # five sweeps each; the third without a rise is the end
-    np.testing.assert_array_equal(watch.settled(40, {"x_": point})["x_"], [25.0])
-    with pytest.raises(NotSupportedError, match="does not show its estimates"):
-        Monitor(9, watch=Watch(lambda estimate: 0.0, 1, None)).update(0.0)
+    fitted = run(steps, max_iter=1000, hooks=[watch])
+    assert (len(fitted.history), watch.best_iter) == (40, 25)  # five sweeps each; the third without a rise is the end
+    np.testing.assert_array_equal(watch.settled(40, fitted.estimate)["x_"], [25.0])
 
 
 def test_what_cannot_be_measured_is_refused_with_the_remedy(parts, tmp_path):

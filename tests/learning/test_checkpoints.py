@@ -14,7 +14,10 @@ from typer.testing import CliRunner
 import permrank as pr
 from permrank.errors import FormatError, InputError, StoppedWarning
 from permrank.interfaces.cli.app import app
-from permrank.learning.learner import Monitor
+from permrank.learning import checkpoints
+from permrank.learning.learner import run
+from permrank.learning.optimisers import minorise_maximise
+from permrank.learning.progress import Report
 from permrank.storage import container
 from permrank.types import Progress
 
@@ -145,25 +148,13 @@ def test_what_belongs_to_other_work_is_refused_with_the_remedy(orders, ratings, 
         pr.Checkpoint(path, every=0)
 
 
-def test_nothing_is_kept_more_often_than_asked():
-    class Memory:
-        every = 4
-        kept = ()
-
-        def read(self):
-            return None
-
-        def write(self, state):
-            self.kept += (len(state["sweeps.history"]),)
-
-    store = Memory()
-    monitor = Monitor(10, store=store)
-    assert monitor.resumed() is None
-    while not monitor.exhausted:
-        monitor.update(1.0)
-        if monitor.due:
-            monitor.keep(point=np.zeros(2))
-    assert store.kept == (4, 8, 10)
+def test_nothing_is_kept_more_often_than_asked(tmp_path, monkeypatch):
+    kept = []
+    monkeypatch.setattr(checkpoints, "write", lambda *file: kept.append(len(file[2]["trace.history"])))
+    store = checkpoints.CheckpointStore(pr.Checkpoint(tmp_path / "c", every=4), {})
+    learner = minorise_maximise(lambda x: (x / 2, -float(x @ x)), np.ones(3), tol=1e-9)
+    run(learner, max_iter=10, hooks=[store])
+    assert kept == [4, 8, 10]
 
 
 def test_a_failure_while_writing_leaves_the_checkpoint_before(tmp_path):
@@ -240,9 +231,13 @@ def test_the_command_writes_what_was_learnt_and_says_how_to_go_on(orders, tmp_pa
         return CliRunner().invoke(app, [str(part) for part in (*command, *more)])
 
     with monkeypatch.context() as patch:
-        update = Monitor.update
-        patch.setattr(Monitor, "update", lambda self, value: (pressing_at(3)(self._next()), update(self, value)))
-        patch.setattr(Monitor, "_next", lambda self: Progress(len(self.history) + 1, 12, 0.0), raising=False)
+        swept = Report.after_sweep
+
+        def press(self, now):
+            pressing_at(3)(Progress(now.n_sweeps, 12, 0.0))
+            swept(self, now)
+
+        patch.setattr(Report, "after_sweep", press)
         stopped = run("--checkpoint", state)
     assert stopped.exit_code == 130
     assert "stopped after sweep 3 of at most 12" in stopped.stderr
@@ -267,10 +262,10 @@ def test_ctrl_c_ends_a_comparison_and_not_one_of_its_fits(orders):
     pressed = []
 
     class Pressed(pr.PlackettLuce):
-        def _learn(self, rankings, monitor):
+        def _learner(self, rankings):
             pressed.append(True)
             os.kill(os.getpid(), signal.SIGINT)
-            return super()._learn(rankings, monitor)
+            return super()._learner(rankings)
 
     with pytest.raises(KeyboardInterrupt):
         pr.compare([Pressed(), pr.Random()], [split])

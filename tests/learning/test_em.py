@@ -6,8 +6,8 @@ import pytest
 import permrank as pr
 from permrank.kernels.latent.stages import BY_LIST, BY_STAGE, EFRON
 from permrank.learning.em import expectation_maximisation
-from permrank.learning.learner import Monitor
-from permrank.models.latent.learning import Priors, em_update, learn, members, problem_of, starts, warmed
+from permrank.learning.learner import run
+from permrank.models.latent.learning import Priors, em_update, learner_of, members, problem_of, starts, warmed
 
 MIXING = {"stage": BY_STAGE, "list": BY_LIST}
 
@@ -33,9 +33,9 @@ def beginning(problem, mixing, seed, n_communities=3, n_starts=2):
 def climb(problem, mixing, seed, accelerate, max_iter=40, tol=0.0):
     rng = np.random.default_rng(seed)
     priors = Priors(float(rng.choice([0.05, 1.0, 10.0])), np.full((2, 3), float(rng.choice([0.05, 1.0]))))
-    monitor = Monitor(max_iter)
-    fit = learn(problem, priors, MIXING[mixing], beginning(problem, mixing, seed), monitor, tol, accelerate)
-    return fit, monitor.history
+    learner = learner_of(problem, priors, MIXING[mixing], beginning(problem, mixing, seed), tol, accelerate)
+    fitted = run(learner, max_iter=max_iter)
+    return fitted.estimate, fitted.history
 
 
 @pytest.mark.parametrize("mixing", ["stage", "list"])
@@ -76,10 +76,9 @@ def test_gradient_and_mm_updates_meet(mixing):
             if mixing == "stage":
                 begin = members(problem, begin, np.ones((1, 2)))
             priors = Priors(2.0, np.ones((1, 2)))
-            monitor = Monitor(2_000)
-            fit = learn(problem, priors, MIXING[mixing], begin, monitor, 1e-13, accelerate=True)
-            assert (np.diff(monitor.history) >= -1e-12 * abs(monitor.history[-1])).all()
-            reached.append(fit)
+            fitted = run(learner_of(problem, priors, MIXING[mixing], begin, 1e-13, True), max_iter=2_000)
+            assert (np.diff(fitted.history) >= -1e-12 * abs(fitted.history[-1])).all()
+            reached.append(fitted.estimate)
         np.testing.assert_allclose(reached[0].objectives, reached[1].objectives, rtol=0, atol=1e-6)
         np.testing.assert_allclose(reached[0].scores, reached[1].scores, rtol=0, atol=1e-3)
 
@@ -89,11 +88,11 @@ def test_acceleration_reaches_the_same_value_in_fewer_passes():
     for seed in range(10):
         problem = random_problem(seed, n_users=60)
         for accelerate in (False, True):
-            monitor = Monitor(3_000)
             priors = Priors(1.0, np.ones((1, 2)))
-            fit = learn(problem, priors, BY_LIST, starts(problem, 2, 1, 0), monitor, 1e-11, accelerate)
-            reached[int(accelerate), seed] = fit.objectives[0]
-            passes[int(accelerate), seed] = len(monitor.history)
+            learner = learner_of(problem, priors, BY_LIST, starts(problem, 2, 1, 0), 1e-11, accelerate)
+            fitted = run(learner, max_iter=3_000)
+            reached[int(accelerate), seed] = fitted.estimate.objectives[0]
+            passes[int(accelerate), seed] = len(fitted.history)
     # A longer step may lead to another of several maxima, now and then.
     assert np.median(np.abs(reached[0] - reached[1])) < 1e-5
     assert passes[1].sum() < 0.8 * passes[0].sum()
@@ -108,10 +107,10 @@ def test_slow_linear_convergence_is_sped_up_and_each_start_has_its_own_step():
 
     found = {}
     for accelerate in (False, True):
-        monitor = Monitor(300)
-        point = expectation_maximisation(update, np.ones((2, 1)), monitor, tol=0.0, accelerate=accelerate)
-        found[accelerate] = np.abs(point).max()
-        assert (np.diff(monitor.history) >= 0).all()
+        learner = expectation_maximisation(update, np.ones((2, 1)), tol=0.0, accelerate=accelerate)
+        fitted = run(learner, max_iter=300)
+        found[accelerate] = np.abs(fitted.estimate).max()
+        assert (np.diff(fitted.history) >= 0).all()
     assert found[False] > 0.7
     assert found[True] < 1e-3
 
@@ -119,7 +118,8 @@ def test_slow_linear_convergence_is_sped_up_and_each_start_has_its_own_step():
 def test_the_optimum_of_one_community_is_that_of_the_pooled_model_with_the_same_prior():
     rankings = pr.Rankings.from_lists([[0, 1, 2], [1, 0], [2, 1, 0], [0, 2]], users=range(4))
     problem = problem_of(rankings, np.zeros(3), EFRON, "mm", None)
-    fit = learn(problem, Priors(1.0, np.ones((1, 1))), BY_LIST, starts(problem, 1, 1, 0), Monitor(2000), 1e-15, True)
+    learner = learner_of(problem, Priors(1.0, np.ones((1, 1))), BY_LIST, starts(problem, 1, 1, 0), 1e-15, True)
+    fit = run(learner, max_iter=2000).estimate
     pooled = pr.PlackettLuce(prior="gamma", prior_shape=2.0, tol=1e-12).fit(rankings)
     np.testing.assert_allclose(fit.scores[0, :, 0], pooled.scores_, rtol=0, atol=1e-6)
 

@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from permrank.errors import EstimateError
-from permrank.learning.learner import Monitor
+from permrank.learning.learner import run
 from permrank.learning.optimisers import Evaluation, minorise_maximise, newton
 
 
@@ -24,11 +23,10 @@ def test_newton_solves_a_quadratic(n, seed):
     rng = np.random.default_rng(seed)
     root = rng.normal(size=(n, n + 5))
     matrix, target = root @ root.T + 0.1 * np.eye(n), rng.normal(size=n)
-    monitor = Monitor(100)
-    found = newton(quadratic(matrix, target), np.zeros(n), monitor, tol=1e-9)
-    np.testing.assert_allclose(found, target, rtol=0, atol=1e-6)
-    assert monitor.converged
-    assert (np.diff(monitor.history) >= 0).all()
+    fitted = run(newton(quadratic(matrix, target), np.zeros(n), tol=1e-9), max_iter=100)
+    np.testing.assert_allclose(fitted.estimate, target, rtol=0, atol=1e-6)
+    assert fitted.converged
+    assert (np.diff(fitted.history) >= 0).all()
 
 
 def test_newton_reaches_a_flat_maximum_that_values_cannot_see():
@@ -39,9 +37,9 @@ def test_newton_reaches_a_flat_maximum_that_values_cannot_see():
         d = target - x
         return Evaluation(-1e9 - float(weights @ np.cosh(d)), weights * np.sinh(d), weights * np.cosh(d))
 
-    monitor = Monitor(100)
-    np.testing.assert_allclose(newton(objective, np.zeros(2), monitor, tol=1e-9), target, rtol=0, atol=1e-6)
-    assert monitor.converged
+    fitted = run(newton(objective, np.zeros(2), tol=1e-9), max_iter=100)
+    np.testing.assert_allclose(fitted.estimate, target, rtol=0, atol=1e-6)
+    assert fitted.converged
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -60,10 +58,10 @@ def test_newton_ends_where_rounding_is_all_that_is_left_of_the_gradient(seed):
         noise = 1e-12 * np.random.default_rng(x.view(np.uint32)).normal(size=n)
         return Evaluation(-1000.0 - 0.5 * away @ bend @ away, bend @ away + noise, np.diag(bend))
 
-    monitor = Monitor(100)
-    found = newton(objective, np.zeros(n), monitor, tol=1e-10)
-    assert monitor.converged
-    assert len(monitor.history) < 30
+    fitted = run(newton(objective, np.zeros(n), tol=1e-10), max_iter=100)
+    found = fitted.estimate
+    assert fitted.converged
+    assert len(fitted.history) < 30
     np.testing.assert_allclose(found - found.mean(), target, rtol=0, atol=1e-7)
 
 
@@ -72,35 +70,16 @@ def test_newton_from_far_away_never_lowers_the_objective():
         p = 1 / (1 + np.exp(-x))
         return Evaluation(float(np.sum(x - 2 * np.logaddexp(0, x))), 1 - 2 * p, 2 * p * (1 - p) + 1e-12)
 
-    monitor = Monitor(200)
-    found = newton(objective, np.array([12.0, -9.0]), monitor, tol=1e-9)
-    np.testing.assert_allclose(found, 0, rtol=0, atol=1e-8)
-    assert (np.diff(monitor.history) >= 0).all()
+    fitted = run(newton(objective, np.array([12.0, -9.0]), tol=1e-9), max_iter=200)
+    np.testing.assert_allclose(fitted.estimate, 0, rtol=0, atol=1e-8)
+    assert (np.diff(fitted.history) >= 0).all()
 
 
 def test_minorise_maximise_stops_at_a_fixed_point_or_at_the_limit():
-    monitor = Monitor(100)
-    found = minorise_maximise(lambda x: (x / 2, -float(x @ x)), np.ones(3), monitor, tol=1e-6)
-    assert monitor.converged
-    assert np.abs(found).max() < 1e-5
-    short = Monitor(3)
-    minorise_maximise(lambda x: (x / 2, -float(x @ x)), np.ones(3), short, tol=1e-6)
+    learner = minorise_maximise(lambda x: (x / 2, -float(x @ x)), np.ones(3), tol=1e-6)
+    fitted = run(learner, max_iter=100)
+    assert fitted.converged
+    assert np.abs(fitted.estimate).max() < 1e-5
+    short = run(learner, max_iter=3)
     assert not short.converged
     assert len(short.history) == 3
-
-
-def test_divergence_is_reported_with_the_sweep():
-    monitor = Monitor(10)
-    monitor.update(1.0)
-    with pytest.raises(EstimateError, match="became nan in sweep 2"):
-        monitor.update(float("nan"))
-
-
-def test_the_callback_sees_every_sweep_and_can_stop():
-    seen = []
-    monitor = Monitor(10, callback=lambda progress: seen.append(progress) or len(seen) == 2)
-    monitor.update(1.0)
-    assert not monitor.exhausted
-    monitor.update(2.0)
-    assert monitor.exhausted
-    assert [(p.iteration, p.max_iter, p.objective) for p in seen] == [(1, 10, 1.0), (2, 10, 2.0)]

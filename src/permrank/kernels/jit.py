@@ -58,10 +58,11 @@ def njit(function=None, **options):
         raise TypeError(f"{function.__qualname__} has a closure, which the name of its cache file cannot know")
     made = numba.njit(nogil=True, **options)(function)
     if not config.DISABLE_JIT:
-        path = Path(function.__code__.co_filename)
+        # The whole name of the module: machine code knows it, and moving a file does not change its digest.
+        path, module = Path(function.__code__.co_filename), function.__module__.removeprefix("permrank.kernels.")
         try:
             # Now, and not when it is called: the source may be edited in between, and this is what was imported.
-            made._cache = _KernelCache(f"{path.stem}.{function.__qualname__}", _digest_of_sources(path))
+            made._cache = _KernelCache(f"{module}.{function.__qualname__}", _digest_of_sources(path))
         except OSError as error:  # in an archive, or without its sources
             _say_once(f"their sources cannot be read ({error.strerror})", "Install permrank as a folder of files")
     return made

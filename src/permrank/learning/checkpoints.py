@@ -12,6 +12,7 @@ from safetensors.numpy import load as load_tensors
 
 from permrank.checks import whole_from
 from permrank.errors import FormatError, InputError
+from permrank.learning.learner import Hook, Run, State
 from permrank.storage.atomic import remove, require_file_or_nothing, sweep_up
 from permrank.storage.container import read_bytes, read_header, write
 
@@ -54,27 +55,33 @@ class Checkpoint:
         remove(self.path)
 
 
-class CheckpointStore:
-    """A checkpoint for one model and its data; a `Store` (see learning/learner.py).
+class CheckpointStore(Hook):
+    """A checkpoint for one model and its data; it keeps the state every few sweeps, and at the end.
 
     ``identity`` has what the bits depend on: ``class``, ``parameters``, ``fingerprint`` of the data, ``validation``,
-    and what learning has ``begun`` from.
+    and what learning has ``started_from``.
     """
 
     def __init__(self, file: Checkpoint | str | Path, identity: dict[str, str]) -> None:
         from permrank import __version__
 
         checkpoint = file if isinstance(file, Checkpoint) else Checkpoint(file)
-        self.every = checkpoint.every
+        self._every, self._kept = checkpoint.every, 0
         self._path = Path(checkpoint.path).expanduser()
         self._header = {"library": __version__, **identity}
         sweep_up(require_file_or_nothing(self._path).path)
 
-    def write(self, state: dict[str, Any]) -> None:
-        """Keep a state instead of the one before."""
-        write(self._path, "checkpoint", state, self._header)
+    def resume(self, run: Run[Any], kept: State) -> None:
+        """Count from the sweep that learning goes on from."""
+        self._kept = run.n_sweeps
 
-    def read(self) -> dict[str, Any] | None:
+    def after_sweep(self, run: Run[Any]) -> None:
+        """Keep the state, if it is time to, instead of the one before."""
+        if run.step.state is not None and (run.ended or run.n_sweeps - self._kept >= self._every):
+            write(self._path, "checkpoint", run.state(), self._header)
+            self._kept = run.n_sweeps
+
+    def read(self) -> State | None:
         """The state that the file holds; None if there is no file."""
         if not self._path.exists():
             return None
@@ -111,8 +118,8 @@ class CheckpointStore:
                 f"{self._path} is a checkpoint with another validation: {header.get('validation')}, and now "
                 f"{self._header['validation']}; give the same again, or {remedy}"
             )
-        if header.get("begun") != self._header["begun"]:
+        if header.get("started_from") != self._header["started_from"]:
             raise InputError(
-                f"{self._path} is a checkpoint of learning that began from {header.get('begun')}, not from "
-                f"{self._header['begun']}; give the model as it was, or {remedy}"
+                f"{self._path} is a checkpoint of learning that began from {header.get('started_from')}, not from "
+                f"{self._header['started_from']}; give the model as it was, or {remedy}"
             )

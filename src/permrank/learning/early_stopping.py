@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from permrank.learning.learner import Hook, Run, State
 from permrank.types import Float64Array
 
 Estimate = dict[str, Any]
@@ -15,7 +16,7 @@ Estimate = dict[str, Any]
 _CURVE, _BEST = "validation.curve", "validation.best."
 
 
-class Watch:
+class Watch(Hook):
     """Measures estimates every few sweeps; with patience it keeps the best and says when to stop.
 
     Parameters
@@ -59,9 +60,11 @@ class Watch:
             return False
         return len(self.points) - 1 - self._place >= self._patience
 
-    def due(self, sweep: int) -> bool:
-        """Whether the estimate after this sweep is to be measured."""
-        return sweep % self._every == 0
+    def after_sweep(self, run: Run[Estimate]) -> None:
+        """Measure the estimate, if it is time to."""
+        if not run.step.burn_in and run.n_sweeps % self._every == 0:
+            run.score = self.see(run.n_sweeps, run.step.estimate())
+            run.stopped = run.stopped or self.over
 
     def see(self, sweep: int, estimate: Estimate) -> float:
         """Measure the estimate after a sweep."""
@@ -77,12 +80,12 @@ class Watch:
             self.see(sweep, estimate)
         return estimate if self._patience is None else self._best
 
-    def state(self) -> Estimate:
-        """What `restore` needs, in names that no learner uses."""
+    def state(self) -> State:
+        """The curve, and the best estimate."""
         return {_CURVE: self.curve} | {_BEST + name: value for name, value in self._best.items()}
 
-    def restore(self, state: Estimate) -> None:
-        """Take what `state` gave out of a larger state, and go on from it."""
-        self.points = [(int(sweep), float(score)) for sweep, score in state.pop(_CURVE)]
-        ours = [name for name in state if name.startswith(_BEST)]
-        self._best = {name.removeprefix(_BEST): state.pop(name) for name in ours}
+    def resume(self, run: Run[Estimate], kept: State) -> None:
+        """Go on from what `state` gave."""
+        self.points = [(int(sweep), float(score)) for sweep, score in kept[_CURVE]]
+        self._best = {name.removeprefix(_BEST): value for name, value in kept.items() if name.startswith(_BEST)}
+        run.stopped = run.stopped or self.over

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 import numpy as np
 
-from permrank.learning.learner import Monitor
+from permrank.learning.learner import Learner, State, Step, standing
 from permrank.types import BoolArray, Float64Array
 
 Update: TypeAlias = Callable[[Float64Array], tuple[Float64Array, Float64Array]]
@@ -18,8 +18,8 @@ _LONGEST = 64.0
 
 
 def expectation_maximisation(
-    update: Update, start: Float64Array, monitor: Monitor, *, tol: float, accelerate: bool = True
-) -> Float64Array:
+    update: Update, start: Float64Array, *, tol: float, accelerate: bool = True
+) -> Learner[Float64Array]:
     """Iterate an update that never lowers its objective, and with it, if asked, SQUAREM steps.
 
     SQUAREM (Varadhan and Roland 2008, their third step length) takes two EM steps, x1 = F(x0) and x2 = F(x1), and
@@ -32,55 +32,59 @@ def expectation_maximisation(
         See `Update`.
     start : float64 (n_starts, n)
         Points to start from; the update must accept any real numbers near them.
-    monitor : Monitor
-        Is told the mean objective over the starts after every pass.
     tol : float
         Learning ends when the objective of no start grows by more than this part of itself over a pass, or, with
         acceleration, over three of them.
 
     Returns
     -------
-    float64 (n_starts, n)
-        Points at least as good as the last that were recorded.
+    Learner
+        Of points (n_starts, n) at least as good as the last that were recorded. The objective of a step is the mean
+        over the starts. It can be resumed from the end of an extrapolation, not from within.
     """
-    point, best = start, np.full(start.shape[0], -np.inf)
-    if state := monitor.resumed():
-        point, best = state["point"], state["best"]
-    while not monitor.exhausted:
-        # Here and not at the end, where a stop may have cut an extrapolation short.
-        if monitor.due:
-            monitor.keep(point=point, best=best)
-        before = best
-        point, best = _pass(update, point, monitor)
-        if accelerate and not monitor.exhausted and np.isfinite(before).all():
-            point, best = _squared(update, point, monitor)
-        if np.isfinite(before).all() and (best - before <= tol * np.abs(best)).all():
-            monitor.converged = True
-            break
-    return point
+
+    def steps(kept: State | None) -> Iterator[Step[Float64Array]]:
+        point, best = (kept["point"], kept["best"]) if kept else (start, np.full(start.shape[0], -np.inf))
+
+        def estimate() -> Float64Array:
+            return point
+
+        def state() -> State:
+            return {"point": point, "best": best}
+
+        def small(before: Float64Array) -> bool:
+            return bool((best - before <= tol * np.abs(best)).all())
+
+        yield standing(estimate, state)
+        while True:
+            before = best
+            known = bool(np.isfinite(before).all())
+            point, best = update(point)
+            if not (accelerate and known):
+                yield Step(float(best.mean()), estimate, state, known and small(before))
+                continue
+            yield Step(float(best.mean()), estimate)
+            first = point
+            point, best = update(first)
+            yield Step(float(best.mean()), estimate)
+            second = point
+            point, best = update(second)
+            yield Step(float(best.mean()), estimate)
+            point, best = _extrapolated(update, (first, second, point), best)
+            yield Step(float(best.mean()), estimate, state, small(before))
+
+    return steps
 
 
-def _pass(update: Update, point: Float64Array, monitor: Monitor) -> tuple[Float64Array, Float64Array]:
-    """One EM step; records the objective at the point it starts from."""
-    new, value = update(point)
-    monitor.update(float(value.mean()), new)
-    return new, value
-
-
-def _squared(update: Update, first: Float64Array, monitor: Monitor) -> tuple[Float64Array, Float64Array]:
-    """From x0 = first: two EM steps and an extrapolation, kept by the starts that it helps."""
-    second, best = _pass(update, first, monitor)
-    if monitor.exhausted:
-        return second, best
-    third, best = _pass(update, second, monitor)
-    if monitor.exhausted:
-        return third, best
+def _extrapolated(
+    update: Update, points: tuple[Float64Array, Float64Array, Float64Array], best: Float64Array
+) -> tuple[Float64Array, Float64Array]:
+    """An extrapolation of three points in a row, kept by the starts that it helps; the others stay at the third."""
+    first, second, third = points
     r, v = second - first, third - 2.0 * second + first
     length = np.linalg.norm(r, axis=1) / np.maximum(np.linalg.norm(v, axis=1), 1e-300)
     length = np.clip(length, 1.0, _LONGEST)[:, None]
     guess = first + 2.0 * length * r + length**2 * v
     image, value = update(guess)
     helped: BoolArray = np.isfinite(value) & (value >= best)
-    best, end = np.where(helped, value, best), np.where(helped[:, None], image, third)
-    monitor.update(float(best.mean()), end)
-    return end, best
+    return np.where(helped[:, None], image, third), np.where(helped, value, best)

@@ -1,70 +1,118 @@
-"""What `fit` does before and after learning."""
+"""What `fit` puts round a learner: progress, Ctrl-C, validation, a checkpoint, and warnings about the end."""
 
 from __future__ import annotations
 
 import hashlib
 import warnings
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from permrank.data.rankings import Rankings
 from permrank.errors import ConvergenceWarning, NotSupportedError, StoppedWarning
-from permrank.learning.early_stopping import Estimate, Watch
-from permrank.learning.learner import Monitor, Store
+from permrank.learning.early_stopping import Estimate
+from permrank.learning.interrupts import Interrupt, stopping_at_sweep
+from permrank.learning.learner import Fitted, Hook, Learner, run
+from permrank.learning.progress import Report, progress_bar
 from permrank.storage.container import as_json
+from permrank.types import Callback, Float64Array
 
 if TYPE_CHECKING:
     from permrank.learning.checkpoints import Checkpoint
     from permrank.learning.validation import Validating
 
 
-class Learning(Protocol):
-    """What `prepared` must know of a model."""
+class Job(NamedTuple):
+    """What is to be learnt.
 
-    @property
-    def resumable(self) -> bool:
-        """Whether it learns in sweeps that may end anywhere."""
+    Attributes
+    ----------
+    name : str
+        Of the model, for messages.
+    learner : callable
+        Prepares the learner; the preparation may take time.
+    max_iter : int
+    rankings : Rankings
+    parameters : dict
+        Of the model: with the data they say whose checkpoint a file is.
+    started_from : str
+        What else the bits depend on.
+    """
 
-    def get_params(self) -> dict[str, Any]:
-        """Parameters by name."""
+    name: str
+    learner: Callable[[], Learner[Estimate]]
+    max_iter: int
+    rankings: Rankings
+    parameters: dict[str, Any]
+    started_from: str = "nothing"
 
-    def _with_estimate(self, rankings: Rankings, estimate: Estimate) -> Any:
-        """A copy of the model that answers by an estimate."""
+
+class Outcome(NamedTuple):
+    """What was learnt, and how.
+
+    Attributes
+    ----------
+    fitted : Fitted
+    curve : float64 (n, 2)
+        Sweep and score of every measurement on held-out data.
+    best_iter : int
+        The sweep that the estimate is of.
+    interrupted : bool
+        Whether Ctrl-C was pressed.
+    """
+
+    fitted: Fitted[Estimate]
+    curve: Float64Array
+    best_iter: int
+    interrupted: bool
 
 
-def prepared(
-    model: Learning,
-    rankings: Rankings,
+def learn(
+    job: Job,
+    callback: Callback | None,
+    verbose: bool | None,
     checkpoint: Checkpoint | str | Path | None,
     validation: Validating | None,
-    begun: str = "nothing",
-) -> tuple[Store | None, Watch | None]:
-    """Where the state is kept, and what watches the estimates; ``begun`` says what learning starts from."""
-    for name, wanted in {"checkpoint": checkpoint, "validation": validation}.items():
-        if wanted is not None and not model.resumable:
-            raise NotSupportedError(
-                f"{type(model).__name__} cannot be resumed, nor judged while it learns, as it is set; fit it "
-                f"without a {name}"
-            )
+    model_of: Callable[[Estimate], Any],
+) -> Outcome:
+    """Run the learner of a job; ``model_of`` puts an estimate into a model, which the validation judges."""
     watch = store = None
     if validation is not None:
         from permrank.learning.validation import watch_over
 
-        watch = watch_over(lambda estimate: model._with_estimate(rankings, estimate), rankings, validation)
+        watch = watch_over(model_of, job.rankings, validation)
     if checkpoint is not None:
         from permrank.learning.checkpoints import CheckpointStore
 
         identity = {
-            "class": type(model).__name__,
-            "parameters": as_json(model.get_params()),
-            "fingerprint": rankings.fingerprint,
+            "class": job.name,
+            "parameters": as_json(job.parameters),
+            "fingerprint": job.rankings.fingerprint,
             "validation": validation.work if validation else "none",
-            "begun": begun,
+            "started_from": job.started_from,
         }
         store = CheckpointStore(checkpoint, identity)
-    return store, watch
+    interrupt = Interrupt()
+    with progress_bar(job.name, verbose) as show, stopping_at_sweep(interrupt):
+        every: list[Hook | None] = [watch, Report(show, callback), interrupt, store]
+        hooks = [hook for hook in every if hook is not None]
+        fitted = run(job.learner(), max_iter=job.max_iter, hooks=hooks, kept=store.read() if store else None)
+    n_sweeps = len(fitted.history)
+    if watch is None:
+        return Outcome(fitted, np.zeros((0, 2)), n_sweeps, interrupt.pressed)
+    fitted = fitted._replace(estimate=watch.settled(n_sweeps, fitted.estimate))
+    return Outcome(fitted, watch.curve, watch.best_iter, interrupt.pressed)
+
+
+def require_resumable(name: str, resumable: bool, **wanted: object) -> None:
+    """Raise if a checkpoint or a validation is wanted of a model that learns at one go."""
+    for kind, value in wanted.items():
+        if value is not None and not resumable:
+            raise NotSupportedError(
+                f"{name} does not support checkpoints or validation with these settings; fit it without a {kind}"
+            )
 
 
 def as_digest(*arrays: Any) -> str:
@@ -75,20 +123,21 @@ def as_digest(*arrays: Any) -> str:
     return digest.hexdigest()[:16]
 
 
-def warn_of_the_end(name: str, monitor: Monitor) -> None:
+def warn_if_unfinished(job: Job, outcome: Outcome) -> None:
     """Warn if Ctrl-C was pressed, or if sweeps ran out; to the caller of `fit`."""
-    made = len(monitor.history)
-    if monitor.stopped and monitor.interrupted:
+    fitted, made = outcome.fitted, len(outcome.fitted.history)
+    if fitted.stopped and outcome.interrupted:
         warnings.warn(
-            f"{name} was stopped after sweep {made} of at most {monitor.max_iter}; the estimate is kept",
+            f"{job.name} was stopped after sweep {made} of at most {job.max_iter}; the estimate is kept",
             StoppedWarning,
             stacklevel=4,
         )
-    elif not monitor.converged and not monitor.stopped:
-        full = made >= monitor.max_iter
+    elif not fitted.converged and not fitted.stopped:
+        full = made >= job.max_iter
         advice = "Raise max_iter or tol" if full else "No step raised the objective any more: raise tol, or use a prior"
         warnings.warn(
-            f"{name} did not converge in {made} sweeps; the estimate is kept, and history_ shows how it went. {advice}",
+            f"{job.name} did not converge in {made} sweeps; the estimate is kept, and history_ shows how it went. "
+            f"{advice}",
             ConvergenceWarning,
             stacklevel=4,
         )

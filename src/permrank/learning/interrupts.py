@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
-from permrank.learning.learner import Monitor
+from permrank.learning.learner import Hook, Run
 
 
 def _ours() -> bool:
@@ -18,8 +18,19 @@ def _ours() -> bool:
     return main and signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+class Interrupt(Hook):
+    """Ends learning with the sweep in which ``pressed`` was set."""
+
+    def __init__(self) -> None:
+        self.pressed = False
+
+    def after_sweep(self, run: Run[Any]) -> None:
+        """Stop if Ctrl-C was pressed."""
+        run.stopped = run.stopped or self.pressed
+
+
 @contextmanager
-def stopping_at_sweep(monitor: Monitor) -> Iterator[None]:
+def stopping_at_sweep(interrupt: Interrupt) -> Iterator[None]:
     """Let the first Ctrl-C stop learning at the end of the sweep; the second one raises KeyboardInterrupt."""
     if not _ours():
         yield
@@ -27,7 +38,7 @@ def stopping_at_sweep(monitor: Monitor) -> Iterator[None]:
 
     def stop(number: int, frame: Any) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        monitor.interrupt()
+        interrupt.pressed = True
         if os.isatty(2):  # not print: a signal may come in the middle of one
             os.write(2, b"\nstopping after this sweep; Ctrl-C again ends at once\n")
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 import numpy as np
 
-from permrank.learning.learner import Monitor
+from permrank.learning.learner import Learner, State, Step, standing
 from permrank.types import Float64Array
 
 Function: TypeAlias = Callable[[Float64Array], tuple[float, Float64Array]]
@@ -27,9 +27,7 @@ def _dot(a: Float64Array, b: Float64Array) -> float:
     return float(np.sum(a * b))
 
 
-def minimise(
-    function: Function, start: Float64Array, scale: Float64Array, monitor: Monitor, *, tol: float
-) -> Float64Array:
+def minimise(function: Function, start: Float64Array, scale: Float64Array, *, tol: float) -> Learner[Float64Array]:
     """Descend until a sweep gains less than ``tol`` of the value (Nocedal and Wright 2006, algorithm 7.5).
 
     Parameters
@@ -38,59 +36,75 @@ def minimise(
     start : float64 (n,)
     scale : float64 (n,)
         Positive; proportional to the inverse curvature of each variable, as far as it is known beforehand.
-    monitor : Monitor
-        Is told minus the value after every sweep; the value never rises.
     tol : float
 
     Returns
     -------
-    float64 (n,)
+    Learner
+        Of a minimiser, float64 (n,); the objective of a step is minus the value, which never rises.
     """
-    point, (value, gradient) = start, function(start)
-    memory: deque[tuple[Float64Array, Float64Array, float]] = deque(maxlen=_MEMORY)
-    small_gains = 0
-    if state := monitor.resumed():
-        point, value, gradient, small_gains = (state[name] for name in ("point", "value", "gradient", "small_gains"))
-        memory.extend(zip(state["moved"], state["change"], state["bend"].tolist(), strict=True))
-    while not monitor.exhausted:
-        step = -_inverse_hessian(gradient, memory, scale)
+
+    def steps(kept: State | None) -> Iterator[Step[Float64Array]]:
+        memory: deque[tuple[Float64Array, Float64Array, float]] = deque(maxlen=_MEMORY)
+        if kept:
+            point: Float64Array = kept["point"]
+            value, gradient, small_gains = (kept[name] for name in ("value", "gradient", "small_gains"))
+            memory.extend(zip(kept["moved"], kept["change"], kept["bend"].tolist(), strict=True))
+        else:
+            point, (value, gradient), small_gains = start, function(start), 0
+
+        def estimate() -> Float64Array:
+            return point
+
+        def state() -> State:
+            moved, change = (np.reshape([part[i] for part in memory], (-1, point.size)) for i in (0, 1))
+            return {
+                "point": point, "value": value, "gradient": gradient, "small_gains": small_gains, "moved": moved,
+                "change": change, "bend": np.array([part[2] for part in memory]),
+            }  # fmt: skip
+
+        yield standing(estimate, state)
+        while True:
+            new, there = _descended(function, point, (value, gradient), memory, scale)
+            gain = value - there[0]
+            moved, change = new - point, there[1] - gradient
+            bend = _dot(moved, change)
+            if bend > 1e-12 * _dot(change, change * scale):
+                memory.append((moved, change, bend))
+            point, (value, gradient) = new, there
+            # One small step may be luck; two in a row are the end.
+            small_gains = small_gains + 1 if gain <= max(tol, _ROUNDING) * (abs(value) + 1e-300) else 0
+            if gain == 0.0:
+                memory.clear()
+            yield Step(-value, estimate, state, small_gains == 2)
+
+    return steps
+
+
+def _descended(
+    function: Function,
+    point: Float64Array,
+    now: tuple[float, Float64Array],
+    memory: deque[tuple[Float64Array, Float64Array, float]],
+    scale: Float64Array,
+) -> tuple[Float64Array, tuple[float, Float64Array]]:
+    """Halve a step until it gains enough (Armijo); the same point if none does."""
+    value, gradient = now
+    step = -_inverse_hessian(gradient, memory, scale)
+    slope = _dot(step, gradient)
+    if slope >= 0.0:  # rounding has spoilt the memory, or this is the end
+        memory.clear()
+        step = -scale * gradient
         slope = _dot(step, gradient)
-        if slope >= 0.0:  # rounding has spoilt the memory, or this is the end
-            memory.clear()
-            step = -scale * gradient
-            slope = _dot(step, gradient)
-        # The first step knows no curvature: it changes no variable by more than one.
-        length = 1.0 if memory else min(1.0, 1.0 / max(float(np.abs(step).max(initial=0.0)), 1e-300))
-        new, there, gain = point, (value, gradient), 0.0
-        for _ in range(40):
-            trial = point + length * step
-            found = function(trial)
-            if found[0] <= value + _ENOUGH * length * slope:
-                new, there, gain = trial, found, value - found[0]
-                break
-            length *= 0.5
-        moved, change = new - point, there[1] - gradient
-        bend = _dot(moved, change)
-        if bend > 1e-12 * _dot(change, change * scale):
-            memory.append((moved, change, bend))
-        point, (value, gradient) = new, there
-        monitor.update(-value, point)
-        # One small step may be luck; two in a row are the end.
-        small_gains = small_gains + 1 if gain <= max(tol, _ROUNDING) * (abs(value) + 1e-300) else 0
-        if small_gains == 2:
-            monitor.converged = True
-            break
-        if gain == 0.0:
-            memory.clear()
-        if monitor.due:
-            steps = np.reshape([part[0] for part in memory], (-1, point.size))
-            changes = np.reshape([part[1] for part in memory], (-1, point.size))
-            bends = np.array([part[2] for part in memory])
-            monitor.keep(
-                point=point, value=value, gradient=gradient, small_gains=small_gains, moved=steps, change=changes,
-                bend=bends,
-            )  # fmt: skip
-    return point
+    # The first step knows no curvature: it changes no variable by more than one.
+    length = 1.0 if memory else min(1.0, 1.0 / max(float(np.abs(step).max(initial=0.0)), 1e-300))
+    for _ in range(40):
+        trial = point + length * step
+        found = function(trial)
+        if found[0] <= value + _ENOUGH * length * slope:
+            return trial, found
+        length *= 0.5
+    return point, now
 
 
 def _inverse_hessian(

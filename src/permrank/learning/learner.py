@@ -1,154 +1,216 @@
-"""What happens between two sweeps: trace, callback, checkpoint, validation, and the detection of trouble."""
+"""Learning as a stream of steps, and the one loop that runs through them.
+
+A learner is a function from a state, or None, to an iterator of `Step`. Its first step says where it stands before any
+sweep: at its start, or where the state has it go on from. Every further step is one finished sweep; a stream that ends
+without having converged could not go on. A learner knows nothing of checkpoints, validation, progress or Ctrl-C: those
+are hooks of `run`.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
-from permrank.errors import EstimateError, NotSupportedError
-from permrank.learning.early_stopping import Watch
-from permrank.types import Callback, Progress
+from permrank.errors import EstimateError
 
-_PASSED = "passed."
+E = TypeVar("E")
+F = TypeVar("F")
+State: TypeAlias = dict[str, Any]
+"""Arrays (in C order, so that sums round alike when they are read back) and numbers by name."""
 
-
-class Store(Protocol):
-    """Where the state of learning is kept: arrays and numbers by name."""
-
-    every: int
-
-    def read(self) -> dict[str, Any] | None:
-        """What an earlier run has kept, or None."""
-
-    def write(self, state: dict[str, Any]) -> None:
-        """Keep this instead of what was kept before."""
+_LEARNER, _HISTORY, _CONVERGED = "learner.", "trace.history", "trace.converged"
+_FOUND = "found."
 
 
-class Monitor:
-    """Keeps the trace of an objective and decides whether learning goes on.
-
-    Parameters
-    ----------
-    max_iter : int
-        The most sweeps that will be made.
-    callback : callable, optional
-        Called with a `Progress` after every sweep; returning True stops learning.
-    show : callable, optional
-        Called likewise, to draw a progress bar; its result is not looked at.
-    store : Store, optional
-        Where learners keep their state every few sweeps, so that a run that was killed goes on from there. A learner
-        asks `resumed` before its first sweep, and hands over to `keep` after any sweep when one is `due` all that its
-        next sweep depends on (arrays in C order, so that sums are made in the same order again).
-    watch : Watch, optional
-        Measures the estimate every few sweeps, and may stop learning. A learner hands its point to `update`, and what
-        makes an estimate of it is set by the model in `reading`; learners in between add their part by `through`.
+class Step(NamedTuple, Generic[E]):
+    """One finished sweep.
 
     Attributes
     ----------
-    reading : callable
-        What `update` is handed to an estimate: learned arrays by name.
-    burn_in : int
-        Sweeps after which there is no estimate worth measuring yet; set by the learner.
+    objective : float
+        Higher is better.
+    estimate : callable
+        Makes the present estimate, when somebody looks; it may share memory with the learner, and holds until the next
+        step is asked for.
+    state : callable, optional
+        Gives all that the next sweep depends on, likewise; None where learning cannot be taken up again.
+    converged : bool
+        Whether this is the end.
+    burn_in : bool
+        Whether the estimate is not worth measuring yet.
     """
 
-    def __init__(
-        self,
-        max_iter: int,
-        callback: Callback | None = None,
-        show: Callable[[Progress], None] | None = None,
-        store: Store | None = None,
-        watch: Watch | None = None,
-    ) -> None:
+    objective: float
+    estimate: Callable[[], E]
+    state: Callable[[], State] | None = None
+    converged: bool = False
+    burn_in: bool = False
+
+
+Learner: TypeAlias = Callable[[State | None], Iterator[Step[E]]]
+"""From a state that an earlier run was left in, or None, to where learning stands and then one step for each sweep."""
+
+
+class Run(Generic[E]):
+    """What hooks see of a run.
+
+    Attributes
+    ----------
+    max_iter : int
+    history : list of float
+        The objective after every sweep.
+    step : Step
+        The last one.
+    score : float or None
+        Of the validation, if it has measured this sweep.
+    stopped : bool
+        Whether a hook has ended learning; set by hooks.
+    """
+
+    def __init__(self, max_iter: int, hooks: Sequence[Hook]) -> None:
         self.max_iter = max_iter
-        self.reading: Callable[[Any], dict[str, Any]] = _nothing
         self.history: list[float] = []
-        self.converged = False
+        self.step: Step[E]
+        self.score: float | None = None
         self.stopped = False
-        self.interrupted = False
-        self._callback, self._show, self._store, self._watch = callback, show, store, watch
-        self.burn_in = 0
-        self._kept = 0
-        self._part = 0
-        self._passed: dict[str, Any] = {}
+        self._hooks = hooks
 
     @property
-    def exhausted(self) -> bool:
-        """Whether no further sweep may be made."""
-        return self.stopped or len(self.history) >= self.max_iter
+    def n_sweeps(self) -> int:
+        """Sweeps made."""
+        return len(self.history)
 
-    def through(self, function: Callable[[Any], Any]) -> None:
-        """Say what makes of a learner's point that which `reading` takes so far."""
-        before = self.reading
-        self.reading = lambda point: before(function(point))
+    @property
+    def ended(self) -> bool:
+        """Whether no further sweep will be made."""
+        return self.stopped or self.step.converged or self.n_sweeps >= self.max_iter
 
-    def update(self, objective: float, point: Any = None) -> None:
-        """Record one finished sweep, and what `reading` makes the present estimate of."""
-        self.history.append(float(objective))
-        sweep = len(self.history)
-        if not math.isfinite(objective):
+    def resume(self, kept: State) -> State:
+        """Take up what `state` gave to an earlier run; returns the part of the learner."""
+        self.history = kept[_HISTORY].tolist()
+        for hook in self._hooks:
+            hook.resume(self, kept)
+        return {name.removeprefix(_LEARNER): value for name, value in kept.items() if name.startswith(_LEARNER)}
+
+    def state(self) -> State:
+        """All that another run needs to go on from here to the same bits."""
+        if self.step.state is None:
+            raise ValueError("this step cannot be resumed from")
+        kept: State = {_LEARNER + name: value for name, value in self.step.state().items()}
+        kept |= {_HISTORY: np.array(self.history), _CONVERGED: self.step.converged}
+        for hook in self._hooks:
+            kept |= hook.state()
+        return kept
+
+    def sweep(self, step: Step[E]) -> None:
+        """Record one sweep, and let every hook look at it."""
+        self.step, self.score = step, None
+        self.history.append(float(step.objective))
+        if not math.isfinite(step.objective):
             raise EstimateError(
-                f"the objective became {objective} in sweep {sweep}: learning diverged; "
+                f"the objective became {step.objective} in sweep {self.n_sweeps}: learning diverged; "
                 "use a prior, or look for weights or scores of extreme size in the data"
             )
-        score = None
-        if self._watch is not None and sweep > self.burn_in and self._watch.due(sweep):
-            score = self._watch.see(sweep, self.reading(point))
-            self.stopped = self.stopped or self._watch.over
-        progress = Progress(sweep, self.max_iter, float(objective), score)
-        if self._show is not None:
-            self._show(progress)
-        if (self._callback is not None and self._callback(progress)) or self.interrupted:
-            self.stopped = True
-
-    def interrupt(self) -> None:
-        """Stop at the end of the sweep that is being made."""
-        self.interrupted = True
-
-    @property
-    def due(self) -> bool:
-        """Whether the state after this sweep is to be kept."""
-        if self._store is None or len(self.history) == self._kept:
-            return False
-        return self.exhausted or len(self.history) - self._kept >= self._store.every
-
-    def keep(self, **state: Any) -> None:
-        """Keep what the next sweep depends on."""
-        if self._store is not None:
-            trace = {"sweeps.history": np.array(self.history), "sweeps.most": self.max_iter, "sweeps.part": self._part}
-            self._store.write(state | trace | self._passed | (self._watch.state() if self._watch else {}))
-            self._kept = len(self.history)
-
-    def resumed(self) -> dict[str, Any] | None:
-        """What `keep` was given in an earlier run, arrays and numbers by name, or None; the trace goes on from it."""
-        state = None if self._store is None else self._store.read()
-        if state is None or state.pop("sweeps.part") != self._part:
-            return None
-        state = {name: value for name, value in state.items() if not name.startswith(_PASSED)}
-        self.history = state.pop("sweeps.history").tolist()
-        self.max_iter = int(state.pop("sweeps.most"))
-        self._kept = len(self.history)
-        if self._watch is not None:
-            self._watch.restore(state)
-            self.stopped = self._watch.over
-        if self._show is not None and self.history:
-            self._show(Progress(self._kept, self.max_iter, self.history[-1]))
-        return state
-
-    def next_part(self, **found: Any) -> None:
-        """Say that a part of learning has ended, and what it has found; it is kept along with what comes after."""
-        self._part += 1
-        self._passed = {_PASSED + name: value for name, value in found.items()}
-
-    def passed(self) -> dict[str, Any] | None:
-        """What an earlier run has given to `next_part`, if it was killed after that: it need not be found again."""
-        state = None if self._store is None else self._store.read()
-        if state is None or state["sweeps.part"] <= self._part:
-            return None
-        return {name.removeprefix(_PASSED): value for name, value in state.items() if name.startswith(_PASSED)}
+        for hook in self._hooks:
+            hook.after_sweep(self)
 
 
-def _nothing(point: Any) -> dict[str, Any]:
-    raise NotSupportedError("this learner does not show its estimates between sweeps; fit without a validation")
+class Hook:
+    """What is done after every sweep, in the order in which hooks are given; a hook overrides what it needs."""
+
+    def resume(self, run: Run[Any], kept: State) -> None:
+        """Take up what `state` gave to an earlier run."""
+
+    def after_sweep(self, run: Run[Any]) -> None:
+        """Look at the sweep; setting ``run.stopped`` makes it the last."""
+
+    def state(self) -> State:
+        """What a later run needs, in names that nobody else uses."""
+        return {}
+
+
+class Fitted(NamedTuple, Generic[E]):
+    """Where a run has ended: the estimate, the objective after every sweep, and how it came to its end."""
+
+    estimate: E
+    history: list[float]
+    converged: bool
+    stopped: bool
+
+
+def run(learner: Learner[E], *, max_iter: int, hooks: Sequence[Hook] = (), kept: State | None = None) -> Fitted[E]:
+    """Go through the steps of a learner until it has converged, a hook stops it, or sweeps run out.
+
+    Parameters
+    ----------
+    learner : Learner
+    max_iter : int
+    hooks : sequence of Hook
+    kept : State, optional
+        What `Run.state` gave to an earlier run, which is to go on.
+    """
+    now: Run[E] = Run(max_iter, hooks)
+    steps = learner(None if kept is None else now.resume(kept))
+    now.step = next(steps)
+    if kept is not None and kept[_CONVERGED]:
+        now.step = now.step._replace(converged=True)
+    while not now.ended and (step := next(steps, None)) is not None:
+        now.sweep(step)
+    return Fitted(now.step.estimate(), now.history, now.step.converged, now.stopped)
+
+
+def mapped(learner: Learner[E], function: Callable[[E], F]) -> Learner[F]:
+    """The same steps with estimates that a function is applied to."""
+
+    def steps(kept: State | None) -> Iterator[Step[F]]:
+        for step in learner(kept):
+            yield Step(step.objective, _composed(function, step.estimate), step.state, step.converged, step.burn_in)
+
+    return steps
+
+
+def _composed(function: Callable[[E], F], estimate: Callable[[], E]) -> Callable[[], F]:
+    return lambda: function(estimate())
+
+
+def in_turn(first: Learner[State], second: Callable[[State], Learner[E]], show: Callable[[State], E]) -> Learner[E]:
+    """Learn one thing to its end, then another that depends on it; ``show`` makes an estimate of the first alone."""
+
+    def steps(kept: State | None) -> Iterator[Step[E]]:
+        found = {name.removeprefix(_FOUND): value for name, value in (kept or {}).items() if name.startswith(_FOUND)}
+        resumed = bool(found)
+        if not resumed:
+            for step in first(kept):
+                yield Step(step.objective, _composed(show, step.estimate), step.state, burn_in=step.burn_in)
+            found, kept = step.estimate(), None
+        named = {_FOUND + name: value for name, value in found.items()}
+        stream = second(found)(kept)
+        begin = next(stream)
+        if resumed:
+            yield begin
+        for later in stream:
+            yield later if later.state is None else later._replace(state=_joined(named, later.state))
+
+    return steps
+
+
+def _joined(named: State, state: Callable[[], State]) -> Callable[[], State]:
+    return lambda: named | state()
+
+
+def standing(estimate: Callable[[], E], state: Callable[[], State] | None = None) -> Step[E]:
+    """The first step of a learner: where it stands before any sweep."""
+    return Step(math.nan, estimate, state)
+
+
+def at_once(estimate: E, objective: float = 0.0) -> Learner[E]:
+    """A learner that needs one sweep; 0 is the objective where nothing is maximised."""
+
+    def steps(kept: State | None) -> Iterator[Step[E]]:
+        yield standing(lambda: estimate)
+        yield Step(objective, lambda: estimate, converged=True)
+
+    return steps

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from permrank.learning.learner import Monitor
+from permrank.learning.learner import Learner, State, Step, standing
 from permrank.types import Float64Array
 
 
@@ -35,7 +35,7 @@ _ROUNDING = 1e-12
 _FLAT = 1e-9
 
 
-def newton(objective: Objective, start: Float64Array, monitor: Monitor, *, tol: float) -> Float64Array:
+def newton(objective: Objective, start: Float64Array, *, tol: float) -> Learner[Float64Array]:
     """Truncated Newton ascent for a smooth objective of many variables; of a concave one it finds the maximum.
 
     Newton's equations are solved by conjugate gradients with a diagonal preconditioner; a product with
@@ -48,38 +48,44 @@ def newton(objective: Objective, start: Float64Array, monitor: Monitor, *, tol: 
     ----------
     objective : callable
     start : float64 (n,)
-    monitor : Monitor
     tol : float
         Stop when the largest change of any variable in a full step is below this.
 
     Returns
     -------
-    float64 (n,)
-        A local maximiser; the objective never falls from one sweep to the next.
+    Learner
+        Of a local maximiser, float64 (n,); the objective never falls from one sweep to the next.
     """
-    point = start.copy()
-    now = objective(point)
-    forcing = 0.1
-    if state := monitor.resumed():
-        point, forcing = state["point"], state["forcing"]
-        now = objective(point)._replace(value=state["value"])
-    while not monitor.exhausted:
-        step = _conjugate_gradients(objective, point, now, forcing)
-        new, here, length = _climb(objective, point, now, step)
-        moved = float(np.abs(step).max(initial=0.0))
-        # A step that promises less than rounding, and does not even make the gradient smaller, is made of rounding.
-        blind = float(now.gradient @ step) < _ROUNDING * abs(now.value) and _largest(here) >= _largest(now)
-        point, now = new, here
-        monitor.update(now.value, point)
-        # A solution of the linear equations to 10 % says nothing about steps a thousand times smaller.
-        if (moved < tol and forcing <= 1e-3) or length == 0.0 or blind:
-            # No step helps although one was wanted: that is the end of what rounding lets us see.
-            monitor.converged = _newton_size(now) < max(tol, 1e-9)
-            break
-        forcing = max(1e-6, min(forcing, 0.1 * moved)) if length == 1.0 else 0.1
-        if monitor.due:
-            monitor.keep(point=point, value=now.value, forcing=forcing)
-    return point
+
+    def steps(kept: State | None) -> Iterator[Step[Float64Array]]:
+        point, forcing = (kept["point"], kept["forcing"]) if kept else (start.copy(), 0.1)
+        now = objective(point)
+        if kept:
+            now = now._replace(value=kept["value"])
+
+        def estimate() -> Float64Array:
+            return point
+
+        def state() -> State:
+            return {"point": point, "value": now.value, "forcing": forcing}
+
+        yield standing(estimate, state)
+        while True:
+            step = _conjugate_gradients(objective, point, now, forcing)
+            new, here, length = _climb(objective, point, now, step)
+            moved = float(np.abs(step).max(initial=0.0))
+            # A step that promises less than rounding, and does not even make the gradient smaller, is made of rounding.
+            blind = float(now.gradient @ step) < _ROUNDING * abs(now.value) and _largest(here) >= _largest(now)
+            point, now = new, here
+            # A solution of the linear equations to 10 % says nothing about steps a thousand times smaller.
+            if (moved < tol and forcing <= 1e-3) or length == 0.0 or blind:
+                # No step helps although one was wanted: that is the end of what rounding lets us see.
+                yield Step(now.value, estimate, converged=_newton_size(now) < max(tol, 1e-9))
+                return
+            forcing = max(1e-6, min(forcing, 0.1 * moved)) if length == 1.0 else 0.1
+            yield Step(now.value, estimate, state)
+
+    return steps
 
 
 def _largest(now: Evaluation) -> float:
@@ -143,12 +149,8 @@ def _climb(
 
 
 def minorise_maximise(
-    update: Callable[[Float64Array], tuple[Float64Array, float]],
-    start: Float64Array,
-    monitor: Monitor,
-    *,
-    tol: float,
-) -> Float64Array:
+    update: Callable[[Float64Array], tuple[Float64Array, float]], start: Float64Array, *, tol: float
+) -> Learner[Float64Array]:
     """Iterate an update that never lowers its objective (Hunter 2004) until it stands still.
 
     Parameters
@@ -156,20 +158,24 @@ def minorise_maximise(
     update : callable
         Point to (next point, objective at the point).
     start : float64 (n,)
-    monitor : Monitor
     tol : float
         Stop when no variable changes by more than this in a sweep.
     """
-    state = monitor.resumed()
-    point = state["point"] if state else start
-    while not monitor.exhausted:
-        new, value = update(point)
-        monitor.update(value, new)
-        moved = float(np.abs(new - point).max(initial=0.0))
-        point = new
-        if moved < tol:
-            monitor.converged = True
-            break
-        if monitor.due:
-            monitor.keep(point=point)
-    return point
+
+    def steps(kept: State | None) -> Iterator[Step[Float64Array]]:
+        point = kept["point"] if kept else start
+
+        def estimate() -> Float64Array:
+            return point
+
+        def state() -> State:
+            return {"point": point}
+
+        yield standing(estimate, state)
+        while True:
+            new, value = update(point)
+            moved = float(np.abs(new - point).max(initial=0.0))
+            point = new
+            yield Step(value, estimate, state, moved < tol)
+
+    return steps

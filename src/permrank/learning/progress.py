@@ -5,8 +5,30 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
-from permrank.types import Progress
+from permrank.learning.learner import Hook, Run, State
+from permrank.types import Callback, Progress
+
+
+class Report(Hook):
+    """Tells a progress bar and the caller's callback of every sweep; the callback may stop learning."""
+
+    def __init__(self, show: Callable[[Progress], None] | None, callback: Callback | None) -> None:
+        self._show, self._callback = show, callback
+
+    def resume(self, run: Run[Any], kept: State) -> None:
+        """Draw the bar from where learning goes on."""
+        if self._show is not None and run.history:
+            self._show(Progress(run.n_sweeps, run.max_iter, run.history[-1]))
+
+    def after_sweep(self, run: Run[Any]) -> None:
+        """Say how far learning is."""
+        progress = Progress(run.n_sweeps, run.max_iter, run.history[-1], run.score)
+        if self._show is not None:
+            self._show(progress)
+        if self._callback is not None and self._callback(progress):
+            run.stopped = True
 
 
 @contextmanager

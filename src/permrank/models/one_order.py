@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from permrank.data.rankings import Rankings
 from permrank.errors import InputError
-from permrank.learning.learner import Monitor
+from permrank.learning.early_stopping import Estimate
 from permrank.models.ranker import Ranker
 from permrank.models.users import UserReference
 from permrank.types import Float64Array, Int64Array
@@ -43,11 +43,8 @@ class CountingRanker(OneOrderRanker):
     def _count(self, rankings: Rankings) -> Float64Array:
         raise NotImplementedError
 
-    def _learn(self, rankings: Rankings, monitor: Monitor) -> dict[str, Any]:
-        scores = self._count(rankings)
-        monitor.update(0.0)  # nothing is maximised
-        monitor.converged = not monitor.stopped
-        return {"scores_": scores}
+    def _learn(self, rankings: Rankings) -> Estimate:
+        return {"scores_": self._count(rankings)}
 
 
 def shares_below(rankings: Rankings) -> tuple[Float64Array, Float64Array]:

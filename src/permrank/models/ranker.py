@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
@@ -15,11 +15,9 @@ from permrank.checks import a_seed, require_memory, whole_from
 from permrank.data.rankings import Rankings, require_rankings
 from permrank.data.vocabulary import Vocabulary, encode_with
 from permrank.errors import InputError, NotFittedError, NotSupportedError
-from permrank.learning.early_stopping import Estimate, Watch
-from permrank.learning.fit import prepared, warn_of_the_end
-from permrank.learning.interrupts import stopping_at_sweep
-from permrank.learning.learner import Monitor, Store
-from permrank.learning.progress import progress_bar
+from permrank.learning.early_stopping import Estimate
+from permrank.learning.fit import Job, learn, require_resumable, warn_if_unfinished
+from permrank.learning.learner import Learner, at_once
 from permrank.models.parameters import Parametrised
 from permrank.models.search_spaces import Space
 from permrank.models.users import NewUser, UserReference, lists_of, new_user
@@ -34,11 +32,12 @@ if TYPE_CHECKING:
 class Ranker(Parametrised, ABC):
     """Base of all models.
 
-    A model supplies `_learn`, which returns its learned arrays by name, and `_scores`; the class
-    attribute ``learned`` lists those names, which are also what `save` writes. ``assumes``, ``takes`` and
-    ``reference`` say in a line each what the model assumes, what input it takes, and where it comes from.
-    ``resumable = True`` says that its learner keeps its state in checkpoints and shows its estimates to a validation
-    (see `Monitor`).
+    A model supplies `_scores`, and `_learn`, which returns its learned arrays by name, or `_learner`, a stream of steps
+    whose estimates those are; the class attribute ``learned`` lists the names, which are also what `save` writes.
+    ``assumes``, ``takes`` and ``reference`` say in a line each what the model assumes, what input it takes, and where
+    it comes from.
+    ``resumable = True`` says that its steps have a state to go on from, and estimates that may be judged
+    (learning/learner.py).
     ``space`` names the parameters that `permrank.tune` chooses, with their ranges.
     Everything else has a default here; a question that a model cannot answer raises `NotSupportedError`.
 
@@ -78,9 +77,13 @@ class Ranker(Parametrised, ABC):
 
     # What a model supplies
 
-    @abstractmethod
-    def _learn(self, rankings: Rankings, monitor: Monitor) -> dict[str, Any]:
-        """Learn from data and return every attribute named in ``learned``."""
+    def _learn(self, rankings: Rankings) -> Estimate:
+        """Learn from data at one go, and return every attribute named in ``learned``; or else see `_learner`."""
+        raise NotImplementedError(f"{type(self).__name__} defines neither _learn nor _learner")
+
+    def _learner(self, rankings: Rankings) -> Learner[Estimate]:
+        """Learn in sweeps: a stream of steps, whose estimates have every attribute named in ``learned``."""
+        return at_once(self._learn(rankings))
 
     @abstractmethod
     def _scores(self, user: UserReference, items: Int64Array) -> Float64Array:
@@ -106,8 +109,8 @@ class Ranker(Parametrised, ABC):
         """Whether `fit` takes a checkpoint and a validation: whether it learns in sweeps that may end anywhere."""
         return False
 
-    def _sweeps(self) -> int:
-        """The most sweeps that `_learn` will make."""
+    def _sweeps(self, rankings: Rankings) -> int:
+        """The most sweeps that will be made."""
         return int(getattr(self, "max_iter", 1))
 
     # Learning
@@ -147,35 +150,33 @@ class Ranker(Parametrised, ABC):
         if rankings.n_entries == 0:
             raise InputError("there is nothing to learn from: no ranking has an item")
         self._validate()
-        store, watch = prepared(self, rankings, checkpoint, validation)
-        return self._fit(rankings, self._learn, callback, verbose, store, watch)
+        require_resumable(type(self).__name__, self.resumable, checkpoint=checkpoint, validation=validation)
+        job = Job(
+            type(self).__name__, lambda: self._learner(rankings), self._sweeps(rankings), rankings, self.get_params()
+        )
+        return self._fit(job, callback, verbose, checkpoint, validation)
 
     def _fit(
         self,
-        rankings: Rankings,
-        learn: Callable[[Rankings, Monitor], dict[str, Any]],
+        job: Job,
         callback: Callback | None,
         verbose: bool | None,
-        store: Store | None = None,
-        watch: Watch | None = None,
+        checkpoint: Checkpoint | str | Path | None,
+        validation: Validating | None = None,
     ) -> Self:
-        """Learn from checked data with a given learner, with progress and warnings."""
+        """Learn what a job says, from checked data."""
         begin = time.perf_counter()
-        with progress_bar(type(self).__name__, verbose) as show:
-            monitor = Monitor(self._sweeps(), callback, show, store, watch)
-            with stopping_at_sweep(monitor):
-                learned = learn(rankings, monitor)
-                if watch is not None:
-                    learned = watch.settled(len(monitor.history), learned)
+        outcome = learn(
+            job, callback, verbose, checkpoint, validation, lambda found: self._with_estimate(job.rankings, found)
+        )
         # Only now is anything changed: a fit that fails leaves the model as it was.
-        self._take(rankings, learned)
-        self.history_ = monitor.history
-        self.n_iter_ = len(monitor.history)
-        self.validation_ = np.zeros((0, 2)) if watch is None else watch.curve
-        self.best_iter_ = self.n_iter_ if watch is None else watch.best_iter
-        self.converged_ = monitor.converged
+        self._take(job.rankings, outcome.fitted.estimate)
+        self.history_ = outcome.fitted.history
+        self.n_iter_ = len(self.history_)
+        self.validation_, self.best_iter_ = outcome.curve, outcome.best_iter
+        self.converged_ = outcome.fitted.converged
         self.fit_seconds_ = time.perf_counter() - begin
-        warn_of_the_end(type(self).__name__, monitor)
+        warn_if_unfinished(job, outcome)
         return self
 
     def _take(self, rankings: Rankings, learned: Estimate) -> None:

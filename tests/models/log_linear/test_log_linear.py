@@ -10,9 +10,9 @@ from contract import ModelContract
 from oracles import log_linear_energy
 from permrank.errors import InputError
 from permrank.kernels.log_linear.subsets import exact_draws
-from permrank.learning.learner import Monitor
+from permrank.learning.learner import run
 from permrank.models.log_linear.factors import Factors
-from permrank.models.log_linear.learning import Task, learn
+from permrank.models.log_linear.learning import Task, learner_of
 from permrank.models.log_linear.lists import no_pairs, pairs_of, position_functions, position_table
 from permrank.randomness import stream_key
 
@@ -102,9 +102,10 @@ def test_the_exact_learner_is_at_a_stationary_point_and_groups_lists_rightly():
     rankings = pr.Rankings.from_lists(lists, users=range(60))
     pairs, positions = pairs_of(rankings, 1), position_table([3], "centred", 1)
     task = Task(rankings, positions, pairs, 1.0, 4.0, 3, 0, 1e-12, 0)
-    grouped = learn("exact", task, Monitor(500))
+    grouped = run(learner_of("exact", task, 500), max_iter=500).estimate
     # The same without grouping: given coefficients that are those found, every list is summed by itself.
-    single = learn("exact", task._replace(scores=lambda users, items: grouped.items[items]), Monitor(500))
+    given = task._replace(scores=lambda users, items: grouped.items[items])
+    single = run(learner_of("exact", given, 500), max_iter=500).estimate
     np.testing.assert_allclose(single.pairs, grouped.pairs, rtol=0, atol=1e-4)
     assert pairs.items.size == 6
     assert no_pairs(4).items.size == 0

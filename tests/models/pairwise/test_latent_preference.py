@@ -11,8 +11,8 @@ from scipy.optimize import minimize
 import permrank as pr
 from contract import ModelContract
 from permrank.errors import InputError
-from permrank.learning.learner import Monitor
-from permrank.models.pairwise.latent_preference_learning import appeal, em_update, learn, problem_of, softmax
+from permrank.learning.learner import run
+from permrank.models.pairwise.latent_preference_learning import appeal, em_update, learner_of, problem_of, softmax
 
 
 class TestLatentPreferenceContract(ModelContract):
@@ -79,7 +79,7 @@ def test_em_ends_where_a_general_optimiser_does():
     rankings, k = random_rankings(3), 2
     pooled = np.zeros(6)
     problem = problem_of(rankings, rankings.items, pooled, 0.5, 2.0, 1000, 0)
-    scores, theta = learn(problem, k, 1, 0, Monitor(5000), 1e-13)
+    scores, theta = run(learner_of(problem, k, 1, 0, 1e-13), max_iter=5000).estimate
     point = np.concatenate([scores[0].ravel(), np.log(theta[0]).ravel()])
 
     def negative(point):
@@ -95,7 +95,7 @@ def test_one_community_without_a_prior_is_bradley_terry():
     pairs = [rng.permutation(6)[:2].tolist() for _ in range(150)]
     rankings = pr.Rankings.from_lists(pairs, users=range(150), items=range(6))
     problem = problem_of(rankings, rankings.items, np.zeros(6), 1e-9, 1.0, 1000, 0)
-    scores = learn(problem, 1, 1, 0, Monitor(5000), 1e-15)[0][0, :, 0]
+    scores = run(learner_of(problem, 1, 1, 0, 1e-15), max_iter=5000).estimate[0][0, :, 0]
     np.testing.assert_allclose(scores - scores.mean(), choix.ilsr_pairwise(6, pairs, tol=1e-12), rtol=0, atol=1e-4)
 
 

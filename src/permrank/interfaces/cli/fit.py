@@ -72,7 +72,7 @@ def ends_anywhere(model: Ranker) -> bool:
     Not so where it also says which sweeps are kept or averaged, or is counted for each of two parts of learning.
     """
     settings = model.get_params()
-    in_parts = model.clone().set_params(max_iter=1)._sweeps() > 1
+    in_parts = model.clone().set_params(max_iter=1)._sweeps(model.rankings_) > 1
     averaged = settings.get("posterior") == "draws" or settings.get("learner") in _AVERAGED
     return not (in_parts or averaged)
 

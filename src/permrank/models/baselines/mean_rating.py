@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,8 @@ import numpy as np
 from permrank.checks import above, true_or_false, whole_from
 from permrank.data.rankings import Rankings
 from permrank.errors import InputError
-from permrank.learning.learner import Monitor
+from permrank.learning.early_stopping import Estimate
+from permrank.learning.learner import Learner, Step, standing
 from permrank.models.one_order import SameForAllRanker, shares_below
 from permrank.models.search_spaces import Real, Space
 from permrank.models.users import NewUser, UserReference
@@ -86,7 +88,11 @@ class MeanRating(SameForAllRanker):
         whole_from("max_iter", self.max_iter, 1)
         true_or_false("centred", self.centred)
 
-    def _learn(self, rankings: Rankings, monitor: Monitor) -> dict[str, Any]:
+    def _learner(self, rankings: Rankings) -> Learner[Estimate]:
+        return lambda kept: self._alternations(rankings)
+
+    def _alternations(self, rankings: Rankings) -> Iterator[Step[Estimate]]:
+        """Users and items in turn, each at its best given the other."""
         values, weights, owner = _rated(rankings)
         mean = float(np.average(values, weights=weights)) if weights.any() else 0.0
         residual = values - mean
@@ -95,7 +101,12 @@ class MeanRating(SameForAllRanker):
         per_item = np.bincount(items, weights, n_items) + self.item_penalty
         per_user = np.bincount(owner, weights, n_users) + self.user_penalty
         small = self.tol * max(float(residual.std()), 1e-300)
-        while not monitor.exhausted:
+
+        def estimate() -> Estimate:
+            return {"mean_": mean, "item_biases_": of_item, "user_biases_": of_user}
+
+        yield standing(estimate)
+        while True:
             before = of_item
             of_item = np.bincount(items, weights * (residual - of_user[owner]), n_items) / per_item
             if self.centred:
@@ -106,11 +117,8 @@ class MeanRating(SameForAllRanker):
                 of_user, of_item = of_user - shift, of_item + shift
             error = residual - of_item[items] - of_user[owner]
             penalty = self.item_penalty * of_item @ of_item + self.user_penalty * of_user @ of_user
-            monitor.update(-float(weights @ error**2 + penalty))
-            if not self.centred or np.abs(of_item - before).max() <= small:
-                monitor.converged = not monitor.stopped
-                break
-        return {"mean_": mean, "item_biases_": of_item, "user_biases_": of_user}
+            done = not self.centred or bool(np.abs(of_item - before).max() <= small)
+            yield Step(-float(weights @ error**2 + penalty), estimate, converged=done)
 
     def _scores(self, user: UserReference, items: Int64Array) -> Float64Array:
         if isinstance(user, NewUser):

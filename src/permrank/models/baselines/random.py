@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 from scipy.special import gammaln
@@ -11,7 +10,8 @@ from scipy.special import gammaln
 from permrank.checks import a_seed, whole_from
 from permrank.data.rankings import Rankings
 from permrank.errors import InputError
-from permrank.learning.learner import Monitor
+from permrank.learning.early_stopping import Estimate
+from permrank.learning.learner import Learner, at_once
 from permrank.models.one_order import SameForAllRanker
 from permrank.models.users import NewUser, UserReference
 from permrank.randomness import generator, stream_key
@@ -50,10 +50,8 @@ class Random(SameForAllRanker):
     def _validate(self) -> None:
         a_seed(self.seed)
 
-    def _learn(self, rankings: Rankings, monitor: Monitor) -> dict[str, Any]:
-        monitor.update(float(rankings.weights @ _log_probabilities(rankings)))
-        monitor.converged = not monitor.stopped
-        return {}
+    def _learner(self, rankings: Rankings) -> Learner[Estimate]:
+        return at_once({}, float(rankings.weights @ _log_probabilities(rankings)))
 
     def _scores(self, user: UserReference, items: Int64Array) -> Float64Array:
         # All items are drawn, so that a score does not depend on what else is asked.

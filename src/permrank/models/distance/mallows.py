@@ -15,13 +15,14 @@ from permrank.data.rankings import Rankings
 from permrank.errors import AccuracyWarning, InputError
 from permrank.kernels.distance.mallows import precedence, repeated_insertion
 from permrank.kernels.distance.spearman import MOST_ITEMS, spearman_precedence, spearman_rankings
-from permrank.learning.learner import Monitor
+from permrank.learning.early_stopping import Estimate
+from permrank.learning.learner import Learner, mapped
 from permrank.models.distance.mallows_learning import (
     LARGEST_DISPERSION,
     Kendall,
     Spearman,
     State,
-    learnt,
+    learner_of,
     lists_to_learn,
     responsibilities,
 )
@@ -139,7 +140,7 @@ class Mallows(SameForAllRanker):
 
     # Learning
 
-    def _learn(self, rankings: Rankings, monitor: Monitor) -> dict[str, Any]:
+    def _learner(self, rankings: Rankings) -> Learner[Estimate]:
         n = rankings.n_items
         if n > _MOST_ITEMS:
             raise InputError(f"Mallows takes up to {_MOST_ITEMS} items, not {n}; select some")
@@ -149,11 +150,10 @@ class Mallows(SameForAllRanker):
         )
         distance = self._distance(rankings, n)
 
-        def learned(state: State) -> dict[str, Any]:
+        def learned(state: State) -> Estimate:
             return self._learned(rankings, distance, state)
 
-        monitor.reading = learned
-        return learned(learnt(rankings, distance, k, int(self.n_starts), monitor, self.tol))
+        return mapped(learner_of(rankings, distance, k, int(self.n_starts), self.tol), learned)
 
     def _learned(self, rankings: Rankings, distance: Kendall | Spearman, state: State) -> dict[str, Any]:
         """Largest communities first, with all that answers need."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +20,7 @@ from permrank.kernels.distance.mallows import (
 )
 from permrank.kernels.distance.mallows_lists import list_log_likelihoods
 from permrank.kernels.distance.spearman import completions
-from permrank.learning.learner import Monitor
+from permrank.learning.learner import Learner, Step, run, standing
 from permrank.models.comparisons import comparisons
 from permrank.models.distance.kemeny import kemeny_order
 from permrank.models.users import frozen
@@ -207,34 +207,37 @@ def first_states(rankings: Rankings, distance: Kendall | Spearman, n_communities
     return states
 
 
-def learnt(
-    rankings: Rankings, distance: Kendall | Spearman, n_communities: int, n_starts: int, monitor: Monitor, tol: float
-) -> State:
+def learner_of(
+    rankings: Rankings, distance: Kendall | Spearman, n_communities: int, n_starts: int, tol: float
+) -> Learner[State]:
     """EM from many starts; after some sweeps the best quarter goes on for twice as many, until one is left."""
     lists = lists_to_learn(rankings)
     states = first_states(rankings, distance, n_communities, distance.key, n_starts if n_communities > 1 else 1)
     n_sweeps = _FIRST_SWEEPS
     while len(states) > 1:
-        trials = [(Monitor(n_sweeps), state) for state in states]
-        ends = [(_climbed(lists, state, distance, trial, tol), trial.history[-1]) for trial, state in trials]
-        ends.sort(key=lambda end: -end[1])
-        states = [state for state, _ in ends[: max(1, len(ends) // 4)]]
+        ends = [run(_climbing(lists, state, distance, tol), max_iter=n_sweeps) for state in states]
+        ends.sort(key=lambda end: -end.history[-1])
+        states = [end.estimate for end in ends[: max(1, len(ends) // 4)]]
         n_sweeps *= 2
-    return _climbed(lists, states[0], distance, monitor, tol)
+    return _climbing(lists, states[0], distance, tol)
 
 
-def _climbed(lists: Lists, state: State, distance: Kendall | Spearman, monitor: Monitor, tol: float) -> State:
-    if kept := monitor.resumed():
-        state = State(**kept)
-    while not monitor.exhausted:
-        new, value = em_step(lists, state, distance)
-        monitor.update(value, new)
-        moved = max(np.abs(new.dispersions - state.dispersions).max(), np.abs(new.weights - state.weights).max())
-        settled = moved <= tol and np.array_equal(new.centres, state.centres)
-        state = new
-        if settled:
-            monitor.converged = not monitor.stopped
-            break
-        if monitor.due:
-            monitor.keep(**state._asdict())
-    return state
+def _climbing(lists: Lists, start: State, distance: Kendall | Spearman, tol: float) -> Learner[State]:
+    def steps(kept: dict[str, Any] | None) -> Iterator[Step[State]]:
+        state = State(**kept) if kept else start
+
+        def estimate() -> State:
+            return state
+
+        def now() -> dict[str, Any]:
+            return state._asdict()
+
+        yield standing(estimate, now)
+        while True:
+            new, value = em_step(lists, state, distance)
+            moved = max(np.abs(new.dispersions - state.dispersions).max(), np.abs(new.weights - state.weights).max())
+            settled = bool(moved <= tol) and np.array_equal(new.centres, state.centres)
+            state = new
+            yield Step(value, estimate, now, settled)
+
+    return steps

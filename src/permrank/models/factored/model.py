@@ -14,8 +14,9 @@ from permrank.data.rankings import Rankings, require_rankings
 from permrank.errors import InputError
 from permrank.kernels.factored.users import update_users
 from permrank.kernels.plackett_luce.likelihood import BRESLOW, EFRON, EXACT, PARTITION
-from permrank.learning.fit import as_digest, prepared
-from permrank.learning.learner import Monitor
+from permrank.learning.early_stopping import Estimate
+from permrank.learning.fit import Job, as_digest
+from permrank.learning.learner import Learner, mapped
 from permrank.models.factored.damped import DampedAnswers, check_damping
 from permrank.models.factored.point import point_estimate
 from permrank.models.factored.posterior import Posterior, Start, choose_factors, draw_posterior
@@ -192,24 +193,22 @@ class FactoredPlackettLuce(DampedAnswers):
         if self._is_damped and self.posterior != "point":
             raise InputError(f"damping={self.damping!r} is for posterior='point'; draws are made without damping")
 
-    def _sweeps(self) -> int:
-        return self.max_iter or (_MOST_SWEEPS if self.posterior == "draws" else _MOST_ASCENTS)
+    def _sweeps(self, rankings: Rankings) -> int:
+        return self.max_iter or (_usual_sweeps(rankings) if self.posterior == "draws" else _MOST_ASCENTS)
 
-    def _learn(self, rankings: Rankings, monitor: Monitor) -> dict[str, Any]:
+    def _learner(self, rankings: Rankings) -> Learner[Estimate]:
         if self.posterior == "point":
-            return self._learn_point(rankings, monitor, None)
+            return self._point_learner(rankings, None)
         thresholds = thresholds_of(rankings) if self.anchors else np.zeros(0)
         problem = self._problem(rankings, thresholds)
         scale = problem.usual_scale() if self.factor_scale == "auto" else float(self.factor_scale)
-        if self.max_iter is None:
-            monitor.max_iter = _usual_sweeps(rankings)
         if self.n_factors == "auto":
             curve = choose_factors(problem, scale, stream_key(self.seed))
             n_factors = int(curve[curve[:, 1].argmin(), 0])
         else:
             curve, n_factors = np.zeros((0, 3)), int(self.n_factors)
 
-        def learned(found: Posterior) -> dict[str, Any]:
+        def learned(found: Posterior) -> Estimate:
             return {
                 "item_draws_": found.items, "user_modes_": found.users, "factor_scale_": float(scale),
                 "temperature_": found.temperature, "thresholds_": thresholds, "company_": problem.company,
@@ -217,8 +216,8 @@ class FactoredPlackettLuce(DampedAnswers):
                 "damping_": np.ones(1),
             }  # fmt: skip
 
-        monitor.reading = learned
-        return learned(draw_posterior(problem, n_factors, scale, self.n_draws, stream_key(self.seed), monitor))
+        n_sweeps = self._sweeps(rankings)
+        return mapped(draw_posterior(problem, n_factors, scale, self.n_draws, stream_key(self.seed), n_sweeps), learned)
 
     def _problem(self, rankings: Rankings, thresholds: Float64Array) -> Problem:
         return Problem.of(
@@ -226,11 +225,12 @@ class FactoredPlackettLuce(DampedAnswers):
             thresholds=thresholds, company=company(rankings, self.seed) if self.company else None,
         )  # fmt: skip
 
-    def _learn_point(self, rankings: Rankings, monitor: Monitor, begin: Start | None) -> dict[str, Any]:
+    def _point_learner(self, rankings: Rankings, begin: Start | None) -> Learner[Estimate]:
         return point_estimate(
-            rankings, monitor, stream_key(self.seed), n_factors=int(self.n_factors), alpha=self.alpha, beta=self.beta,
-            tol=self.tol, ties=TIES[self.ties], shuffle=self.ties == "shuffle", intercepts=self.intercepts,
-            damping=self.damping, begin=None if begin is None else (begin.theta, begin.modes),
+            rankings, self._sweeps(rankings), stream_key(self.seed), n_factors=int(self.n_factors), alpha=self.alpha,
+            beta=self.beta, tol=self.tol, ties=TIES[self.ties], shuffle=self.ties == "shuffle",
+            intercepts=self.intercepts, damping=self.damping,
+            begin=None if begin is None else (begin.theta, begin.modes),
         )  # fmt: skip
 
     # More data
@@ -280,22 +280,29 @@ class FactoredPlackettLuce(DampedAnswers):
             raise InputError("there is nothing to add: no ranking has an item")
         before, everything = self.rankings_, joined(self.rankings_, rankings)
         start = self._grown(before, everything)
-        store, _ = prepared(self, everything, checkpoint, None, begun=as_digest(start.theta, start.modes))
+        drawn = self.posterior == "draws"
+        n_sweeps = max(1, self._sweeps(everything) // _SHARE_OF_SWEEPS) if drawn else self._sweeps(everything)
 
-        def learn(data: Rankings, monitor: Monitor) -> dict[str, Any]:
-            if self.posterior == "point":
-                return self._learn_point(data, monitor, start)
-            monitor.max_iter = max(1, (self.max_iter or _usual_sweeps(data)) // _SHARE_OF_SWEEPS)
-            problem, n_factors = self._problem(data, self.thresholds_), start.modes.shape[1]
-            found = draw_posterior(
-                problem, n_factors, self.factor_scale_, self.n_draws, stream_key(self.seed, 1), monitor, start
+        def learner() -> Learner[Estimate]:
+            if not drawn:
+                return self._point_learner(everything, start)
+            problem, n_factors = self._problem(everything, self.thresholds_), start.modes.shape[1]
+            unchanged = {name: getattr(self, name) for name in self.learned}
+
+            def learned(found: Posterior) -> Estimate:
+                return unchanged | {
+                    "item_draws_": found.items, "user_modes_": found.users, "company_": problem.company,
+                    "user_slopes_": found.slopes, "item_variances_": found.variances,
+                }  # fmt: skip
+
+            key = stream_key(self.seed, 1)
+            return mapped(
+                draw_posterior(problem, n_factors, self.factor_scale_, self.n_draws, key, n_sweeps, start), learned
             )
-            return {name: getattr(self, name) for name in self.learned} | {
-                "item_draws_": found.items, "user_modes_": found.users, "company_": problem.company,
-                "user_slopes_": found.slopes, "item_variances_": found.variances,
-            }  # fmt: skip
 
-        return self._fit(everything, learn, callback, verbose, store)
+        begun = as_digest(start.theta, start.modes)
+        job = Job(type(self).__name__, learner, n_sweeps, everything, self.get_params(), begun)
+        return self._fit(job, callback, verbose, checkpoint)
 
     def _grown(self, before: Rankings, after: Rankings) -> Start:
         """The last draw in the numbering of more data; what is new is at 0."""

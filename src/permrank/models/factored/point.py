@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +12,8 @@ from permrank.errors import InputError
 from permrank.kernels.factored.point import add_blocks, climb_users
 from permrank.kernels.lbfgs import differences, moved
 from permrank.kernels.plackett_luce.damping import damping_sequence
-from permrank.learning.learner import Monitor
+from permrank.learning.early_stopping import Estimate
+from permrank.learning.learner import Learner, State, Step, mapped, standing
 from permrank.learning.limited_memory import LimitedMemory, inner
 from permrank.randomness import stream_key
 from permrank.types import Float64Array, Int64Array
@@ -156,12 +157,12 @@ def maximise(
     n_factors: int,
     tol: float,
     key: Any,
-    monitor: Monitor,
+    n_sweeps: int,
     *,
     shuffle: bool,
     slopes: Float64Array,
     begin: tuple[Any, Any] | None,
-) -> Place:
+) -> Learner[Place]:
     """Maximise Σ_u log P(π | u) - α ‖W‖² - β ‖H‖² (§3.1); the value never falls from sweep to sweep.
 
     The users are maximised out: what is left is a function of the items alone, climbed by limited-memory BFGS, so that
@@ -170,41 +171,54 @@ def maximise(
     another function each time, and steps follow the gradient alone.
     """
     given = objective.rankings
-    theta, users = begin or start(given.n_items, given.n_users, n_factors, key)
-    theta, users = theta.astype(np.float32, copy=False), users.astype(np.float32, copy=False)
-    memory = LimitedMemory(_MEMORY, theta.size + slopes.size)
-    if state := monitor.resumed():
-        objective.hold_slopes = bool(state.pop("hold_slopes"))
-        memory.restore({name: state.pop(name) for name in ("steps", "falls", "order")})
-        here = Place(**state)
-    else:
-        here = objective.at(theta, slopes, users, _FIRST_STEPS)
-    del theta, users  # the largest arrays there are
-    while not monitor.exhausted:
-        if shuffle:
-            objective.rankings = given.shuffled_ties(int(stream_key(int(key), len(monitor.history), 2)) % 2**63)
-            memory.forget()
-            here = objective.at(here.theta, here.slopes, here.users)
-        new = _step(objective, here, memory)
-        progress = new is not here
-        if progress:
-            memory.remember(differences(new.vector(), here.vector()), differences(here.gradient, new.gradient))
-        here = new
-        monitor.update(here.value, here)
-        before = monitor.history[-1 - _JUDGED] if len(monitor.history) > _JUDGED else -np.inf
-        rise = (here.value - before) / (_JUDGED * (abs(here.value) + 1.0)) if progress else 0.0
-        if slopes.size and objective.hold_slopes and rise < _ROUGHLY:
-            objective.hold_slopes = False
-            memory.forget()
-            here = objective.at(here.theta, here.slopes, here.users)
-        elif not shuffle and rise < tol:
-            monitor.converged = True
-            break
-        if monitor.due:
-            monitor.keep(**here._asdict(), **memory.state(), hold_slopes=objective.hold_slopes)
-    if shuffle:
-        monitor.converged = not monitor.stopped
-    return here
+    n_numbers = given.n_items * (n_factors + 1) + slopes.size
+
+    def steps(kept: State | None) -> Iterator[Step[Place]]:
+        memory = LimitedMemory(_MEMORY, n_numbers)
+        done, release, values = 0, False, []
+        if kept:
+            done, release, values = kept["done"], bool(kept["release"]), kept["values"].tolist()
+            objective.hold_slopes = bool(kept["hold_slopes"])
+            memory.restore({name: kept[name] for name in ("steps", "falls", "order")})
+            here = Place(**{name: kept[name] for name in Place._fields})
+        else:
+            theta, users = begin or start(given.n_items, given.n_users, n_factors, key)
+            theta, users = theta.astype(np.float32, copy=False), users.astype(np.float32, copy=False)
+            here = objective.at(theta, slopes, users, _FIRST_STEPS)
+            del theta, users  # the largest arrays there are
+
+        def estimate() -> Place:
+            return here
+
+        def state() -> State:
+            return here._asdict() | memory.state() | {
+                "hold_slopes": objective.hold_slopes, "done": done, "release": release, "values": np.array(values),
+            }  # fmt: skip
+
+        yield standing(estimate, state)
+        while True:
+            if release:
+                objective.hold_slopes = False
+                memory.forget()
+                here = objective.at(here.theta, here.slopes, here.users)
+            if shuffle:
+                objective.rankings = given.shuffled_ties(int(stream_key(int(key), done, 2)) % 2**63)
+                memory.forget()
+                here = objective.at(here.theta, here.slopes, here.users)
+            new = _step(objective, here, memory)
+            progress = new is not here
+            if progress:
+                memory.remember(differences(new.vector(), here.vector()), differences(here.gradient, new.gradient))
+            here = new
+            del new
+            values, done = [*values[-_JUDGED:], here.value], done + 1
+            before = values[0] if len(values) > _JUDGED else -np.inf
+            rise = (here.value - before) / (_JUDGED * (abs(here.value) + 1.0)) if progress else 0.0
+            release = bool(slopes.size and objective.hold_slopes and rise < _ROUGHLY)
+            converged = done == n_sweeps if shuffle else not release and rise < tol
+            yield Step(here.value, estimate, state, converged)
+
+    return steps
 
 
 def _step(objective: Objective, here: Place, memory: LimitedMemory) -> Place:
@@ -230,7 +244,7 @@ def _step(objective: Objective, here: Place, memory: LimitedMemory) -> Place:
 
 def point_estimate(
     rankings: Rankings,
-    monitor: Monitor,
+    n_sweeps: int,
     key: Any,
     *,
     n_factors: int,
@@ -242,8 +256,8 @@ def point_estimate(
     intercepts: bool,
     damping: str | Sequence[float],
     begin: tuple[Any, Any] | None,
-) -> dict[str, Any]:
-    """Learned attributes of the model (see `FactoredPlackettLuce` for the arguments), from given items and users."""
+) -> Learner[Estimate]:
+    """A learner of the model's attributes (see `FactoredPlackettLuce` for arguments), from given items and users."""
     shuffle = shuffle and rankings.has_ties
     damped, slopes = np.zeros(0), np.zeros(0)
     n_stages = int(np.diff(rankings.indptr).max())
@@ -256,7 +270,7 @@ def point_estimate(
             damped = damping_sequence(damping, n_stages)
     objective = Objective(rankings, ties, n_factors, alpha, beta, intercepts=intercepts, damping=damped)
 
-    def learned(found: Place) -> dict[str, Any]:
+    def learned(found: Place) -> Estimate:
         factors = learnt_damping(found.slopes) if found.slopes.size else damped
         return {
             "item_draws_": found.theta[None],
@@ -271,8 +285,8 @@ def point_estimate(
             "damping_": factors if factors.size else np.ones(1),
         }
 
-    monitor.reading = learned
-    return learned(maximise(objective, n_factors, tol, key, monitor, shuffle=shuffle, slopes=slopes, begin=begin))
+    ascent = maximise(objective, n_factors, tol, key, n_sweeps, shuffle=shuffle, slopes=slopes, begin=begin)
+    return mapped(ascent, learned)
 
 
 def start(n_items: int, n_users: int, n_factors: int, key: Any) -> tuple[Any, Any]:

@@ -1,7 +1,8 @@
-"""The default learner of `FactoredPlackettLuce`: alternating draws (for the point estimate see factored_point.py)."""
+"""The default learner of `FactoredPlackettLuce`: alternating draws (for the point estimate see point.py)."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from permrank.checks import require_memory
 from permrank.kernels.cooccurrence import cross
 from permrank.kernels.factored.items import item_steps
-from permrank.learning.learner import Monitor
+from permrank.learning.learner import Learner, State, Step, standing
 from permrank.models.factored.calibration import HeldOut, hold_out_pairs
 from permrank.models.factored.problem import Problem, item_mentions
 from permrank.randomness import stream_key
@@ -185,66 +186,69 @@ def draw_posterior(
     scale: float,
     n_draws: int,
     key: Any,
-    monitor: Monitor,
+    n_sweeps: int,
     start: Start | None = None,
-) -> Posterior:
+) -> Learner[Posterior]:
     """Alternate draws of users and items; keep some of them.
 
     Until the first draw is kept, a part of the entries of tied lists is held out: it measures the temperature, and
     costs nothing. A start, which is the state of an earlier posterior, is taken as it is and needs no such part.
     """
-    kept_sweeps = _kept(monitor.max_iter, n_draws, 0 if start else _QUIET_SWEEPS + 1)
+    kept_sweeps = _kept(n_sweeps, n_draws, 0 if start else _QUIET_SWEEPS + 1)
     n_numbers = problem.n_rows * (n_factors + 2) + problem.rankings.n_users * n_factors
     require_memory(
         2 * 4 * len(kept_sweeps) * n_numbers,  # float32, once in parts and once together
         f"{len(kept_sweeps)} draws of {n_factors} factors", "take fewer draws (n_draws) or factors (n_factors)",
     )  # fmt: skip
     first = 0 if start else min(kept_sweeps)
-    monitor.burn_in = min(kept_sweeps)
-    held: HeldOut | None = None
-    if start is None and problem.rankings.has_ties and problem.user_pass is None:
-        held = hold_out_pairs(problem, int(stream_key(int(key), 3)) % 2**63)
-    sampler = Sampler(held.problem if held else problem, n_factors, scale, key, start)
-    temperature = 1.0
-    drawn: tuple[list[Any], ...] = ([], [], [], [])
-    if state := monitor.resumed():
-        temperature = state["temperature"]
-        drawn = tuple(list(state[name]) for name in _KEPT)
-        if held and len(monitor.history) <= first:
-            held.restore(state)
-        elif held:
-            held = None
-        sampler.go_on(held.problem if held else problem, Start(state["theta"], state["modes"], state["slopes"]))
+    first_measured = max(n_sweeps // _FIRST_MEASURED, _QUIET_SWEEPS + 1)
 
-    def found() -> Posterior:
-        # Before the first draw that is kept, the present state stands for it.
-        kept = drawn if drawn[0] else tuple([part] for part in sampler.state())
-        items, users, slopes, variances = (np.array(part, np.float32) for part in kept)
-        return Posterior(items, users, slopes, variances, temperature)
+    def steps(kept: State | None) -> Iterator[Step[Posterior]]:
+        held: HeldOut | None = None
+        if start is None and problem.rankings.has_ties and problem.user_pass is None:
+            held = hold_out_pairs(problem, int(stream_key(int(key), 3)) % 2**63)
+        sampler = Sampler(held.problem if held else problem, n_factors, scale, key, start)
+        temperature, done = 1.0, 0
+        drawn: tuple[list[Any], ...] = ([], [], [], [])
+        if kept:
+            temperature, done = kept["temperature"], kept["done"]
+            drawn = tuple(list(kept[name]) for name in _KEPT)
+            if held and done <= first:
+                held.restore(kept)
+            else:
+                held = None
+            sampler.go_on(held.problem if held else problem, Start(kept["theta"], kept["modes"], kept["slopes"]))
 
-    monitor.through(lambda _: found())
-    while not monitor.exhausted:
-        sweep = len(monitor.history)
-        if held and sweep == first:
-            temperature = held.temperature()
-            held = None
-            sampler.use(problem)
-        measured = held is not None and sweep >= max(monitor.max_iter // _FIRST_MEASURED, _QUIET_SWEEPS + 1)
-        value, kept = sampler.sweep(sweep, keep=measured or sweep in kept_sweeps)
-        if held and kept and measured:
-            held.observe(kept[0], kept[1], sampler.noise, kept[3])
-        elif kept:
-            for parts, part in zip(drawn, kept, strict=True):
-                parts.append(part.astype(np.float32))
-        monitor.update(value)
-        if monitor.due:
+        def estimate() -> Posterior:
+            # Before the first draw that is kept, the present state stands for it.
+            parts = drawn if drawn[0] else tuple([part] for part in sampler.state())
+            items, users, slopes, variances = (np.array(part, np.float32) for part in parts)
+            return Posterior(items, users, slopes, variances, temperature)
+
+        def state() -> State:
             stacked = (_stacked(parts, like) for parts, like in zip(drawn, sampler.state(), strict=True))
-            monitor.keep(
-                theta=sampler.theta, modes=sampler.modes, slopes=sampler.slopes, temperature=temperature,
-                **dict(zip(_KEPT, stacked, strict=True)), **(held.state() if held else {}),
-            )  # fmt: skip
-    monitor.converged = len(monitor.history) >= monitor.max_iter
-    return found()
+            return {
+                "theta": sampler.theta, "modes": sampler.modes, "slopes": sampler.slopes, "temperature": temperature,
+                "done": done, **dict(zip(_KEPT, stacked, strict=True)), **(held.state() if held else {}),
+            }  # fmt: skip
+
+        yield standing(estimate, state)
+        for sweep in range(done, n_sweeps):
+            if held and sweep == first:
+                temperature = held.temperature()
+                held = None
+                sampler.use(problem)
+            measured = held is not None and sweep >= first_measured
+            value, found = sampler.sweep(sweep, keep=measured or sweep in kept_sweeps)
+            if held and found and measured:
+                held.observe(found[0], found[1], sampler.noise, found[3])
+            elif found:
+                for parts, part in zip(drawn, found, strict=True):
+                    parts.append(part.astype(np.float32))
+            done = sweep + 1
+            yield Step(value, estimate, state, converged=done == n_sweeps, burn_in=done <= min(kept_sweeps))
+
+    return steps
 
 
 def choose_factors(problem: Problem, scale: float, key: Any) -> Float64Array:

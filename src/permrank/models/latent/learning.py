@@ -9,7 +9,7 @@ import numpy as np
 from permrank.data.rankings import Rankings
 from permrank.kernels.latent.stages import BY_LIST, BY_STAGE, latent_statistics, worth_table
 from permrank.learning.em import Update, expectation_maximisation
-from permrank.learning.learner import Monitor
+from permrank.learning.learner import Learner, mapped, run
 from permrank.models.users import frozen
 from permrank.randomness import generator, stream_key
 from permrank.types import Float64Array, Int32Array, Int64Array
@@ -205,9 +205,7 @@ def _gradient_step(scores: Float64Array, numerator: Float64Array, denominator: F
     return np.asarray(scores + step)
 
 
-def learn(
-    problem: Problem, priors: Priors, mixing: int, start: Fit, monitor: Monitor, tol: float, accelerate: bool
-) -> Fit:
+def learner_of(problem: Problem, priors: Priors, mixing: int, start: Fit, tol: float, accelerate: bool) -> Learner[Fit]:
     """EM from several starts side by side."""
     n_starts, n_items, n_communities = start.scores.shape
     points = np.concatenate([start.scores.reshape(n_starts, -1), np.log(start.mixtures).reshape(n_starts, -1)], axis=1)
@@ -218,8 +216,7 @@ def learn(
         mixtures = _softmax(points[:, cut:].reshape(n_starts, -1, n_communities))
         return Fit(points[:, :cut].reshape(n_starts, n_items, n_communities), mixtures, update(points)[1])
 
-    monitor.through(reached)
-    return reached(expectation_maximisation(update, points, monitor, tol=tol, accelerate=accelerate))
+    return mapped(expectation_maximisation(update, points, tol=tol, accelerate=accelerate), reached)
 
 
 def starts(problem: Problem, n_communities: int, n_starts: int, seed: int) -> Fit:
@@ -233,7 +230,7 @@ def starts(problem: Problem, n_communities: int, n_starts: int, seed: int) -> Fi
 def warmed(problem: Problem, strength: float, start: Fit, sweeps: int = _WARM_UP) -> Fit:
     """Some sweeps with one community a list."""
     priors = Priors(strength, np.ones(start.scores[:, 0].shape))
-    return learn(problem, priors, BY_LIST, start, Monitor(sweeps), 0.0, True)
+    return run(learner_of(problem, priors, BY_LIST, start, 0.0, True), max_iter=sweeps).estimate
 
 
 def members(problem: Problem, fit: Fit, concentration: Float64Array) -> Fit:

@@ -12,10 +12,11 @@ from permrank.checks import a_seed, above, one_of, require_memory, true_or_false
 from permrank.data.rankings import Rankings
 from permrank.errors import ConvergenceWarning, InputError
 from permrank.kernels.latent.stages import BY_LIST, BY_STAGE
-from permrank.learning.learner import Monitor
+from permrank.learning.early_stopping import Estimate
+from permrank.learning.learner import Learner, mapped
 from permrank.models.latent.communities import communities_frame
 from permrank.models.latent.distribution import MIXING, NO_PRIOR, POSITION, TIES, CommunityRanker, memberships_of
-from permrank.models.latent.learning import Fit, MStep, Priors, Problem, learn, members, problem_of, starts, warmed
+from permrank.models.latent.learning import Fit, MStep, Priors, Problem, learner_of, members, problem_of, starts, warmed
 from permrank.models.latent.selection import Selection, choose_number
 from permrank.models.plackett_luce.pooled import PlackettLuce
 from permrank.models.search_spaces import Real, Space, Whole
@@ -156,7 +157,7 @@ class LatentPlackettLuce(CommunityRanker):
         above("tol", self.tol, 0.0)
         a_seed(self.seed)
 
-    def _learn(self, rankings: Rankings, monitor: Monitor) -> dict[str, Any]:
+    def _learner(self, rankings: Rankings) -> Learner[Estimate]:
         pooled = pooled_scores(rankings, self.ties)
         shuffle = self.seed if self.ties == "shuffle" else None
         problem = problem_of(rankings, pooled, TIES[self.ties], self.m_step, shuffle)
@@ -171,11 +172,10 @@ class LatentPlackettLuce(CommunityRanker):
         begin = starts(problem, int(number), int(self.n_starts), self.seed)
         rest = {"prior_strength_": float(strength), "pooled_scores_": pooled, "curve_": curve}
 
-        def learned(reached: tuple[Fit, Float64Array]) -> dict[str, Any]:
+        def learned(reached: tuple[Fit, Float64Array]) -> Estimate:
             return self._ordered(rankings, problem, *reached) | rest
 
-        monitor.reading = learned
-        return learned(self._climb(problem, begin, strength, total, monitor))
+        return mapped(self._climbing(problem, begin, strength, total), learned)
 
     def _given(self) -> tuple[Any, Any]:
         """Strengths of the priors of scores and memberships as they were given, or "auto"."""
@@ -190,22 +190,20 @@ class LatentPlackettLuce(CommunityRanker):
             return selection.settings(MIXING[self.mixing], strength, total)
         return float(strength), 1.0 if total == "auto" else float(total)
 
-    def _climb(
-        self, problem: Problem, begin: Fit, strength: float, total: float, monitor: Monitor
-    ) -> tuple[Fit, Float64Array]:
-        """EM from all starts; returns what was reached and the parameters of the memberships' prior."""
+    def _climbing(
+        self, problem: Problem, begin: Fit, strength: float, total: float
+    ) -> Learner[tuple[Fit, Float64Array]]:
+        """EM from all starts; its estimates are what was reached and the parameters of the memberships' prior."""
         if self.mixing == "list":
             priors = Priors(strength, np.ones(begin.scores[:, 0].shape))
-            monitor.through(lambda fit: (fit, fit.mixtures[:, 0]))
-            fit = learn(problem, priors, BY_LIST, begin, monitor, self.tol, self.accelerate)
-            return fit, fit.mixtures[:, 0]
+            learner = learner_of(problem, priors, BY_LIST, begin, self.tol, self.accelerate)
+            return mapped(learner, lambda fit: (fit, fit.mixtures[:, 0]))
         begin = warmed(problem, strength, begin)
         # Communities have other names in every start: they share the total, and its parts follow their sizes.
         concentration = total * begin.mixtures[:, 0]
         begin = members(problem, begin, concentration)
-        monitor.through(lambda fit: (fit, concentration))
-        fit = learn(problem, Priors(strength, concentration), BY_STAGE, begin, monitor, self.tol, self.accelerate)
-        return fit, concentration
+        learner = learner_of(problem, Priors(strength, concentration), BY_STAGE, begin, self.tol, self.accelerate)
+        return mapped(learner, lambda fit: (fit, concentration))
 
     def _ordered(
         self, rankings: Rankings, problem: Problem, fit: Fit, concentration: Float64Array

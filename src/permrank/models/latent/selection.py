@@ -17,8 +17,8 @@ import numpy as np
 from permrank.kernels.latent.insertion import place_log_probabilities
 from permrank.kernels.latent.membership import memberships
 from permrank.kernels.latent.stages import BY_LIST, BY_STAGE, worth_table
-from permrank.learning.learner import Monitor
-from permrank.models.latent.learning import Fit, Priors, Problem, learn, members, starts, warmed
+from permrank.learning.learner import run
+from permrank.models.latent.learning import Fit, Priors, Problem, learner_of, members, starts, warmed
 from permrank.models.users import frozen
 from permrank.types import Float64Array, Int32Array, Int64Array
 
@@ -159,7 +159,8 @@ class Selection:
         warm = warmed(self.train, strength, self._begin)
         prior = total * warm.mixtures[:, 0]
         fit = members(self.train, warm, prior)
-        fit = learn(self.train, Priors(strength, prior), BY_STAGE, fit, Monitor(_STAGE_SWEEPS), 0.0, True)
+        learner = learner_of(self.train, Priors(strength, prior), BY_STAGE, fit, 0.0, True)
+        fit = run(learner, max_iter=_STAGE_SWEEPS).estimate
         return place_scores(self.test, self.train, fit, prior[0], BY_STAGE)
 
 

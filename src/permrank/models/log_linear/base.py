@@ -13,7 +13,7 @@ from permrank.data.rankings import Rankings
 from permrank.errors import InputError
 from permrank.kernels.log_linear.energy import potentials_of
 from permrank.kernels.log_linear.subsets import many_log_sums
-from permrank.learning.learner import Monitor
+from permrank.learning.learner import Learner
 from permrank.models.log_linear.distribution import LogLinearRanker, log_weight
 from permrank.models.log_linear.factors import draw_factors, modes_of, prior_draws, usual_scale
 from permrank.models.log_linear.learning import CONTRASTS, STRUCTURES
@@ -43,10 +43,10 @@ class FactoredLogLinear(LogLinearRanker):
         if len(self.item_draws_) > self.n_draws:
             raise InputError(f"item_draws_ has {len(self.item_draws_)} draws, more than n_draws={self.n_draws}")
 
-    def _draws(self, rankings: Rankings, monitor: Monitor, intercepts: bool = True) -> tuple[Any, Any]:
+    def _draws(self, rankings: Rankings, n_sweeps: int, intercepts: bool = True) -> Learner[tuple[Any, Any]]:
         scale = usual_scale(rankings) if self.factor_scale == "auto" else float(self.factor_scale)
         return draw_factors(
-            rankings, self.position, self.n_factors, scale, self.n_draws, self.seed, monitor, intercepts
+            rankings, self.position, self.n_factors, scale, self.n_draws, self.seed, n_sweeps, intercepts
         )
 
     def _check_lengths(self, rankings: Rankings, learner: str) -> None:

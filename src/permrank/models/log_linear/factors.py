@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +12,7 @@ from permrank.kernels.log_linear.moves import advance_chains
 from permrank.kernels.log_linear.pseudo_likelihood import list_likelihoods
 from permrank.kernels.log_linear.swap_users import swap_posterior_draws, update_swap_users
 from permrank.learning.lbfgs import minimise
-from permrank.learning.learner import Monitor
+from permrank.learning.learner import Learner, State, Step, mapped, standing
 from permrank.models.factored.posterior import draw_posterior
 from permrank.models.factored.problem import Problem
 from permrank.models.log_linear.learning import STRUCTURES, precision_of
@@ -63,8 +63,8 @@ def usual_scale(rankings: Rankings) -> float:
 
 def draw_factors(
     rankings: Rankings, position: str | Sequence[float], n_factors: int, scale: float, n_draws: int, seed: int,
-    monitor: Monitor, intercepts: bool,
-) -> tuple[Any, Any]:  # fmt: skip
+    n_sweeps: int, intercepts: bool,
+) -> Learner[tuple[Any, Any]]:  # fmt: skip
     """Alternate draws of users and items, as in the factored Plackett-Luce model, with the likelihood of swaps."""
     problem = Problem.of(rankings, 0, shuffle=False, intercepts=intercepts, company=company(rankings, seed))
     (positions,) = frozen(entry_places(rankings, position))
@@ -74,9 +74,8 @@ def draw_factors(
 
     # Prior means of the users stay 0 here: only items depend on their company.
     problem = problem._replace(user_pass=user_pass, user_places=np.zeros((rankings.n_users, 0)))
-    monitor.through(lambda found: (found.items, found.users))
-    found = draw_posterior(problem, n_factors, scale, n_draws, stream_key(seed), monitor)
-    return found.items, found.users
+    draws = draw_posterior(problem, n_factors, scale, n_draws, stream_key(seed), n_sweeps)
+    return mapped(draws, lambda found: (found.items, found.users))
 
 
 def modes_of(
@@ -145,8 +144,8 @@ class Factors(NamedTuple):
 
 def point_factors(
     rankings: Rankings, learner: str, width: int, move: int, n_steps: int, positions: Positions, n_factors: int,
-    scale: float | None, item_scale: float | None, intercepts: bool, seed: int, monitor: Monitor, tol: float,
-) -> tuple[Any, Any]:  # fmt: skip
+    scale: float | None, item_scale: float | None, intercepts: bool, seed: int, n_sweeps: int, tol: float,
+) -> Learner[tuple[Any, Any]]:  # fmt: skip
     """Posterior mode of users and items under Gaussian priors, by L-BFGS or by contrastive steps.
 
     A scale that is None stands for no prior: maximum likelihood.
@@ -169,26 +168,25 @@ def point_factors(
     lists = strict_lists(rankings, seed)
     users = np.repeat(lists.owners, np.diff(lists.indptr))
 
-    def halves(point: Factors) -> tuple[Any, Any]:
+    def halves(x: Float64Array) -> tuple[Any, Any]:
+        point = start.split(x)
         theta = np.concatenate((point.items, point.intercepts[:, None]), axis=1)
         return theta[None].astype(np.float32), point.users[None].astype(np.float32)
 
-    monitor.through(halves)
-    monitor.through(start.split)
     if learner in STRUCTURES:
-        point = _ascend(lists, users, STRUCTURES[learner], width, positions, start, precision, free, monitor, tol)
+        steps = _ascend(lists, users, STRUCTURES[learner], width, positions, start, precision, free, tol)
     else:
-        point = _contrast(
+        steps = _contrast(
             rankings, lists, users, learner == "persistent", (move, width, n_steps), positions, start, precision, free,
-            seed, monitor,
+            seed, n_sweeps,
         )  # fmt: skip
-    return halves(point)
+    return mapped(steps, halves)
 
 
 def _ascend(
     lists: Lists, users: Any, structure: int, width: int, positions: Positions, start: Factors, precision: Float64Array,
-    free: Float64Array, monitor: Monitor, tol: float,
-) -> Factors:  # fmt: skip
+    free: Float64Array, tol: float,
+) -> Learner[Float64Array]:  # fmt: skip
     nothing = no_pairs(start.intercepts.size)
 
     def descended(x: Float64Array) -> tuple[float, Float64Array]:
@@ -201,50 +199,58 @@ def _ascend(
         gradient = precision * x - here.gradient(slope[:, 0], lists.items, users)
         return float(0.5 * precision @ x**2 - values @ lists.weights), free * gradient
 
-    return start.split(minimise(descended, start.joined(), np.ones(precision.size), monitor, tol=tol))
+    return minimise(descended, start.joined(), np.ones(precision.size), tol=tol)
 
 
 def _contrast(
-    rankings: Rankings, lists: Lists, users: Any, persistent: bool, steps: tuple[int, int, int], positions: Positions,
-    start: Factors, precision: Float64Array, free: Float64Array, seed: int, monitor: Monitor,
-) -> Factors:  # fmt: skip
+    rankings: Rankings, lists: Lists, users: Any, persistent: bool, moves: tuple[int, int, int], positions: Positions,
+    start: Factors, precision: Float64Array, free: Float64Array, seed: int, n_sweeps: int,
+) -> Learner[Float64Array]:  # fmt: skip
     """Contrastive divergence (§4.2) with steps by Adam (Kingma and Ba 2015), the last half of them averaged.
 
-    steps: the move of the chains, its width, and how many of them are made.
+    moves: the move of the chains, its width, and how many of them are made.
     """
     nothing = no_pairs(start.intercepts.size)
     said_lists = lists_of_rankings(rankings)
     said_users = np.repeat(said_lists.owners, np.diff(said_lists.indptr))
     said = statistics(said_lists, positions, nothing)[0][:, 0]
-    strict, chains = strict_order(lists), lists.orders.copy()
-    x = start.joined()
-    first, second, mean, n_kept = np.zeros_like(x), np.zeros_like(x), np.zeros_like(x), 0
-    if state := monitor.resumed():
-        x, first, second, mean, n_kept, chains = (state[name] for name in _CONTRAST_STATE)
-    while not monitor.exhausted:
-        sweep = len(monitor.history)
-        here = start.split(x)
-        if not persistent:
-            chains = lists.orders.copy()
-        advance_chains(
-            lists.indptr, lists.items, chains, here.scores(lists.items, users)[:, None], *positions, *nothing,
-            np.zeros(0), *steps, stream_key(seed, sweep),
-        )  # fmt: skip
-        drawn = statistics(strict._replace(orders=chains), positions, nothing)[0][:, 0]
-        gradient = here.gradient(said, said_lists.items, said_users) - here.gradient(drawn, lists.items, users)
-        gradient = free * (gradient - precision * x)
-        first, second = 0.9 * first + 0.1 * gradient, 0.99 * second + 0.01 * gradient**2
-        corrected = first / (1.0 - 0.9 ** (sweep + 1)) / (np.sqrt(second / (1.0 - 0.99 ** (sweep + 1))) + 1e-8)
-        x = x + _STEP * corrected
-        if 2 * sweep >= monitor.max_iter:
-            n_kept += 1
-            mean += (x - mean) / n_kept
-        monitor.update(-float(np.sqrt(np.mean(gradient**2))), mean if n_kept else x)
-        if monitor.due:
-            monitor.keep(**dict(zip(_CONTRAST_STATE, (x, first, second, mean, n_kept, chains), strict=True)))
-    monitor.converged = not monitor.stopped
-    return start.split(mean if n_kept else x)
+    strict = strict_order(lists)
+
+    def steps(kept: State | None) -> Iterator[Step[Float64Array]]:
+        x, chains, n_kept, done = start.joined(), lists.orders.copy(), 0, 0
+        first, second, mean = np.zeros((3, x.size))
+        if kept:
+            x, first, second, mean, n_kept, chains, done = (kept[name] for name in _CONTRAST_STATE)
+
+        def estimate() -> Float64Array:
+            return mean if n_kept else x
+
+        def state() -> State:
+            return dict(zip(_CONTRAST_STATE, (x, first, second, mean, n_kept, chains, done), strict=True))
+
+        yield standing(estimate, state)
+        for sweep in range(done, n_sweeps):
+            here = start.split(x)
+            if not persistent:
+                chains = lists.orders.copy()
+            advance_chains(
+                lists.indptr, lists.items, chains, here.scores(lists.items, users)[:, None], *positions, *nothing,
+                np.zeros(0), *moves, stream_key(seed, sweep),
+            )  # fmt: skip
+            drawn = statistics(strict._replace(orders=chains), positions, nothing)[0][:, 0]
+            gradient = here.gradient(said, said_lists.items, said_users) - here.gradient(drawn, lists.items, users)
+            gradient = free * (gradient - precision * x)
+            first, second = 0.9 * first + 0.1 * gradient, 0.99 * second + 0.01 * gradient**2
+            corrected = first / (1.0 - 0.9 ** (sweep + 1)) / (np.sqrt(second / (1.0 - 0.99 ** (sweep + 1))) + 1e-8)
+            x = x + _STEP * corrected
+            if 2 * sweep >= n_sweeps:
+                n_kept += 1
+                mean += (x - mean) / n_kept
+            done = sweep + 1
+            yield Step(-float(np.sqrt(np.mean(gradient**2))), estimate, state, converged=done == n_sweeps)
+
+    return steps
 
 
-_CONTRAST_STATE = ("x", "first", "second", "mean", "n_kept", "chains")
+_CONTRAST_STATE = ("x", "first", "second", "mean", "n_kept", "chains", "done")
 _STEP = 0.03  # of Adam: a parameter crosses its prior's width in some tens of sweeps

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +12,7 @@ from permrank.data.rankings import Rankings
 from permrank.kernels.log_linear.moves import SWAP, advance_chains
 from permrank.kernels.log_linear.pseudo_likelihood import BY_RELOCATION, BY_SWAPS, BY_WINDOWS, EXACT, list_likelihoods
 from permrank.learning.lbfgs import minimise
-from permrank.learning.learner import Monitor
+from permrank.learning.learner import Learner, State, Step, mapped, run, standing
 from permrank.models.log_linear.lists import (
     Lists,
     Pairs,
@@ -91,9 +91,7 @@ def likelihood(problem: Problem, structure: int, width: int, point: Parameters) 
     return float(values @ lists.weights), gradient
 
 
-def maximise(
-    problem: Problem, structure: int, width: int, linear: Parameters, monitor: Monitor, tol: float
-) -> Parameters:
+def maximise(problem: Problem, structure: int, width: int, linear: Parameters, tol: float) -> Learner[Parameters]:
     """Posterior mode by L-BFGS: log-likelihood + linear part - Σ precision * parameter² / 2."""
     shape = problem.start
     precision, slope = problem.precisions.joined(), linear.joined()
@@ -102,8 +100,8 @@ def maximise(
         value, gradient = likelihood(problem, structure, width, shape.split(x))
         return float(0.5 * precision @ x**2 - slope @ x) - value, precision * x - slope - gradient.joined()
 
-    monitor.through(shape.split)
-    return shape.split(minimise(descended, shape.joined(), 1.0 / (_curvature(problem) + precision), monitor, tol=tol))
+    scale = 1.0 / (_curvature(problem) + precision)
+    return mapped(minimise(descended, shape.joined(), scale, tol=tol), shape.split)
 
 
 class Task(NamedTuple):
@@ -152,17 +150,17 @@ class Task(NamedTuple):
         return Problem(lists, self.positions, self.pairs, self.rankings.n_items, precisions, offset)
 
 
-def learn(learner: str, task: Task, monitor: Monitor) -> Parameters:
-    """Coefficients of items and pairs by one of the learners."""
+def learner_of(learner: str, task: Task, n_sweeps: int, first: int = 0) -> Learner[Parameters]:
+    """Coefficients of items and pairs by one of the learners, in sweeps from the first on to n_sweeps."""
     if learner in CONTRASTS:
-        return _by_contrast(task, learner == "persistent", monitor)
+        return _by_contrast(task, learner == "persistent", n_sweeps, first)
     if learner == "exact":
-        return _exact(task, monitor)
+        return _exact(task)
     problem = task.problem(strict_lists(task.rankings, task.seed))
-    return maximise(problem, STRUCTURES[learner], task.width, problem.start, monitor, task.tol)
+    return maximise(problem, STRUCTURES[learner], task.width, problem.start, task.tol)
 
 
-def _exact(task: Task, monitor: Monitor) -> Parameters:
+def _exact(task: Task) -> Learner[Parameters]:
     """Exact likelihood. Rankings are summed over once for all lists over the same items.
 
     A list stands for its group, and what the others differ from it by is linear in the parameters; so is a tie, which
@@ -171,10 +169,10 @@ def _exact(task: Task, monitor: Monitor) -> Parameters:
     lists = lists_of_rankings(task.rankings)
     problem = task.problem(grouped(lists) if task.scores is None else strict_order(lists))
     said = _statistics(problem, lists) - _statistics(problem, problem.lists)
-    return maximise(problem, EXACT, 0, problem.start.split(said), monitor, task.tol)
+    return maximise(problem, EXACT, 0, problem.start.split(said), task.tol)
 
 
-def _by_contrast(task: Task, persistent: bool, monitor: Monitor) -> Parameters:
+def _by_contrast(task: Task, persistent: bool, n_sweeps: int, first: int) -> Learner[Parameters]:
     """Contrastive divergence (Hinton 2002; §4.2): raise what the lists say, lower what short chains from them say.
 
     Chains start from the lists in every sweep, or go on where they were (persistent; Tieleman 2008). Steps are scaled
@@ -184,34 +182,42 @@ def _by_contrast(task: Task, persistent: bool, monitor: Monitor) -> Parameters:
     lists = strict_lists(task.rankings, task.seed)
     problem = task.problem(lists)
     said = _statistics(problem, lists_of_rankings(task.rankings))
-    start, point, precision = problem.start, problem.start.joined(), problem.precisions.joined()
+    start, precision = problem.start, problem.precisions.joined()
     scale = _curvature(problem) + precision
-    chains, strict = lists.orders.copy(), strict_order(lists)
-    mean, n_kept = np.zeros_like(point), 0
-    if state := monitor.resumed():
-        point, mean, n_kept, chains = (state[name] for name in ("point", "mean", "n_kept", "chains"))
-    monitor.through(start.split)
-    while not monitor.exhausted:
-        sweep = len(monitor.history)
-        here = start.split(point)
-        if not persistent:
-            chains = lists.orders.copy()
-        advance_chains(
-            lists.indptr, lists.items, chains, problem.unary(here), *task.positions, *task.pairs, here.pairs,
-            task.move, task.width, task.n_steps, stream_key(task.seed, sweep),
-        )  # fmt: skip
-        gradient = said - _statistics(problem, strict._replace(orders=chains)) - precision * point
-        point = point + gradient / (scale * np.sqrt(1.0 + sweep / _SLOWER_AFTER))
-        if 2 * sweep >= monitor.max_iter:
-            n_kept += 1
-            mean += (point - mean) / n_kept
-        # There is no objective to be had; how far the chains' statistics are from the data's is what is driven to 0.
-        gap = -float(np.sqrt(np.mean(gradient**2 / scale))) if scale.size else 0.0
-        monitor.update(gap, mean if n_kept else point)
-        if monitor.due:
-            monitor.keep(point=point, mean=mean, n_kept=n_kept, chains=chains)
-    monitor.converged = not monitor.stopped
-    return start.split(mean if n_kept else point)
+    strict = strict_order(lists)
+
+    def steps(kept: State | None) -> Iterator[Step[Float64Array]]:
+        point, chains = start.joined(), lists.orders.copy()
+        mean, n_kept, done = np.zeros_like(point), 0, first
+        if kept:
+            point, mean, n_kept, chains, done = (kept[name] for name in ("point", "mean", "n_kept", "chains", "done"))
+
+        def estimate() -> Float64Array:
+            return mean if n_kept else point
+
+        def state() -> State:
+            return {"point": point, "mean": mean, "n_kept": n_kept, "chains": chains, "done": done}
+
+        yield standing(estimate, state)
+        for sweep in range(done, n_sweeps):
+            here = start.split(point)
+            if not persistent:
+                chains = lists.orders.copy()
+            advance_chains(
+                lists.indptr, lists.items, chains, problem.unary(here), *task.positions, *task.pairs, here.pairs,
+                task.move, task.width, task.n_steps, stream_key(task.seed, sweep),
+            )  # fmt: skip
+            gradient = said - _statistics(problem, strict._replace(orders=chains)) - precision * point
+            point = point + gradient / (scale * np.sqrt(1.0 + sweep / _SLOWER_AFTER))
+            if 2 * sweep >= n_sweeps:
+                n_kept += 1
+                mean += (point - mean) / n_kept
+            done = sweep + 1
+            # There is no objective to be had; how far the chains' statistics are from the data's is driven to 0.
+            gap = -float(np.sqrt(np.mean(gradient**2 / scale))) if scale.size else 0.0
+            yield Step(gap, estimate, state, converged=done == n_sweeps)
+
+    return mapped(steps, start.split)
 
 
 def choose_pair_scale(learner: str, task: Task) -> float:
@@ -234,7 +240,7 @@ def choose_pair_scale(learner: str, task: Task) -> float:
         if place not in found:
             trial = part._replace(pair_precision=_SCALES[place] ** -2.0)
             structure = learner if learner in ("exact", "swaps", "windows") else "relocation"
-            point = learn(structure, trial, Monitor(_TRIAL_SWEEPS))
+            point = run(learner_of(structure, trial, _TRIAL_SWEEPS), max_iter=_TRIAL_SWEEPS).estimate
             found[place] = likelihood(test, BY_RELOCATION, 0, point)[0]
         return found[place]
 

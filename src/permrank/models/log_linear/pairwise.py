@@ -11,10 +11,11 @@ from permrank.checks import above, from_zero, one_of, whole_from
 from permrank.data.rankings import Rankings
 from permrank.errors import InputError
 from permrank.kernels.log_linear.insertion import insertion_scores
-from permrank.learning.learner import Monitor
+from permrank.learning.early_stopping import Estimate
+from permrank.learning.learner import Learner, State, in_turn, mapped
 from permrank.models.log_linear.base import LEARNERS, FactoredLogLinear, check_common
 from permrank.models.log_linear.distribution import RULES
-from permrank.models.log_linear.learning import Parameters, Task, choose_pair_scale, learn, precision_of
+from permrank.models.log_linear.learning import Parameters, Task, choose_pair_scale, learner_of, precision_of
 from permrank.models.log_linear.lists import pairs_of, position_table
 from permrank.models.log_linear.normaliser import MOVES
 from permrank.models.search_spaces import Real, Space, Whole
@@ -159,11 +160,10 @@ class PairwiseLogLinear(FactoredLogLinear):
         if self.pair_scale is not None and self.pair_scale != "auto":
             above("pair_scale", self.pair_scale, 0.0)
 
-    def _sweeps(self) -> int:
+    def _sweeps(self, rankings: Rankings) -> int:
         return (2 if self.n_factors else 1) * (self.max_iter or 200)
 
-    def _learn(self, rankings: Rankings, monitor: Monitor) -> dict[str, Any]:
-        each = self.max_iter or 200
+    def _learner(self, rankings: Rankings) -> Learner[Estimate]:
         self._check_lengths(rankings, self.learner)
         strict = self.cooccurrence_above
         pairs = pairs_of(rankings, self.min_cooccurrence if strict is None else float(np.nextafter(strict, np.inf)))
@@ -172,29 +172,38 @@ class PairwiseLogLinear(FactoredLogLinear):
             precision_of(self.item_scale), 1.0, int(self.window), int(self.n_steps), float(self.tol), int(self.seed),
             move=MOVES[self.move],
         )  # fmt: skip
-        items = np.zeros((1, rankings.n_items, self.degree))
-        users = np.zeros((1, rankings.n_users, 0))
         if self.n_factors:
-            monitor.max_iter = each
-            unpaired = np.zeros(pairs.items.size)
-            monitor.reading = lambda found: self._parts(found[0], found[1], pairs, unpaired) | {"pair_scale_": 0.0}
-            found = monitor.passed()
-            items, users = (found["items"], found["users"]) if found else self._draws(rankings, monitor)
-            task = task._replace(scores=_mean_scores(items, users))
-            if monitor.stopped:
-                return self._parts(items, users, pairs, unpaired) | {"pair_scale_": 0.0}
-            monitor.next_part(items=items, users=users)
-            monitor.max_iter = 2 * each
-            if not pairs.items.size:
-                return self._parts(items, users, pairs, np.zeros(0)) | {"pair_scale_": 0.0}
+            return self._factors_then_pairs(rankings, task)
+        nobody = np.zeros((1, rankings.n_users, 0))
+        learner, scale = self._pairs_learner(task, self._sweeps(rankings))
+
+        def learned(point: Parameters) -> Estimate:
+            return self._parts(point.items[None].copy(), nobody, pairs, point.pairs) | {"pair_scale_": scale}
+
+        return mapped(learner, learned)
+
+    def _pairs_learner(self, task: Task, n_sweeps: int, first: int = 0) -> tuple[Learner[Parameters], float]:
+        """Learner of the coefficients of pairs, and the standard deviation of their prior; 0 stands for none."""
         scale = choose_pair_scale(self.learner, task) if self.pair_scale == "auto" else self.pair_scale
+        task = task._replace(pair_precision=precision_of(scale))
+        return learner_of(self.learner, task, n_sweeps, first), float(scale or 0.0)
 
-        def learned(point: Parameters) -> dict[str, Any]:
-            unary = items if self.n_factors else point.items[None].copy()
-            return self._parts(unary, users, pairs, point.pairs) | {"pair_scale_": float(scale or 0.0)}
+    def _factors_then_pairs(self, rankings: Rankings, task: Task) -> Learner[Estimate]:
+        """Two stages of as many sweeps each: factors by draws, then pairs with the factors as they are."""
+        pairs, n_sweeps = task.pairs, self._sweeps(rankings) // 2
+        draws = mapped(self._draws(rankings, n_sweeps), lambda found: {"items": found[0], "users": found[1]})
 
-        monitor.reading = learned
-        return learned(learn(self.learner, task._replace(pair_precision=precision_of(scale)), monitor))
+        def unpaired(found: State) -> Estimate:
+            values = np.zeros(pairs.items.size)
+            return self._parts(found["items"], found["users"], pairs, values) | {"pair_scale_": 0.0}
+
+        def pairs_given(found: State) -> Learner[Estimate]:
+            items, users = found["items"], found["users"]
+            given = task._replace(scores=_mean_scores(items, users))
+            learner, scale = self._pairs_learner(given, 2 * n_sweeps, n_sweeps)
+            return mapped(learner, lambda point: self._parts(items, users, pairs, point.pairs) | {"pair_scale_": scale})
+
+        return in_turn(draws, pairs_given, unpaired) if pairs.items.size else mapped(draws, unpaired)
 
     # Scores: where items enter the user's lists
 

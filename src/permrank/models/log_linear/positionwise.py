@@ -10,10 +10,11 @@ import numpy as np
 from permrank.checks import one_of
 from permrank.data.rankings import Rankings
 from permrank.errors import InputError
-from permrank.learning.learner import Monitor
+from permrank.learning.early_stopping import Estimate
+from permrank.learning.learner import Learner, mapped
 from permrank.models.log_linear.base import LEARNERS, FactoredLogLinear, check_common
 from permrank.models.log_linear.factors import point_factors, usual_scale
-from permrank.models.log_linear.learning import Parameters, Task, learn, precision_of
+from permrank.models.log_linear.learning import Parameters, Task, learner_of, precision_of
 from permrank.models.log_linear.lists import no_pairs, position_table
 from permrank.models.log_linear.normaliser import MOVES
 from permrank.models.search_spaces import Real, Space, Whole
@@ -128,47 +129,44 @@ class PositionwiseLogLinear(FactoredLogLinear):
         if self.factor_scale is None and self.learner == "posterior":
             raise InputError("factor_scale=None is for point estimates; learner='posterior' needs a prior")
 
-    def _sweeps(self) -> int:
+    def _sweeps(self, rankings: Rankings) -> int:
         if self.max_iter is not None:
             return self.max_iter
-        return {"posterior": _MOST_SWEEPS, "contrastive": 200, "persistent": 200}.get(self.learner, 500)
+        if self.learner != "posterior":
+            return {"contrastive": 200, "persistent": 200}.get(self.learner, 500)
+        lengths = np.diff(rankings.indptr).astype(np.float64)
+        wanted = _SWAPS_VISITED / max(0.5 * float(np.sum(lengths**2)), 1.0)
+        return int(np.clip(wanted, _FEWEST_SWEEPS, _MOST_SWEEPS))
 
-    def _learn(self, rankings: Rankings, monitor: Monitor) -> dict[str, Any]:
-        nothing = no_pairs(rankings.n_items)
-        lengths = np.diff(rankings.indptr)
+    def _learner(self, rankings: Rankings) -> Learner[Estimate]:
+        nothing, n_sweeps = no_pairs(rankings.n_items), self._sweeps(rankings)
         self._check_lengths(rankings, self.learner)
         if self.learner == "posterior":
-            if self.max_iter is None:
-                wanted = _SWAPS_VISITED / max(0.5 * float(np.sum(lengths.astype(np.float64) ** 2)), 1.0)
-                monitor.max_iter = int(np.clip(wanted, _FEWEST_SWEEPS, _MOST_SWEEPS))
 
-            def drawn(found: tuple[Any, Any]) -> dict[str, Any]:
+            def drawn(found: tuple[Any, Any]) -> Estimate:
                 items, users = found
                 if not self.n_factors:  # the posterior of the items alone is narrow: its mean will do
                     items, users = items.mean(axis=0, keepdims=True), users[:1]
                 return self._parts(items, users, nothing, np.zeros(0))
 
-            monitor.reading = drawn
-            return drawn(self._draws(rankings, monitor, bool(self.intercepts)))
-        table = position_table(lengths, self.position, 1)
+            return mapped(self._draws(rankings, n_sweeps, bool(self.intercepts)), drawn)
+        table = position_table(np.diff(rankings.indptr), self.position, 1)
         if self.n_factors:
             scale = usual_scale(rankings) if self.factor_scale == "auto" else self.factor_scale
-            monitor.reading = lambda found: self._parts(found[0], found[1], nothing, np.zeros(0))
-            items, users = point_factors(
+            factors = point_factors(
                 rankings, self.learner, self.window, MOVES[self.move], self.n_steps, table, self.n_factors, scale,
-                self.item_scale, bool(self.intercepts), self.seed, monitor, self.tol,
+                self.item_scale, bool(self.intercepts), self.seed, n_sweeps, self.tol,
             )  # fmt: skip
-            return self._parts(items, users, nothing, np.zeros(0))
+            return mapped(factors, lambda found: self._parts(found[0], found[1], nothing, np.zeros(0)))
         task = Task(
             rankings, table, nothing, precision_of(self.item_scale), 1.0, self.window, self.n_steps, self.tol,
             self.seed, move=MOVES[self.move],
         )  # fmt: skip
 
-        def learned(point: Parameters) -> dict[str, Any]:
+        def learned(point: Parameters) -> Estimate:
             return self._parts(point.items[None].copy(), np.zeros((1, rankings.n_users, 0)), nothing, np.zeros(0))
 
-        monitor.reading = learned
-        return learned(learn(self.learner, task, monitor))
+        return mapped(learner_of(self.learner, task, n_sweeps), learned)
 
     def _scores(self, user: UserReference, items: Int64Array) -> Float64Array:
         return np.asarray(self._coefficients(user, items)[:, :, 0].mean(axis=0))

@@ -11,9 +11,10 @@ import polars as pl
 from permrank.checks import a_seed, above, true_or_false, whole_from
 from permrank.data.rankings import Rankings
 from permrank.errors import InputError
-from permrank.learning.learner import Monitor
+from permrank.learning.early_stopping import Estimate
+from permrank.learning.learner import Learner, mapped
 from permrank.models.baselines.mean_rating import MeanRating
-from permrank.models.matrix.learning import Data, Design, Fit, Loss, Settings, best_users, learn
+from permrank.models.matrix.learning import Data, Design, Fit, Loss, Settings, best_users, learner_of
 from permrank.models.matrix.relevance import standardised
 from permrank.models.ranker import Ranker
 from permrank.models.similarity import mean_cosine, nearest
@@ -76,14 +77,13 @@ class MatrixRanker(Ranker):
         above("tol", self.tol, 0.0)
         true_or_false("intercepts", self.intercepts)
 
-    def _learn(self, rankings: Rankings, monitor: Monitor) -> dict[str, Any]:
+    def _learner(self, rankings: Rankings) -> Learner[Estimate]:
         data = Data.of(rankings)
         alpha, beta, by_entries = self._penalties(rankings)
         settings = Settings(
             self.n_factors, self.intercepts, alpha, beta, by_entries, self._noise_share(), self.tol, self.seed
         )
-        monitor.reading = self._learned
-        return self._learned(learn(data, self._loss(rankings, rankings), self._design(data), settings, monitor))
+        return mapped(learner_of(data, self._loss(rankings, rankings), self._design(data), settings), self._learned)
 
     def _learned(self, fit: Fit) -> dict[str, Any]:
         return {

@@ -18,7 +18,7 @@ from scipy import sparse
 from permrank.data.rankings import Rankings
 from permrank.kernels.matrix.passes import entry_scores, item_gradients, user_gradients
 from permrank.learning.lbfgs import minimise
-from permrank.learning.learner import Monitor
+from permrank.learning.learner import Learner, mapped, run
 from permrank.models.users import frozen
 from permrank.types import Float64Array, Int32Array, Int64Array
 
@@ -229,7 +229,8 @@ def best_users(
 
     size = data.rankings.n_users * n_factors
     scale = np.repeat(0.5 / np.maximum(alpha, 1e-12), n_factors)
-    return minimise(function, np.zeros(size), scale, Monitor(_SWEEPS_FOR_USERS), tol=tol).reshape(-1, n_factors)
+    descent = minimise(function, np.zeros(size), scale, tol=tol)
+    return run(descent, max_iter=_SWEEPS_FOR_USERS).estimate.reshape(-1, n_factors)
 
 
 class Settings(NamedTuple):
@@ -267,41 +268,37 @@ class Fit(NamedTuple):
     beta: float
 
 
-def learn(data: Data, loss: Loss, design: Design, settings: Settings, monitor: Monitor) -> Fit:
+def learner_of(data: Data, loss: Loss, design: Design, settings: Settings) -> Learner[Fit]:
     """Intercepts and weights first, which is a convex problem; then all variables together."""
     n_users, n_items = data.rankings.n_users, data.rankings.n_items
     curvature = mean_curvature(loss, data.items.size, settings.seed)
     ridge = 0.5 * curvature * _HALF_TRUSTED, 0.5 * curvature * _HALF_BELIEVED
     none = Penalties(np.zeros(n_users), np.zeros(n_items), *ridge)
 
-    def without_factors(known: Design, intercepts: bool, told: Monitor) -> tuple[Objective, Point]:
+    def without_factors(known: Design, intercepts: bool) -> tuple[Objective, Learner[Float64Array]]:
         objective = Objective(data, loss, known, none, 0, intercepts)
-        told.through(lambda vector: _fit(objective, vector, 0.0, 0.0))
         start = np.zeros(objective.size)
-        return objective, objective.parts(
-            minimise(objective, start, objective.scale(curvature), told, tol=settings.tol)
-        )
+        return objective, minimise(objective, start, objective.scale(curvature), tol=settings.tol)
 
+    before, descent = without_factors(design, settings.intercepts)
     if settings.n_factors == 0:
-        before, start = without_factors(design, settings.intercepts, monitor)
-        return Fit(start, before.theta(start), 0.0, 0.0)
-    before, start = without_factors(design, settings.intercepts, Monitor(_SWEEPS_BEFORE))
+        return mapped(descent, lambda vector: _fit(before, vector, 0.0, 0.0))
+    start = before.parts(run(descent, max_iter=_SWEEPS_BEFORE).estimate)
     counts = _counts(data) if settings.by_entries else (np.ones(n_users), np.ones(n_items))
     alpha, beta = settings.alpha, settings.beta
     if alpha is None or beta is None:
         probe, found = before, start
         if not settings.intercepts:  # what every item has is no noise, although here factors have to tell it
             level = design._replace(items=np.column_stack([design.items, np.ones(n_items)]))
-            probe, found = without_factors(level, True, Monitor(_SWEEPS_BEFORE))
+            probe, descent = without_factors(level, True)
+            found = probe.parts(run(descent, max_iter=_SWEEPS_BEFORE).estimate)
         noise = noise_penalty(loss(probe.scores(found))[1], data, *counts, settings.seed)
         usual = max(settings.noise_share * noise, 1e-12)
         alpha, beta = (usual if value is None else value for value in (alpha, beta))
     penalties = Penalties(alpha * counts[0], beta * counts[1], *ridge)
     objective = Objective(data, loss, design, penalties, settings.n_factors, settings.intercepts)
-    monitor.through(lambda vector: _fit(objective, vector, float(alpha), float(beta)))
-    vector = _start(objective, start, settings.seed)
-    vector = minimise(objective, vector, objective.scale(curvature), monitor, tol=settings.tol)
-    return _fit(objective, vector, float(alpha), float(beta))
+    descent = minimise(objective, _start(objective, start, settings.seed), objective.scale(curvature), tol=settings.tol)
+    return mapped(descent, lambda vector: _fit(objective, vector, float(alpha), float(beta)))
 
 
 def _fit(objective: Objective, vector: Float64Array, alpha: float, beta: float) -> Fit:

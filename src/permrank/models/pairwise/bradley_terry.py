@@ -12,7 +12,8 @@ from permrank.checks import above, one_of, whole_from
 from permrank.data.rankings import Rankings
 from permrank.errors import EstimateError, InputError
 from permrank.kernels.pairwise.bradley_terry import DAVIDSON, RAO_KUPPER, bradley_terry_sums
-from permrank.learning.learner import Monitor
+from permrank.learning.early_stopping import Estimate
+from permrank.learning.learner import Learner, mapped
 from permrank.learning.optimisers import Evaluation, minorise_maximise, newton
 from permrank.models.comparisons import Comparisons, comparisons
 from permrank.models.one_order import OneOrderRanker
@@ -112,7 +113,7 @@ class BradleyTerry(OneOrderRanker):
         if self.max_iter is not None:
             whole_from("max_iter", self.max_iter, 1)
 
-    def _sweeps(self) -> int:
+    def _sweeps(self, rankings: Rankings) -> int:
         return self.max_iter or _MAX_ITER[self.solver]
 
     @property
@@ -125,7 +126,7 @@ class BradleyTerry(OneOrderRanker):
 
     # Learning
 
-    def _learn(self, rankings: Rankings, monitor: Monitor) -> dict[str, Any]:
+    def _learner(self, rankings: Rankings) -> Learner[Estimate]:
         met = self._comparisons(rankings)
         share = _share_of_ties(met)
         if self.prior is None and rankings.n_items > 1:
@@ -141,14 +142,13 @@ class BradleyTerry(OneOrderRanker):
         start = np.append(start - start.mean(), [log_tie] if share > 0 else [])
         n = rankings.n_items
 
-        def learned(point: Float64Array) -> dict[str, Any]:
+        def learned(point: Float64Array) -> Estimate:
             tie = float(np.exp(point[n])) if share > 0 else float(self._form == RAO_KUPPER)
             return {"scores_": self._prior.centred(point[:n]), "tie_parameter_": tie}
 
-        monitor.reading = learned
         if self.solver == "mm":
-            return learned(minorise_maximise(self._update(met), start, monitor, tol=self.tol))
-        return learned(newton(self._objective(met), start, monitor, tol=self.tol))
+            return mapped(minorise_maximise(self._update(met), start, tol=self.tol), learned)
+        return mapped(newton(self._objective(met), start, tol=self.tol), learned)
 
     def _comparisons(self, rankings: Rankings) -> Comparisons:
         met = comparisons(rankings)

@@ -10,9 +10,10 @@ import polars as pl
 from permrank.checks import a_seed, above, whole_from
 from permrank.data.rankings import Rankings
 from permrank.errors import InputError
-from permrank.learning.learner import Monitor
+from permrank.learning.early_stopping import Estimate
+from permrank.learning.learner import Learner, mapped, run
 from permrank.models.one_order import SameForAllRanker
-from permrank.models.pairwise.latent_preference_learning import appeal, learn, memberships_of, problem_of
+from permrank.models.pairwise.latent_preference_learning import appeal, learner_of, memberships_of, problem_of
 from permrank.models.search_spaces import Real, Space, Whole
 from permrank.models.users import NewUser, UserReference
 from permrank.types import Float64Array, Int64Array
@@ -113,14 +114,14 @@ class LatentPreference(SameForAllRanker):
             above(name, getattr(self, name), 0.0)
         a_seed(self.seed)
 
-    def _learn(self, rankings: Rankings, monitor: Monitor) -> dict[str, Any]:
+    def _learner(self, rankings: Rankings) -> Learner[Estimate]:
         one = self._problem(rankings, rankings.items, np.zeros(rankings.n_items))._replace(strength=_POOLED_STRENGTH)
-        pooled = learn(one, 1, 1, self.seed, Monitor(200), 1e-9)[0][0, :, 0]
+        pooled = run(learner_of(one, 1, 1, self.seed, 1e-9), max_iter=200).estimate[0][0, :, 0]
         problem = one._replace(pooled=pooled, strength=float(self.prior_strength))
         weights = np.repeat(rankings.weights, np.diff(rankings.indptr))
         listed = np.bincount(rankings.items, weights, rankings.n_items).astype(np.float64)
 
-        def learned(reached: tuple[Float64Array, Float64Array]) -> dict[str, Any]:
+        def learned(reached: tuple[Float64Array, Float64Array]) -> Estimate:
             scores, memberships = reached
             return {
                 "scores_": scores,
@@ -129,8 +130,7 @@ class LatentPreference(SameForAllRanker):
                 "appeal_": np.stack([appeal(part, listed) for part in scores]),
             }
 
-        monitor.reading = learned
-        return learned(learn(problem, int(self.n_communities), int(self.n_starts), self.seed, monitor, self.tol))
+        return mapped(learner_of(problem, int(self.n_communities), int(self.n_starts), self.seed, self.tol), learned)
 
     def _problem(self, rankings: Rankings, items: Any, pooled: Float64Array) -> Any:
         settings = float(self.prior_strength), float(self.concentration), int(self.max_pairs), self.seed

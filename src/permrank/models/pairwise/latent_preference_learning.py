@@ -9,7 +9,7 @@ import numpy as np
 from permrank.data.rankings import Rankings
 from permrank.kernels.pairwise.latent_preference import latent_preference_sums
 from permrank.learning.em import Update, expectation_maximisation
-from permrank.learning.learner import Monitor
+from permrank.learning.learner import Learner, mapped
 from permrank.models.users import frozen
 from permrank.randomness import generator, stream_key
 from permrank.types import Float64Array
@@ -86,9 +86,9 @@ def em_update(problem: Problem, n_communities: int) -> Update:
     return update
 
 
-def learn(
-    problem: Problem, n_communities: int, n_starts: int, seed: int, monitor: Monitor, tol: float
-) -> tuple[Float64Array, Float64Array]:
+def learner_of(
+    problem: Problem, n_communities: int, n_starts: int, seed: int, tol: float
+) -> Learner[tuple[Float64Array, Float64Array]]:
     """Scores (n_starts, n_items, K) and memberships (n_starts, n_users, K) by EM from several starts side by side."""
     n_items, n_users = problem.pooled.size, problem.arrays[5].size
     noise = generator(int(stream_key(seed, 0))).normal(size=(n_starts, n_items, n_communities))
@@ -101,8 +101,7 @@ def learn(
         scores = points[:, :cut].reshape(n_starts, n_items, n_communities)
         return scores, softmax(points[:, cut:].reshape(n_starts, n_users, n_communities))
 
-    monitor.through(reached)
-    return reached(expectation_maximisation(em_update(problem, n_communities), points, monitor, tol=tol))
+    return mapped(expectation_maximisation(em_update(problem, n_communities), points, tol=tol), reached)
 
 
 def memberships_of(problem: Problem, scores: Float64Array, max_iter: int = 200) -> Float64Array:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Iterator
+from typing import Literal
 
 import numpy as np
 import polars as pl
@@ -12,7 +13,8 @@ from permrank.data.rankings import Rankings
 from permrank.errors import InputError
 from permrank.kernels.plackett_luce.likelihood import BRESLOW, EFRON, EXACT, PARTITION, stage_statistics
 from permrank.kernels.plackett_luce.pooled import pooled_statistics
-from permrank.learning.learner import Monitor
+from permrank.learning.early_stopping import Estimate
+from permrank.learning.learner import Learner, State, Step, at_once, mapped, run, standing
 from permrank.learning.optimisers import Evaluation, minorise_maximise, newton
 from permrank.models.plackett_luce.existence import require_estimates, require_partition_estimates
 from permrank.models.plackett_luce.luce import LuceChoiceRanker
@@ -137,15 +139,13 @@ class PlackettLuce(LuceChoiceRanker):
             whole_from("max_iter", self.max_iter, 1)
         a_seed(self.seed)
 
-    def _sweeps(self) -> int:
+    def _sweeps(self, rankings: Rankings) -> int:
         return self.max_iter or _MAX_ITER["shuffle" if self.ties == "shuffle" else self.solver]
 
-    def _learn(self, rankings: Rankings, monitor: Monitor) -> dict[str, Any]:
+    def _learner(self, rankings: Rankings) -> Learner[Estimate]:
         if self.prior is None:
             if rankings.n_items == 1:  # nothing to choose from: any score will do
-                monitor.update(0.0)
-                monitor.converged = True
-                return {"scores_": np.zeros(1), "prior_scale_": 0.0}
+                return at_once({"scores_": np.zeros(1), "prior_scale_": 0.0})
             if self.ties == "partition":
                 require_partition_estimates(rankings)
             else:
@@ -154,17 +154,14 @@ class PlackettLuce(LuceChoiceRanker):
         prior = self._chosen_prior(rankings, start)
         scale = prior.scale if isinstance(prior, GaussianPrior) else 0.0
 
-        def learned(scores: Float64Array) -> dict[str, Any]:
+        def learned(scores: Float64Array) -> Estimate:
             return {"scores_": prior.centred(scores), "prior_scale_": float(scale)}
 
-        monitor.reading = learned
         if self.ties == "shuffle" and rankings.has_ties:
-            return learned(_shuffled(rankings, start, prior, monitor, self.seed))
-        return learned(self._solve(rankings, start, prior, monitor, self.tol))
+            return mapped(_shuffled(rankings, start, prior, self._sweeps(rankings), self.seed), learned)
+        return mapped(self._solver(rankings, start, prior, self.tol), learned)
 
-    def _solve(
-        self, rankings: Rankings, start: Float64Array, prior: Prior, monitor: Monitor, tol: float
-    ) -> Float64Array:
+    def _solver(self, rankings: Rankings, start: Float64Array, prior: Prior, tol: float) -> Learner[Float64Array]:
         arrays = (rankings.indptr, rankings.items, rankings.levels)
         ties = TIES[self.ties]
 
@@ -181,8 +178,8 @@ class PlackettLuce(LuceChoiceRanker):
             return prior.centred(prior.maximise(scores, chosen, expected)), value + prior.value(scores)
 
         if self.solver == "mm":
-            return minorise_maximise(update, start, monitor, tol=tol)
-        return newton(objective, start, monitor, tol=tol)
+            return minorise_maximise(update, start, tol=tol)
+        return newton(objective, start, tol=tol)
 
     def _chosen_prior(self, rankings: Rankings, start: Float64Array) -> Prior:
         if self.prior is None:
@@ -200,7 +197,7 @@ class PlackettLuce(LuceChoiceRanker):
         """
         prior = GaussianPrior(1.0)
         for _ in range(50):
-            scores = self._solve(rankings, scores, prior, Monitor(_MAX_ITER[self.solver]), 1e-3)
+            scores = run(self._solver(rankings, scores, prior, 1e-3), max_iter=_MAX_ITER[self.solver]).estimate
             _, _, expected = pooled_statistics(
                 rankings.indptr, rankings.items, rankings.levels, scores, rankings.weights, TIES[self.ties]
             )
@@ -291,31 +288,40 @@ def _first_guess(rankings: Rankings) -> Float64Array:
     return np.asarray(guess - guess.mean())
 
 
-def _shuffled(rankings: Rankings, scores: Float64Array, prior: Prior, monitor: Monitor, seed: int) -> Float64Array:
+def _shuffled(rankings: Rankings, start: Float64Array, prior: Prior, n_sweeps: int, seed: int) -> Learner[Float64Array]:
     """Stochastic MM: a new order inside ties every sweep, statistics averaged after the burn-in.
 
     The trace has the objective of each sweep's order at the scores that the sweep began with.
     """
-    chosen, expected = _mean_choices(rankings), np.zeros(rankings.n_items)
-    if state := monitor.resumed():
-        scores, expected = state["scores"], state["expected"]
-    while not monitor.exhausted:
-        sweep = len(monitor.history)
-        # Keys, not seed + sweep: the runs of neighbouring seeds would share nearly all their orders.
-        strict = rankings.shuffled_ties(seed=int(stream_key(seed, sweep)))
-        value, _, new_expected = pooled_statistics(
-            strict.indptr, strict.items, strict.levels, scores, rankings.weights, EXACT
-        )
-        value += prior.value(scores)
-        rate = 1.0 / max(1, sweep - _BURN_IN + 1)
-        # Kept per unit of worth: scores move while it is averaged.
-        expected = expected + rate * (new_expected * np.exp(-scores) - expected)
-        scores = prior.centred(prior.maximise(scores, chosen, expected * np.exp(scores)))
-        monitor.update(value, scores)
-        if monitor.due:
-            monitor.keep(scores=scores, expected=expected)
-    monitor.converged = len(monitor.history) > _BURN_IN and not monitor.stopped
-    return scores
+    chosen = _mean_choices(rankings)
+
+    def steps(kept: State | None) -> Iterator[Step[Float64Array]]:
+        scores, expected, done = start, np.zeros(rankings.n_items), 0
+        if kept:
+            scores, expected, done = kept["scores"], kept["expected"], kept["done"]
+
+        def estimate() -> Float64Array:
+            return scores
+
+        def state() -> State:
+            return {"scores": scores, "expected": expected, "done": done}
+
+        yield standing(estimate, state)
+        for sweep in range(done, n_sweeps):
+            # Keys, not seed + sweep: the runs of neighbouring seeds would share nearly all their orders.
+            strict = rankings.shuffled_ties(seed=int(stream_key(seed, sweep)))
+            value, _, new_expected = pooled_statistics(
+                strict.indptr, strict.items, strict.levels, scores, rankings.weights, EXACT
+            )
+            value += prior.value(scores)
+            rate = 1.0 / max(1, sweep - _BURN_IN + 1)
+            # Kept per unit of worth: scores move while it is averaged.
+            expected = expected + rate * (new_expected * np.exp(-scores) - expected)
+            scores = prior.centred(prior.maximise(scores, chosen, expected * np.exp(scores)))
+            done = sweep + 1
+            yield Step(value, estimate, state, converged=done == n_sweeps and done > _BURN_IN)
+
+    return steps
 
 
 def _mean_choices(rankings: Rankings) -> Float64Array:

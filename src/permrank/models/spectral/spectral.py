@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -18,7 +17,7 @@ from permrank.kernels.symmetric_group import (
     permutations,
     ranking_marginals,
 )
-from permrank.learning.learner import Monitor
+from permrank.learning.early_stopping import Estimate
 from permrank.models.one_order import OneOrderRanker
 from permrank.models.users import frozen
 from permrank.types import Float64Array
@@ -73,7 +72,7 @@ class SpectralAnalysis(OneOrderRanker):
     def __init__(self) -> None:
         pass
 
-    def _learn(self, rankings: Rankings, monitor: Monitor) -> dict[str, Any]:
+    def _learn(self, rankings: Rankings) -> Estimate:
         n = rankings.n_items
         total = float(rankings.weights.sum())
         if n <= _MOST_DECOMPOSED:
@@ -91,8 +90,6 @@ class SpectralAnalysis(OneOrderRanker):
         else:
             squares = _first_squares(rankings, first, unordered, ordered)
         scores = 1.0 - first @ np.arange(n) / (total * max(n - 1, 1))
-        monitor.update(0.0)  # nothing is maximised
-        monitor.converged = not monitor.stopped
         names = ("scores_", "first_order_", "unordered_", "ordered_", "sums_of_squares_")
         return dict(zip(names, (scores, first, unordered, ordered, squares), strict=True))
 
