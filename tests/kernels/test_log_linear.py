@@ -74,10 +74,11 @@ def test_stored_pairs_come_back_with_their_signs():
     items = np.array([2, 3, 7, 8, 11], np.int32)
     indptr, partners, values, dense = dense_pairs(items, 13)
     shuffled = items[[3, 0, 4, 2, 1]]
-    found = ll.potentials_of(shuffled, indptr, partners, values)
+    order = np.argsort(shuffled)
+    found = ll.potentials_of(*frozen(items), order, indptr, partners, values)
     np.testing.assert_array_equal(found, dense[np.ix_(shuffled, shuffled)])
     nothing = frozen(np.zeros(14, np.int64), partners[:0], values[:0])
-    assert ll.potentials_of(shuffled, *nothing).size == 0
+    assert ll.potentials_of(*frozen(items), order, *nothing).size == 0
 
 
 @pytest.mark.parametrize("least", [1.0, 3.0, 5.0])
