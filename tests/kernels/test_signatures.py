@@ -10,7 +10,11 @@ import permrank
 
 TESTS = Path(__file__).parents[1]
 # Kernels that have several signatures on purpose, each with the reason.
-SEVERAL: dict[str, str] = {}
+SEVERAL = {
+    "memory._product": "the memory of the optimiser and large tables are float32, the rest is float64",
+    "memory.chunk_inner": "as `_product`",
+    "memory.differences": "points are float64, large tables float32",
+}
 # In a process of its own, since other tests call kernels with arrays that the library never passes. The code of a
 # kernel comes with the environments of all kernels that it calls: so those are seen too if it is not compiled anew.
 PROGRAM = """
@@ -36,8 +40,10 @@ rng = np.random.default_rng(0)
 items = np.concatenate([rng.permutation(20)[:8] for _ in range(60)])
 ratings = {"user": np.repeat(np.arange(60), 8), "item": items, "rating": rng.integers(1, 6, 480)}
 for data, user in ((pr.Rankings.from_lists(LISTS), "ann"), (pr.Rankings.from_ratings(ratings), 3)):
-    for name in MODELS:
-        model = getattr(pr, name)()
+    models = [getattr(pr, name)() for name in MODELS]
+    models += [pr.FactoredPlackettLuce(ties="partition", max_iter=5), pr.FactoredPlackettLuce(posterior="point")]
+    models += [pr.PairwiseLogLinear(learner="persistent", move=move, max_iter=5) for move in ("swap", "window")]
+    for model in models:
         if "prior" in model.get_params():
             model.set_params(prior="gaussian")
         with contextlib.suppress(PermrankError):  # not every model takes every kind of data
