@@ -11,9 +11,9 @@ import permrank
 TESTS = Path(__file__).parents[1]
 # Kernels that have several signatures on purpose, each with the reason.
 SEVERAL = {
-    "memory._product": "the memory of the optimiser and large tables are float32, the rest is float64",
+    "memory._product": "the memory of the optimiser and the points are float32, gradients are float64",
     "memory.chunk_inner": "as `_product`",
-    "memory.differences": "points are float64, large tables float32",
+    "memory.differences": "points are float32, gradients float64",
 }
 # In a process of its own, since other tests call kernels with arrays that the library never passes. The code of a
 # kernel comes with the environments of all kernels that it calls: so those are seen too if it is not compiled anew.

@@ -53,7 +53,8 @@ _DIGEST_BYTES = hashlib.sha256().digest_size
 def njit(function=None, signature=None, **options):
     """`numba.njit` that releases the lock of the interpreter and keeps what it compiles; options are Numba's.
 
-    With a signature the kernel is compiled, or loaded, at once and for no other: arguments are converted to it.
+    With a signature, a text as Numba writes it, the kernel is compiled or loaded at once and for no other: arguments
+    are converted to it.
     """
     if function is None:
         return functools.partial(njit, signature=signature, **options)
