@@ -29,7 +29,7 @@ MAY_IMPORT = {
     "data.datasets": [*FLOOR, "data", "data.formats"],
     "learning": [*FLOOR, "storage", "kernels", "data"],
     "models": [*READS, "storage", "kernels.pairwise"],
-    "models.priors": [*READS, "kernels"],
+    "models.priors": [*READS, "kernels", "models"],
     "models.baselines": [*READS, "models"],
     "models.plackett_luce": [*READS, "kernels.plackett_luce", "models", "models.priors"],
     "models.factored": [*READS, "kernels", "kernels.factored", "kernels.plackett_luce", "models", "models.priors"],

@@ -5,13 +5,14 @@ import numpy as np
 from scipy import sparse
 
 from permrank.kernels.cooccurrence import cross, row_sums
+from permrank.models.users import frozen  # the kinds of arrays that models pass, for which kernels are compiled
 
 
 def case(seed):
     rng = np.random.default_rng(seed)
     lengths = rng.integers(0, 7, 60)
     indptr = np.concatenate(([0], np.cumsum(lengths)))
-    return indptr, rng.integers(0, 15, indptr[-1]).astype(np.int32), rng.normal(size=(15, 4))
+    return *frozen(indptr, rng.integers(0, 15, indptr[-1]).astype(np.int32)), rng.normal(size=(15, 4))
 
 
 def test_row_sums_are_products_with_a_sparse_matrix():

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from permrank.kernels import symmetric_group as group
+from permrank.models.users import frozen  # the kinds of arrays that models pass, for which kernels are compiled
 
 
 def cycle_type(permutation):
@@ -62,7 +63,7 @@ def test_marginals_count_places_and_spread_ties_evenly():
     levels = [level for ranking in lists for level, block in enumerate(ranking) for _ in block]
     items = [item for ranking in lists for block in ranking for item in block]
     first, together, apart = group.ranking_marginals(
-        np.arange(4) * 4, np.array(items, np.int32), np.array(levels, np.int32), weights, 4, True
+        *frozen(np.arange(4) * 4, np.array(items, np.int32), np.array(levels, np.int32), weights), 4, True
     )
     wanted_first, exact = np.zeros((4, 4)), np.zeros((4, 4, 4, 4))
     for ranking, weight in zip(lists, weights, strict=True):

@@ -50,10 +50,14 @@ _UNUSED = 30 * _DAY  # seconds after which code that nobody has loaded is remove
 _DIGEST_BYTES = hashlib.sha256().digest_size
 
 
-def njit(function=None, **options):
-    """`numba.njit` that releases the lock of the interpreter and keeps what it compiles; options are Numba's."""
+def njit(function=None, signature=None, **options):
+    """`numba.njit` that releases the lock of the interpreter and keeps what it compiles; options are Numba's.
+
+    With a signature, a text as Numba writes it, the kernel is compiled or loaded at once and for no other: arguments
+    are converted to it.
+    """
     if function is None:
-        return functools.partial(njit, **options)
+        return functools.partial(njit, signature=signature, **options)
     if function.__closure__:
         raise TypeError(f"{function.__qualname__} has a closure, which the name of its cache file cannot know")
     made = numba.njit(nogil=True, **options)(function)
@@ -65,6 +69,9 @@ def njit(function=None, **options):
             made._cache = _KernelCache(f"{module}.{function.__qualname__}", _digest_of_sources(path))
         except OSError as error:  # in an archive, or without its sources
             _say_once(f"their sources cannot be read ({error.strerror})", "Install permrank as a folder of files")
+        if signature is not None:
+            made.compile(signature)
+            made.disable_compile()
     return made
 
 

@@ -143,7 +143,7 @@ def ranking_marginals(indptr, items, levels, weights, n, pairs_too):
                 continue
             for j in range(i + 1, n):
                 x = items[start + j]
-                row = pair_index(min(y, x), max(y, x), n)
+                row = pair_index(np.int64(min(y, x)), np.int64(max(y, x)), n)
                 same = begin[i] == begin[j]
                 share = 2.0 * weights[r] / (size[i] * (size[i] - 1)) if same else weights[r] / (size[i] * size[j])
                 sign = 0.0 if same else (0.5 if y < x else -0.5)

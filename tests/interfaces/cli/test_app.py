@@ -6,6 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 import permrank as pr
+from permrank.errors import FormatError
 from permrank.interfaces.cli.app import app
 
 runner = CliRunner()
@@ -183,6 +184,32 @@ def test_columns_are_named_alike_in_every_command(tmp_path, header, options):
     assert pr.load(tmp_path / "m.permrank").rankings_.weights.tolist() == [2, 1]
     run("convert", path, tmp_path / "y.csv", *options)
     assert pr.read(tmp_path / "y.csv").weights.tolist() == [2, 1]
+
+
+@pytest.mark.parametrize(
+    ("header", "options", "told"),
+    [
+        (
+            "who,what,stars",
+            [],
+            "pass --user, --item and --rating (or --rank) with the names of the columns, or --winner",
+        ),
+        ("who,item,stars", ["--user", "whom"], "has no column 'whom' (passed as --user); its columns are 'who'"),
+        ("user,voter,item,stars", [], "could be the user: 'user', 'voter'; pass --user with the right one"),
+    ],
+)
+def test_errors_about_columns_name_the_options_of_the_shell(tmp_path, header, options, told):
+    path = tmp_path / "x.csv"
+    path.write_text(f"{header}\n{','.join('1' for _ in header.split(','))}\n")
+    assert told in run("info", path, *options, code=1).stderr
+
+
+def test_the_library_names_its_own_arguments_after_the_shell_has_named_options(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("who,what,stars\n1,1,1\n")
+    run("info", path, code=1)
+    with pytest.raises(FormatError, match=r"pass user=, item= and rating= \(or rank=\) with"):
+        pr.read(path)
 
 
 def test_choices_can_be_named_from_the_shell(tmp_path):

@@ -74,10 +74,11 @@ def test_stored_pairs_come_back_with_their_signs():
     items = np.array([2, 3, 7, 8, 11], np.int32)
     indptr, partners, values, dense = dense_pairs(items, 13)
     shuffled = items[[3, 0, 4, 2, 1]]
-    found = ll.potentials_of(shuffled, indptr, partners, values)
+    order = np.argsort(shuffled)
+    found = ll.potentials_of(*frozen(items), order, indptr, partners, values)
     np.testing.assert_array_equal(found, dense[np.ix_(shuffled, shuffled)])
     nothing = frozen(np.zeros(14, np.int64), partners[:0], values[:0])
-    assert ll.potentials_of(shuffled, *nothing).size == 0
+    assert ll.potentials_of(*frozen(items), order, *nothing).size == 0
 
 
 @pytest.mark.parametrize("least", [1.0, 3.0, 5.0])
@@ -97,12 +98,11 @@ def test_pairs_are_those_of_the_dense_count(least):
 
 
 def test_places_in_a_list_with_ties_are_the_mean_over_their_orders():
-    items = np.array([7, 2, 11, 3], np.int32)
+    items, levels = frozen(np.array([7, 2, 11, 3], np.int32), np.array([0, 1, 1, 2], np.int32))
     indptr, partners, values, dense = dense_pairs(np.sort(np.append(items, 8)), 13)
     coefficients = np.random.default_rng(2).normal(size=(13, 2))
     basis = np.random.default_rng(3).normal(size=(5, 2))
     energies = np.empty(5)
-    levels = np.array([0, 1, 1, 2], np.int32)
     args = (8, coefficients[8], items, levels, coefficients[items], basis, indptr, partners, values, energies)
     assert place_energies(*args) == 5
 
@@ -117,13 +117,12 @@ def test_places_in_a_list_with_ties_are_the_mean_over_their_orders():
 
 
 def test_an_item_that_is_on_the_list_is_taken_from_it_first():
-    items = np.array([7, 2, 8, 3], np.int32)
+    items, strict = frozen(np.array([7, 2, 8, 3], np.int32), np.arange(4, dtype=np.int32))
     indptr, partners, values, _ = dense_pairs(np.sort(items), 13)
     coefficients, basis = np.random.default_rng(2).normal(size=(13, 1)), np.array([[0.75], [0.25], [-0.25], [-0.75]])
-    rest = items[[0, 1, 3]]
+    (rest,) = frozen(items[[0, 1, 3]])
     with_it, without = np.empty(5), np.empty(5)
     tail = (basis, indptr, partners, values)
-    strict = np.arange(4, dtype=np.int32)
     n = place_energies(8, coefficients[8], items, strict, coefficients[items], *tail, with_it)
     assert n == place_energies(8, coefficients[8], rest, strict[:3], coefficients[rest], *tail, without) == 4
     np.testing.assert_allclose(with_it[:4], without[:4], rtol=0, atol=1e-12)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +19,8 @@ from permrank.data.validate import inverted_entries
 from permrank.data.vocabulary import Vocabulary, encode, encode_with
 from permrank.errors import FormatError, InputError, shown
 
+# How messages write the argument that names a column; the command line has its own way.
+ARGUMENT: ContextVar[str] = ContextVar("ARGUMENT", default="{}=")
 ROLES = ("user", "item", "rating", "rank", "ranking", "weight", "winner", "loser", "draw")
 
 # Header words, without case, spaces, underscores and hyphens.
@@ -93,7 +96,7 @@ def _named(role: str, name: str, names: Sequence[str], where: str) -> str:
     for other in names:
         if bare(other) == name:
             return other
-    raise FormatError(f"{where} has no column {name!r} (passed as {role}=); its columns are {_listed(names)}")
+    raise FormatError(f"{where} has no column {name!r} (passed as {_argument(role)}); its columns are {_listed(names)}")
 
 
 def _excluded(role: str, given: Mapping[str, str]) -> bool:
@@ -113,7 +116,8 @@ def _matching(role: str, names: Sequence[str], words: Sequence[str], where: str)
     matches = [name for name, word in zip(names, words, strict=True) if word in _WORDS[role]]
     if len(matches) > 1:
         raise FormatError(
-            f"{where} has several columns that could be the {role}: {_listed(matches)}; pass {role}= with the right one"
+            f"{where} has several columns that could be the {role}: {_listed(matches)}; pass {_argument(role)} with "
+            "the right one"
         )
     return matches[0] if matches else None
 
@@ -128,10 +132,15 @@ def _not_recognised(names: Sequence[str], found: Mapping[str, str], where: str) 
                 f"{where}: the only column is {names[0][:60]!r}, so it seems to be separated by {name}; "
                 "separate a .csv by commas, a .tsv by tabs"
             )
+    user, item, rating, rank, winner, loser = map(_argument, ("user", "item", "rating", "rank", "winner", "loser"))
     return FormatError(
-        f"{where}: no column for {' and '.join(missing)} is recognised among {_listed(names)}; pass user=, "
-        "item= and rating= (or rank=) with the names of the columns, or winner= and loser= for choices"
+        f"{where}: no column for {' and '.join(missing)} is recognised among {_listed(names)}; pass {user}, "
+        f"{item} and {rating} (or {rank}) with the names of the columns, or {winner} and {loser} for choices"
     )
+
+
+def _argument(role: str) -> str:
+    return ARGUMENT.get().format(role)
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -20,6 +20,7 @@ def open_rankings(source: str, **options: Any) -> Rankings:
     """Read a file, or load a data set by its name; warnings as one line each."""
     from permrank.data import datasets
     from permrank.data.build import DUPLICATES
+    from permrank.data.formats.columns import ARGUMENT
     from permrank.data.formats.readers import read
 
     given = {name: value for name, value in options.items() if value is not None}
@@ -39,7 +40,11 @@ def open_rankings(source: str, **options: Any) -> Rankings:
         raise UnknownIdError("file or data set", source, datasets.names())
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ChoiceSetWarning)
-        rankings = read(source, **given)
+        spelling = ARGUMENT.set("--{}")
+        try:
+            rankings = read(source, **given)
+        finally:
+            ARGUMENT.reset(spelling)
     for warning in caught:
         say(f"warning: {warning.message}", err=True)
     return rankings

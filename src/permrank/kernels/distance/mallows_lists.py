@@ -28,6 +28,8 @@ _FEWEST = 20
 # Difference of two estimates (nats) that is no chance where both have enough draws.
 _CLEARLY = 0.7
 _SURELY = math.log(100.0)
+# The block of items that a list leaves out; typed, or Numba compiles once for -1 and once for other blocks.
+_UNLISTED = np.int64(-1)
 
 
 @njit(error_model="numpy")
@@ -76,16 +78,16 @@ def _n_states(kinds, sizes, kind):
 @njit
 def _work(kinds, sizes):
     """Steps of `_summed_log_probability`."""
-    steps, n_unlisted = 0.0, np.sum(kinds == -1)
+    steps, n_unlisted = 0.0, np.sum(kinds == _UNLISTED)
     for block in range(kinds.max() + 1):
         steps += _n_states(kinds, sizes, block) * (n_unlisted + np.sum(kinds == block))
-    return steps * _n_states(kinds, sizes, -1)
+    return steps * _n_states(kinds, sizes, _UNLISTED)
 
 
 @njit(error_model="numpy")
 def _summed_log_probability(kinds, sizes, theta, log_z):
     """log P of a list, summed over all orders. `kinds` of the classes: the block, from 0 and none left out, or -1."""
-    n_blocks, n_unlisted = kinds.max() + 1, np.int64(_n_states(kinds, sizes, -1))
+    n_blocks, n_unlisted = kinds.max() + 1, np.int64(_n_states(kinds, sizes, _UNLISTED))
     before = np.full(n_unlisted, -np.inf)
     before[0] = 0.0
     active, strides, waiting = np.empty(kinds.size, np.int64), np.empty(kinds.size, np.int64), np.empty(kinds.size)
@@ -95,9 +97,9 @@ def _summed_log_probability(kinds, sizes, theta, log_z):
         # state, which counts how many of each are placed. What waits for its block is passed over in any case.
         n_active, low, high, later = 0, 1, n_unlisted, 0
         for c in range(kinds.size):
-            if kinds[c] == -1 or kinds[c] == block:
+            if kinds[c] == _UNLISTED or kinds[c] == block:
                 active[n_active], waiting[n_active] = sizes[c], later
-                if kinds[c] == -1:
+                if kinds[c] == _UNLISTED:
                     strides[n_active] = low
                     low *= sizes[c] + 1
                 else:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from permrank.kernels.jit import njit
 from permrank.kernels.plackett_luce.damping import damped_ranking
 from permrank.kernels.plackett_luce.likelihood import BRESLOW, PARTITION, ranking_statistics
@@ -144,7 +146,7 @@ def ranking_terms(levels, start, stop, origin, weight, ties, damping, work, powe
         residual[b - 1] -= last * weight
         return weight * value, True
     else:
-        value = ranking_statistics(levels[start:stop], scores, 0, n, ties, made, expected)
+        value = ranking_statistics(levels[start:stop], scores, np.int64(0), n, ties, made, expected)
         for e in range(n):
             made[e] -= expected[e]
     for e in range(n):

@@ -154,20 +154,22 @@ def pair_table(places, n, values):
 
 
 @njit(error_model="numpy")
-def potentials_of(items, pair_indptr, pair_items, values):
-    """Table of λ of a list whose items are in any order; (0, 0) if there are no pairwise parameters at all."""
+def potentials_of(ascending, order, pair_indptr, pair_items, values):
+    """Table of λ of a list with the items ``ascending``, which stand at the places ``order`` of the list.
+
+    It is (0, 0) if there are no pairwise parameters at all.
+    """
     if pair_items.size == 0:
         return np.zeros((0, 0))
-    n = items.size
-    rank = np.argsort(items)
-    ascending = items[rank]
+    n = ascending.size
     places = np.empty((n, n), np.int64)
     pair_places(ascending, pair_indptr, pair_items, places)
-    sorted_table = pair_table(places, n, values)
-    table = np.empty((n, n))
+    table = np.zeros((n, n))
     for a in range(n):
-        for b in range(n):
-            table[rank[a], rank[b]] = sorted_table[a, b]
+        for b in range(a + 1, n):
+            if places[a, b] >= 0:
+                table[order[a], order[b]] = values[places[a, b]]
+                table[order[b], order[a]] = -values[places[a, b]]
     return table
 
 

@@ -122,7 +122,7 @@ def window_step(order, start, width, unary, basis, pair, key):
     members = order[start : start + width].copy()
     local, own = _members(members, unary, pair)
     nothing, beside = np.empty((0, basis.shape[1])), np.empty((width, 0))
-    drawn = exact_draws(local, nothing, basis[start : start + width], own, beside, key, 1)
+    drawn = exact_draws(local, nothing, basis[start : start + width], own, beside, key, np.int64(1))
     for a in range(width):
         order[start + a] = members[drawn[0, a]]
 

@@ -226,5 +226,5 @@ def many_log_sums(unary, basis, pair):
     out = np.empty(unary.shape[0])
     everybody = np.arange(unary.shape[1])
     for m in range(out.size):
-        out[m] = block_log_sum(everybody, 0, unary[m], basis, pair)
+        out[m] = block_log_sum(everybody, np.int64(0), unary[m], basis, pair)
     return out

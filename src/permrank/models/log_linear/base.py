@@ -11,7 +11,6 @@ import numpy as np
 from permrank.checks import a_seed, above, one_of, whole_from
 from permrank.data.rankings import Rankings
 from permrank.errors import InputError
-from permrank.kernels.log_linear.energy import potentials_of
 from permrank.kernels.log_linear.subsets import many_log_sums
 from permrank.learning.learner import Learner
 from permrank.models.log_linear.distribution import LogLinearRanker, log_weight
@@ -124,7 +123,7 @@ class FactoredLogLinear(LogLinearRanker):
             part = slice(int(rankings.indptr[r]), int(rankings.indptr[r + 1]))
             own, levels = items[part], rankings.levels[part]
             rows, basis = theta[own], self._basis(own.size)
-            pair = potentials_of(np.array(own), *self._pair_arrays)
+            pair = self._potentials(own)
             unary = (drawn[r] @ rows[:, :k].T + rows[:, k])[:, :, None].copy()
             if own.size <= LONGEST_EXACT:
                 logs[r] -= many_log_sums(unary, basis, pair)

@@ -84,6 +84,11 @@ class LogLinearRanker(Ranker):
     def _pair_arrays(self) -> Any:
         return frozen(self.pair_indptr_, self.pair_items_, self.pair_values_)
 
+    def _potentials(self, items: Any) -> Float64Array:
+        """Table of λ of some items, (n, n); (0, 0) if there are no pairs."""
+        order = np.argsort(items)
+        return np.asarray(potentials_of(*frozen(items[order].astype(np.int32)), order, *self._pair_arrays))
+
     @property
     def _n_factors(self) -> int:
         return int(self.user_modes_.shape[2])
@@ -124,7 +129,7 @@ class LogLinearRanker(Ranker):
         others = ~np.isin(listed, items)
         listed, levels = listed[others], levels[others]
         codes = np.concatenate((items, listed)).astype(np.int32)
-        pair = potentials_of(codes, *self._pair_arrays)
+        pair = self._potentials(codes)
         mean = _tie_means(levels)
         k, basis = items.size, self._basis(max(codes.size, 1))
         if pair.size:
@@ -330,7 +335,7 @@ class LogLinearRanker(Ranker):
             part = slice(int(rankings.indptr[r]), int(rankings.indptr[r + 1]))
             own, levels = items[part], rankings.levels[part]
             unary = self._coefficients(None, own)[0]
-            pair = potentials_of(own.astype(np.int32), *self._pair_arrays)
+            pair = self._potentials(own)
             name = np.sort(own).tobytes()
             if name not in known:
                 found = log_normaliser(unary, self._basis(own.size), pair)

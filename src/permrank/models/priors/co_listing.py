@@ -17,6 +17,7 @@ import numpy as np
 
 from permrank.data.rankings import Rankings, entries_by_item
 from permrank.kernels.cooccurrence import cross, row_sums
+from permrank.models.users import frozen
 from permrank.types import Float64Array
 
 # Imagined further entries of an item and of a user: places of those with few are drawn to the middle. Between 3 and 20
@@ -70,7 +71,7 @@ def user_places(table: Float64Array, bounds: Any, items: Any) -> Float64Array:
 
     bounds: entries of user u are ``items[bounds[u]:bounds[u + 1]]``, in the numbering of the table.
     """
-    return np.asarray(row_sums(bounds, items, table) / (np.diff(bounds) + _MORE_OF_USER)[:, None])
+    return np.asarray(row_sums(*frozen(bounds, items), table) / (np.diff(bounds) + _MORE_OF_USER)[:, None])
 
 
 def parts_of_place(table: Float64Array, items: Any) -> Float64Array:
@@ -85,10 +86,11 @@ def _singular(
     view, lengths = entries_by_item(items, counts.size), np.diff(bounds)
     owner = np.repeat(np.arange(lengths.size, dtype=np.int32), lengths)[view.entries]
     of_users, of_items = (lengths + _MORE_OF_USER) ** -0.5, (counts + _MORE_OF_ITEM) ** -0.5
+    (bounds, items), (starts, owner) = frozen(bounds, items), frozen(view.indptr, owner)
     vectors = _orthonormal(start)
     people = row_sums(bounds, items, vectors * of_items[:, None]) * of_users[:, None]
     for _ in range(rounds - 1):
-        vectors = _orthonormal(row_sums(view.indptr, owner, people * of_users[:, None]) * of_items[:, None])
+        vectors = _orthonormal(row_sums(starts, owner, people * of_users[:, None]) * of_items[:, None])
         people = row_sums(bounds, items, vectors * of_items[:, None]) * of_users[:, None]
     squares, rotation = np.linalg.eigh(cross(people, people))
     return np.sqrt(np.maximum(squares[::-1], 0.0)), np.einsum("yk,kj->yj", vectors, rotation[:, ::-1])
