@@ -17,6 +17,7 @@ import numpy as np
 import permrank as pr
 import splits
 from accuracy import as_rankings, asked_by, model_scores
+from permrank.distributions.normaliser import log_normaliser
 from permrank.kernels.log_linear.moves import (
     INFORMED,
     INSERTION,
@@ -31,7 +32,6 @@ from permrank.kernels.log_linear.moves import (
 from permrank.kernels.log_linear.pseudo_likelihood import BY_RELOCATION, BY_SWAPS, BY_WINDOWS, list_likelihoods
 from permrank.models.log_linear.diagnostics import chain_summary
 from permrank.models.log_linear.lists import pairs_of, position_functions, position_table, strict_lists
-from permrank.models.log_linear.normaliser import log_normaliser
 
 SEEDS = range(5)
 # Wide priors: with 4,000 lists for 45 pairs they have no influence, and the estimate is maximum likelihood.

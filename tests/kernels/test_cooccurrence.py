@@ -5,7 +5,7 @@ import numpy as np
 from scipy import sparse
 
 from permrank.kernels.cooccurrence import cross, row_sums
-from permrank.models.users import frozen  # the kinds of arrays that models pass, for which kernels are compiled
+from permrank.ragged import frozen  # the kinds of arrays that models pass, for which kernels are compiled
 
 
 def case(seed):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from permrank.kernels import symmetric_group as group
-from permrank.models.users import frozen  # the kinds of arrays that models pass, for which kernels are compiled
+from permrank.ragged import frozen  # the kinds of arrays that models pass, for which kernels are compiled
 
 
 def cycle_type(permutation):

@@ -13,7 +13,7 @@ from permrank.checks import whole_from
 from permrank.data.rankings import Rankings
 from permrank.errors import InputError, UnknownIdError
 from permrank.kernels import metrics as kernels
-from permrank.models.users import frozen
+from permrank.ragged import frozen
 from permrank.types import Float64Array, Int64Array
 
 GRADED = {

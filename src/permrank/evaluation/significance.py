@@ -9,7 +9,7 @@ import numpy as np
 from permrank.checks import whole_from
 from permrank.errors import InputError
 from permrank.kernels.resampling import resampled_means, signed_sums
-from permrank.models.users import frozen
+from permrank.ragged import frozen
 from permrank.randomness import stream_key
 from permrank.types import Float64Array
 

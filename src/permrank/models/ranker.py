@@ -14,6 +14,7 @@ import polars as pl
 from permrank.checks import a_seed, require_memory, whole_from
 from permrank.data.rankings import Rankings, require_rankings
 from permrank.data.vocabulary import Vocabulary, encode_with
+from permrank.distributions.base import RankingDistribution
 from permrank.errors import InputError, NotFittedError, NotSupportedError
 from permrank.learning.early_stopping import Estimate
 from permrank.learning.fit import Job, learn, require_resumable, warn_if_unfinished
@@ -27,6 +28,9 @@ from permrank.types import Callback, Float64Array, Int32Array, Int64Array
 if TYPE_CHECKING:
     from permrank.learning.checkpoints import Checkpoint
     from permrank.learning.validation import Validating
+
+# `rank` says between which ranks an item lies with probability 0.9.
+_INTERVAL = np.array([0.05, 0.95])
 
 
 class Ranker(Parametrised, ABC):
@@ -251,34 +255,85 @@ class Ranker(Parametrised, ABC):
                 "score": scores[order],
             }
         )
-        interval = self._rank_interval(user, items, scores, order)
-        if interval is not None:
-            frame = frame.with_columns(rank_low=pl.Series(interval[0] + 1), rank_high=pl.Series(interval[1] + 1))
-        return frame
-
-    def _rank_interval(
-        self, user: UserReference, items: Int64Array, scores: Float64Array, chosen: Int64Array
-    ) -> tuple[Int64Array, Int64Array] | None:
-        """0-based 5 % and 95 % positions of the chosen candidates among all of them, if known."""
-        return None
+        if not self._knows_ranks:
+            return frame
+        low, high = self._distribution(user, items).rank_quantiles(order, _INTERVAL).T
+        return frame.with_columns(rank_low=pl.Series(low + 1), rank_high=pl.Series(high + 1))
 
     # Questions that need a distribution
 
+    @property
+    def _knows_ranks(self) -> bool:
+        """Whether quantiles of ranks are quick enough to go with every answer."""
+        return False
+
+    @property
+    def _has_distribution(self) -> bool:
+        """Whether the model says how likely every ranking is."""
+        return type(self)._distribution is not Ranker._distribution
+
+    def _distribution(self, user: UserReference, items: Int64Array) -> RankingDistribution:
+        """P(ranking of the items | user); a model that has it answers all questions below."""
+        self._refuse("distribution")
+
+    def distribution(self, user: object, items: Iterable[object] | None = None) -> RankingDistribution:
+        """P(ranking of the items | user) as an object, over all items if none are given; items are numbered from 0.
+
+        Examples
+        --------
+        >>> import permrank as pr
+        >>> ballots = pr.Rankings.from_lists([["a", "b", "c"], ["b", "a", "c"], ["c", "a", "b"]], weights=[3, 2, 1])
+        >>> worths = pr.PlackettLuce().fit(ballots).distribution(None, ["c", "b"])
+        >>> round(worths.prefers(1, 0), 3), worths.sample(2, seed=1).shape
+        (0.691, (2, 2))
+        """
+        self._require_distribution("distribution")
+        reference = self._reference(user)
+        return self._distribution(reference, self._item_indices(items))
+
+    def _require_distribution(self, question: str) -> None:
+        if not self._has_distribution:
+            self._refuse(question)
+
     def prefers(self, user: object, item: object, other: object) -> float:
         """Return the probability that ``item`` is ranked before ``other``."""
-        self._refuse("prefers")
+        self._require_distribution("prefers")
+        reference = self._reference(user)
+        items = self.item_ids.indices([item, other])
+        return 0.5 if items[0] == items[1] else self._distribution(reference, items).prefers(0, 1)
 
     def top_probability(self, user: object, items: Iterable[object], k: int = 1) -> Float64Array:
         """Return the probability of each item to be among the first ``k`` of the given items."""
-        self._refuse("top_probability")
+        self._require_distribution("top_probability")
+        reference = self._reference(user)
+        whole_from("k", k, 1)
+        return self._distribution(reference, self._item_indices(items)).top(int(k))
 
     def position_probabilities(self, user: object, item: object) -> Float64Array:
-        """Return the probabilities of the places where an item would enter the user's list (§3.2.2)."""
-        self._refuse("position_probabilities")
+        """Return the probabilities of the places where an item would enter the user's list (§3.2.2, §4.4).
 
-    def sample(self, user: object, items: Iterable[object] | None = None, size: int = 1, seed: int = 0) -> Any:
-        """Draw rankings of the items from P(. | user)."""
-        self._refuse("sample")
+        The order of the list stays as it is. Place 0 is before everything, place n after the last of n; place j has j
+        listed items before it.
+        """
+        self._require_distribution("position_probabilities")
+        reference = self._reference(user)
+        items, levels, index = self._list_to_enter(reference, item)
+        return self._distribution(reference, np.append(items, index)).enter(levels)
+
+    def sample(self, user: object, items: Iterable[object] | None = None, size: int = 1, seed: int = 0) -> np.ndarray:
+        """Draw rankings of the items (all, if none are given) from P(. | user).
+
+        Returns
+        -------
+        array (size, n)
+            Ids, best first in every row. The same seed gives the same rows.
+        """
+        self._require_distribution("sample")
+        reference = self._reference(user)
+        chosen = self._item_indices(items)
+        self._check_draws(size, seed, chosen.size)
+        ids = np.asarray(self.item_ids.take(chosen).to_list())
+        return np.asarray(ids[self._distribution(reference, chosen).sample(int(size), int(seed))])
 
     def log_likelihood(self, rankings: Rankings) -> Float64Array:
         """Return the log-probability of each ranking once, whatever its weight; `total_log_likelihood` has weights."""

@@ -30,16 +30,6 @@ class NewUser:
     state: dict[str, Float64Array] = field(default_factory=dict)
 
 
-def frozen(*arrays: Any) -> tuple[Any, ...]:
-    """Arrays that cannot be written, as those of `Rankings`: Numba compiles every kernel once for each kind."""
-    found = []
-    for array in arrays:
-        view = np.ascontiguousarray(array).view()
-        view.flags.writeable = False
-        found.append(view)
-    return tuple(found)
-
-
 UserReference: TypeAlias = int | NewUser | None
 """Matrix index of a known user, a new user, or None for a model that treats everybody alike."""
 

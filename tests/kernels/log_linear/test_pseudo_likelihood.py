@@ -7,7 +7,7 @@ import pytest
 
 from oracles import log_linear_energy, random_log_linear
 from permrank.kernels.log_linear import pseudo_likelihood as pl
-from permrank.models.users import frozen  # the kinds of arrays that models pass, for which kernels are compiled
+from permrank.ragged import frozen  # the kinds of arrays that models pass, for which kernels are compiled
 
 N = 5
 WIDTH = 3

@@ -8,7 +8,7 @@ import pytest
 from scipy.optimize import minimize
 
 from permrank.kernels.log_linear import swap_users as su
-from permrank.models.users import frozen  # the kinds of arrays that models pass, for which kernels are compiled
+from permrank.ragged import frozen  # the kinds of arrays that models pass, for which kernels are compiled
 
 G = np.array([0.8, 0.3, 0.3, -0.4, -1.0])  # two tied in the middle
 

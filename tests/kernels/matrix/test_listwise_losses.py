@@ -14,7 +14,7 @@ from permrank.kernels.matrix.listwise_losses import (
     squared_errors,
     top_one_divergence,
 )
-from permrank.models.users import frozen
+from permrank.ragged import frozen
 
 ALL = 2**31 - 1
 

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from permrank.kernels.matrix.pairwise_losses import hinge_pairs, logistic_pairs, squared_pairs
-from permrank.models.users import frozen
+from permrank.ragged import frozen
 
 KEY = np.uint64(5)
 SMOOTH = {"squared": None, "hinge": 0.7, "hinge to the full": 1.5, "logistic": None}

@@ -21,10 +21,10 @@ from permrank.kernels.distance.mallows import (
 )
 from permrank.kernels.distance.spearman import spearman_precedence, spearman_rankings
 from permrank.models.distance import kemeny
-from permrank.models.users import frozen
+from permrank.ragged import frozen
 from permrank.randomness import stream_key
 
-SUPPORTS = frozenset({"prefers", "sample", "log_likelihood"})
+SUPPORTS = frozenset({"prefers", "top_probability", "position_probabilities", "sample", "log_likelihood"})
 
 
 class TestMallowsContract(ModelContract):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 from scipy.special import gammaln
 
-from permrank.checks import a_seed, whole_from
+from permrank.checks import a_seed
 from permrank.data.rankings import Rankings
+from permrank.distributions.uniform import Uniform
 from permrank.errors import InputError
 from permrank.learning.early_stopping import Estimate
 from permrank.learning.learner import Learner, at_once
@@ -57,30 +56,8 @@ class Random(SameForAllRanker):
         # All items are drawn, so that a score does not depend on what else is asked.
         return generator(int(stream_key(self.seed, *_indices(user)))).random(len(self.item_ids))[items]
 
-    def prefers(self, user: object, item: object, other: object) -> float:
-        """Return 1/2."""
-        self._reference(user)
-        self.item_ids.indices([item, other])
-        return 0.5
-
-    def top_probability(self, user: object, items: Iterable[object], k: int = 1) -> Float64Array:
-        """Return k / n for each of n items."""
-        self._reference(user)
-        whole_from("k", k, 1)
-        n = self._item_indices(items).size
-        return np.full(n, min(int(k), n) / max(n, 1))
-
-    def position_probabilities(self, user: object, item: object) -> Float64Array:
-        """Return 1 / (n + 1) for each place of a list of n."""
-        items, _, _ = self._list_to_enter(self._reference(user), item)
-        return np.full(items.size + 1, 1.0 / (items.size + 1))
-
-    def sample(self, user: object, items: Iterable[object] | None = None, size: int = 1, seed: int = 0) -> np.ndarray:
-        """Draw orders of the items; one row each."""
-        self._reference(user)
-        ids = np.asarray(self.item_ids.take(self._item_indices(items)).to_list())
-        self._check_draws(size, seed, ids.size)
-        return np.asarray(generator(int(seed)).permuted(np.tile(ids, (int(size), 1)), axis=1))
+    def _distribution(self, user: UserReference, items: Int64Array) -> Uniform:
+        return Uniform(items.size)
 
     def log_likelihood(self, rankings: Rankings) -> Float64Array:
         """Return the log-probability of each ranking, weights left out."""

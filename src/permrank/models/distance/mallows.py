@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
 from typing import Any, Literal
 
 import numpy as np
@@ -12,9 +11,10 @@ from scipy.special import logsumexp
 
 from permrank.checks import a_seed, above, one_of, require_memory, whole_from
 from permrank.data.rankings import Rankings
+from permrank.distributions.mallows import MallowsMixture
 from permrank.errors import AccuracyWarning, InputError
-from permrank.kernels.distance.mallows import precedence, repeated_insertion
-from permrank.kernels.distance.spearman import MOST_ITEMS, spearman_precedence, spearman_rankings
+from permrank.kernels.distance.mallows import precedence
+from permrank.kernels.distance.spearman import MOST_ITEMS, spearman_precedence
 from permrank.learning.early_stopping import Estimate
 from permrank.learning.learner import Learner, mapped
 from permrank.models.distance.mallows_learning import (
@@ -29,7 +29,7 @@ from permrank.models.distance.mallows_learning import (
 from permrank.models.one_order import SameForAllRanker
 from permrank.models.search_spaces import Choice, Space, Whole
 from permrank.models.users import NewUser, UserReference
-from permrank.randomness import generator, stream_key
+from permrank.randomness import stream_key
 from permrank.types import Float64Array, Int64Array
 
 # Tables of items by items for every community and block of lists: 1,000 items take 130 MB for a community.
@@ -205,29 +205,11 @@ class Mallows(SameForAllRanker):
         places = np.argsort(self.centres_, axis=1)[:, items]
         return np.asarray(self._membership(user) @ np.take_along_axis(before, places, axis=1))
 
-    def prefers(self, user: object, item: object, other: object) -> float:
-        """Return the probability that ``item`` is ranked before ``other``, in closed form."""
-        reference = self._reference(user)
-        first, second = np.argsort(self.centres_, axis=1)[:, self.item_ids.indices([item, other])].T
-        chances = self.precedence_[np.arange(first.size), first, second]
-        return float(self._membership(reference) @ chances)
-
-    def sample(self, user: object, items: Iterable[object] | None = None, size: int = 1, seed: int = 0) -> np.ndarray:
-        """Draw rankings of all items by repeated insertion, and keep the given ones in their order; a row each."""
-        reference = self._reference(user)
-        places = self._item_indices(items)
-        self._check_draws(size, seed, len(self.item_ids))
-        share = self._membership(reference)
-        drawn = generator(int(seed)).choice(share.size, size=int(size), p=share / share.sum())
-        draw = repeated_insertion if self.distance == "kendall" else spearman_rankings
-        orders = np.empty((int(size), self.centres_.shape[1]), np.int64)
-        for z in range(share.size):
-            rows = np.flatnonzero(drawn == z)
-            orders[rows] = draw(self.centres_[z], self.dispersions_[z], stream_key(seed, z), rows.size)
-        wanted = np.zeros(orders.shape[1], bool)
-        wanted[places] = True
-        ids = np.asarray(self.item_ids.ids.to_list())
-        return np.asarray(ids[orders[wanted[orders]].reshape(int(size), places.size)])
+    def _distribution(self, user: UserReference, items: Int64Array) -> MallowsMixture:
+        return MallowsMixture(
+            items, self._membership(user), self.centres_, self.dispersions_, self.precedence_,
+            kendall=self.distance == "kendall",
+        )  # fmt: skip
 
     def log_likelihood(self, rankings: Rankings) -> Float64Array:
         """Return the log-probability of each ranking to somebody of an unknown community, weights left out.

@@ -10,6 +10,7 @@ from scipy.optimize import brentq
 from scipy.special import logsumexp
 
 from permrank.data.rankings import Rankings
+from permrank.distributions.mallows import MOST_WORK
 from permrank.kernels.distance.mallows import (
     expected_distance,
     expected_pairs,
@@ -23,14 +24,12 @@ from permrank.kernels.distance.spearman import completions
 from permrank.learning.learner import Learner, Step, run, standing
 from permrank.models.comparisons import comparisons
 from permrank.models.distance.kemeny import kemeny_order
-from permrank.models.users import frozen
+from permrank.ragged import frozen
 from permrank.randomness import generator, stream_key
 from permrank.types import Float64Array, Int64Array
 
 # At θ = 20 a pair is the wrong way round once in 500 million times: agreement is complete.
 LARGEST_DISPERSION = 20.0
-# Steps of summing over all orders that agree with a list, some hundred milliseconds; longer sums are estimated.
-MOST_WORK = 2**22
 # Sweeps that every start is given before the best quarter of them goes on.
 _FIRST_SWEEPS = 4
 

@@ -7,7 +7,7 @@ the items asked for, whose first stage has ρ_1.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,14 +15,16 @@ import polars as pl
 
 from permrank.checks import one_of
 from permrank.data.rankings import Rankings
+from permrank.distributions.base import RankingDistribution
+from permrank.distributions.damped import DampedLuce, damped_likelihoods
 from permrank.errors import InputError
 from permrank.kernels.factored.point import climb_users
-from permrank.kernels.plackett_luce.damping import damped_rankings, damped_statistics, damping_sequence
+from permrank.kernels.plackett_luce.damping import damping_sequence
 from permrank.models.factored.distribution import _USER_DRAWS
 from permrank.models.factored.explain import Neighbours
 from permrank.models.factored.point import blocks_of_users
-from permrank.models.users import UserReference, frozen
-from permrank.randomness import stream_key
+from permrank.models.users import UserReference
+from permrank.ragged import frozen
 from permrank.types import Float64Array, Int64Array
 
 KINDS = ("none", "log", "natural_log", "learnt")
@@ -76,10 +78,6 @@ class DampedAnswers(Neighbours):
         by_formula = isinstance(self.damping, str) and self.damping in _FORMULAS
         return damping_sequence(self.damping if by_formula else self.damping_, n)
 
-    @property
-    def _first_factor(self) -> float:
-        return float(self._damping_of(1)[0]) if self._is_damped else 1.0
-
     def _strict(self, rankings: Rankings, question: str) -> None:
         if rankings.has_ties:
             raise InputError(
@@ -105,13 +103,7 @@ class DampedAnswers(Neighbours):
         return modes[:, None].astype(np.float64)
 
     def _likelihoods(self, scores: Float64Array) -> tuple[Float64Array, Float64Array]:
-        """log P of the same items in the same order under each row of scores, and its gradients: (rows,), (rows, n)."""
-        rows, n = scores.shape
-        chosen, expected, unused = np.empty((3, rows * n))
-        values = damped_statistics(
-            np.arange(rows + 1) * n, np.ascontiguousarray(scores).ravel(), self._damping_of(n), chosen, expected, unused
-        )
-        return values, (chosen - expected).reshape(rows, n)
+        return damped_likelihoods(scores, self._damping_of(scores.shape[1]))
 
     def _laplace(self, lists: list[Any], weights: Any, mode: Float64Array) -> Float64Array:
         """Precision of a user's vector at its mode, by differences of the gradient: (K, K)."""
@@ -135,40 +127,15 @@ class DampedAnswers(Neighbours):
         noise = np.random.default_rng(0).normal(size=(mode.size, size))
         return np.asarray(mode + np.linalg.solve(lower.T, noise).T)[None]
 
-    def top_probability(self, user: object, items: Iterable[object], k: int = 1) -> Float64Array:
-        """Return the probability of each item to be among the first ``k`` of the given items."""
-        if self._is_damped and k != 1:
-            raise InputError(f"k={k}, but under damping only k=1 has a closed form; count the rows of sample() instead")
-        return super().top_probability(user, items, k)
-
-    def position_probabilities(self, user: object, item: object) -> Float64Array:
-        """Return the probabilities of the places where an item would enter the user's list (§3.2.2)."""
-        if not self._is_damped:
-            return super().position_probabilities(user, item)
-        reference = self._reference(user)
-        items, levels, place = self._list_to_enter(reference, item)
-        if levels.size and levels[-1] != levels.size - 1:
-            raise InputError("under damping a place is defined in a strict order only, and the user's list has ties")
-        orders = np.array([np.insert(np.arange(items.size), j, items.size) for j in range(items.size + 1)])
-        total = np.zeros(items.size + 1)
-        for row in self._score_draws(reference, np.append(items, place)):
-            values, _ = self._likelihoods(row[orders])
-            worths = np.exp(values - values.max())
-            total += worths / worths.sum()
-        return np.asarray(total / total.sum())
-
-    def _simulate(self, user: UserReference, items: Int64Array, size: int, seed: int) -> Any:
-        if not self._is_damped:
-            return super()._simulate(user, items, size, seed)
-        scores = self._score_draws(user, items)
-        turns = np.random.default_rng(seed).integers(len(scores), size=size)
-        return damped_rankings(scores, turns, self._damping_of(items.size), stream_key(seed))
-
-    def _rank_interval(
-        self, user: UserReference, items: Int64Array, scores: Float64Array, chosen: Int64Array
-    ) -> tuple[Int64Array, Int64Array] | None:
+    @property
+    def _knows_ranks(self) -> bool:
         # A draw of n items takes n² steps under damping: too many for intervals over a catalogue.
-        return None if self._is_damped else super()._rank_interval(user, items, scores, chosen)
+        return not self._is_damped
+
+    def _distribution(self, user: UserReference, items: Int64Array) -> RankingDistribution:
+        if not self._is_damped:
+            return super()._distribution(user, items)
+        return DampedLuce(self._score_draws(user, items), self._damping_of(items.size))
 
     def explain(self, user: object, item: object) -> pl.DataFrame:
         """Which listed items pushed this one up or down for the user, and by how much (see `Neighbours`)."""

@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from permrank.checks import require_memory, whole_from
 from permrank.data.rankings import Rankings, require_rankings
+from permrank.distributions.base import RankingDistribution
+from permrank.distributions.luce import LuceMixture
 from permrank.kernels.factored.items import item_noise
 from permrank.kernels.factored.users import posterior_draws, user_log_likelihoods
-from permrank.kernels.plackett_luce.insertion import insertion_probabilities
-from permrank.kernels.plackett_luce.race import gumbel_rankings, top_probabilities
 from permrank.models.factored.problem import Lists, one_user
 from permrank.models.priors.co_listing import user_places
 from permrank.models.ranker import Ranker
-from permrank.models.users import NewUser, UserReference, frozen
+from permrank.models.users import NewUser, UserReference
+from permrank.ragged import frozen
 from permrank.randomness import stream_key
 from permrank.types import Float64Array, Int64Array
 
 # Vectors of a user drawn for each kept draw of the items: with 64 of those, 256 in all, so that the sampling error of
 # an averaged probability is at most 0.5 / sqrt(256) = 0.03 and mostly a tenth of that.
 _USER_DRAWS = 4
-# Rankings simulated for an interval of ranks: its ends are the 5 % and 95 % quantiles of so many.
-_SIMULATED = 512
 
 
 class PosteriorAnswers(Ranker):
@@ -42,11 +40,6 @@ class PosteriorAnswers(Ranker):
 
     def _modes(self, user: UserReference) -> Float64Array:
         raise NotImplementedError
-
-    @property
-    def _first_factor(self) -> float:
-        """What scores are multiplied with at the first stage of a list: ρ_1 under damping."""
-        return 1.0
 
     def _tie_code(self) -> int:
         from permrank.models.factored.model import TIES
@@ -88,61 +81,14 @@ class PosteriorAnswers(Ranker):
         scores = np.einsum("dik,djk->dji", theta[:, :, :-1], self._user_draws(user)) + theta[:, None, :, -1]
         spread = np.sqrt(self.item_variances_[:, None, items].astype(np.float64))
         scores += spread * item_noise(items, scores.shape[0], scores.shape[1], stream_key(2))
-        return np.asarray(self.temperature_ * scores.reshape(-1, items.size))
+        return np.asarray(self.temperature_ * scores.reshape(scores.shape[0] * scores.shape[1], items.size))
 
-    def prefers(self, user: object, item: object, other: object) -> float:
-        """Return the probability that ``item`` is ranked before ``other``, averaged over the posterior."""
-        reference = self._reference(user)
-        scores = self._first_factor * self._score_draws(reference, self.item_ids.indices([item, other]))
-        return float(np.mean(1.0 / (1.0 + np.exp(np.clip(scores[:, 1] - scores[:, 0], -700.0, 700.0)))))
+    @property
+    def _knows_ranks(self) -> bool:
+        return True
 
-    def top_probability(self, user: object, items: Iterable[object], k: int = 1) -> Float64Array:
-        """Return the probability of each item to be among the first ``k`` of the given items."""
-        reference = self._reference(user)
-        whole_from("k", k, 1)
-        scores = self._first_factor * self._score_draws(reference, self._item_indices(items))
-        return np.asarray(np.mean([top_probabilities(row, min(int(k), row.size)) for row in scores], axis=0))
-
-    def position_probabilities(self, user: object, item: object) -> Float64Array:
-        """Return the probabilities of the places where an item would enter the user's list (§3.2.2)."""
-        reference = self._reference(user)
-        items, levels, place = self._list_to_enter(reference, item)
-        scores = self._score_draws(reference, np.append(items, place))
-        return np.asarray(
-            np.mean([insertion_probabilities(levels, row[:-1].copy(), row[-1]) for row in scores], axis=0)
-        )
-
-    def sample(self, user: object, items: Iterable[object] | None = None, size: int = 1, seed: int = 0) -> np.ndarray:
-        """Draw rankings of the items (all, if none are given) from P(. | user), posterior included.
-
-        Returns
-        -------
-        array (size, n)
-            Ids, best first in every row. The same seed gives the same rows.
-        """
-        reference = self._reference(user)
-        places = self._item_indices(items)
-        self._check_draws(size, seed, places.size)
-        ids = np.asarray(self.item_ids.take(places).to_list())
-        return np.asarray(ids[self._simulate(reference, places, int(size), seed)])
-
-    def _simulate(self, user: UserReference, items: Int64Array, size: int, seed: int) -> Any:
-        """Orders drawn under the draws in turn, each with Gumbel noise of its own: int32 (size, n_items)."""
-        scores = self._score_draws(user, items)
-        turns = np.random.default_rng(seed).permutation(len(scores))
-        orders = [gumbel_rankings(scores[turns[i % len(scores)]], stream_key(seed, i), 1)[0] for i in range(size)]
-        return np.stack(orders) if orders else np.zeros((0, items.size), np.int32)
-
-    def _rank_interval(
-        self, user: UserReference, items: Int64Array, scores: Float64Array, chosen: Int64Array
-    ) -> tuple[Int64Array, Int64Array] | None:
-        if chosen.size == 0:
-            return np.zeros(0, np.int64), np.zeros(0, np.int64)
-        orders = self._simulate(user, items, _SIMULATED, 0)
-        positions = np.empty_like(orders)
-        np.put_along_axis(positions, orders, np.arange(items.size, dtype=orders.dtype)[None, :], axis=1)
-        low, high = np.quantile(positions[:, chosen], [0.05, 0.95], axis=0, method="inverted_cdf")
-        return low.astype(np.int64), high.astype(np.int64)
+    def _distribution(self, user: UserReference, items: Int64Array) -> RankingDistribution:
+        return LuceMixture(self._score_draws(user, items))
 
     def log_likelihood(self, rankings: Rankings) -> Float64Array:
         """Return the log-probability of each ranking with its user integrated out, as if given by somebody new.

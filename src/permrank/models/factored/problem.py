@@ -12,7 +12,7 @@ from permrank.data.rankings import ItemView, Rankings, entries_by_item
 from permrank.data.vocabulary import Vocabulary
 from permrank.kernels.factored.users import update_users
 from permrank.models.priors.co_listing import user_places
-from permrank.models.users import frozen
+from permrank.ragged import frozen
 from permrank.randomness import stream_key
 from permrank.types import Float64Array, Int32Array
 

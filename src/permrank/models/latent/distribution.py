@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, Literal
 
 import numpy as np
@@ -10,24 +9,20 @@ import polars as pl
 
 from permrank.checks import whole_from
 from permrank.data.rankings import Rankings, require_rankings
+from permrank.distributions.communities import Communities
 from permrank.errors import InputError
-from permrank.kernels.latent.draws import latent_rankings, top_by_subsets
-from permrank.kernels.latent.insertion import EXPECTED, MODE, insertion_scores, latent_insertion_probabilities
+from permrank.kernels.latent.insertion import EXPECTED, MODE, insertion_scores
 from permrank.kernels.latent.membership import given_log_likelihoods, integrated_log_likelihoods, memberships
 from permrank.kernels.latent.stages import BRESLOW, BY_LIST, BY_STAGE, EFRON, worth_table
-from permrank.kernels.plackett_luce.race import top_probabilities
 from permrank.models.ranker import Ranker
-from permrank.models.users import NewUser, UserReference, frozen, lists_of
+from permrank.models.users import NewUser, UserReference, lists_of
+from permrank.ragged import frozen
 from permrank.randomness import stream_key
 from permrank.types import Float64Array, Int32Array, Int64Array
 
 MIXING = {"stage": BY_STAGE, "list": BY_LIST}
 TIES = {"efron": EFRON, "breslow": BRESLOW, "shuffle": EFRON}
 POSITION = {"expected": EXPECTED, "mode": MODE}
-# 2^14 sets of items times K take milliseconds; beyond, the first k places are drawn.
-_MOST_SUBSETS = 14
-# Draws for the first k places of many items: standard errors below 0.5 / sqrt(40,000) = 0.0025.
-_N_DRAWS = 40_000
 # EM for one membership is concave and has K unknowns; this is never reached but for lists of thousands.
 _MEMBERSHIP_SWEEPS, _MEMBERSHIP_TOL = 2_000, 1e-10
 # A sum of the Dirichlet's parameters that changes no membership in twelve digits, and keeps logarithms finite.
@@ -119,76 +114,11 @@ class CommunityRanker(Ranker):
         d = self.scores_[:, items, :] - self.scores_.mean(axis=1, keepdims=True)
         return np.asarray(np.einsum("fik,fk->i", 1.0 / (1.0 + np.exp(-d)), theta) / len(theta))
 
-    def _worths(self, items: Int64Array) -> Float64Array:
-        """Worths of some items in every fit and community, (n_starts, K, n), the largest of each 1."""
-        return np.stack([np.ascontiguousarray(worth_table(scores[items]).T) for scores in self.scores_])
-
     # Probabilities
 
-    def prefers(self, user: object, item: object, other: object) -> float:
-        """Return the probability that ``item`` comes first in a ranking of the two: mean Σ_z θ_z w / (w + w_other)."""
-        theta = self._membership(self._reference(user))
-        pair = self._worths(self.item_ids.indices([item, other]))
-        return float(np.mean(np.sum(theta * pair[:, :, 0] / pair.sum(axis=2), axis=1)))
-
-    def top_probability(self, user: object, items: Iterable[object], k: int = 1) -> Float64Array:
-        """Return the probability of each item to be among the first ``k`` in a ranking of the given items.
-
-        Exact with ``mixing="list"``, for ``k=1``, and for up to 14 items; else from 40,000 draws, with a standard
-        error below 0.0025.
-        """
-        theta = self._membership(self._reference(user))
-        whole_from("k", k, 1)
-        places = self._item_indices(items)
-        k, tables = min(int(k), places.size), self._worths(places)
-        if self.mixing == "list":
-            every = [
-                share * top_probabilities(np.log(row), k)
-                for table, own in zip(tables, theta, strict=True)
-                for row, share in zip(table, own, strict=True)
-            ]
-            return np.asarray(np.sum(every, axis=0) / len(theta))
-        if k == 1:
-            return np.asarray(np.einsum("fk,fki->i", theta, tables / tables.sum(axis=2, keepdims=True)) / len(theta))
-        if places.size <= _MOST_SUBSETS:
-            exact = [top_by_subsets(table, own, k) for table, own in zip(tables, theta, strict=True)]
-            return np.asarray(np.mean(exact, axis=0))
-        drawn = latent_rankings(tables, theta, BY_STAGE, k, stream_key(0), _N_DRAWS)
-        return np.bincount(drawn.ravel(), minlength=places.size) / _N_DRAWS
-
-    def position_probabilities(self, user: object, item: object) -> Float64Array:
-        """Return the probabilities of the places where an item would enter the user's list (§3.2.2).
-
-        The order of the list stays as it is. Place 0 is before everything, place n after the last of n.
-        """
-        reference = self._reference(user)
-        listed, levels, place = self._list_to_enter(reference, item)
-        items, levels = frozen(listed.astype(np.int32), levels)
-        every = []
-        for scores, own in zip(self.scores_, self._membership(reference), strict=True):
-            table = worth_table(scores)
-            every.append(
-                latent_insertion_probabilities(
-                    levels, items, table, own, table[place], TIES[self.ties], MIXING[self.mixing]
-                )
-            )
-        return np.asarray(np.mean(every, axis=0))
-
-    def sample(self, user: object, items: Iterable[object] | None = None, size: int = 1, seed: int = 0) -> np.ndarray:
-        """Draw rankings of the items (all, if none are given) from P(. | user), exactly.
-
-        Returns
-        -------
-        array (size, n)
-            Ids, best first in every row. The same seed gives the same rows.
-        """
-        theta = self._membership(self._reference(user))
-        places = self._item_indices(items)
-        self._check_draws(size, seed, places.size)
-        orders = latent_rankings(
-            self._worths(places), theta, MIXING[self.mixing], places.size, stream_key(seed), int(size)
-        )
-        return np.asarray(np.asarray(self.item_ids.take(places).to_list())[orders])
+    def _distribution(self, user: UserReference, items: Int64Array) -> Communities:
+        worths = np.stack([np.ascontiguousarray(worth_table(scores[items]).T) for scores in self.scores_])
+        return Communities(worths, self._membership(user), MIXING[self.mixing], TIES[self.ties])
 
     def log_likelihood(
         self,

@@ -10,7 +10,7 @@ from permrank.data.rankings import Rankings
 from permrank.kernels.latent.stages import BY_LIST, BY_STAGE, latent_statistics, worth_table
 from permrank.learning.em import Update, expectation_maximisation
 from permrank.learning.learner import Learner, mapped, run
-from permrank.models.users import frozen
+from permrank.ragged import frozen
 from permrank.randomness import generator, stream_key
 from permrank.types import Float64Array, Int32Array, Int64Array
 

@@ -19,7 +19,7 @@ from permrank.kernels.latent.membership import memberships
 from permrank.kernels.latent.stages import BY_LIST, BY_STAGE, worth_table
 from permrank.learning.learner import run
 from permrank.models.latent.learning import Fit, Priors, Problem, learner_of, members, starts, warmed
-from permrank.models.users import frozen
+from permrank.ragged import frozen
 from permrank.types import Float64Array, Int32Array, Int64Array
 
 STRENGTHS: Float64Array = np.exp2(np.arange(0.0, 5.0))

@@ -10,6 +10,7 @@ import numpy as np
 
 from permrank.checks import a_seed, above, one_of, whole_from
 from permrank.data.rankings import Rankings
+from permrank.distributions.normaliser import LONGEST_EXACT, MOVES, log_normaliser
 from permrank.errors import InputError
 from permrank.kernels.log_linear.subsets import many_log_sums
 from permrank.learning.learner import Learner
@@ -17,7 +18,6 @@ from permrank.models.log_linear.distribution import LogLinearRanker, log_weight
 from permrank.models.log_linear.factors import draw_factors, modes_of, prior_draws, usual_scale
 from permrank.models.log_linear.learning import CONTRASTS, STRUCTURES
 from permrank.models.log_linear.lists import Pairs
-from permrank.models.log_linear.normaliser import LONGEST_EXACT, MOVES, log_normaliser
 from permrank.models.users import NewUser, new_user
 from permrank.randomness import stream_key
 from permrank.types import Float64Array

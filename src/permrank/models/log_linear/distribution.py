@@ -3,63 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
 
-from permrank.checks import one_of, whole_from
+from permrank.checks import whole_from
 from permrank.data.rankings import Rankings, require_rankings
+from permrank.distributions.log_linear import LogLinear, Question, tie_means
+from permrank.distributions.normaliser import log_normaliser
 from permrank.errors import InputError
 from permrank.kernels.log_linear.energy import energy, potentials_of
 from permrank.kernels.log_linear.insertion import EXPECTED, MODE, PUBLISHED
-from permrank.kernels.log_linear.moves import draw_orders
-from permrank.kernels.log_linear.subsets import exact_draws, exact_expectations
 from permrank.models.log_linear.lists import position_functions
-from permrank.models.log_linear.normaliser import MOVES, log_normaliser, only
 from permrank.models.ranker import Ranker
-from permrank.models.users import NewUser, UserReference, frozen, lists_of
-from permrank.randomness import stream_key
+from permrank.models.users import NewUser, UserReference, lists_of
+from permrank.ragged import frozen
 from permrank.types import Float64Array, Int64Array
 
 RULES = {"expected": EXPECTED, "mode": MODE, "published": PUBLISHED}
-# States of the exact sum over subsets and places: a quarter of a million take some tens of milliseconds.
-_MOST_STATES, _MOST_FREE = 2**18, 16
-# Sweeps of heat baths, one step for each item, before the first draw of a chain and between two. On lists of 50 with
-# parameters as learnt, R-hat was below 1.01 after 20, and draws 4 sweeps apart were nearly uncorrelated.
-_BURN_IN, _THIN = 50, 4
-# Draws for probabilities that cannot be summed exactly: a standard error of at most 0.5 / sqrt(4096) = 0.008.
-_N_DRAWS = 4096
-
-
-class Question(NamedTuple):
-    """Items that are asked about ("free"), and the rest of the user's list, whose order is given ("context").
-
-    Attributes
-    ----------
-    free, context : float64 (k, B) and (n, B)
-        Coefficients; inside a tie of the context every item has the mean of the tie.
-    basis : float64 (k + n, B)
-    pair : float64 (k + n, k + n), or (0, 0)
-        λ, free items first; that of a tie is its mean.
-    """
-
-    free: Float64Array
-    context: Float64Array
-    basis: Float64Array
-    pair: Float64Array
-
-    @property
-    def exact(self) -> bool:
-        """Whether all rankings can be summed over."""
-        k = len(self.free)
-        return k <= _MOST_FREE and (len(self.context) + 1) << k <= _MOST_STATES
-
-    def arrays(self) -> Any:
-        """In the form of `kernels.subsets`."""
-        k, n = len(self.free), len(self.context)
-        table = self.pair if self.pair.size else np.zeros((k + n, k + n))
-        return self.free, self.context, self.basis, table[:k, :k].copy(), table[:k, k:].copy()
 
 
 class LogLinearRanker(Ranker):
@@ -130,7 +92,7 @@ class LogLinearRanker(Ranker):
         listed, levels = listed[others], levels[others]
         codes = np.concatenate((items, listed)).astype(np.int32)
         pair = self._potentials(codes)
-        mean = _tie_means(levels)
+        mean = tie_means(levels)
         k, basis = items.size, self._basis(max(codes.size, 1))
         if pair.size:
             pair[:k, k:] = pair[:k, k:] @ mean.T
@@ -138,49 +100,8 @@ class LogLinearRanker(Ranker):
         coefficients = self._coefficients(user, codes.astype(np.int64))
         return [Question(own[:k].copy(), mean @ own[k:], basis, pair) for own in coefficients]
 
-    def _expectations(self, question: Question) -> tuple[Float64Array, Float64Array, Float64Array]:
-        """P(before), P(rank) and P(place) of the free items; see `kernels.subsets.exact_expectations`."""
-        k, n = len(question.free), len(question.context)
-        found = np.zeros((k, k)), np.zeros((k, k)), np.zeros((k, n + 1))
-        exact_expectations(*(*question.arrays(), *found))
-        return found
-
-    def prefers(self, user: object, item: object, other: object) -> float:
-        """Return the probability that ``item`` is ranked before ``other`` when both enter the user's list; exact."""
-        reference = self._reference(user)
-        questions = self._questions(reference, self._item_indices([item, other]))
-        if questions[0].exact:
-            return float(np.mean([self._expectations(question)[0][0, 1] for question in questions]))
-        drawn = self._draw(questions, _N_DRAWS, 0)  # a list of tens of thousands
-        return float(np.mean(np.argmax(drawn == 0, axis=1) < np.argmax(drawn == 1, axis=1)))
-
-    def position_probabilities(self, user: object, item: object) -> Float64Array:
-        """Return the probabilities of the places where an item would enter the user's list (§4.4); exact.
-
-        The order of the list stays as it is, and g is that of the longer list at every place. Inside a tie all its
-        items count with their mean.
-        """
-        reference = self._reference(user)
-        _, _, place = self._list_to_enter(reference, item)
-        questions = self._questions(reference, np.array([place]))
-        return np.asarray(np.mean([self._expectations(question)[2][0] for question in questions], axis=0))
-
-    def top_probability(self, user: object, items: Iterable[object], k: int = 1) -> Float64Array:
-        """Return the probability of each item to be among the first ``k`` of the given items, beside the user's list.
-
-        Exact for about a dozen items; for more from 4,096 draws, with a standard error of at most 0.008.
-        """
-        reference = self._reference(user)
-        whole_from("k", k, 1)
-        places = self._item_indices(items)
-        questions = self._questions(reference, places)
-        k = min(int(k), places.size)
-        if questions[0].exact:
-            every = [self._expectations(question)[1][:, :k].sum(axis=1) for question in questions]
-            return np.asarray(np.mean(every, axis=0))
-        drawn = self._draw(questions, _N_DRAWS, 0)
-        first = drawn[drawn < places.size].reshape(len(drawn), -1)[:, :k]
-        return np.bincount(first.ravel(), minlength=places.size) / len(drawn)
+    def _distribution(self, user: UserReference, items: Int64Array) -> LogLinear:
+        return LogLinear(self._questions(user, items), int(self.window))
 
     def sample(
         self,
@@ -213,51 +134,11 @@ class LogLinearRanker(Ranker):
             Ids, best first in every row. The same seed gives the same rows.
         """
         reference = self._reference(user)
-        places = self._item_indices(items)
+        chosen = self._item_indices(items)
         self._check_draws(size, seed, len(self.item_ids))
-        ids = np.asarray(self.item_ids.take(places).to_list())
-        if size == 0 or places.size == 0:
-            return np.asarray(ids[np.zeros((int(size), places.size), np.int64)])
-        drawn = self._draw(self._questions(reference, places), int(size), seed, move)
-        return np.asarray(ids[drawn[drawn < places.size].reshape(len(drawn), -1)])
-
-    def _draw(self, questions: list[Question], size: int, seed: int, move: str | None = None) -> Any:
-        """Orders of free items and context, (size, k + n), the draws of the coefficients taking turns."""
-        turns = np.random.default_rng(seed).permutation(len(questions))[:size]
-        out = []
-        for turn, d in enumerate(turns):
-            question, n_drawn = questions[d], len(range(turn, size, len(turns)))
-            key = stream_key(seed, int(d))
-            if question.exact and move is None:
-                out.append(exact_draws(*(*question.arrays(), key, n_drawn)))
-            else:
-                out.append(self._chains(question, 1, n_drawn, seed + int(d), move)[0][0])
-        order = np.argsort(np.concatenate([np.arange(len(part)) for part in out]), kind="stable")
-        return np.concatenate(out)[order]
-
-    def _chains(
-        self, question: Question, n_chains: int, size: int, seed: int, move: str | None = None
-    ) -> tuple[Any, Float64Array]:
-        k, n = len(question.free), len(question.context)
-        if move is not None:
-            one_of("move", move, tuple(MOVES))
-            if n:
-                raise InputError(
-                    f"move={move!r} moves every item, and {n} that the user has listed are not among those asked for, "
-                    "so they would stay; give them too, or ask for user None, or without a move"
-                )
-        rng = np.random.default_rng([seed, 1])
-        start = np.empty((n_chains, k + n), np.int64)
-        for row in start:
-            # The context in its order, the free items scattered among it.
-            row[:] = rng.permutation(k + n)
-            row[row >= k] = np.arange(k, k + n)
-        unary = np.concatenate((question.free, question.context))
-        orders, energies = draw_orders(
-            start, k, only(move or "insertion"), int(self.window), unary, question.basis, question.pair,
-            stream_key(seed, 3), _BURN_IN * k, _THIN * k, size,
-        )  # fmt: skip
-        return orders, energies
+        ids = np.asarray(self.item_ids.take(chosen).to_list())
+        drawn = self._distribution(reference, chosen).sample(int(size), int(seed), move=move)
+        return np.asarray(ids[drawn])
 
     def diagnose(
         self,
@@ -303,8 +184,8 @@ class LogLinearRanker(Ranker):
         self._check_draws(int(n_chains) * int(size), seed, len(self.item_ids))
         if places.size < 2:
             raise InputError(f"{places.size} items cannot be ranked in several ways; give two or more")
-        question = self._questions(reference, places)[-1]
-        orders, energies = self._chains(question, int(n_chains), int(size), seed, move)
+        distribution = self._distribution(reference, places)
+        orders, energies = distribution.chains(distribution.questions[-1], int(n_chains), int(size), seed, move)
         return orders, energies, self.item_ids.take(places).to_list()
 
     # Likelihood
@@ -369,12 +250,6 @@ class LogLinearRanker(Ranker):
             raise InputError("pair_indptr_, pair_items_ and pair_values_ do not fit the items")
         if ((np.diff(partners) <= 0) & (np.diff(row) == 0)).any():
             raise InputError("pair_items_ do not ascend")
-
-
-def _tie_means(levels: Any) -> Float64Array:
-    """Matrix that replaces every entry by the mean of its tie."""
-    same = np.asarray(levels)[:, None] == np.asarray(levels)[None, :]
-    return np.asarray(same / np.maximum(same.sum(axis=1, keepdims=True), 1))
 
 
 def log_weight(levels: Any, unary: Float64Array, basis: Float64Array, pair: Float64Array) -> tuple[float, float]:

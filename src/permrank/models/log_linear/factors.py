@@ -27,7 +27,7 @@ from permrank.models.log_linear.lists import (
     strict_order,
 )
 from permrank.models.priors.co_listing import company
-from permrank.models.users import frozen
+from permrank.ragged import frozen
 from permrank.randomness import stream_key
 from permrank.types import Float64Array
 

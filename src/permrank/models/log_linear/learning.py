@@ -24,7 +24,7 @@ from permrank.models.log_linear.lists import (
     strict_lists,
     strict_order,
 )
-from permrank.models.users import frozen
+from permrank.ragged import frozen
 from permrank.randomness import stream_key
 from permrank.types import Float64Array
 

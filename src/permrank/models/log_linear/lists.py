@@ -10,7 +10,7 @@ import numpy as np
 from permrank.data.rankings import Rankings
 from permrank.kernels.log_linear.energy import count_pairs
 from permrank.kernels.log_linear.pseudo_likelihood import list_statistics
-from permrank.models.users import frozen
+from permrank.ragged import frozen
 from permrank.randomness import stream_key
 from permrank.types import Float64Array, Int32Array, Int64Array
 

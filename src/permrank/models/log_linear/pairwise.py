@@ -9,6 +9,7 @@ import numpy as np
 
 from permrank.checks import above, from_zero, one_of, whole_from
 from permrank.data.rankings import Rankings
+from permrank.distributions.normaliser import MOVES
 from permrank.errors import InputError
 from permrank.kernels.log_linear.insertion import insertion_scores
 from permrank.learning.early_stopping import Estimate
@@ -17,9 +18,9 @@ from permrank.models.log_linear.base import LEARNERS, FactoredLogLinear, check_c
 from permrank.models.log_linear.distribution import RULES
 from permrank.models.log_linear.learning import Parameters, Task, choose_pair_scale, learner_of, precision_of
 from permrank.models.log_linear.lists import pairs_of, position_table
-from permrank.models.log_linear.normaliser import MOVES
 from permrank.models.search_spaces import Real, Space, Whole
-from permrank.models.users import UserReference, frozen, lists_of
+from permrank.models.users import UserReference, lists_of
+from permrank.ragged import frozen
 from permrank.types import Float64Array, Int64Array
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from permrank.checks import one_of
 from permrank.data.rankings import Rankings
+from permrank.distributions.normaliser import MOVES
 from permrank.errors import InputError
 from permrank.learning.early_stopping import Estimate
 from permrank.learning.learner import Learner, mapped
@@ -16,7 +17,6 @@ from permrank.models.log_linear.base import LEARNERS, FactoredLogLinear, check_c
 from permrank.models.log_linear.factors import point_factors, usual_scale
 from permrank.models.log_linear.learning import Parameters, Task, learner_of, precision_of
 from permrank.models.log_linear.lists import no_pairs, position_table
-from permrank.models.log_linear.normaliser import MOVES
 from permrank.models.search_spaces import Real, Space, Whole
 from permrank.models.users import UserReference
 from permrank.types import Float64Array, Int64Array

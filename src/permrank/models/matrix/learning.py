@@ -19,7 +19,7 @@ from permrank.data.rankings import Rankings
 from permrank.kernels.matrix.passes import entry_scores, item_gradients, user_gradients
 from permrank.learning.lbfgs import minimise
 from permrank.learning.learner import Learner, mapped, run
-from permrank.models.users import frozen
+from permrank.ragged import frozen
 from permrank.types import Float64Array, Int32Array, Int64Array
 
 Loss: TypeAlias = Callable[[Float64Array], tuple[float, Float64Array]]

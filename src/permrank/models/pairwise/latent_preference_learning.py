@@ -10,7 +10,7 @@ from permrank.data.rankings import Rankings
 from permrank.kernels.pairwise.latent_preference import latent_preference_sums
 from permrank.learning.em import Update, expectation_maximisation
 from permrank.learning.learner import Learner, mapped
-from permrank.models.users import frozen
+from permrank.ragged import frozen
 from permrank.randomness import generator, stream_key
 from permrank.types import Float64Array
 

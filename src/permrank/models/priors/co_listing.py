@@ -17,7 +17,7 @@ import numpy as np
 
 from permrank.data.rankings import Rankings, entries_by_item
 from permrank.kernels.cooccurrence import cross, row_sums
-from permrank.models.users import frozen
+from permrank.ragged import frozen
 from permrank.types import Float64Array
 
 # Imagined further entries of an item and of a user: places of those with few are drawn to the middle. Between 3 and 20

@@ -19,7 +19,7 @@ from permrank.kernels.symmetric_group import (
 )
 from permrank.learning.early_stopping import Estimate
 from permrank.models.one_order import OneOrderRanker
-from permrank.models.users import frozen
+from permrank.ragged import frozen
 from permrank.types import Float64Array
 
 # 7! = 5,040 orders, whose convolution takes a second; 8! would take a minute.

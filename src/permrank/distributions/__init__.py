@@ -1,0 +1,1 @@
+"""Distributions over the rankings of given items, apart from how they were learnt: indices only, no ids, no models."""
