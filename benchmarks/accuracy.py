@@ -124,7 +124,7 @@ def as_rankings(table: Table, strict: bool) -> pr.Rankings:
 def asked_by(model: pr.Ranker, **parameters: Any) -> pr.Ranker:
     """The same estimate in a model with other parameters, for those that only answers depend on."""
     other = model.clone().set_params(**parameters)
-    other._take(model.rankings_, {name: getattr(model, name) for name in model.learned})
+    other._take(model.rankings_, model.estimate_)
     return other
 
 

@@ -36,7 +36,7 @@ def run(command: list[str]) -> None:
 
 
 def identical(model: pr.Ranker, other: pr.Ranker) -> bool:
-    arrays = all(np.array_equal(getattr(model, name), getattr(other, name)) for name in model.learned)
+    arrays = all(np.array_equal(getattr(model, name), getattr(other, name)) for name in model.estimate_.names())
     return arrays and model.history_ == other.history_ and np.array_equal(model.validation_, other.validation_)
 
 

@@ -34,7 +34,7 @@ MODELS = (
 
 
 def identical(model: pr.Ranker, other: pr.Ranker) -> bool:
-    arrays = all(np.array_equal(getattr(model, name), getattr(other, name)) for name in model.learned)
+    arrays = all(np.array_equal(getattr(model, name), getattr(other, name)) for name in model.estimate_.names())
     return arrays and model.rankings_ == other.rankings_
 
 

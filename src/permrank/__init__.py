@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from permrank.models.baselines.popularity import Popularity
     from permrank.models.baselines.random import Random
     from permrank.models.distance.mallows import Mallows
+    from permrank.models.estimates import Estimate
     from permrank.models.factored.model import FactoredPlackettLuce
     from permrank.models.files import load
     from permrank.models.latent.model import LatentPlackettLuce
@@ -55,6 +56,7 @@ _HOME = {
     "Checkpoint": "permrank.learning.checkpoints",
     "CofiRank": "permrank.models.matrix.cofirank",
     "Copeland": "permrank.models.baselines.copeland",
+    "Estimate": "permrank.models.estimates",
     "FactoredPlackettLuce": "permrank.models.factored.model",
     "Folds": "permrank.evaluation.protocols",
     "Given": "permrank.evaluation.protocols",
@@ -92,6 +94,7 @@ __all__ = [
     "Checkpoint",
     "CofiRank",
     "Copeland",
+    "Estimate",
     "FactoredPlackettLuce",
     "Folds",
     "Given",

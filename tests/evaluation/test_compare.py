@@ -11,6 +11,7 @@ from permrank.errors import InputError, UnknownIdError
 from permrank.evaluation.metrics import blind_log_likelihood, per_list
 from permrank.evaluation.scoring import hidden_lists, places_in
 from permrank.learning.learner import at_once
+from permrank.models.estimates import NothingLearnt
 from permrank.models.ranker import Ranker
 
 
@@ -23,7 +24,7 @@ class Broken(Ranker):
     def _learn(self, rankings):
         if self.where == "fit":
             raise ZeroDivisionError("on purpose")
-        return {}
+        return NothingLearnt()
 
     def _scores(self, user, items):
         raise ValueError("no scores\n today")
@@ -36,7 +37,7 @@ class Echo(Ranker):
         pass
 
     def _learn(self, rankings):
-        return {}
+        return NothingLearnt()
 
     def _scores(self, user, items):
         first = self.item_ids.index(user.rankings.lists()[0][0])
@@ -210,7 +211,7 @@ def test_calibration_is_measured_where_there_are_probabilities():
         """Knows the worths that the lists were drawn with; `tol` blows them up."""
 
         def _learner(self, rankings):
-            return at_once({"scores_": truth.popularity * self.tol, "prior_scale_": 1.0})
+            return at_once(self.estimate_type(truth.popularity * self.tol, 1.0, **self._rules()))
 
     split = pr.Given(5).split(rankings)
     right = pr.evaluate(Oracle(tol=1.0), split, n_pairs=1500)

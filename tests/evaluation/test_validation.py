@@ -23,6 +23,7 @@ from permrank.interfaces.cli.app import app
 from permrank.interfaces.cli.fit import ends_anywhere, sparkline
 from permrank.learning.early_stopping import Watch
 from permrank.learning.learner import Step, run, standing
+from permrank.models.one_order import ItemScores
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +45,7 @@ OVERFITTING = pr.FactoredPlackettLuce(8, posterior="point", alpha=1e-3, beta=1e-
 
 
 def learned(model):
-    return {name: np.asarray(getattr(model, name)) for name in model.learned}
+    return {name: np.asarray(getattr(model, name)) for name in model.estimate_.names()}
 
 
 def require_same(model, other):
@@ -133,7 +134,7 @@ def test_measuring_changes_no_bit_and_the_best_is_kept_exactly(model, data, part
     same = stopped.n_iter_ == shorter.n_iter_ and all(
         np.array_equal(value, learned(shorter)[name]) for name, value in learned(stopped).items()
     )
-    assert same == ends_anywhere(model)
+    assert same == ends_anywhere(model, train)
 
     # Broken off and taken up again, twice, it comes to the same.
     options = {"validation": pr.Validation(held, "pairs_right", every=2, patience=2)}
@@ -188,7 +189,7 @@ def test_the_curve_alone_decides():
         point = np.zeros(1)
 
         def estimate():
-            return {"x_": point}
+            return ItemScores(point)
 
         yield standing(estimate)
         while True:
@@ -199,7 +200,7 @@ def test_the_curve_alone_decides():
     watch = Watch(lambda estimate: next(scores), every=5, patience=3)
     fitted = run(steps, max_iter=1000, hooks=[watch])
     assert (len(fitted.history), watch.best_iter) == (40, 25)  # five sweeps each; the third without a rise is the end
-    np.testing.assert_array_equal(watch.settled(40, fitted.estimate)["x_"], [25.0])
+    np.testing.assert_array_equal(watch.settled(40, fitted.estimate).scores, [25.0])
 
 
 def test_what_cannot_be_measured_is_refused_with_the_remedy(parts, tmp_path):

@@ -44,7 +44,7 @@ def dying_at(sweep):
 
 def require_same(model, other):
     assert model.history_ == other.history_
-    for name in model.learned:
+    for name in model.estimate_.names():
         np.testing.assert_array_equal(getattr(model, name), getattr(other, name))
 
 

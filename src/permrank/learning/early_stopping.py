@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
 from permrank.learning.learner import Hook, Run, State
 from permrank.types import Float64Array
 
-Estimate = dict[str, Any]
-"""Learned arrays and numbers by name."""
+
+class Estimate(Protocol):
+    """What is learnt: a value that can be written by names."""
+
+    def tensors(self) -> dict[str, Any]:
+        """Arrays and numbers by name."""
+
+
+E = TypeVar("E", bound=Estimate)
 
 _CURVE, _BEST = "validation.curve", "validation.best."
 
 
-class Watch(Hook):
+class Watch(Hook, Generic[E]):
     """Measures estimates every few sweeps; with patience it keeps the best and says when to stop.
 
     Parameters
@@ -27,6 +35,8 @@ class Watch(Hook):
         Sweeps from one measurement to the next.
     patience : int, optional
         Measurements in a row without a new best score after which it is over. Without it nothing is kept or stopped.
+    rebuilt : callable, optional
+        Makes an estimate of what its ``tensors`` gave, for a run that goes on from a checkpoint.
 
     Attributes
     ----------
@@ -34,10 +44,16 @@ class Watch(Hook):
         Sweeps that were measured, and their scores.
     """
 
-    def __init__(self, measure: Callable[[Estimate], float], every: int, patience: int | None) -> None:
+    def __init__(
+        self,
+        measure: Callable[[E], float],
+        every: int,
+        patience: int | None,
+        rebuilt: Callable[[dict[str, Any]], E] | None = None,
+    ) -> None:
         self.points: list[tuple[int, float]] = []
-        self._measure, self._every, self._patience = measure, every, patience
-        self._best: Estimate = {}
+        self._measure, self._every, self._patience, self._rebuilt = measure, every, patience, rebuilt
+        self._best: E | None = None
 
     @property
     def curve(self) -> Float64Array:
@@ -60,32 +76,34 @@ class Watch(Hook):
             return False
         return len(self.points) - 1 - self._place >= self._patience
 
-    def after_sweep(self, run: Run[Estimate]) -> None:
+    def after_sweep(self, run: Run[E]) -> None:
         """Measure the estimate, if it is time to."""
         if not run.step.burn_in and run.n_sweeps % self._every == 0:
             run.score = self.see(run.n_sweeps, run.step.estimate())
             run.stopped = run.stopped or self.over
 
-    def see(self, sweep: int, estimate: Estimate) -> float:
+    def see(self, sweep: int, estimate: E) -> float:
         """Measure the estimate after a sweep."""
         self.points.append((sweep, float(self._measure(estimate))))
         if self._patience is not None and self.best_iter == sweep:
-            # Copies: learners go on in the same memory.
-            self._best = {name: np.copy(v) if isinstance(v, np.ndarray) else v for name, v in estimate.items()}
+            self._best = copy.deepcopy(estimate)  # learners go on in the same memory
         return self.points[-1][1]
 
-    def settled(self, sweep: int, estimate: Estimate) -> Estimate:
+    def settled(self, sweep: int, estimate: E) -> E:
         """What to keep when learning ends after a sweep with this estimate, which is measured if it has not been."""
         if not self.points or self.points[-1][0] != sweep:
             self.see(sweep, estimate)
-        return estimate if self._patience is None else self._best
+        return estimate if self._best is None else self._best
 
     def state(self) -> State:
         """The curve, and the best estimate."""
-        return {_CURVE: self.curve} | {_BEST + name: value for name, value in self._best.items()}
+        best = {} if self._best is None else self._best.tensors()
+        return {_CURVE: self.curve} | {_BEST + name: value for name, value in best.items()}
 
-    def resume(self, run: Run[Estimate], kept: State) -> None:
+    def resume(self, run: Run[E], kept: State) -> None:
         """Go on from what `state` gave."""
         self.points = [(int(sweep), float(score)) for sweep, score in kept[_CURVE]]
-        self._best = {name.removeprefix(_BEST): value for name, value in kept.items() if name.startswith(_BEST)}
+        best = {name.removeprefix(_BEST): value for name, value in kept.items() if name.startswith(_BEST)}
+        if best and self._rebuilt is not None:
+            self._best = self._rebuilt(best)
         run.stopped = run.stopped or self.over

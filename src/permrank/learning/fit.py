@@ -6,13 +6,13 @@ import hashlib
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple
 
 import numpy as np
 
 from permrank.data.rankings import Rankings
 from permrank.errors import ConvergenceWarning, NotSupportedError, StoppedWarning
-from permrank.learning.early_stopping import Estimate
+from permrank.learning.early_stopping import E
 from permrank.learning.interrupts import Interrupt, stopping_at_sweep
 from permrank.learning.learner import Fitted, Hook, Learner, run
 from permrank.learning.progress import Report, progress_bar
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from permrank.learning.validation import Validating
 
 
-class Job(NamedTuple):
+class Job(NamedTuple, Generic[E]):
     """What is to be learnt.
 
     Attributes
@@ -42,14 +42,14 @@ class Job(NamedTuple):
     """
 
     name: str
-    learner: Callable[[], Learner[Estimate]]
+    learner: Callable[[], Learner[E]]
     max_iter: int
     rankings: Rankings
     parameters: dict[str, Any]
     started_from: str = "nothing"
 
 
-class Outcome(NamedTuple):
+class Outcome(NamedTuple, Generic[E]):
     """What was learnt, and how.
 
     Attributes
@@ -63,26 +63,30 @@ class Outcome(NamedTuple):
         Whether Ctrl-C was pressed.
     """
 
-    fitted: Fitted[Estimate]
+    fitted: Fitted[E]
     curve: Float64Array
     best_iter: int
     interrupted: bool
 
 
 def learn(
-    job: Job,
+    job: Job[E],
     callback: Callback | None,
     verbose: bool | None,
     checkpoint: Checkpoint | str | Path | None,
     validation: Validating | None,
-    model_of: Callable[[Estimate], Any],
-) -> Outcome:
-    """Run the learner of a job; ``model_of`` puts an estimate into a model, which the validation judges."""
+    model_of: Callable[[E], Any],
+    rebuilt: Callable[[dict[str, Any]], E],
+) -> Outcome[E]:
+    """Run the learner of a job.
+
+    ``model_of`` puts an estimate into a model, which the validation judges; ``rebuilt`` makes one of its tensors.
+    """
     watch = store = None
     if validation is not None:
         from permrank.learning.validation import watch_over
 
-        watch = watch_over(model_of, job.rankings, validation)
+        watch = watch_over(model_of, rebuilt, job.rankings, validation)
     if checkpoint is not None:
         from permrank.learning.checkpoints import CheckpointStore
 
@@ -123,7 +127,7 @@ def as_digest(*arrays: Any) -> str:
     return digest.hexdigest()[:16]
 
 
-def warn_if_unfinished(job: Job, outcome: Outcome) -> None:
+def warn_if_unfinished(job: Job[Any], outcome: Outcome[Any]) -> None:
     """Warn if Ctrl-C was pressed, or if sweeps ran out; to the caller of `fit`."""
     fitted, made = outcome.fitted, len(outcome.fitted.history)
     if fitted.stopped and outcome.interrupted:

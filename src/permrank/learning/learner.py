@@ -17,6 +17,7 @@ import numpy as np
 from permrank.errors import EstimateError
 
 E = TypeVar("E")
+E_co = TypeVar("E_co", covariant=True)
 F = TypeVar("F")
 State: TypeAlias = dict[str, Any]
 """Arrays (in C order, so that sums round alike when they are read back) and numbers by name."""
@@ -25,7 +26,7 @@ _LEARNER, _HISTORY, _CONVERGED = "learner.", "trace.history", "trace.converged"
 _FOUND = "found."
 
 
-class Step(NamedTuple, Generic[E]):
+class Step(NamedTuple, Generic[E_co]):
     """One finished sweep.
 
     Attributes
@@ -44,7 +45,7 @@ class Step(NamedTuple, Generic[E]):
     """
 
     objective: float
-    estimate: Callable[[], E]
+    estimate: Callable[[], E_co]
     state: Callable[[], State] | None = None
     converged: bool = False
     burn_in: bool = False

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from permrank.data.rankings import Rankings
 from permrank.errors import InputError
-from permrank.learning.early_stopping import Estimate, Watch
+from permrank.learning.early_stopping import E, Watch
 
 
 class Validating(Protocol):
@@ -29,10 +29,12 @@ class Validating(Protocol):
         """Score of a model fitted to these data, higher is better."""
 
 
-def watch_over(fitted: Callable[[Estimate], Any], rankings: Rankings, validation: Validating) -> Watch:
+def watch_over(
+    fitted: Callable[[E], Any], rebuilt: Callable[[dict[str, Any]], E], rankings: Rankings, validation: Validating
+) -> Watch[E]:
     """A watch that has the model of every estimate judged; ``fitted`` puts an estimate into a model."""
     if isinstance(validation, type) or not callable(getattr(validation, "judge", None)):
         raise InputError(f"validation={validation!r}, expected permrank.Validation(held-out rankings)")
     judge = validation.judge(rankings)
 
-    return Watch(lambda estimate: judge(fitted(estimate)), validation.every, validation.patience)
+    return Watch(lambda estimate: judge(fitted(estimate)), validation.every, validation.patience, rebuilt)

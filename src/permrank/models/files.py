@@ -44,7 +44,7 @@ def save(model: Ranker, path: str | Path) -> None:
     """Write a fitted model; the file appears whole or not at all."""
     from permrank import __version__
 
-    tensors: dict[str, Any] = {name: getattr(model, name) for name in model.learned}
+    tensors: dict[str, Any] = model.estimate_.tensors()
     tensors["history_"] = np.array(model.history_, np.float64)
     tensors["validation_"] = model.validation_
     for name in _DATA:
@@ -122,8 +122,9 @@ def _rebuild(header: dict[str, Any], tensors: dict[str, Any]) -> Ranker:
     )
     if rankings.fingerprint != header["fingerprint"]:
         raise FormatError("the training data do not match their fingerprint")
-    learned = {name: tensors[name] for name in model.learned}
-    model._take(rankings, {name: value if value.ndim else value.item() for name, value in learned.items()})
+    learned = {name: tensors[name] for name in model.estimate_type.names()}
+    learned = {name: value if value.ndim else value.item() for name, value in learned.items()}
+    model._take(rankings, model.estimate_type.of(learned, model._rules()))
     model.history_ = np.atleast_1d(tensors["history_"]).tolist()
     model.n_iter_ = len(model.history_)
     model.validation_ = tensors.get("validation_", np.zeros((0, 2)))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from permrank.data.rankings import Rankings
 from permrank.errors import InputError
-from permrank.learning.early_stopping import Estimate
+from permrank.models.estimates import Estimate
 from permrank.models.ranker import Ranker
 from permrank.models.users import UserReference
 from permrank.types import Float64Array, Int64Array
@@ -22,19 +23,27 @@ class SameForAllRanker(Ranker):
         return None if user is None else super()._reference(user)
 
 
+@dataclass(frozen=True, eq=False)
+class ItemScores(Estimate):
+    """One score for each item, the same for everybody: float64 (n_items,)."""
+
+    scores: Float64Array
+
+    def check(self, n_users: int, n_items: int) -> None:
+        """Raise unless there is a finite score for each item."""
+        super().check(n_users, n_items)
+        if np.shape(self.scores) != (n_items,) or self.scores.dtype != np.float64:
+            raise InputError(f"scores_ has shape {np.shape(self.scores)}, expected a float64 for each item")
+
+
 class OneOrderRanker(SameForAllRanker):
     """A `Ranker` with ``scores_`` (n_items,), whoever asks."""
 
-    learned: ClassVar[tuple[str, ...]] = ("scores_",)
+    estimate_type: ClassVar[type[Estimate]] = ItemScores
     scores_: Float64Array
 
     def _scores(self, user: UserReference, items: Int64Array) -> Float64Array:
         return self.scores_[items]
-
-    def _check_learned(self) -> None:
-        super()._check_learned()
-        if np.shape(self.scores_) != (self.rankings_.n_items,) or self.scores_.dtype != np.float64:
-            raise InputError(f"scores_ has shape {np.shape(self.scores_)}, expected a float64 for each item")
 
 
 class CountingRanker(OneOrderRanker):
@@ -43,8 +52,8 @@ class CountingRanker(OneOrderRanker):
     def _count(self, rankings: Rankings) -> Float64Array:
         raise NotImplementedError
 
-    def _learn(self, rankings: Rankings) -> Estimate:
-        return {"scores_": self._count(rankings)}
+    def _learn(self, rankings: Rankings) -> ItemScores:
+        return ItemScores(self._count(rankings))
 
 
 def shares_below(rankings: Rankings) -> tuple[Float64Array, Float64Array]:

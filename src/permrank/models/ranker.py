@@ -16,9 +16,9 @@ from permrank.data.rankings import Rankings, require_rankings
 from permrank.data.vocabulary import Vocabulary, encode_with
 from permrank.distributions.base import RankingDistribution
 from permrank.errors import InputError, NotFittedError, NotSupportedError
-from permrank.learning.early_stopping import Estimate
 from permrank.learning.fit import Job, learn, require_resumable, warn_if_unfinished
 from permrank.learning.learner import Learner, at_once
+from permrank.models.estimates import Estimate
 from permrank.models.parameters import Parametrised
 from permrank.models.search_spaces import Space
 from permrank.models.users import NewUser, UserReference, lists_of, new_user
@@ -36,8 +36,9 @@ _INTERVAL = np.array([0.05, 0.95])
 class Ranker(Parametrised, ABC):
     """Base of all models.
 
-    A model supplies `_scores`, and `_learn`, which returns its learned arrays by name, or `_learner`, a stream of steps
-    whose estimates those are; the class attribute ``learned`` lists the names, which are also what `save` writes.
+    A model supplies `_scores`, and `_learn`, which returns an `Estimate`, or `_learner`, a stream of steps that have
+    one; ``estimate_type`` is its class. What an estimate holds is an attribute of the model under its name with an
+    underscore at the end, and what `save` writes.
     ``assumes``, ``takes`` and ``reference`` say in a line each what the model assumes, what input it takes, and where
     it comes from.
     ``resumable = True`` says that its steps have a state to go on from, and estimates that may be judged
@@ -49,6 +50,8 @@ class Ranker(Parametrised, ABC):
     ----------
     rankings_ : Rankings
         The training data: who has listed what.
+    estimate_ : Estimate
+        What was learnt, as one value.
     fitted_params_ : dict
         Parameters that the estimate was learnt with. `set_params` changes those of the next `fit`; answers and `save`
         keep to these.
@@ -66,11 +69,12 @@ class Ranker(Parametrised, ABC):
         Wall time of `fit`, compilation included.
     """
 
-    learned: ClassVar[tuple[str, ...]] = ()
+    estimate_type: ClassVar[type[Estimate]] = Estimate
     space: ClassVar[Space] = Space()
     assumes: ClassVar[str]
     takes: ClassVar[str]
     reference: ClassVar[str]
+    estimate_: Estimate
     rankings_: Rankings
     history_: list[float]
     n_iter_: int
@@ -82,11 +86,11 @@ class Ranker(Parametrised, ABC):
     # What a model supplies
 
     def _learn(self, rankings: Rankings) -> Estimate:
-        """Learn from data at one go, and return every attribute named in ``learned``; or else see `_learner`."""
+        """Learn from data at one go; or else see `_learner`."""
         raise NotImplementedError(f"{type(self).__name__} defines neither _learn nor _learner")
 
     def _learner(self, rankings: Rankings) -> Learner[Estimate]:
-        """Learn in sweeps: a stream of steps, whose estimates have every attribute named in ``learned``."""
+        """Learn in sweeps: a stream of steps."""
         return at_once(self._learn(rankings))
 
     @abstractmethod
@@ -104,9 +108,7 @@ class Ranker(Parametrised, ABC):
         history = np.asarray(self.history_)
         if history.ndim != 1 or not np.isfinite(history.astype(np.float64)).all():
             raise InputError("history_ is not a list of finite numbers")
-        for name in self.learned:
-            if not np.isfinite(getattr(self, name)).all():
-                raise InputError(f"{name} holds values that are not finite")
+        self.estimate_.check(self.rankings_.n_users, self.rankings_.n_items)
 
     @property
     def resumable(self) -> bool:
@@ -162,7 +164,7 @@ class Ranker(Parametrised, ABC):
 
     def _fit(
         self,
-        job: Job,
+        job: Job[Any],
         callback: Callback | None,
         verbose: bool | None,
         checkpoint: Checkpoint | str | Path | None,
@@ -171,7 +173,13 @@ class Ranker(Parametrised, ABC):
         """Learn what a job says, from checked data."""
         begin = time.perf_counter()
         outcome = learn(
-            job, callback, verbose, checkpoint, validation, lambda found: self._with_estimate(job.rankings, found)
+            job,
+            callback,
+            verbose,
+            checkpoint,
+            validation,
+            lambda found: self._with_estimate(job.rankings, found),
+            lambda tensors: self.estimate_type.of(tensors, self._rules()),
         )
         # Only now is anything changed: a fit that fails leaves the model as it was.
         self._take(job.rankings, outcome.fitted.estimate)
@@ -183,17 +191,30 @@ class Ranker(Parametrised, ABC):
         warn_if_unfinished(job, outcome)
         return self
 
-    def _take(self, rankings: Rankings, learned: Estimate) -> None:
-        for name in self.learned:
-            setattr(self, name, learned[name])
+    def _rules(self) -> dict[str, Any]:
+        """Fields of the estimate that say how answers are made, from the parameters."""
+        return {}
+
+    def _take(self, rankings: Rankings, estimate: Estimate) -> None:
+        self.estimate_ = estimate
         self.rankings_ = rankings
         self._record_params()
 
-    def _with_estimate(self, rankings: Rankings, learned: Estimate) -> Self:
+    def _with_estimate(self, rankings: Rankings, estimate: Estimate) -> Self:
         """A new model with these parameters that answers by an estimate."""
         model = self.clone()
-        model._take(rankings, learned)
+        model._take(rankings, estimate)
         return model
+
+    def __getattr__(self, name: str) -> Any:
+        # Only asked where there is no such attribute: what was learnt is one, under its name with an underscore.
+        estimate = self.__dict__.get("estimate_")
+        if estimate is not None and name in estimate.names():
+            return getattr(estimate, name[:-1])
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *(self.estimate_.names() if "estimate_" in self.__dict__ else ())]
 
     # Questions that scores alone can answer
 
@@ -285,7 +306,7 @@ class Ranker(Parametrised, ABC):
         >>> ballots = pr.Rankings.from_lists([["a", "b", "c"], ["b", "a", "c"], ["c", "a", "b"]], weights=[3, 2, 1])
         >>> worths = pr.PlackettLuce().fit(ballots).distribution(None, ["c", "b"])
         >>> round(worths.prefers(1, 0), 3), worths.sample(2, seed=1).shape
-        (0.691, (2, 2))
+        (0.851, (2, 2))
         """
         self._require_distribution("distribution")
         reference = self._reference(user)

@@ -30,7 +30,7 @@ def test_info_prints_communities_and_draws_them(model, tmp_path):
 
 def test_the_curve_is_drawn_beside_the_memberships(model, tmp_path):
     curved = model.clone()
-    for name in (*model.learned, "rankings_", "history_"):
+    for name in (*model.estimate_.names(), "rankings_", "history_"):
         setattr(curved, name, getattr(model, name))
     curved.curve_ = np.array([[1.0, -1.6, 0.01], [2.0, -1.5, 0.01], [4.0, -1.55, 0.01]])
     for path in (tmp_path / "one.svg", tmp_path / "two.svg"):

@@ -239,7 +239,7 @@ def test_a_first_factor_other_than_one_counts_in_every_answer(damping):
     rows = model.sample(3, items, size=20_000, seed=4)
     np.testing.assert_allclose([(rows[:, 0] == item).mean() for item in items], first, atol=0.02)
     # Lists longer than those learnt from go on by the formula, or with the last of the factors given.
-    np.testing.assert_array_equal(model._damping_of(9), damping_sequence(damping, 9))
+    np.testing.assert_array_equal(model.estimate_.damping_of(9), damping_sequence(damping, 9))
 
 
 def test_a_new_user_under_damping_is_as_a_known_one(damped):

@@ -11,8 +11,9 @@ from scipy.optimize import minimize
 import permrank as pr
 from contract import ModelContract
 from permrank.errors import ConvergenceWarning, EstimateError, InputError
+from permrank.learning.learner import Step
 from permrank.models.plackett_luce.existence import require_partition_estimates
-from permrank.models.plackett_luce.pooled import _first_guess
+from permrank.models.plackett_luce.pooled import PooledEstimate, _first_guess
 from permrank.models.plackett_luce.standard_errors import quasi_variances
 from permrank.models.priors.item_scores import GaussianPrior
 from permrank.randomness import stream_key
@@ -347,12 +348,11 @@ def test_stopping_short_warns_and_keeps_the_estimate():
 
 
 def test_the_warning_counts_the_sweeps_that_were_made_and_advises_accordingly(monkeypatch):
-    def stalled(self, rankings, monitor):
-        for _ in range(3):
-            monitor.update(-1.0)
-        return {"scores_": np.zeros(rankings.n_items), "prior_scale_": 0.0}
+    def stalled(self, rankings):
+        found = PooledEstimate(np.zeros(rankings.n_items), 0.0, **self._rules())
+        return lambda kept: iter([Step(-1.0, lambda: found)] * 4)
 
-    monkeypatch.setattr(pr.PlackettLuce, "_learn", stalled)
+    monkeypatch.setattr(pr.PlackettLuce, "_learner", stalled)
     with pytest.warns(ConvergenceWarning, match=r"in 3 sweeps;.* No step raised the objective any more"):
         pr.PlackettLuce(max_iter=50).fit(random_rankings(9))
     with pytest.warns(ConvergenceWarning, match=r"in 3 sweeps;.* Raise max_iter or tol"):

@@ -59,20 +59,20 @@ def told_of_validation(model: Ranker, validation: Validation) -> str:
         kept = f"the last ({scores[-1]:.4f}, sweep {last}) is written; --patience N would keep the best"
     elif best == last:
         kept = "it is written"
-    also = f" and with --set max_iter={best}" if ends_anywhere(model) else ""
+    also = f" and with --set max_iter={best}" if ends_anywhere(model, model.rankings_) else ""
     return (
         f"{validation.name} by sweeps {sparkline(scores)} best {scores.max():.4f} at sweep {best}; {kept}\n"
         f"{validation.held.n_entries} entries were held out; to learn from them too, fit again without --validate{also}"
     )
 
 
-def ends_anywhere(model: Ranker) -> bool:
+def ends_anywhere(model: Ranker, rankings: Rankings) -> bool:
     """Whether ``max_iter=n`` gives the estimate that a longer fit has after n sweeps.
 
     Not so where it also says which sweeps are kept or averaged, or is counted for each of two parts of learning.
     """
     settings = model.get_params()
-    in_parts = model.clone().set_params(max_iter=1)._sweeps(model.rankings_) > 1
+    in_parts = model.clone().set_params(max_iter=1)._sweeps(rankings) > 1
     averaged = settings.get("posterior") == "draws" or settings.get("learner") in _AVERAGED
     return not (in_parts or averaged)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,33 @@ import numpy as np
 from permrank.checks import above, true_or_false, whole_from
 from permrank.data.rankings import Rankings
 from permrank.errors import InputError
-from permrank.learning.early_stopping import Estimate
 from permrank.learning.learner import Learner, Step, standing
+from permrank.models.estimates import RULE, Estimate
 from permrank.models.one_order import SameForAllRanker, shares_below
 from permrank.models.search_spaces import Real, Space
 from permrank.models.users import NewUser, UserReference
 from permrank.types import Float64Array, Int64Array
+
+
+@dataclass(frozen=True, eq=False)
+class Biases(Estimate):
+    """The mean of all ratings, and what items and users add to it; a new user's level is shrunk by the penalty."""
+
+    mean: float
+    item_biases: Float64Array
+    user_biases: Float64Array
+    centred: bool = field(metadata=RULE, kw_only=True)
+    user_penalty: float = field(metadata=RULE, kw_only=True)
+
+    def check(self, n_users: int, n_items: int) -> None:
+        """Raise unless there is a finite number for each user and item."""
+        super().check(n_users, n_items)
+        for name, size in (("item_biases", n_items), ("user_biases", n_users)):
+            values = getattr(self, name)
+            if np.shape(values) != (size,) or values.dtype != np.float64:
+                raise InputError(f"{name}_ has shape {np.shape(values)}, expected {size} of float64")
+        if not isinstance(self.mean, float):
+            raise InputError(f"mean_ is {self.mean!r}, expected a number")
 
 
 class MeanRating(SameForAllRanker):
@@ -61,7 +83,8 @@ class MeanRating(SameForAllRanker):
         item_penalty=Real(0.3, 100.0),
         user_penalty=Real(0.3, 100.0),
     )
-    learned = ("mean_", "item_biases_", "user_biases_")
+    estimate_type = Biases
+    estimate_: Biases
     mean_: float
     item_biases_: Float64Array
     user_biases_: Float64Array
@@ -88,10 +111,13 @@ class MeanRating(SameForAllRanker):
         whole_from("max_iter", self.max_iter, 1)
         true_or_false("centred", self.centred)
 
-    def _learner(self, rankings: Rankings) -> Learner[Estimate]:
+    def _rules(self) -> dict[str, Any]:
+        return {"centred": bool(self.centred), "user_penalty": float(self.user_penalty)}
+
+    def _learner(self, rankings: Rankings) -> Learner[Biases]:
         return lambda kept: self._alternations(rankings)
 
-    def _alternations(self, rankings: Rankings) -> Iterator[Step[Estimate]]:
+    def _alternations(self, rankings: Rankings) -> Iterator[Step[Biases]]:
         """Users and items in turn, each at its best given the other."""
         values, weights, owner = _rated(rankings)
         mean = float(np.average(values, weights=weights)) if weights.any() else 0.0
@@ -102,8 +128,8 @@ class MeanRating(SameForAllRanker):
         per_user = np.bincount(owner, weights, n_users) + self.user_penalty
         small = self.tol * max(float(residual.std()), 1e-300)
 
-        def estimate() -> Estimate:
-            return {"mean_": mean, "item_biases_": of_item, "user_biases_": of_user}
+        def estimate() -> Biases:
+            return Biases(mean, of_item, of_user, **self._rules())
 
         yield standing(estimate)
         while True:
@@ -132,20 +158,11 @@ class MeanRating(SameForAllRanker):
         new = super().fold_in(said)
         bias = 0.0
         # Ratings say nothing about a level where the model learnt from places, and the other way round.
-        if self.centred and (new.rankings.ratings is None) == (self.rankings_.ratings is None):
+        if self.estimate_.centred and (new.rankings.ratings is None) == (self.rankings_.ratings is None):
             values, weights, _ = _rated(new.rankings)
             residual = values - self.mean_ - self.item_biases_[self._aligned_items(new.rankings)]
-            bias = float(weights @ residual / (weights.sum() + self.user_penalty))
+            bias = float(weights @ residual / (weights.sum() + self.estimate_.user_penalty))
         return NewUser(new.rankings, {"bias": np.array([bias])})
-
-    def _check_learned(self) -> None:
-        super()._check_learned()
-        for name, size in (("item_biases_", self.rankings_.n_items), ("user_biases_", self.rankings_.n_users)):
-            values = getattr(self, name)
-            if np.shape(values) != (size,) or values.dtype != np.float64:
-                raise InputError(f"{name} has shape {np.shape(values)}, expected {size} of float64")
-        if not isinstance(self.mean_, float):
-            raise InputError(f"mean_ is {self.mean_!r}, expected a number")
 
 
 def _rated(rankings: Rankings) -> tuple[Float64Array, Float64Array, Int64Array]:

@@ -9,8 +9,8 @@ from permrank.checks import a_seed
 from permrank.data.rankings import Rankings
 from permrank.distributions.uniform import Uniform
 from permrank.errors import InputError
-from permrank.learning.early_stopping import Estimate
 from permrank.learning.learner import Learner, at_once
+from permrank.models.estimates import NothingLearnt
 from permrank.models.one_order import SameForAllRanker
 from permrank.models.users import NewUser, UserReference
 from permrank.randomness import generator, stream_key
@@ -43,14 +43,16 @@ class Random(SameForAllRanker):
     takes = "rankings and ratings, ties, weights"
     reference = "the uniform distribution over permutations"
 
+    estimate_type = NothingLearnt
+
     def __init__(self, *, seed: int = 0) -> None:
         self.seed = seed
 
     def _validate(self) -> None:
         a_seed(self.seed)
 
-    def _learner(self, rankings: Rankings) -> Learner[Estimate]:
-        return at_once({}, float(rankings.weights @ _log_probabilities(rankings)))
+    def _learner(self, rankings: Rankings) -> Learner[NothingLearnt]:
+        return at_once(NothingLearnt(), float(rankings.weights @ _log_probabilities(rankings)))
 
     def _scores(self, user: UserReference, items: Int64Array) -> Float64Array:
         # All items are drawn, so that a score does not depend on what else is asked.

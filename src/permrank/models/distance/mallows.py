@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -15,7 +16,6 @@ from permrank.distributions.mallows import MallowsMixture
 from permrank.errors import AccuracyWarning, InputError
 from permrank.kernels.distance.mallows import precedence
 from permrank.kernels.distance.spearman import MOST_ITEMS, spearman_precedence
-from permrank.learning.early_stopping import Estimate
 from permrank.learning.learner import Learner, mapped
 from permrank.models.distance.mallows_learning import (
     LARGEST_DISPERSION,
@@ -26,6 +26,7 @@ from permrank.models.distance.mallows_learning import (
     lists_to_learn,
     responsibilities,
 )
+from permrank.models.estimates import RULE, Estimate
 from permrank.models.one_order import SameForAllRanker
 from permrank.models.search_spaces import Choice, Space, Whole
 from permrank.models.users import NewUser, UserReference
@@ -37,6 +38,19 @@ _MOST_ITEMS = 1_000
 _BYTES_OF_PAIR = (16 + 4) * 8
 # A standard error (nats) beyond which a likelihood that is asked for without its error comes with a warning.
 _ROUGH = 0.25
+
+
+@dataclass(frozen=True, eq=False)
+class MallowsEstimate(Estimate):
+    """Communities, largest first: centres (K, n), dispersions, weights, gaps (K,), and who is in them."""
+
+    centres: Int64Array
+    dispersions: Float64Array
+    weights: Float64Array
+    memberships: Float64Array
+    gaps: Float64Array
+    precedence: Float64Array
+    kendall: bool = field(metadata=RULE, kw_only=True)
 
 
 class Mallows(SameForAllRanker):
@@ -102,7 +116,8 @@ class Mallows(SameForAllRanker):
         distance=Choice(("kendall", "spearman")),
     )
     resumable = True
-    learned = ("centres_", "dispersions_", "weights_", "memberships_", "gaps_", "precedence_")
+    estimate_type = MallowsEstimate
+    estimate_: MallowsEstimate
     centres_: Int64Array
     dispersions_: Float64Array
     weights_: Float64Array
@@ -140,7 +155,7 @@ class Mallows(SameForAllRanker):
 
     # Learning
 
-    def _learner(self, rankings: Rankings) -> Learner[Estimate]:
+    def _learner(self, rankings: Rankings) -> Learner[MallowsEstimate]:
         n = rankings.n_items
         if n > _MOST_ITEMS:
             raise InputError(f"Mallows takes up to {_MOST_ITEMS} items, not {n}; select some")
@@ -150,12 +165,12 @@ class Mallows(SameForAllRanker):
         )
         distance = self._distance(rankings, n)
 
-        def learned(state: State) -> Estimate:
+        def learned(state: State) -> MallowsEstimate:
             return self._learned(rankings, distance, state)
 
         return mapped(learner_of(rankings, distance, k, int(self.n_starts), self.tol), learned)
 
-    def _learned(self, rankings: Rankings, distance: Kendall | Spearman, state: State) -> dict[str, Any]:
+    def _learned(self, rankings: Rankings, distance: Kendall | Spearman, state: State) -> MallowsEstimate:
         """Largest communities first, with all that answers need."""
         n = rankings.n_items
         order = np.argsort(-state.weights, kind="stable")
@@ -166,14 +181,12 @@ class Mallows(SameForAllRanker):
             gap = np.arange(n)[None, :] - np.arange(n)[:, None]
             rows = np.stack([precedence(theta, n) for theta in state.dispersions])
             table = np.where(gap > 0, rows[:, np.abs(gap)], 1.0 - rows[:, np.abs(gap)])
-        return {
-            "centres_": state.centres,
-            "dispersions_": state.dispersions,
-            "weights_": state.weights,
-            "memberships_": responsibilities(lists_to_learn(rankings), state, distance)[0],
-            "gaps_": state.gaps,
-            "precedence_": table,
-        }
+        memberships = responsibilities(lists_to_learn(rankings), state, distance)[0]
+        parts = state.centres, state.dispersions, state.weights, memberships, state.gaps, table
+        return MallowsEstimate(*parts, **self._rules())
+
+    def _rules(self) -> dict[str, Any]:
+        return {"kendall": self.distance == "kendall"}
 
     def _distance(self, rankings: Rankings, n: int) -> Kendall | Spearman:
         """The distance between rankings of n items, if these can be taken."""
@@ -208,7 +221,7 @@ class Mallows(SameForAllRanker):
     def _distribution(self, user: UserReference, items: Int64Array) -> MallowsMixture:
         return MallowsMixture(
             items, self._membership(user), self.centres_, self.dispersions_, self.precedence_,
-            kendall=self.distance == "kendall",
+            kendall=self.estimate_.kendall,
         )  # fmt: skip
 
     def log_likelihood(self, rankings: Rankings) -> Float64Array:

@@ -4,34 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
+import polars as pl
 
-from permrank.checks import a_seed, above, one_of, true_or_false, whole_from
+from permrank.checks import a_seed, above, one_of, require_memory, true_or_false, whole_from
 from permrank.data.joining import joined
 from permrank.data.rankings import Rankings, require_rankings
+from permrank.distributions.base import RankingDistribution
+from permrank.distributions.damped import DampedLuce
+from permrank.distributions.luce import LuceMixture
 from permrank.errors import InputError
-from permrank.kernels.factored.users import update_users
-from permrank.kernels.plackett_luce.likelihood import BRESLOW, EFRON, EXACT, PARTITION
-from permrank.learning.early_stopping import Estimate
 from permrank.learning.fit import Job, as_digest
-from permrank.learning.learner import Learner, mapped
-from permrank.models.factored.damped import DampedAnswers, check_damping
-from permrank.models.factored.point import point_estimate
-from permrank.models.factored.posterior import Posterior, Start, choose_factors, draw_posterior
-from permrank.models.factored.problem import Lists, Problem, thresholds_of
-from permrank.models.priors.co_listing import company
+from permrank.learning.learner import Learner
+from permrank.models.factored import damped, race
+from permrank.models.factored.estimate import TIES, FactoredEstimate, Said, check_damping, rule_of
+from permrank.models.factored.explain import contributions
+from permrank.models.factored.learning import Settings, grown
+from permrank.models.factored.problem import one_user
+from permrank.models.ranker import Ranker
 from permrank.models.search_spaces import Choice, Real, Space, Whole
+from permrank.models.similarity import mean_cosine, nearest
 from permrank.models.users import NewUser, UserReference, new_user
-from permrank.randomness import stream_key
 from permrank.types import Callback, Float64Array, Int64Array
 
 if TYPE_CHECKING:
     from permrank.learning.checkpoints import Checkpoint
 
 Ties = Literal["exact", "efron", "breslow", "partition", "shuffle"]
-TIES = {"exact": EXACT, "efron": EFRON, "breslow": BRESLOW, "partition": PARTITION, "shuffle": EXACT}
 # Sweeps by default: this many entries are visited in all, within the bounds. Set so that a million ratings take
 # about twenty seconds on two cores, and small data are averaged until nothing changes any more.
 _ENTRIES_VISITED, _FEWEST_SWEEPS, _MOST_SWEEPS = 40_000_000, 50, 400
@@ -39,11 +41,14 @@ _ENTRIES_VISITED, _FEWEST_SWEEPS, _MOST_SWEEPS = 40_000_000, 50, 400
 _SHARE_OF_SWEEPS = 3
 # What may be changed before it: how learning goes on, and not what is learnt.
 _OF_LEARNING = {"max_iter", "n_draws", "tol", "seed"}
+# Vectors of a user drawn for each kept draw of the items: with 64 of those, 256 in all, so that the sampling error of
+# an averaged probability is at most 0.5 / sqrt(256) = 0.03 and mostly a tenth of that.
+_USER_DRAWS = 4
 # The point estimate goes on until it has converged, which takes hundreds of sweeps where penalties are weak.
 _MOST_ASCENTS = 5_000
 
 
-class FactoredPlackettLuce(DampedAnswers):
+class FactoredPlackettLuce(Ranker):
     """Factored Plackett-Luce model with a posterior over its factors (§3.1).
 
     P(ranking | u) = Π_i e^{s_i} / Σ_{j >= i} e^{s_j} with s_y^u = b_y + Σ_k W_uk H_ky. Point estimates of W and H
@@ -130,10 +135,8 @@ class FactoredPlackettLuce(DampedAnswers):
         intercepts=Choice((True, False)),
     )
     resumable = True
-    learned = (
-        "item_draws_", "user_modes_", "factor_scale_", "temperature_", "thresholds_", "company_", "user_slopes_",
-        "item_variances_", "curve_", "damping_",
-    )  # fmt: skip
+    estimate_type = FactoredEstimate
+    estimate_: FactoredEstimate
     item_draws_: Any
     user_modes_: Any
     factor_scale_: float
@@ -190,48 +193,20 @@ class FactoredPlackettLuce(DampedAnswers):
         for name in ("alpha", "beta", "tol", *(() if self.factor_scale == "auto" else ("factor_scale",))):
             above(name, getattr(self, name), 0.0)
         check_damping(self.damping)
-        if self._is_damped and self.posterior != "point":
+        if rule_of(self.damping) != "none" and self.posterior != "point":
             raise InputError(f"damping={self.damping!r} is for posterior='point'; draws are made without damping")
+
+    def _rules(self) -> dict[str, Any]:
+        # 1 by convention, 2 alpha for the paper's penalty.
+        precision = 2.0 * float(self.alpha) if self.posterior == "point" else 1.0
+        damping = rule_of(self.damping)
+        return {"ties": TIES[self.ties], "precision": precision, "rule_of_damping": damping, "seed": int(self.seed)}
 
     def _sweeps(self, rankings: Rankings) -> int:
         return self.max_iter or (_usual_sweeps(rankings) if self.posterior == "draws" else _MOST_ASCENTS)
 
-    def _learner(self, rankings: Rankings) -> Learner[Estimate]:
-        if self.posterior == "point":
-            return self._point_learner(rankings, None)
-        thresholds = thresholds_of(rankings) if self.anchors else np.zeros(0)
-        problem = self._problem(rankings, thresholds)
-        scale = problem.usual_scale() if self.factor_scale == "auto" else float(self.factor_scale)
-        if self.n_factors == "auto":
-            curve = choose_factors(problem, scale, stream_key(self.seed))
-            n_factors = int(curve[curve[:, 1].argmin(), 0])
-        else:
-            curve, n_factors = np.zeros((0, 3)), int(self.n_factors)
-
-        def learned(found: Posterior) -> Estimate:
-            return {
-                "item_draws_": found.items, "user_modes_": found.users, "factor_scale_": float(scale),
-                "temperature_": found.temperature, "thresholds_": thresholds, "company_": problem.company,
-                "user_slopes_": found.slopes, "item_variances_": found.variances, "curve_": curve,
-                "damping_": np.ones(1),
-            }  # fmt: skip
-
-        n_sweeps = self._sweeps(rankings)
-        return mapped(draw_posterior(problem, n_factors, scale, self.n_draws, stream_key(self.seed), n_sweeps), learned)
-
-    def _problem(self, rankings: Rankings, thresholds: Float64Array) -> Problem:
-        return Problem.of(
-            rankings, TIES[self.ties], shuffle=self.ties == "shuffle", intercepts=self.intercepts,
-            thresholds=thresholds, company=company(rankings, self.seed) if self.company else None,
-        )  # fmt: skip
-
-    def _point_learner(self, rankings: Rankings, begin: Start | None) -> Learner[Estimate]:
-        return point_estimate(
-            rankings, self._sweeps(rankings), stream_key(self.seed), n_factors=int(self.n_factors), alpha=self.alpha,
-            beta=self.beta, tol=self.tol, ties=TIES[self.ties], shuffle=self.ties == "shuffle",
-            intercepts=self.intercepts, damping=self.damping,
-            begin=None if begin is None else (begin.theta, begin.modes),
-        )  # fmt: skip
+    def _learner(self, rankings: Rankings) -> Learner[FactoredEstimate]:
+        return Settings.of(self.get_params()).learner(rankings, self._sweeps(rankings), self._rules())
 
     # More data
 
@@ -278,48 +253,19 @@ class FactoredPlackettLuce(DampedAnswers):
             )
         if require_rankings(rankings).n_entries == 0:
             raise InputError("there is nothing to add: no ranking has an item")
-        before, everything = self.rankings_, joined(self.rankings_, rankings)
-        start = self._grown(before, everything)
-        drawn = self.posterior == "draws"
-        n_sweeps = max(1, self._sweeps(everything) // _SHARE_OF_SWEEPS) if drawn else self._sweeps(everything)
+        everything = joined(self.rankings_, rankings)
+        start, n_sweeps = grown(self.estimate_, self.rankings_, everything), self._sweeps(everything)
+        if self.posterior == "draws":
+            n_sweeps = max(1, n_sweeps // _SHARE_OF_SWEEPS)
 
-        def learner() -> Learner[Estimate]:
-            if not drawn:
-                return self._point_learner(everything, start)
-            problem, n_factors = self._problem(everything, self.thresholds_), start.modes.shape[1]
-            unchanged = {name: getattr(self, name) for name in self.learned}
-
-            def learned(found: Posterior) -> Estimate:
-                return unchanged | {
-                    "item_draws_": found.items, "user_modes_": found.users, "company_": problem.company,
-                    "user_slopes_": found.slopes, "item_variances_": found.variances,
-                }  # fmt: skip
-
-            key = stream_key(self.seed, 1)
-            return mapped(
-                draw_posterior(problem, n_factors, self.factor_scale_, self.n_draws, key, n_sweeps, start), learned
-            )
+        def learner() -> Learner[FactoredEstimate]:
+            return Settings.of(self.get_params()).growing(self.estimate_, start, everything, n_sweeps, self._rules())
 
         begun = as_digest(start.theta, start.modes)
         job = Job(type(self).__name__, learner, n_sweeps, everything, self.get_params(), begun)
         return self._fit(job, callback, verbose, checkpoint)
 
-    def _grown(self, before: Rankings, after: Rankings) -> Start:
-        """The last draw in the numbering of more data; what is new is at 0."""
-        n_factors = self.user_modes_.shape[2]
-        theta = np.zeros((after.n_items + self.thresholds_.size, n_factors + 1))
-        modes = np.zeros((after.n_users, n_factors))
-        last = self.item_draws_[-1]
-        theta[after.item_ids.ids.search_sorted(before.item_ids.ids)] = last[: before.n_items]
-        theta[after.n_items :] = last[before.n_items :]
-        modes[after.user_ids.ids.search_sorted(before.user_ids.ids)] = self.user_modes_[-1]
-        return Start(theta, modes)
-
     # Scores: averages over the draws
-
-    def _precision(self) -> Float64Array:
-        """Prior precision of a user's coordinates: 1 by convention, 2 alpha for the paper's penalty."""
-        return np.full(self.user_modes_.shape[2], 2.0 * self.alpha if self.posterior == "point" else 1.0)
 
     def _modes(self, user: UserReference) -> Float64Array:
         if isinstance(user, NewUser):
@@ -327,16 +273,10 @@ class FactoredPlackettLuce(DampedAnswers):
         return np.asarray(self.user_modes_[:, user], dtype=np.float64)
 
     def _scores(self, user: UserReference, items: Int64Array) -> Float64Array:
-        chosen = self.item_draws_[:, items].astype(np.float64)
-        total = np.einsum("dik,dk->i", chosen[:, :, :-1], self._modes(user)) + chosen[:, :, -1].sum(axis=0)
-        return np.asarray(total * (self.temperature_ / chosen.shape[0]))
+        return self.estimate_.scores(items, self._modes(user))
 
     def _score_pairs(self, who: Int64Array, what: Int64Array) -> Float64Array:
-        total = np.zeros(who.size)
-        for theta, modes in zip(self.item_draws_, self.user_modes_, strict=True):
-            rows = theta[what]
-            total += np.einsum("ek,ek->e", rows[:, :-1], modes[who]) + rows[:, -1]
-        return total * (self.temperature_ / len(self.item_draws_))
+        return self.estimate_.score_pairs(who, what)
 
     # New users
 
@@ -348,48 +288,130 @@ class FactoredPlackettLuce(DampedAnswers):
 
     def fold_in_many(self, rankings: Rankings) -> Float64Array:
         """Posterior modes of many new users at once, parallel over users: (n_users, n_kept, n_factors)."""
-        if self._is_damped:
-            return self._fold_in_damped(rankings)
-        lists, places = self._lists(rankings), self._places(rankings)
-        n_factors = self.user_modes_.shape[2]
-        modes = np.zeros((rankings.n_users, len(self.item_draws_), n_factors))
-        scratch = np.empty(lists.items.size), np.empty(lists.items.size)
-        for d, theta in enumerate(self.item_draws_):
-            found = np.zeros((rankings.n_users, n_factors))
-            update_users(
-                *lists, TIES[self.ties], theta.astype(np.float64), self._precision(), found, np.empty_like(found),
-                np.uint64(0), False, 50, 1e-9, *scratch, places, self._slopes(d),
-            )  # fmt: skip
-            modes[:, d] = found
-        return modes
+        return np.asarray(self._law.fold_in(self.estimate_, Said(rankings, self._aligned_items(rankings))))
 
-    def _lists(self, rankings: Rankings) -> Lists:
-        """Rankings as they were learnt from: in this model's numbering, with its thresholds."""
-        return Lists.anchored(rankings, self.thresholds_, len(self.item_ids), self._aligned_items(rankings))
+    # Probabilities: averages over the posterior of items and user
+
+    @property
+    def _law(self) -> ModuleType:
+        return damped if self.estimate_.is_damped else race
+
+    @property
+    def _knows_ranks(self) -> bool:
+        # A draw of n items takes n² steps under damping: too many for intervals over a catalogue.
+        return not self.estimate_.is_damped
+
+    def _said(self, user: UserReference) -> Said:
+        rankings = user.rankings if isinstance(user, NewUser) else one_user(self.rankings_, int(user or 0))
+        return Said(rankings, self._aligned_items(rankings))
+
+    def _score_draws(self, user: UserReference, items: Int64Array) -> Float64Array:
+        """Scores of items under every draw: (n_kept * _USER_DRAWS, n_items)."""
+        users = self._law.user_draws(self.estimate_, self._said(user), self._modes(user), _USER_DRAWS)
+        return self.estimate_.score_draws(items, users)
+
+    def _distribution(self, user: UserReference, items: Int64Array) -> RankingDistribution:
+        scores = self._score_draws(user, items)
+        if self.estimate_.is_damped:
+            return DampedLuce(scores, self.estimate_.damping_of(items.size))
+        return LuceMixture(scores)
+
+    def log_likelihood(self, rankings: Rankings) -> Float64Array:
+        """Return the log-probability of each ranking with its user integrated out, as if given by somebody new.
+
+        Items are at their means given the users of each draw that was kept; their own uncertainty is left out here.
+        See `log_likelihood_with_error` for the error of the estimator.
+        """
+        return self.log_likelihood_with_error(rankings)[0]
+
+    def log_likelihood_with_error(self, rankings: Rankings, size: int = 64) -> tuple[Float64Array, Float64Array]:
+        """Log-probabilities with the user integrated over the prior by importance sampling, and standard errors.
+
+        Parameters
+        ----------
+        rankings : Rankings
+            Every ranking is taken for that of a person of whom nothing else is known.
+        size : int
+            Draws from the Laplace posterior for every kept draw of the items.
+
+        Returns
+        -------
+        values, errors : float64 (n_rankings,)
+        """
+        self._require_fitted()
+        n = require_rankings(rankings).n_rankings
+        whole_from("size", size, 1)
+        n_points = int(size) * n * len(self.item_draws_)
+        require_memory(24 * n_points, f"size={size} draws for each of {n} rankings", "take fewer")
+        said = Said(rankings, self._aligned_items(rankings))
+        values, errors = self._law.log_likelihoods(self.estimate_, said, int(size))
+        return values, errors
+
+    # Likeness and reasons
+
+    def similar_items(self, item: object, k: int = 10) -> pl.DataFrame:
+        """Items that the same people like: cosine of the factors, averaged over the draws.
+
+        Returns
+        -------
+        polars.DataFrame
+            Columns ``rank``, ``item``, ``similarity``, best first, without the item itself.
+        """
+        self._require_fitted()
+        index = self.item_ids.index(item)
+        items = self.item_draws_[:, : len(self.item_ids), :-1]  # thresholds between ratings come after the items
+        return nearest(mean_cosine(items, items[:, index]), index, k, self.item_ids.take, "item")
+
+    def similar_users(self, user: object, k: int = 10) -> pl.DataFrame:
+        """Users of the training data who rank as this one does: cosine of their factors, averaged over the draws.
+
+        Returns
+        -------
+        polars.DataFrame
+            Columns ``rank``, ``user``, ``similarity``, best first, without the user.
+        """
+        reference = self._reference(user)
+        similarity = mean_cosine(self.user_modes_, self._modes(reference))
+        own = reference if isinstance(reference, int) else -1
+        return nearest(similarity, own, k, self.user_ids.take, "user")
+
+    def explain(self, user: object, item: object) -> pl.DataFrame:
+        """Which listed items pushed this one up or down for the user, and by how much.
+
+        At the mode of a user's posterior, precision * (W_u - mean) = Σ_e g_e H_e over the listed entries, g_e being how
+        much more often an item was chosen than expected; the mean is itself a sum over what was listed, whatever its
+        order (see ``company``). So the personal part of a score is a sum over the list: W_u H_y = Σ_e (c_e H_y +
+        g_e <H_e, H_y> / precision), averaged over the draws.
+
+        Returns
+        -------
+        polars.DataFrame
+            Columns ``item`` and ``contribution``, strongest first; the first row, ``item`` null, is the rest of the
+            score: what the item has for everybody, and what the level of the user's ratings adds. The contributions
+            add up to the score.
+        """
+        reference = self._reference(user)
+        index = self.item_ids.index(item)
+        if self.estimate_.is_damped:
+            self._refuse("explain with damping; fit with damping='none', for which a score is a sum over the list,")
+        items, parts = contributions(self.estimate_, self._said(reference), self._modes(reference), index)
+        order = np.argsort(-np.abs(parts), kind="stable")
+        names = self.item_ids.take(items[order])
+        rest = self._scores(reference, np.array([index]))[0] - parts.sum()
+        return pl.DataFrame(
+            {
+                "item": pl.concat([pl.Series([None], dtype=names.dtype), names]),
+                "contribution": np.append(rest, parts[order]),
+            }
+        )
 
     def _check_learned(self) -> None:
         super()._check_learned()
-        shape, n_kept = np.shape(self.item_draws_), len(self.item_draws_)
-        thresholds = np.asarray(self.thresholds_)
-        if thresholds.ndim != 1 or np.any(np.diff(thresholds) <= 0):
-            raise InputError("thresholds_ is not an ascending list of ratings")
-        if not float(self.temperature_) > 0:
-            raise InputError(f"temperature_ is {self.temperature_}, which is not above 0")
+        n_kept, n_factors = len(self.item_draws_), self.estimate_.n_factors
         if n_kept > (1 if self.posterior == "point" else self.n_draws):
             raise InputError(f"item_draws_ has {n_kept} draws, more than n_draws={self.n_draws} of {self.posterior!r}")
-        n_factors = np.shape(self.user_modes_)[-1]
         if n_factors != self.n_factors and self.n_factors != "auto":
             raise InputError(f"user_modes_ has {n_factors} factors, and n_factors is {self.n_factors}")
-        if shape != (n_kept, self.rankings_.n_items + thresholds.size, n_factors + 1):
-            raise InputError(f"item_draws_ has shape {shape}, which does not fit the items and factors")
-        if np.shape(self.user_modes_) != (n_kept, self.rankings_.n_users, n_factors):
-            raise InputError(f"user_modes_ has shape {np.shape(self.user_modes_)}, which does not fit the users")
-        table, slopes = np.shape(self.company_), np.shape(self.user_slopes_)
-        if len(table) != 2 or table[0] != self.rankings_.n_items or slopes != (n_kept, table[1], n_factors):
-            raise InputError(f"company_ and user_slopes_ have shapes {table} and {slopes}, which do not fit")
-        if np.shape(self.item_variances_) != shape[:2] or np.any(np.asarray(self.item_variances_) < 0):
-            raise InputError("item_variances_ does not fit the items, or holds values below 0")
-        check_damping(np.asarray(self.damping_))
 
 
 def _usual_sweeps(rankings: Rankings) -> int:

@@ -12,9 +12,9 @@ from permrank.errors import InputError
 from permrank.kernels.factored.point import add_blocks, climb_users
 from permrank.kernels.lbfgs import differences, moved
 from permrank.kernels.plackett_luce.damping import damping_sequence
-from permrank.learning.early_stopping import Estimate
 from permrank.learning.learner import Learner, State, Step, mapped, standing
 from permrank.learning.limited_memory import LimitedMemory, inner
+from permrank.models.factored.estimate import FactoredEstimate
 from permrank.randomness import stream_key
 from permrank.types import Float64Array, Int64Array
 
@@ -255,8 +255,9 @@ def point_estimate(
     shuffle: bool,
     intercepts: bool,
     damping: str | Sequence[float],
+    rules: dict[str, Any],
     begin: tuple[Any, Any] | None,
-) -> Learner[Estimate]:
+) -> Learner[FactoredEstimate]:
     """A learner of the model's attributes (see `FactoredPlackettLuce` for arguments), from given items and users."""
     shuffle = shuffle and rankings.has_ties
     damped, slopes = np.zeros(0), np.zeros(0)
@@ -270,20 +271,13 @@ def point_estimate(
             damped = damping_sequence(damping, n_stages)
     objective = Objective(rankings, ties, n_factors, alpha, beta, intercepts=intercepts, damping=damped)
 
-    def learned(found: Place) -> Estimate:
+    def learned(found: Place) -> FactoredEstimate:
         factors = learnt_damping(found.slopes) if found.slopes.size else damped
-        return {
-            "item_draws_": found.theta[None],
-            "user_modes_": found.users[None],
-            "factor_scale_": 0.0,
-            "temperature_": 1.0,
-            "thresholds_": np.zeros(0),
-            "company_": np.zeros((rankings.n_items, 0)),
-            "user_slopes_": np.zeros((1, 0, n_factors), np.float32),
-            "item_variances_": np.zeros((1, rankings.n_items), np.float32),
-            "curve_": np.zeros((0, 3)),
-            "damping_": factors if factors.size else np.ones(1),
-        }
+        return FactoredEstimate(
+            found.theta[None], found.users[None], 0.0, 1.0, np.zeros(0), np.zeros((rankings.n_items, 0)),
+            np.zeros((1, 0, n_factors), np.float32), np.zeros((1, rankings.n_items), np.float32), np.zeros((0, 3)),
+            factors if factors.size else np.ones(1), **rules,
+        )  # fmt: skip
 
     ascent = maximise(objective, n_factors, tol, key, n_sweeps, shuffle=shuffle, slopes=slopes, begin=begin)
     return mapped(ascent, learned)

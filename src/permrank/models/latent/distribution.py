@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -14,6 +15,7 @@ from permrank.errors import InputError
 from permrank.kernels.latent.insertion import EXPECTED, MODE, insertion_scores
 from permrank.kernels.latent.membership import given_log_likelihoods, integrated_log_likelihoods, memberships
 from permrank.kernels.latent.stages import BRESLOW, BY_LIST, BY_STAGE, EFRON, worth_table
+from permrank.models.estimates import RULE, Estimate
 from permrank.models.ranker import Ranker
 from permrank.models.users import NewUser, UserReference, lists_of
 from permrank.ragged import frozen
@@ -29,15 +31,28 @@ _MEMBERSHIP_SWEEPS, _MEMBERSHIP_TOL = 2_000, 1e-10
 NO_PRIOR = 1e-12
 
 
+@dataclass(frozen=True, eq=False)
+class CommunityEstimate(Estimate):
+    """Scores (n_starts, n_items, K), memberships (n_starts, n_users, K), and the priors of both."""
+
+    scores: Float64Array
+    memberships: Float64Array
+    concentration: Float64Array
+    prior_strength: float
+    pooled_scores: Float64Array
+    curve: Float64Array
+    mixing: int = field(metadata=RULE, kw_only=True)
+    ties: int = field(metadata=RULE, kw_only=True)
+    position: int = field(metadata=RULE, kw_only=True)
+
+
 class CommunityRanker(Ranker):
     """Answers of a model with fits F of communities z: P(. | u) is the mean over fits of what each says."""
 
+    estimate_: CommunityEstimate
     scores_: Float64Array
     memberships_: Float64Array
     concentration_: Float64Array
-    mixing: str
-    ties: str
-    position: str
 
     # Who is asked about
 
@@ -58,7 +73,8 @@ class CommunityRanker(Ranker):
     def _memberships_of(self, rankings: Rankings) -> Float64Array:
         """P(z | u) of the users of other rankings, (n_starts, n_users, K), items fixed."""
         items = self._aligned_items(rankings)
-        return memberships_of(rankings, items, self.scores_, self.concentration_, self.ties, self.mixing)
+        rules = self.estimate_
+        return memberships_of(rankings, items, rules.scores, rules.concentration, rules.ties, rules.mixing)
 
     def fold_in(self, said: Any) -> NewUser:
         """Make a new user from a list, or from a dict of item to rating: EM for the membership, items fixed.
@@ -85,22 +101,22 @@ class CommunityRanker(Ranker):
         listed = np.concatenate([codes for codes, _ in lists]).astype(np.int32)
         levels = np.concatenate([level for _, level in lists]).astype(np.int32)
         users, indptr, levels, listed = frozen(np.array([0, len(lists)]), indptr, levels, listed)
-        total = np.zeros(items.size)
+        total, rules = np.zeros(items.size), self.estimate_
         for scores, own in zip(self.scores_, theta, strict=True):
             total += insertion_scores(
                 users, indptr, levels, listed, worth_table(scores), own[None, :],
-                np.array([0, items.size]), items, TIES[self.ties], MIXING[self.mixing], POSITION[self.position],
+                np.array([0, items.size]), items, rules.ties, rules.mixing, rules.position,
             )  # fmt: skip
         return total / len(self.scores_)
 
     def _score_pairs(self, who: Int64Array, what: Int64Array) -> Float64Array:
         order = np.argsort(who, kind="stable")
         bounds = np.searchsorted(who[order], np.arange(len(self.user_ids) + 1))
-        data, total = self.rankings_, np.zeros(who.size)
+        data, total, rules = self.rankings_, np.zeros(who.size), self.estimate_
         for scores, own in zip(self.scores_, self.memberships_, strict=True):
             total[order] += insertion_scores(
                 data.user_indptr, data.indptr, data.levels, data.items, worth_table(scores), own, bounds,
-                what[order], TIES[self.ties], MIXING[self.mixing], POSITION[self.position],
+                what[order], rules.ties, rules.mixing, rules.position,
             )  # fmt: skip
         total /= len(self.scores_)
         silent = np.diff(data.indptr[data.user_indptr]) == 0
@@ -118,7 +134,7 @@ class CommunityRanker(Ranker):
 
     def _distribution(self, user: UserReference, items: Int64Array) -> Communities:
         worths = np.stack([np.ascontiguousarray(worth_table(scores[items]).T) for scores in self.scores_])
-        return Communities(worths, self._membership(user), MIXING[self.mixing], TIES[self.ties])
+        return Communities(worths, self._membership(user), self.estimate_.mixing, self.estimate_.ties)
 
     def log_likelihood(
         self,
@@ -178,7 +194,7 @@ class CommunityRanker(Ranker):
         """Log-probabilities under one fit, and their standard errors."""
         items = frozen(self._aligned_items(rankings))[0]
         arrays = rankings.indptr, items, rankings.levels, worth_table(self.scores_[fit])
-        ties, mixing, prior = TIES[self.ties], MIXING[self.mixing], self.concentration_[fit]
+        ties, mixing, prior = self.estimate_.ties, self.estimate_.mixing, self.concentration_[fit]
         theta = np.repeat((prior / prior.sum())[None, :], rankings.n_rankings, axis=0)
         theta[owners >= 0] = self.memberships_[fit, owners[owners >= 0]]
         strangers = owners < 0
@@ -237,15 +253,15 @@ def memberships_of(
     items: Int32Array,
     scores: Float64Array,
     concentration: Float64Array,
-    ties: str,
-    mixing: str,
+    ties: int,
+    mixing: int,
 ) -> Float64Array:
     """P(z | u) of all users with items fixed, (n_starts, n_users, K); items are in the numbering of the scores."""
     items, weights = frozen(items, np.ones(rankings.n_rankings) if rankings.anonymous else rankings.weights)
     found = [
         memberships(
             rankings.user_indptr, rankings.indptr, items, rankings.levels, weights, worth_table(table), prior,
-            TIES[ties], MIXING[mixing], _MEMBERSHIP_SWEEPS, _MEMBERSHIP_TOL,
+            ties, mixing, _MEMBERSHIP_SWEEPS, _MEMBERSHIP_TOL,
         )
         for table, prior in zip(scores, concentration, strict=True)
     ]  # fmt: skip

@@ -12,10 +12,17 @@ from permrank.checks import a_seed, above, one_of, require_memory, true_or_false
 from permrank.data.rankings import Rankings
 from permrank.errors import ConvergenceWarning, InputError
 from permrank.kernels.latent.stages import BY_LIST, BY_STAGE
-from permrank.learning.early_stopping import Estimate
 from permrank.learning.learner import Learner, mapped
 from permrank.models.latent.communities import communities_frame
-from permrank.models.latent.distribution import MIXING, NO_PRIOR, POSITION, TIES, CommunityRanker, memberships_of
+from permrank.models.latent.distribution import (
+    MIXING,
+    NO_PRIOR,
+    POSITION,
+    TIES,
+    CommunityEstimate,
+    CommunityRanker,
+    memberships_of,
+)
 from permrank.models.latent.learning import Fit, MStep, Priors, Problem, learner_of, members, problem_of, starts, warmed
 from permrank.models.latent.selection import Selection, choose_number
 from permrank.models.plackett_luce.pooled import PlackettLuce
@@ -107,7 +114,7 @@ class LatentPlackettLuce(CommunityRanker):
         concentration=Real(0.1, 30.0, also=("auto",), when=("mixing", "stage")),
     )
     resumable = True
-    learned = ("scores_", "memberships_", "concentration_", "prior_strength_", "pooled_scores_", "curve_")
+    estimate_type = CommunityEstimate
     prior_strength_: float
     pooled_scores_: Float64Array
     curve_: Float64Array
@@ -157,7 +164,10 @@ class LatentPlackettLuce(CommunityRanker):
         above("tol", self.tol, 0.0)
         a_seed(self.seed)
 
-    def _learner(self, rankings: Rankings) -> Learner[Estimate]:
+    def _rules(self) -> dict[str, Any]:
+        return {"mixing": MIXING[self.mixing], "ties": TIES[self.ties], "position": POSITION[self.position]}
+
+    def _learner(self, rankings: Rankings) -> Learner[CommunityEstimate]:
         pooled = pooled_scores(rankings, self.ties)
         shuffle = self.seed if self.ties == "shuffle" else None
         problem = problem_of(rankings, pooled, TIES[self.ties], self.m_step, shuffle)
@@ -170,10 +180,10 @@ class LatentPlackettLuce(CommunityRanker):
             8 * _COPIES * n_numbers, f"n_starts={self.n_starts} of {number} communities", "take fewer of either"
         )
         begin = starts(problem, int(number), int(self.n_starts), self.seed)
-        rest = {"prior_strength_": float(strength), "pooled_scores_": pooled, "curve_": curve}
 
-        def learned(reached: tuple[Fit, Float64Array]) -> Estimate:
-            return self._ordered(rankings, problem, *reached) | rest
+        def learned(reached: tuple[Fit, Float64Array]) -> CommunityEstimate:
+            parts = self._ordered(rankings, problem, *reached)
+            return CommunityEstimate(*parts, float(strength), pooled, curve, **self._rules())
 
         return mapped(self._climbing(problem, begin, strength, total), learned)
 
@@ -207,21 +217,23 @@ class LatentPlackettLuce(CommunityRanker):
 
     def _ordered(
         self, rankings: Rankings, problem: Problem, fit: Fit, concentration: Float64Array
-    ) -> dict[str, Float64Array]:
-        """Best start first, the largest communities of each first, and memberships that suit the final scores."""
+    ) -> tuple[Float64Array, Float64Array, Float64Array]:
+        """Scores, memberships that suit them and concentrations: best start first, largest communities first."""
         order = np.argsort(-fit.objectives, kind="stable")
         scores, concentration = fit.scores[order], concentration[order]
         if self.m_step == "published" and self.mixing == "stage":
             found = fit.mixtures[order]
         else:
-            found = memberships_of(rankings, rankings.items, scores, concentration, self.ties, self.mixing)
+            found = memberships_of(
+                rankings, rankings.items, scores, concentration, TIES[self.ties], MIXING[self.mixing]
+            )
         sizes = np.sum(problem.outer[None, :, None] * found, axis=1)
         by_size = np.argsort(-sizes, axis=1, kind="stable")
-        return {
-            "scores_": np.take_along_axis(scores, by_size[:, None, :], axis=2),
-            "memberships_": np.take_along_axis(found, by_size[:, None, :], axis=2),
-            "concentration_": np.take_along_axis(concentration, by_size, axis=1),
-        }
+        return (
+            np.take_along_axis(scores, by_size[:, None, :], axis=2),
+            np.take_along_axis(found, by_size[:, None, :], axis=2),
+            np.take_along_axis(concentration, by_size, axis=1),
+        )
 
     def communities(self, n_items: int = 5, n_users: int = 3) -> pl.DataFrame:
         """Describe the communities of the best start, largest first.

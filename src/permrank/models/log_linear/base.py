@@ -56,14 +56,10 @@ class FactoredLogLinear(LogLinearRanker):
                 f"{longest}; take another learner, for example 'relocation'"
             )
 
-    def _parts(self, items: Any, users: Any, pairs: Pairs, values: Float64Array) -> dict[str, Any]:
-        return {
-            "item_draws_": items,
-            "user_modes_": users,
-            "pair_indptr_": pairs.indptr,
-            "pair_items_": pairs.items,
-            "pair_values_": values,
-        }
+    def _estimate(self, items: Any, users: Any, pairs: Pairs, values: Float64Array, **more: float) -> Any:
+        parts = items, users, pairs.indptr, pairs.items, values
+        made: Any = self.estimate_type
+        return made(*parts, *more.values(), **self._rules())
 
     def _mean_pairs(self, users: Any, items: Any) -> Float64Array:
         """Coefficients of (user, item) pairs averaged over the draws, (n, B)."""
@@ -86,7 +82,7 @@ class FactoredLogLinear(LogLinearRanker):
         items = self._aligned_items(rankings)
         if not self._n_factors:
             return np.zeros((rankings.n_users, len(self.item_draws_), 0))
-        found = modes_of(rankings, items, self.item_draws_, self._n_factors, self.position)
+        found = modes_of(rankings, items, self.item_draws_, self._n_factors, self.estimate_.position)
         return np.ascontiguousarray(found.transpose(1, 0, 2))
 
     def log_likelihood_with_error(self, rankings: Rankings) -> tuple[Float64Array, Float64Array]:
@@ -117,7 +113,7 @@ class FactoredLogLinear(LogLinearRanker):
     def _integrands(self, rankings: Rankings, items: Any, theta: Any, key: Any) -> tuple[Float64Array, Float64Array]:
         """log P(ranking | user) + log prior / density of some vectors of each ranking's user, and errors: (n, size)."""
         k = self._n_factors
-        drawn, logs = prior_draws(rankings, items, theta, k, self.position, _USER_DRAWS, key)
+        drawn, logs = prior_draws(rankings, items, theta, k, self.estimate_.position, _USER_DRAWS, key)
         theta, errors = np.asarray(theta, np.float64), np.zeros_like(logs)
         for r in range(rankings.n_rankings):
             part = slice(int(rankings.indptr[r]), int(rankings.indptr[r + 1]))

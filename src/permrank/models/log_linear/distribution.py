@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,13 +16,27 @@ from permrank.distributions.normaliser import log_normaliser
 from permrank.errors import InputError
 from permrank.kernels.log_linear.energy import energy, potentials_of
 from permrank.kernels.log_linear.insertion import EXPECTED, MODE, PUBLISHED
+from permrank.models.estimates import RULE, Estimate
 from permrank.models.log_linear.lists import position_functions
 from permrank.models.ranker import Ranker
 from permrank.models.users import NewUser, UserReference, lists_of
 from permrank.ragged import frozen
-from permrank.types import Float64Array, Int64Array
+from permrank.types import Float64Array, Int32Array, Int64Array
 
 RULES = {"expected": EXPECTED, "mode": MODE, "published": PUBLISHED}
+
+
+@dataclass(frozen=True, eq=False)
+class LogLinearEstimate(Estimate):
+    """Coefficients of items under some draws, factors of users, and pairs with their λ; see the attributes."""
+
+    item_draws: Any
+    user_modes: Any
+    pair_indptr: Int64Array
+    pair_items: Int32Array
+    pair_values: Float64Array
+    position: str | Sequence[float] = field(metadata=RULE, kw_only=True)
+    window: int = field(metadata=RULE, kw_only=True)
 
 
 class LogLinearRanker(Ranker):
@@ -31,7 +46,8 @@ class LogLinearRanker(Ranker):
     users' factors ``user_modes_`` (n_draws, n_users, K), and the pairs.
     """
 
-    learned: ClassVar[tuple[str, ...]] = ("item_draws_", "user_modes_", "pair_indptr_", "pair_items_", "pair_values_")
+    estimate_type: ClassVar[type[Estimate]] = LogLinearEstimate
+    estimate_: LogLinearEstimate
     item_draws_: Any
     user_modes_: Any
     pair_indptr_: Any
@@ -39,6 +55,10 @@ class LogLinearRanker(Ranker):
     pair_values_: Any
     position: str | Sequence[float]
     window: int
+
+    def _rules(self) -> dict[str, Any]:
+        position = self.position if isinstance(self.position, str) else tuple(self.position)
+        return {"position": position, "window": int(self.window)}
 
     # Coefficients
 
@@ -59,7 +79,7 @@ class LogLinearRanker(Ranker):
         return int(self.item_draws_.shape[2]) - self._n_factors
 
     def _basis(self, n: int) -> Float64Array:
-        return position_functions(n, self.position, self._degree())
+        return position_functions(n, self.estimate_.position, self._degree())
 
     def _modes(self, user: UserReference) -> Float64Array:
         """The user's factors under every draw, (n_draws, K); zeros for nobody in particular."""
@@ -101,7 +121,7 @@ class LogLinearRanker(Ranker):
         return [Question(own[:k].copy(), mean @ own[k:], basis, pair) for own in coefficients]
 
     def _distribution(self, user: UserReference, items: Int64Array) -> LogLinear:
-        return LogLinear(self._questions(user, items), int(self.window))
+        return LogLinear(self._questions(user, items), self.estimate_.window)
 
     def sample(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -12,16 +13,24 @@ from permrank.data.rankings import Rankings
 from permrank.distributions.normaliser import MOVES
 from permrank.errors import InputError
 from permrank.kernels.log_linear.insertion import insertion_scores
-from permrank.learning.early_stopping import Estimate
 from permrank.learning.learner import Learner, State, in_turn, mapped
+from permrank.models.estimates import RULE
 from permrank.models.log_linear.base import LEARNERS, FactoredLogLinear, check_common
-from permrank.models.log_linear.distribution import RULES
+from permrank.models.log_linear.distribution import RULES, LogLinearEstimate
 from permrank.models.log_linear.learning import Parameters, Task, choose_pair_scale, learner_of, precision_of
 from permrank.models.log_linear.lists import pairs_of, position_table
 from permrank.models.search_spaces import Real, Space, Whole
 from permrank.models.users import UserReference, lists_of
 from permrank.ragged import frozen
 from permrank.types import Float64Array, Int64Array
+
+
+@dataclass(frozen=True, eq=False)
+class PairwiseEstimate(LogLinearEstimate):
+    """A `LogLinearEstimate` with the scale of the pairs' prior, and the rule by which items enter a list."""
+
+    pair_scale: float
+    insertion: int = field(metadata=RULE, kw_only=True)
 
 
 class PairwiseLogLinear(FactoredLogLinear):
@@ -104,7 +113,8 @@ class PairwiseLogLinear(FactoredLogLinear):
         factor_scale=Real(0.3, 3.0, also=("auto",)),
         item_scale=Real(0.3, 10.0),
     )
-    learned = (*FactoredLogLinear.learned, "pair_scale_")
+    estimate_type = PairwiseEstimate
+    estimate_: PairwiseEstimate
     pair_scale_: float
 
     def __init__(
@@ -161,10 +171,13 @@ class PairwiseLogLinear(FactoredLogLinear):
         if self.pair_scale is not None and self.pair_scale != "auto":
             above("pair_scale", self.pair_scale, 0.0)
 
+    def _rules(self) -> dict[str, Any]:
+        return super()._rules() | {"insertion": RULES[self.insertion]}
+
     def _sweeps(self, rankings: Rankings) -> int:
         return (2 if self.n_factors else 1) * (self.max_iter or 200)
 
-    def _learner(self, rankings: Rankings) -> Learner[Estimate]:
+    def _learner(self, rankings: Rankings) -> Learner[PairwiseEstimate]:
         self._check_lengths(rankings, self.learner)
         strict = self.cooccurrence_above
         pairs = pairs_of(rankings, self.min_cooccurrence if strict is None else float(np.nextafter(strict, np.inf)))
@@ -178,8 +191,8 @@ class PairwiseLogLinear(FactoredLogLinear):
         nobody = np.zeros((1, rankings.n_users, 0))
         learner, scale = self._pairs_learner(task, self._sweeps(rankings))
 
-        def learned(point: Parameters) -> Estimate:
-            return self._parts(point.items[None].copy(), nobody, pairs, point.pairs) | {"pair_scale_": scale}
+        def learned(point: Parameters) -> Any:
+            return self._estimate(point.items[None].copy(), nobody, pairs, point.pairs, pair_scale=scale)
 
         return mapped(learner, learned)
 
@@ -189,20 +202,20 @@ class PairwiseLogLinear(FactoredLogLinear):
         task = task._replace(pair_precision=precision_of(scale))
         return learner_of(self.learner, task, n_sweeps, first), float(scale or 0.0)
 
-    def _factors_then_pairs(self, rankings: Rankings, task: Task) -> Learner[Estimate]:
+    def _factors_then_pairs(self, rankings: Rankings, task: Task) -> Learner[PairwiseEstimate]:
         """Two stages of as many sweeps each: factors by draws, then pairs with the factors as they are."""
         pairs, n_sweeps = task.pairs, self._sweeps(rankings) // 2
         draws = mapped(self._draws(rankings, n_sweeps), lambda found: {"items": found[0], "users": found[1]})
 
-        def unpaired(found: State) -> Estimate:
+        def unpaired(found: State) -> Any:
             values = np.zeros(pairs.items.size)
-            return self._parts(found["items"], found["users"], pairs, values) | {"pair_scale_": 0.0}
+            return self._estimate(found["items"], found["users"], pairs, values, pair_scale=0.0)
 
-        def pairs_given(found: State) -> Learner[Estimate]:
+        def pairs_given(found: State) -> Learner[PairwiseEstimate]:
             items, users = found["items"], found["users"]
             given = task._replace(scores=_mean_scores(items, users))
             learner, scale = self._pairs_learner(given, 2 * n_sweeps, n_sweeps)
-            return mapped(learner, lambda point: self._parts(items, users, pairs, point.pairs) | {"pair_scale_": scale})
+            return mapped(learner, lambda point: self._estimate(items, users, pairs, point.pairs, pair_scale=scale))
 
         return in_turn(draws, pairs_given, unpaired) if pairs.items.size else mapped(draws, unpaired)
 
@@ -250,8 +263,8 @@ class PairwiseLogLinear(FactoredLogLinear):
         self, users: Any, indptr: Any, items: Any, levels: Any, unary: Any, bounds: Any, candidates: Any, own: Any
     ) -> Float64Array:
         lengths = np.diff(indptr)
-        table = position_table(np.concatenate((lengths, lengths + 1)), self.position, self._degree())
-        arguments = (*table, *self._pair_arrays, RULES[self.insertion])
+        table = position_table(np.concatenate((lengths, lengths + 1)), self.estimate_.position, self._degree())
+        arguments = (*table, *self._pair_arrays, self.estimate_.insertion)
         return np.asarray(
             insertion_scores(
                 users, indptr, items, levels, unary, bounds, candidates.astype(np.int64), np.ascontiguousarray(own),

@@ -11,9 +11,9 @@ from permrank.checks import one_of
 from permrank.data.rankings import Rankings
 from permrank.distributions.normaliser import MOVES
 from permrank.errors import InputError
-from permrank.learning.early_stopping import Estimate
 from permrank.learning.learner import Learner, mapped
 from permrank.models.log_linear.base import LEARNERS, FactoredLogLinear, check_common
+from permrank.models.log_linear.distribution import LogLinearEstimate
 from permrank.models.log_linear.factors import point_factors, usual_scale
 from permrank.models.log_linear.learning import Parameters, Task, learner_of, precision_of
 from permrank.models.log_linear.lists import no_pairs, position_table
@@ -138,16 +138,16 @@ class PositionwiseLogLinear(FactoredLogLinear):
         wanted = _SWAPS_VISITED / max(0.5 * float(np.sum(lengths**2)), 1.0)
         return int(np.clip(wanted, _FEWEST_SWEEPS, _MOST_SWEEPS))
 
-    def _learner(self, rankings: Rankings) -> Learner[Estimate]:
+    def _learner(self, rankings: Rankings) -> Learner[LogLinearEstimate]:
         nothing, n_sweeps = no_pairs(rankings.n_items), self._sweeps(rankings)
         self._check_lengths(rankings, self.learner)
         if self.learner == "posterior":
 
-            def drawn(found: tuple[Any, Any]) -> Estimate:
+            def drawn(found: tuple[Any, Any]) -> Any:
                 items, users = found
                 if not self.n_factors:  # the posterior of the items alone is narrow: its mean will do
                     items, users = items.mean(axis=0, keepdims=True), users[:1]
-                return self._parts(items, users, nothing, np.zeros(0))
+                return self._estimate(items, users, nothing, np.zeros(0))
 
             return mapped(self._draws(rankings, n_sweeps, bool(self.intercepts)), drawn)
         table = position_table(np.diff(rankings.indptr), self.position, 1)
@@ -157,14 +157,14 @@ class PositionwiseLogLinear(FactoredLogLinear):
                 rankings, self.learner, self.window, MOVES[self.move], self.n_steps, table, self.n_factors, scale,
                 self.item_scale, bool(self.intercepts), self.seed, n_sweeps, self.tol,
             )  # fmt: skip
-            return mapped(factors, lambda found: self._parts(found[0], found[1], nothing, np.zeros(0)))
+            return mapped(factors, lambda found: self._estimate(found[0], found[1], nothing, np.zeros(0)))
         task = Task(
             rankings, table, nothing, precision_of(self.item_scale), 1.0, self.window, self.n_steps, self.tol,
             self.seed, move=MOVES[self.move],
         )  # fmt: skip
 
-        def learned(point: Parameters) -> Estimate:
-            return self._parts(point.items[None].copy(), np.zeros((1, rankings.n_users, 0)), nothing, np.zeros(0))
+        def learned(point: Parameters) -> Any:
+            return self._estimate(point.items[None].copy(), np.zeros((1, rankings.n_users, 0)), nothing, np.zeros(0))
 
         return mapped(learner_of(self.learner, task, n_sweeps), learned)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -10,10 +11,9 @@ import polars as pl
 
 from permrank.checks import a_seed, above, true_or_false, whole_from
 from permrank.data.rankings import Rankings
-from permrank.errors import InputError
-from permrank.learning.early_stopping import Estimate
 from permrank.learning.learner import Learner, mapped
 from permrank.models.baselines.mean_rating import MeanRating
+from permrank.models.estimates import Estimate
 from permrank.models.matrix.learning import Data, Design, Fit, Loss, Settings, best_users, learner_of
 from permrank.models.matrix.relevance import standardised
 from permrank.models.ranker import Ranker
@@ -30,13 +30,24 @@ NOISE_SHARE = 0.65
 _HALF_MEAN = 50.0
 
 
+@dataclass(frozen=True, eq=False)
+class FactorEstimate(Estimate):
+    """Factors of users (n_users, K) and items (n_items, K), intercepts (n_items,), and the penalties that were used."""
+
+    user_factors: Float64Array
+    item_factors: Float64Array
+    item_intercepts: Float64Array
+    alpha: float
+    beta: float
+
+
 class MatrixRanker(Ranker):
     """Base of models with s_y^u = b_y + Σ_k W_uk H_ky that minimise a loss over the lists of the users.
 
     A model supplies `_loss`; parameters ``n_factors``, ``intercepts``, ``max_iter``, ``tol`` and ``seed`` are common.
     """
 
-    learned: ClassVar[tuple[str, ...]] = ("user_factors_", "item_factors_", "item_intercepts_", "alpha_", "beta_")
+    estimate_type: ClassVar[type[Estimate]] = FactorEstimate
     resumable = True
     fewest_factors: ClassVar[int] = 1
     user_factors_: Any
@@ -77,7 +88,7 @@ class MatrixRanker(Ranker):
         above("tol", self.tol, 0.0)
         true_or_false("intercepts", self.intercepts)
 
-    def _learner(self, rankings: Rankings) -> Learner[Estimate]:
+    def _learner(self, rankings: Rankings) -> Learner[Any]:
         data = Data.of(rankings)
         alpha, beta, by_entries = self._penalties(rankings)
         settings = Settings(
@@ -85,16 +96,9 @@ class MatrixRanker(Ranker):
         )
         return mapped(learner_of(data, self._loss(rankings, rankings), self._design(data), settings), self._learned)
 
-    def _learned(self, fit: Fit) -> dict[str, Any]:
-        return {
-            "user_factors_": fit.point.users,
-            "item_factors_": np.ascontiguousarray(fit.theta[:, :-1]),
-            "item_intercepts_": np.ascontiguousarray(fit.theta[:, -1]),
-            "alpha_": fit.alpha,
-            "beta_": fit.beta,
-            "item_weights": fit.point.item_weights,
-            "entry_weights": fit.point.entry_weights,
-        }
+    def _learned(self, fit: Fit) -> FactorEstimate:
+        items, intercepts = np.ascontiguousarray(fit.theta[:, :-1]), np.ascontiguousarray(fit.theta[:, -1])
+        return FactorEstimate(fit.point.users, items, intercepts, fit.alpha, fit.beta)
 
     # Scores
 
@@ -148,16 +152,10 @@ class MatrixRanker(Ranker):
     def _check_learned(self) -> None:
         super()._check_learned()
         n_users, n_items = self.rankings_.n_users, self.rankings_.n_items
-        wanted = {
-            "user_factors_": (n_users, self.n_factors),
-            "item_factors_": (n_items, self.n_factors),
-            "item_intercepts_": (n_items,),
-            "alpha_": (),
-            "beta_": (),
-        }
-        for name, shape in wanted.items():
-            if np.shape(getattr(self, name)) != shape:
-                raise InputError(f"{name} has shape {np.shape(getattr(self, name))}, expected {shape}")
+        users, items = (n_users, self.n_factors), (n_items, self.n_factors)
+        self.estimate_.check_shapes(
+            user_factors=users, item_factors=items, item_intercepts=(n_items,), alpha=(), beta=()
+        )
 
 
 def check_penalty(name: str, value: object) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -12,8 +13,8 @@ from permrank.data.rankings import Rankings
 from permrank.errors import InputError
 from permrank.kernels.matrix.listwise_losses import top_one_divergence
 from permrank.kernels.plackett_luce.likelihood import BRESLOW, stage_statistics
-from permrank.learning.early_stopping import Estimate
-from permrank.models.matrix.base import MatrixRanker, Penalty, check_penalty
+from permrank.models.estimates import Estimate
+from permrank.models.matrix.base import FactorEstimate, MatrixRanker, Penalty, check_penalty
 from permrank.models.matrix.features import Features, looked_up
 from permrank.models.matrix.learning import Data, Design, Fit, Loss
 from permrank.models.matrix.relevance import relevance
@@ -24,6 +25,13 @@ from permrank.types import Float64Array, Int64Array
 
 # The chance to be first says little of the rest of a list and gives calmer gradients; set as `NOISE_SHARE`.
 _NOISE_SHARES = {"listnet": 0.5, "listmle": 0.7}
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedEstimate(FactorEstimate):
+    """A `FactorEstimate` with the weights of features."""
+
+    feature_weights: Float64Array
 
 
 class ListNet(MatrixRanker, LuceChoiceRanker):
@@ -82,7 +90,7 @@ class ListNet(MatrixRanker, LuceChoiceRanker):
         n_factors=Whole(2, 32),
         loss=Choice(("listnet", "listmle")),
     )
-    learned: ClassVar[tuple[str, ...]] = (*MatrixRanker.learned, "feature_weights_")
+    estimate_type = WeightedEstimate
     fewest_factors = 0
     feature_weights_: Any
 
@@ -160,17 +168,19 @@ class ListNet(MatrixRanker, LuceChoiceRanker):
 
     _pairs: tuple[Int64Array, Float64Array] | None = None
 
-    def _take(self, rankings: Rankings, learned: Estimate) -> None:
-        super()._take(rankings, learned)
+    def _take(self, rankings: Rankings, estimate: Estimate) -> None:
+        super()._take(rankings, estimate)
         known = None if self.features is None else Features(self.features)
         self._pairs = known.pairs(self.user_ids, self.item_ids) if known is not None and known.of_pairs else None
 
-    def _learned(self, fit: Fit) -> dict[str, Any]:
-        found = super()._learned(fit)
+    def _learned(self, fit: Fit) -> WeightedEstimate:
         of_pairs = self.features is not None and Features(self.features).of_pairs
         n_own = 2 if self.intercepts else 0  # covariates of the intercepts come last
-        of_items = found["item_weights"][: found["item_weights"].size - n_own]
-        return {**found, "feature_weights_": found["entry_weights"] if of_pairs else of_items}
+        of_items = fit.point.item_weights[: fit.point.item_weights.size - n_own]
+        found, weights = super()._learned(fit), fit.point.entry_weights if of_pairs else of_items
+        return WeightedEstimate(
+            found.user_factors, found.item_factors, found.item_intercepts, found.alpha, found.beta, weights
+        )
 
     def _scores(self, user: UserReference, items: Int64Array) -> Float64Array:
         scores = super()._scores(user, items)

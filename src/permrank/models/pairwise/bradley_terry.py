@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -12,11 +13,10 @@ from permrank.checks import above, one_of, whole_from
 from permrank.data.rankings import Rankings
 from permrank.errors import EstimateError, InputError
 from permrank.kernels.pairwise.bradley_terry import DAVIDSON, RAO_KUPPER, bradley_terry_sums
-from permrank.learning.early_stopping import Estimate
 from permrank.learning.learner import Learner, mapped
 from permrank.learning.optimisers import Evaluation, minorise_maximise, newton
 from permrank.models.comparisons import Comparisons, comparisons
-from permrank.models.one_order import OneOrderRanker
+from permrank.models.one_order import ItemScores, OneOrderRanker
 from permrank.models.plackett_luce.existence import require_estimates, require_tie_estimate
 from permrank.models.plackett_luce.standard_errors import errors_frame, inverse_information, require_few
 from permrank.models.priors.item_scores import Flat, GaussianPrior, Prior
@@ -34,6 +34,13 @@ class Outcomes(NamedTuple):
     win: float
     tie: float
     loss: float
+
+
+@dataclass(frozen=True, eq=False)
+class PairEstimate(ItemScores):
+    """Log-worths of the items, and the parameter of ties."""
+
+    tie_parameter: float
 
 
 class BradleyTerry(OneOrderRanker):
@@ -82,7 +89,7 @@ class BradleyTerry(OneOrderRanker):
         prior_scale=Real(0.05, 5.0, when=("prior", "gaussian")),
     )
     resumable = True
-    learned = ("scores_", "tie_parameter_")
+    estimate_type = PairEstimate
     tie_parameter_: float
 
     def __init__(
@@ -126,7 +133,7 @@ class BradleyTerry(OneOrderRanker):
 
     # Learning
 
-    def _learner(self, rankings: Rankings) -> Learner[Estimate]:
+    def _learner(self, rankings: Rankings) -> Learner[PairEstimate]:
         met = self._comparisons(rankings)
         share = _share_of_ties(met)
         if self.prior is None and rankings.n_items > 1:
@@ -142,9 +149,9 @@ class BradleyTerry(OneOrderRanker):
         start = np.append(start - start.mean(), [log_tie] if share > 0 else [])
         n = rankings.n_items
 
-        def learned(point: Float64Array) -> Estimate:
+        def learned(point: Float64Array) -> PairEstimate:
             tie = float(np.exp(point[n])) if share > 0 else float(self._form == RAO_KUPPER)
-            return {"scores_": self._prior.centred(point[:n]), "tie_parameter_": tie}
+            return PairEstimate(self._prior.centred(point[:n]), tie)
 
         if self.solver == "mm":
             return mapped(minorise_maximise(self._update(met), start, tol=self.tol), learned)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,8 @@ import polars as pl
 from permrank.checks import a_seed, above, whole_from
 from permrank.data.rankings import Rankings
 from permrank.errors import InputError
-from permrank.learning.early_stopping import Estimate
 from permrank.learning.learner import Learner, mapped, run
+from permrank.models.estimates import Estimate
 from permrank.models.one_order import SameForAllRanker
 from permrank.models.pairwise.latent_preference_learning import appeal, learner_of, memberships_of, problem_of
 from permrank.models.search_spaces import Real, Space, Whole
@@ -20,6 +21,16 @@ from permrank.types import Float64Array, Int64Array
 
 # Imaginary choices of every item as good as the others, under the scores of everybody together.
 _POOLED_STRENGTH = 5.0
+
+
+@dataclass(frozen=True, eq=False)
+class PreferenceEstimate(Estimate):
+    """Scores and memberships of every start, scores for everybody, and the appeal of items to communities."""
+
+    scores: Float64Array
+    memberships: Float64Array
+    pooled_scores: Float64Array
+    appeal: Float64Array
 
 
 class LatentPreference(SameForAllRanker):
@@ -80,7 +91,7 @@ class LatentPreference(SameForAllRanker):
         concentration=Real(0.1, 30.0),
     )
     resumable = True
-    learned = ("scores_", "memberships_", "pooled_scores_", "appeal_")
+    estimate_type = PreferenceEstimate
     scores_: Float64Array
     memberships_: Float64Array
     pooled_scores_: Float64Array
@@ -114,21 +125,16 @@ class LatentPreference(SameForAllRanker):
             above(name, getattr(self, name), 0.0)
         a_seed(self.seed)
 
-    def _learner(self, rankings: Rankings) -> Learner[Estimate]:
+    def _learner(self, rankings: Rankings) -> Learner[PreferenceEstimate]:
         one = self._problem(rankings, rankings.items, np.zeros(rankings.n_items))._replace(strength=_POOLED_STRENGTH)
         pooled = run(learner_of(one, 1, 1, self.seed, 1e-9), max_iter=200).estimate[0][0, :, 0]
         problem = one._replace(pooled=pooled, strength=float(self.prior_strength))
         weights = np.repeat(rankings.weights, np.diff(rankings.indptr))
         listed = np.bincount(rankings.items, weights, rankings.n_items).astype(np.float64)
 
-        def learned(reached: tuple[Float64Array, Float64Array]) -> Estimate:
+        def learned(reached: tuple[Float64Array, Float64Array]) -> PreferenceEstimate:
             scores, memberships = reached
-            return {
-                "scores_": scores,
-                "memberships_": memberships,
-                "pooled_scores_": pooled,
-                "appeal_": np.stack([appeal(part, listed) for part in scores]),
-            }
+            return PreferenceEstimate(scores, memberships, pooled, np.stack([appeal(part, listed) for part in scores]))
 
         return mapped(learner_of(problem, int(self.n_communities), int(self.n_starts), self.seed, self.tol), learned)
 

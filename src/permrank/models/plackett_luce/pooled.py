@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -13,9 +14,10 @@ from permrank.data.rankings import Rankings
 from permrank.errors import InputError
 from permrank.kernels.plackett_luce.likelihood import BRESLOW, EFRON, EXACT, PARTITION, stage_statistics
 from permrank.kernels.plackett_luce.pooled import pooled_statistics
-from permrank.learning.early_stopping import Estimate
 from permrank.learning.learner import Learner, State, Step, at_once, mapped, run, standing
 from permrank.learning.optimisers import Evaluation, minorise_maximise, newton
+from permrank.models.estimates import RULE
+from permrank.models.one_order import ItemScores
 from permrank.models.plackett_luce.existence import require_estimates, require_partition_estimates
 from permrank.models.plackett_luce.luce import LuceChoiceRanker
 from permrank.models.plackett_luce.standard_errors import uncertainty_frame
@@ -35,6 +37,32 @@ _BURN_IN = 20
 _SCALES = (1e-6, 1e6)
 # What a model file may claim: differences and sums of such scores are far from overflow.
 _LARGEST_SCORE = 1e100
+
+
+@dataclass(frozen=True, eq=False)
+class PooledEstimate(ItemScores):
+    """Log-worths of the items, the scale of their Gaussian prior (0 without one), and how ties were taken."""
+
+    prior_scale: float
+    ties: int = field(metadata=RULE, kw_only=True)
+    prior: str | None = field(metadata=RULE, kw_only=True)
+    prior_shape: float = field(metadata=RULE, kw_only=True)
+
+    def check(self, n_users: int, n_items: int) -> None:
+        """Raise unless scores are of sensible size, and the scale fits the prior."""
+        super().check(n_users, n_items)
+        if np.abs(self.scores).max(initial=0.0) > _LARGEST_SCORE:
+            raise InputError(f"scores_ has values beyond {_LARGEST_SCORE:g}")
+        if not isinstance(self.prior_scale, float) or not self.prior_scale >= 0.0:
+            raise InputError(f"prior_scale_ is {self.prior_scale!r}, expected a number from 0")
+        if self.prior == "gaussian" and self.prior_scale == 0.0:
+            raise InputError("prior_scale_ is 0, expected the scale of the Gaussian prior")
+
+    def score_prior(self) -> Prior:
+        """The prior of the scores."""
+        if self.prior == "gaussian":
+            return GaussianPrior(self.prior_scale)
+        return GammaPrior(self.prior_shape) if self.prior == "gamma" else Flat()
 
 
 class PlackettLuce(LuceChoiceRanker):
@@ -98,7 +126,8 @@ class PlackettLuce(LuceChoiceRanker):
         ties=Choice(("exact", "efron", "breslow")),
     )
     resumable = True
-    learned = ("scores_", "prior_scale_")
+    estimate_type = PooledEstimate
+    estimate_: PooledEstimate
     scores_: Float64Array
     prior_scale_: float
 
@@ -142,10 +171,13 @@ class PlackettLuce(LuceChoiceRanker):
     def _sweeps(self, rankings: Rankings) -> int:
         return self.max_iter or _MAX_ITER["shuffle" if self.ties == "shuffle" else self.solver]
 
-    def _learner(self, rankings: Rankings) -> Learner[Estimate]:
+    def _rules(self) -> dict[str, Any]:
+        return {"ties": TIES[self.ties], "prior": self.prior, "prior_shape": float(self.prior_shape)}
+
+    def _learner(self, rankings: Rankings) -> Learner[PooledEstimate]:
         if self.prior is None:
             if rankings.n_items == 1:  # nothing to choose from: any score will do
-                return at_once({"scores_": np.zeros(1), "prior_scale_": 0.0})
+                return at_once(PooledEstimate(np.zeros(1), 0.0, **self._rules()))
             if self.ties == "partition":
                 require_partition_estimates(rankings)
             else:
@@ -154,8 +186,8 @@ class PlackettLuce(LuceChoiceRanker):
         prior = self._chosen_prior(rankings, start)
         scale = prior.scale if isinstance(prior, GaussianPrior) else 0.0
 
-        def learned(scores: Float64Array) -> Estimate:
-            return {"scores_": prior.centred(scores), "prior_scale_": float(scale)}
+        def learned(scores: Float64Array) -> PooledEstimate:
+            return PooledEstimate(prior.centred(scores), float(scale), **self._rules())
 
         if self.ties == "shuffle" and rankings.has_ties:
             return mapped(_shuffled(rankings, start, prior, self._sweeps(rankings), self.seed), learned)
@@ -220,17 +252,6 @@ class PlackettLuce(LuceChoiceRanker):
     def _scores(self, user: UserReference, items: Int64Array) -> Float64Array:
         return self.scores_[items]
 
-    def _check_learned(self) -> None:
-        super()._check_learned()
-        if np.shape(self.scores_) != (self.rankings_.n_items,) or self.scores_.dtype != np.float64:
-            raise InputError(f"scores_ has shape {np.shape(self.scores_)}, expected a float64 for each item")
-        if np.abs(self.scores_).max(initial=0.0) > _LARGEST_SCORE:
-            raise InputError(f"scores_ has values beyond {_LARGEST_SCORE:g}")
-        if not isinstance(self.prior_scale_, float) or not self.prior_scale_ >= 0.0:
-            raise InputError(f"prior_scale_ is {self.prior_scale_!r}, expected a number from 0")
-        if self.prior == "gaussian" and self.prior_scale_ == 0.0:
-            raise InputError("prior_scale_ is 0, expected the scale of the Gaussian prior")
-
     def log_likelihood(self, rankings: Rankings) -> Float64Array:
         """Return the log-probability of each ranking, weights left out.
 
@@ -241,7 +262,7 @@ class PlackettLuce(LuceChoiceRanker):
         self._require_fitted()
         scores = self.scores_[self._aligned_items(rankings)]
         unused = np.empty_like(scores), np.empty_like(scores)
-        values: Float64Array = stage_statistics(rankings.indptr, rankings.levels, scores, TIES[self.ties], *unused)
+        values: Float64Array = stage_statistics(rankings.indptr, rankings.levels, scores, self.estimate_.ties, *unused)
         return values
 
     def worths(self) -> pl.DataFrame:
@@ -267,14 +288,9 @@ class PlackettLuce(LuceChoiceRanker):
         where a variance is not positive (learning stopped short of a maximum).
         """
         self._require_fitted()
-        prior = self._final_prior()
-        frame = uncertainty_frame(self.rankings_, self.scores_, TIES[self.ties], prior)
+        prior = self.estimate_.score_prior()
+        frame = uncertainty_frame(self.rankings_, self.scores_, self.estimate_.ties, prior)
         return self.worths().join(frame, on="item", how="left", maintain_order="left")
-
-    def _final_prior(self) -> Prior:
-        if self.prior == "gaussian":
-            return GaussianPrior(self.prior_scale_)
-        return GammaPrior(float(self.prior_shape)) if self.prior == "gamma" else Flat()
 
 
 def _first_guess(rankings: Rankings) -> Float64Array:

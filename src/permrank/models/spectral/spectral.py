@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -17,8 +18,7 @@ from permrank.kernels.symmetric_group import (
     permutations,
     ranking_marginals,
 )
-from permrank.learning.early_stopping import Estimate
-from permrank.models.one_order import OneOrderRanker
+from permrank.models.one_order import ItemScores, OneOrderRanker
 from permrank.ragged import frozen
 from permrank.types import Float64Array
 
@@ -27,6 +27,16 @@ _MOST_DECOMPOSED = 7
 # The table of pairs by pairs of places has n^4 / 4 numbers.
 _MOST_PAIRED = 40
 _MOST_ITEMS = 150  # 150! is still a float
+
+
+@dataclass(frozen=True, eq=False)
+class Marginals(ItemScores):
+    """What `SpectralAnalysis` computes; see its attributes."""
+
+    first_order: Float64Array
+    unordered: Float64Array
+    ordered: Float64Array
+    sums_of_squares: Float64Array
 
 
 class SpectralAnalysis(OneOrderRanker):
@@ -63,7 +73,7 @@ class SpectralAnalysis(OneOrderRanker):
     assumes = "nothing: it describes counts of orders by effects of items, pairs and more"
     takes = "rankings of few items, complete if more than 7; ties, weights"
     reference = "Diaconis (1989), A generalization of spectral analysis"
-    learned = ("scores_", "first_order_", "unordered_", "ordered_", "sums_of_squares_")
+    estimate_type = Marginals
     first_order_: Float64Array
     unordered_: Float64Array
     ordered_: Float64Array
@@ -72,7 +82,7 @@ class SpectralAnalysis(OneOrderRanker):
     def __init__(self) -> None:
         pass
 
-    def _learn(self, rankings: Rankings) -> Estimate:
+    def _learn(self, rankings: Rankings) -> Marginals:
         n = rankings.n_items
         total = float(rankings.weights.sum())
         if n <= _MOST_DECOMPOSED:
@@ -90,8 +100,7 @@ class SpectralAnalysis(OneOrderRanker):
         else:
             squares = _first_squares(rankings, first, unordered, ordered)
         scores = 1.0 - first @ np.arange(n) / (total * max(n - 1, 1))
-        names = ("scores_", "first_order_", "unordered_", "ordered_", "sums_of_squares_")
-        return dict(zip(names, (scores, first, unordered, ordered, squares), strict=True))
+        return Marginals(scores, first, unordered, ordered, squares)
 
     # What there is to see
 

@@ -1,0 +1,68 @@
+"""What a model has learnt, as a value: one frozen dataclass for each family."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from permrank.errors import InputError
+
+RULE = {"rule": True}
+"""Metadata of a field that says how answers are made: it follows from the parameters, and is not written to files."""
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """Base of all estimates.
+
+    A subclass is a frozen dataclass with one field for each array or number that was learnt. The model has them under
+    the same names with an underscore at the end (``scores`` is ``model.scores_``), and so has its file. What else
+    answers need, such as the treatment of ties, is a keyword field with the metadata `RULE`.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass, field
+    >>> @dataclass(frozen=True, eq=False)
+    ... class Shares(Estimate):
+    ...     scores: np.ndarray
+    ...     ties: str = field(metadata=RULE, kw_only=True)
+    >>> Shares(np.zeros(2), ties="half").tensors()
+    {'scores_': array([0., 0.])}
+    """
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """Names of what is learnt, as attributes of the model and tensors of its file."""
+        return tuple(f"{field.name}_" for field in dataclasses.fields(cls) if "rule" not in field.metadata)
+
+    def tensors(self) -> dict[str, Any]:
+        """What is learnt, by those names."""
+        return {name: getattr(self, name[:-1]) for name in self.names()}
+
+    @classmethod
+    def of(cls, tensors: dict[str, Any], rules: dict[str, Any]) -> Self:
+        """An estimate from what `tensors` gave, and rules."""
+        return cls(**{name[:-1]: tensors[name] for name in cls.names()}, **rules)
+
+    def check(self, n_users: int, n_items: int) -> None:
+        """Raise if arrays do not fit together, or the data; finite numbers are the least.
+
+        A subclass extends it by the types and shapes that answers rely on: files are not trusted.
+        """
+        for name, value in self.tensors().items():
+            if not np.isfinite(value).all():
+                raise InputError(f"{name} holds values that are not finite")
+
+    def check_shapes(self, **shapes: tuple[int, ...]) -> None:
+        """Raise unless the arrays of these names have these shapes."""
+        for name, shape in shapes.items():
+            if np.shape(getattr(self, name)) != shape:
+                raise InputError(f"{name}_ has shape {np.shape(getattr(self, name))}, expected {shape}")
+
+
+@dataclass(frozen=True, eq=False)
+class NothingLearnt(Estimate):
+    """Of a model that learns nothing."""

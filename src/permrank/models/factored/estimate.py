@@ -1,0 +1,170 @@
+"""What the factored Plackett-Luce model has learnt, and how its answers are made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from permrank.checks import one_of
+from permrank.data.rankings import Rankings
+from permrank.errors import InputError
+from permrank.kernels.factored.items import item_noise
+from permrank.kernels.plackett_luce.damping import damping_sequence
+from permrank.kernels.plackett_luce.likelihood import BRESLOW, EFRON, EXACT, PARTITION
+from permrank.models.estimates import RULE, Estimate
+from permrank.models.factored.problem import Lists
+from permrank.models.priors.co_listing import user_places
+from permrank.ragged import frozen
+from permrank.randomness import stream_key
+from permrank.types import Float64Array, Int32Array, Int64Array
+
+TIES = {"exact": EXACT, "efron": EFRON, "breslow": BRESLOW, "partition": PARTITION, "shuffle": EXACT}
+KINDS = ("none", "log", "natural_log", "learnt")
+# Of these the factors of any stage are known, also of lists longer than those learnt from.
+_FORMULAS = ("log", "natural_log")
+
+
+class Said(NamedTuple):
+    """Rankings of some users, and their items in the numbering of the model."""
+
+    rankings: Rankings
+    items: Int32Array
+
+
+@dataclass(frozen=True, eq=False)
+class FactoredEstimate(Estimate):
+    """Draws of items, or one point estimate, and what follows for users; see the attributes of the model.
+
+    ties: code of the treatment of ties. precision: prior precision of a user's coordinates. rule_of_damping: how the
+    factors of longer lists go on; "none" without damping. seed: of the order in which tied items are put.
+    """
+
+    item_draws: Any
+    user_modes: Any
+    factor_scale: float
+    temperature: float
+    thresholds: Float64Array
+    company: Float64Array
+    user_slopes: Any
+    item_variances: Any
+    curve: Float64Array
+    damping: Float64Array
+    ties: int = field(metadata=RULE, kw_only=True)
+    precision: float = field(metadata=RULE, kw_only=True)
+    rule_of_damping: str = field(metadata=RULE, kw_only=True)
+    seed: int = field(metadata=RULE, kw_only=True)
+
+    @property
+    def n_factors(self) -> int:
+        """K."""
+        return int(self.user_modes.shape[2])
+
+    @property
+    def n_items(self) -> int:
+        """Items; thresholds between ratings are numbered after them."""
+        return int(self.item_draws.shape[1] - np.size(self.thresholds))
+
+    @property
+    def is_damped(self) -> bool:
+        """Whether scores count less at later stages."""
+        return self.rule_of_damping != "none"
+
+    def precisions(self) -> Float64Array:
+        """Prior precision of each coordinate of a user, (K,)."""
+        return np.full(self.n_factors, self.precision)
+
+    def slopes(self, draw: int) -> Float64Array:
+        """How the prior mean of a user depends on what the user lists, under one draw."""
+        return np.asarray(self.user_slopes[draw], np.float64)
+
+    def lists(self, said: Said) -> Lists:
+        """Lists as they were learnt from, with the thresholds in them."""
+        return Lists.anchored(said.rankings, self.thresholds, self.n_items, said.items)
+
+    def places(self, said: Said, *, alone: bool = False) -> Float64Array:
+        """Places of users by what they list (models/priors/co_listing.py); ``alone``: every ranking is a user's."""
+        bounds = said.rankings.indptr if alone else said.rankings.indptr[said.rankings.user_indptr]
+        return user_places(np.asarray(self.company, np.float64), *frozen(bounds, said.items))
+
+    def scores(self, items: Int64Array, modes: Float64Array) -> Float64Array:
+        """Scores of items for a user with these modes (n_kept, K), averaged over the draws."""
+        chosen = self.item_draws[:, items].astype(np.float64)
+        total = np.einsum("dik,dk->i", chosen[:, :, :-1], modes) + chosen[:, :, -1].sum(axis=0)
+        return np.asarray(total * (self.temperature / chosen.shape[0]))
+
+    def score_pairs(self, who: Int64Array, what: Int64Array) -> Float64Array:
+        """Scores of many users and items, averaged over the draws."""
+        total = np.zeros(who.size)
+        for theta, modes in zip(self.item_draws, self.user_modes, strict=True):
+            rows = theta[what]
+            total += np.einsum("ek,ek->e", rows[:, :-1], modes[who]) + rows[:, -1]
+        return np.asarray(total * (self.temperature / len(self.item_draws)))
+
+    def score_draws(self, items: Int64Array, users: Float64Array) -> Float64Array:
+        """Scores of items under draws of a user (n_kept, size, K), the items' own uncertainty included.
+
+        Returns (n_kept * size, n_items).
+        """
+        theta = self.item_draws[:, items].astype(np.float64)
+        scores = np.einsum("dik,djk->dji", theta[:, :, :-1], users) + theta[:, None, :, -1]
+        spread = np.sqrt(self.item_variances[:, None, items].astype(np.float64))
+        scores += spread * item_noise(items, scores.shape[0], scores.shape[1], stream_key(2))
+        return np.asarray(self.temperature * scores.reshape(scores.shape[0] * scores.shape[1], items.size))
+
+    def damping_of(self, n: int) -> Float64Array:
+        """Factors of n stages; a sequence that is too short goes on with its last value."""
+        return damping_sequence(self.rule_of_damping if self.rule_of_damping in _FORMULAS else self.damping, n)
+
+    def check(self, n_users: int, n_items: int) -> None:
+        """Raise unless all parts fit together, and the data."""
+        super().check(n_users, n_items)
+        shape, n_kept, k = np.shape(self.item_draws), len(self.item_draws), np.shape(self.user_modes)[-1]
+        thresholds = np.asarray(self.thresholds)
+        if thresholds.ndim != 1 or np.any(np.diff(thresholds) <= 0):
+            raise InputError("thresholds_ is not an ascending list of ratings")
+        if not float(self.temperature) > 0:
+            raise InputError(f"temperature_ is {self.temperature}, which is not above 0")
+        if shape != (n_kept, n_items + thresholds.size, k + 1):
+            raise InputError(f"item_draws_ has shape {shape}, which does not fit the items and factors")
+        if np.shape(self.user_modes) != (n_kept, n_users, k):
+            raise InputError(f"user_modes_ has shape {np.shape(self.user_modes)}, which does not fit the users")
+        table, slopes = np.shape(self.company), np.shape(self.user_slopes)
+        if len(table) != 2 or table[0] != n_items or slopes != (n_kept, table[1], k):
+            raise InputError(f"company_ and user_slopes_ have shapes {table} and {slopes}, which do not fit")
+        if np.shape(self.item_variances) != shape[:2] or np.any(np.asarray(self.item_variances) < 0):
+            raise InputError("item_variances_ does not fit the items, or holds values below 0")
+        check_damping(np.asarray(self.damping))
+
+
+def rule_of(damping: str | Sequence[float]) -> str:
+    """The word for a damping; numbers are "given"."""
+    return damping if isinstance(damping, str) else "given"
+
+
+def check_damping(damping: object) -> None:
+    """Raise unless it is a known word, or numbers that begin above 0, never rise and end at 0 or above."""
+    if isinstance(damping, str) or damping is None:
+        one_of("damping", damping, KINDS)
+        return
+    try:
+        values = np.asarray(damping, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"damping={damping!r}, expected 'none', 'log', 'natural_log', 'learnt' or numbers: the factor of each stage"
+        ) from error
+    if values.ndim != 1 or values.size == 0:
+        raise InputError(f"damping has the shape {values.shape}, expected one number for each stage")
+    if not (np.isfinite(values) & (values >= 0.0)).all():
+        place = int(np.flatnonzero(~(np.isfinite(values) & (values >= 0.0)))[0])
+        raise InputError(f"damping of stage {place + 1} is {values[place]:g}, expected a finite number from 0")
+    if values[0] == 0.0:
+        raise InputError("damping begins with 0, expected a number above 0: every choice would be uniform")
+    if (np.diff(values) > 0.0).any():
+        place = int(np.flatnonzero(np.diff(values) > 0.0)[0])
+        raise InputError(
+            f"damping rises from {values[place]:g} at stage {place + 1} to {values[place + 1]:g}; later choices count "
+            "less, so it must never rise"
+        )

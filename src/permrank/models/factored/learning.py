@@ -1,0 +1,107 @@
+"""How `FactoredPlackettLuce` learns: from its settings and data to a stream of estimates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from permrank.data.rankings import Rankings
+from permrank.learning.learner import Learner, mapped
+from permrank.models.factored.estimate import TIES, FactoredEstimate
+from permrank.models.factored.point import point_estimate
+from permrank.models.factored.posterior import Posterior, Start, choose_factors, draw_posterior
+from permrank.models.factored.problem import Problem, thresholds_of
+from permrank.models.priors.co_listing import company
+from permrank.randomness import stream_key
+from permrank.types import Float64Array
+
+
+class Settings(NamedTuple):
+    """Parameters of the model that learning depends on, by their names there."""
+
+    n_factors: Any
+    posterior: str
+    ties: str
+    intercepts: bool
+    factor_scale: Any
+    anchors: bool
+    company: bool
+    alpha: float
+    beta: float
+    damping: str | Sequence[float]
+    n_draws: int
+    tol: float
+    seed: int
+
+    @classmethod
+    def of(cls, parameters: dict[str, Any]) -> Settings:
+        """From all parameters of a model."""
+        return cls(**{name: parameters[name] for name in cls._fields})
+
+    def problem(self, rankings: Rankings, thresholds: Float64Array) -> Problem:
+        """The data in the form of the sweeps."""
+        return Problem.of(
+            rankings, TIES[self.ties], shuffle=self.ties == "shuffle", intercepts=self.intercepts,
+            thresholds=thresholds, company=company(rankings, self.seed) if self.company else None,
+        )  # fmt: skip
+
+    def learner(self, rankings: Rankings, n_sweeps: int, rules: dict[str, Any]) -> Learner[FactoredEstimate]:
+        """From nothing."""
+        if self.posterior == "point":
+            return self._point(rankings, n_sweeps, rules, None)
+        thresholds = thresholds_of(rankings) if self.anchors else np.zeros(0)
+        problem = self.problem(rankings, thresholds)
+        scale = problem.usual_scale() if self.factor_scale == "auto" else float(self.factor_scale)
+        if self.n_factors == "auto":
+            curve = choose_factors(problem, scale, stream_key(self.seed))
+            n_factors = int(curve[curve[:, 1].argmin(), 0])
+        else:
+            curve, n_factors = np.zeros((0, 3)), int(self.n_factors)
+
+        def learned(found: Posterior) -> FactoredEstimate:
+            return FactoredEstimate(
+                found.items, found.users, float(scale), found.temperature, thresholds, problem.company, found.slopes,
+                found.variances, curve, np.ones(1), **rules,
+            )  # fmt: skip
+
+        return mapped(draw_posterior(problem, n_factors, scale, self.n_draws, stream_key(self.seed), n_sweeps), learned)
+
+    def growing(
+        self, before: FactoredEstimate, start: Start, rankings: Rankings, n_sweeps: int, rules: dict[str, Any]
+    ) -> Learner[FactoredEstimate]:
+        """From an estimate of less data."""
+        if self.posterior == "point":
+            return self._point(rankings, n_sweeps, rules, (start.theta, start.modes))
+        problem, key = self.problem(rankings, before.thresholds), stream_key(self.seed, 1)
+
+        def learned(found: Posterior) -> FactoredEstimate:
+            return replace(
+                before, item_draws=found.items, user_modes=found.users, company=problem.company,
+                user_slopes=found.slopes, item_variances=found.variances, **rules,
+            )  # fmt: skip
+
+        draws = draw_posterior(problem, before.n_factors, before.factor_scale, self.n_draws, key, n_sweeps, start)
+        return mapped(draws, learned)
+
+    def _point(
+        self, rankings: Rankings, n_sweeps: int, rules: dict[str, Any], begin: tuple[Any, Any] | None
+    ) -> Learner[FactoredEstimate]:
+        return point_estimate(
+            rankings, n_sweeps, stream_key(self.seed), n_factors=int(self.n_factors), alpha=self.alpha, beta=self.beta,
+            tol=self.tol, ties=TIES[self.ties], shuffle=self.ties == "shuffle", intercepts=self.intercepts,
+            damping=self.damping, rules=rules, begin=begin,
+        )  # fmt: skip
+
+
+def grown(estimate: FactoredEstimate, before: Rankings, after: Rankings) -> Start:
+    """The last draw in the numbering of more data; what is new is at 0."""
+    n_factors, last = estimate.n_factors, estimate.item_draws[-1]
+    theta = np.zeros((after.n_items + estimate.thresholds.size, n_factors + 1))
+    modes = np.zeros((after.n_users, n_factors))
+    theta[after.item_ids.ids.search_sorted(before.item_ids.ids)] = last[: before.n_items]
+    theta[after.n_items :] = last[before.n_items :]
+    modes[after.user_ids.ids.search_sorted(before.user_ids.ids)] = estimate.user_modes[-1]
+    return Start(theta, modes)

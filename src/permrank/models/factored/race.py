@@ -1,0 +1,68 @@
+"""Users of the factored model: their posterior given the items of each draw, and the likelihood of their lists.
+
+The same three functions as in damped.py, for models without damping.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from permrank.kernels.factored.users import posterior_draws, update_users, user_log_likelihoods
+from permrank.models.factored.estimate import FactoredEstimate, Said
+from permrank.ragged import frozen
+from permrank.randomness import stream_key
+from permrank.types import Float64Array
+
+
+def fold_in(estimate: FactoredEstimate, said: Said) -> Float64Array:
+    """Posterior modes of new users, parallel over users: (n_users, n_kept, K)."""
+    lists, places, n_users = estimate.lists(said), estimate.places(said), said.rankings.n_users
+    modes = np.zeros((n_users, len(estimate.item_draws), estimate.n_factors))
+    scratch = np.empty(lists.items.size), np.empty(lists.items.size)
+    for d, theta in enumerate(estimate.item_draws):
+        found = np.zeros((n_users, estimate.n_factors))
+        update_users(
+            *lists, estimate.ties, theta.astype(np.float64), estimate.precisions(), found, np.empty_like(found),
+            np.uint64(0), False, 50, 1e-9, *scratch, places, estimate.slopes(d),
+        )  # fmt: skip
+        modes[:, d] = found
+    return modes
+
+
+def user_draws(estimate: FactoredEstimate, said: Said, modes: Float64Array, size: int) -> Float64Array:
+    """Draws of one user's vector from the Laplace approximation at the modes (n_kept, K): (n_kept, size, K)."""
+    lists, places = estimate.lists(said), estimate.places(said)
+    out = np.empty((len(modes), size, modes.shape[1]))
+    for d, theta in enumerate(estimate.item_draws):
+        out[d] = posterior_draws(
+            *lists, estimate.ties, theta.astype(np.float64), estimate.precisions(), modes[d][None].copy(),
+            stream_key(0, d), size, np.empty((1, size)), places, estimate.slopes(d),
+        )[0]  # fmt: skip
+    return out
+
+
+def log_likelihoods(estimate: FactoredEstimate, said: Said, size: int) -> tuple[Float64Array, Float64Array]:
+    """Log-probability of each ranking, its user integrated over the prior by importance sampling, and its error."""
+    rankings, n, precision = said.rankings, said.rankings.n_rankings, estimate.precisions()
+    items, each, ones = frozen(said.items, np.arange(n + 1), np.ones(n))
+    data = (each, rankings.indptr, items, rankings.levels, ones, estimate.ties)
+    places = estimate.places(said, alone=True)
+    parts = np.empty((n, len(estimate.item_draws), size))
+    constant = 0.5 * float(np.sum(np.log(precision / (2.0 * np.pi))))
+    for d, stored in enumerate(estimate.item_draws):
+        theta, density = stored.astype(np.float64), np.empty((n, size))
+        users = posterior_draws(
+            *data, theta, precision, np.zeros((n, precision.size)), stream_key(1, d), size, density, places,
+            estimate.slopes(d),
+        )  # fmt: skip
+        means = np.einsum("uj,jk->uk", places, estimate.slopes(d))
+        for j in range(size):
+            point = np.ascontiguousarray(users[:, j])
+            likelihood = user_log_likelihoods(*data, theta, point)
+            parts[:, d, j] = likelihood + constant - 0.5 * ((point - means) ** 2 @ precision) - density[:, j]
+    flat = parts.reshape(n, -1)
+    top = flat.max(axis=1, keepdims=True)
+    weights = np.exp(flat - top)
+    mean = weights.mean(axis=1)
+    errors = weights.std(axis=1) / (mean * np.sqrt(flat.shape[1]))
+    return np.asarray(top[:, 0] + np.log(mean)), np.asarray(errors)
