@@ -7,7 +7,7 @@
     │   ├── FormatError     a file that is not what it says, or cannot hold what it is given
     │   └── EstimateError   the data are fine but the estimate asked for does not exist
     ├── UnknownIdError      a user, item, parameter or data set that is not known (also a KeyError)
-    ├── NotFittedError      a model is used before ``fit``
+    ├── NotFittedError      a model is used before ``fit`` (also a ValueError and an AttributeError)
     ├── NotSupportedError   a model cannot answer this question (also a NotImplementedError)
     ├── DataError           a data set that cannot be found, fetched or trusted
     └── ForkError           a process was forked from one that had used permrank (also a RuntimeError)
@@ -65,8 +65,11 @@ class UnknownIdError(PermrankError, KeyError):
         return str(self.args[0])
 
 
-class NotFittedError(PermrankError):
-    """A model is used before ``fit``."""
+class NotFittedError(PermrankError, ValueError, AttributeError):
+    """A model is used before ``fit``.
+
+    It has the bases of ``sklearn.exceptions.NotFittedError``, so that code that catches these works with both.
+    """
 
 
 class NotSupportedError(PermrankError, NotImplementedError):
