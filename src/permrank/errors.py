@@ -14,6 +14,7 @@
     ConvergenceWarning      learning stopped early; the estimate and its trace are kept
     └── StoppedWarning      because Ctrl-C was pressed
     AccuracyWarning         some of the numbers are estimates with a large error
+    ModelWarning            a model of an installed package cannot be had, and is left out
     ChoiceSetWarning        lists look like the tops of a choice set, and nothing says whether they are
 """
 
@@ -100,6 +101,10 @@ def _unknown_id(kind: str, value: object, message: str) -> UnknownIdError:
 
 class AccuracyWarning(UserWarning):
     """Some of the numbers are estimates with a large standard error."""
+
+
+class ModelWarning(UserWarning):
+    """A model that an installed package offers cannot be had; it is left out of a list of all models."""
 
 
 class ChoiceSetWarning(UserWarning):
