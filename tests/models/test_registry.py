@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import permrank as pr
-from forging import resigned
 from permrank.errors import FormatError, InputError, ModelWarning, UnknownIdError
 from permrank.models import MODELS, registry
+from permrank.testing.forging import resigned
 
 RANKINGS = pr.Rankings.from_lists({"u": ["a", "b", "c"], "v": ["b", "a"]})
 SOURCE = """
