@@ -35,7 +35,7 @@ class Forgetful(FirstPlaces):
 """
 
 
-def tests_of(folder, chosen):
+def outcome_of(folder, chosen):
     line = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(folder), "-k", chosen]
     return subprocess.run([*line, "test_mymodels.py"], cwd=folder, capture_output=True, text=True, check=False)
 
@@ -45,10 +45,10 @@ def test_the_model_of_the_guide_keeps_the_contract_and_one_that_does_not_is_foun
     (model,) = [one.source for one in examples if one.source.startswith("class FirstPlaces")]
     (tmp_path / "mymodels.py").write_text("".join(one.source for one in examples[:2]) + model)
     (tmp_path / "test_mymodels.py").write_text(TESTS)
-    done = tests_of(tmp_path, "TestFirstPlaces")
+    done = outcome_of(tmp_path, "TestFirstPlaces")
     assert done.returncode == 0, done.stdout
     assert " passed" in done.stdout
-    done = tests_of(tmp_path, "TestForgetful and test_fit_returns")
+    done = outcome_of(tmp_path, "TestForgetful and test_fit_returns")
     assert done.returncode == 1, done.stdout
     assert "assert None is Forgetful()" in done.stdout  # an assertion of the package shows its values
 
