@@ -7,6 +7,8 @@ from pathlib import Path
 import numba
 import pytest
 
+from permrank.models import registry
+
 # A shell that starts the tests in the background has them ignore Ctrl-C, of which some of them are about.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -25,3 +27,9 @@ def one_thread_a_worker():
     """Parallel test processes share the cores: each keeps to one thread unless a test asks for more."""
     if "PYTEST_XDIST_WORKER" in os.environ:
         numba.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True)
+def no_model_registered(monkeypatch):
+    """A test meets no model that another test, or a document, has registered."""
+    monkeypatch.setattr(registry, "_registered", {})

@@ -21,7 +21,7 @@ import polars as pl
 from safetensors.numpy import load_file
 
 import permrank as pr
-from contract import LISTS, QUESTIONS
+from permrank.testing.questions import LISTS, QUESTIONS
 
 warnings.simplefilter("ignore")
 

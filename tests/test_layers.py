@@ -46,6 +46,7 @@ MAY_IMPORT = {
     "models.distance": [*READS, "kernels.distance", "models"],
     "models.spectral": [*READS, "kernels", "models"],
     "evaluation": [*READS, "storage", "kernels", "data.formats", "models"],
+    "testing": [*READS, "models", "evaluation"],
     "interfaces": [*READS, "storage", "models", "models.latent", "models.log_linear", "models.spectral"],
     "interfaces.report": [*FLOOR, "storage", "models", "models.latent", "evaluation", "interfaces"],
     "interfaces.cli": [
@@ -55,7 +56,13 @@ MAY_IMPORT = {
 }  # fmt: skip
 # `Rankings.write` is where people look for it, and calls the writers when it is used.
 UPWARDS = {("data.rankings", "permrank.data.formats.writers")}
-ONLY_IN_INTERFACES = {"typer", "fastapi", "ray"}
+ONLY_IN = {
+    "typer": "interfaces",
+    "fastapi": "interfaces",
+    "ray": "interfaces",
+    "pytest": "testing",
+    "mpmath": "testing",
+}
 
 
 def imported_modules(path):
@@ -93,7 +100,7 @@ def violations(path, module):
             allowed = other is None or other == room or other in MAY_IMPORT[room]
             if not allowed and (module.removeprefix("permrank."), imported) not in UPWARDS:
                 yield f"{module} ({room}) imports {imported}"
-        elif imported.split(".")[0] in ONLY_IN_INTERFACES and not room.startswith("interfaces"):
+        elif not room.startswith(ONLY_IN.get(imported.split(".")[0], "")):
             yield f"{module} ({room}) imports {imported}"
 
 
@@ -140,3 +147,6 @@ def test_an_import_upwards_is_noticed(tmp_path):
     wrong.write_text("from permrank.models.latent import model\n")
     assert len(list(violations(wrong, "permrank.models.factored.wrong"))) == 1
     assert list(violations(wrong, "permrank.models.latent.wrong")) == []
+    wrong.write_text("import pytest\n")
+    assert len(list(violations(wrong, "permrank.interfaces.cli.wrong"))) == 1
+    assert list(violations(wrong, "permrank.testing.wrong")) == []

@@ -15,7 +15,8 @@ import pytest
 from scipy.stats import chisquare
 
 import permrank as pr
-from oracles import ITEMS, differences, leaning_lists, stopped_after
+from leaning import ITEMS, leaning_lists, stopped_after
+from permrank.testing.oracles import differences
 
 DOCUMENT = Path(__file__).parent.parent / "docs" / "paper.md"
 

@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import chisquare
 
 import permrank as pr
-from oracles import ITEMS, leaning_lists, stopped_after
+from leaning import ITEMS, leaning_lists, stopped_after
 from permrank.kernels.log_linear.moves import acceptance
 
 

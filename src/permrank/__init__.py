@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from permrank.models.pairwise.latent_preference import LatentPreference
     from permrank.models.plackett_luce.pooled import PlackettLuce
     from permrank.models.ranker import Ranker
+    from permrank.models.registry import register
     from permrank.models.spectral.spectral import SpectralAnalysis
 
 __version__ = "0.1.0"
@@ -84,6 +85,7 @@ _HOME = {
     "evaluate": "permrank.evaluation.evaluate",
     "load": "permrank.models.files",
     "read": "permrank.data.formats.readers",
+    "register": "permrank.models.registry",
     "tune": "permrank.evaluation.tune",
 }
 _MODULES = {"datasets": "permrank.data.datasets", "errors": "permrank.errors"}
@@ -124,6 +126,7 @@ __all__ = [
     "evaluate",
     "load",
     "read",
+    "register",
     "tune",
 ]
 

@@ -7,13 +7,14 @@
     │   ├── FormatError     a file that is not what it says, or cannot hold what it is given
     │   └── EstimateError   the data are fine but the estimate asked for does not exist
     ├── UnknownIdError      a user, item, parameter or data set that is not known (also a KeyError)
-    ├── NotFittedError      a model is used before ``fit``
+    ├── NotFittedError      a model is used before ``fit`` (also a ValueError and an AttributeError)
     ├── NotSupportedError   a model cannot answer this question (also a NotImplementedError)
     ├── DataError           a data set that cannot be found, fetched or trusted
     └── ForkError           a process was forked from one that had used permrank (also a RuntimeError)
     ConvergenceWarning      learning stopped early; the estimate and its trace are kept
     └── StoppedWarning      because Ctrl-C was pressed
     AccuracyWarning         some of the numbers are estimates with a large error
+    ModelWarning            a model of an installed package cannot be had, and is left out
     ChoiceSetWarning        lists look like the tops of a choice set, and nothing says whether they are
 """
 
@@ -65,8 +66,11 @@ class UnknownIdError(PermrankError, KeyError):
         return str(self.args[0])
 
 
-class NotFittedError(PermrankError):
-    """A model is used before ``fit``."""
+class NotFittedError(PermrankError, ValueError, AttributeError):
+    """A model is used before ``fit``.
+
+    It has the bases of ``sklearn.exceptions.NotFittedError``, so that code that catches these works with both.
+    """
 
 
 class NotSupportedError(PermrankError, NotImplementedError):
@@ -97,6 +101,10 @@ def _unknown_id(kind: str, value: object, message: str) -> UnknownIdError:
 
 class AccuracyWarning(UserWarning):
     """Some of the numbers are estimates with a large standard error."""
+
+
+class ModelWarning(UserWarning):
+    """A model that an installed package offers cannot be had; it is left out of a list of all models."""
 
 
 class ChoiceSetWarning(UserWarning):

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from oracles import log_linear_target, random_log_linear
 from permrank.distributions.normaliser import fitted_worths, log_normaliser, model_draws
 from permrank.kernels.log_linear.annealing import luce_insertion_energies, luce_log_probability
 from permrank.models.log_linear.lists import position_functions
+from permrank.testing.oracles import log_linear_target, random_log_linear
 
 
 def test_short_lists_are_exact():

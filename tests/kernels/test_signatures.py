@@ -21,7 +21,7 @@ PROGRAM = """
 import contextlib, json, re, sys, warnings
 import numpy as np
 import permrank as pr
-from contract import LISTS, QUESTIONS
+from permrank.testing.questions import LISTS, QUESTIONS
 from numba.core.compiler import CompileResult
 from permrank.errors import PermrankError
 from permrank.models import MODELS

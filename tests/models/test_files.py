@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import permrank as pr
-from forging import resigned
 from permrank.errors import FormatError
 from permrank.storage import container
+from permrank.testing.forging import resigned
 
 RANKINGS = pr.Rankings.from_lists({"ü": ["a", "ß"], "v": [{"ß", "a"}, "漢"], "w": ["漢", "ß", "a"]})
 

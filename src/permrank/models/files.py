@@ -6,9 +6,9 @@ version and the fingerprint of the data.
 
 from __future__ import annotations
 
-import importlib
 import itertools
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +19,9 @@ from safetensors.numpy import load as load_tensors
 
 from permrank.data.rankings import Rankings
 from permrank.data.vocabulary import Vocabulary
-from permrank.errors import FormatError, PermrankError
-from permrank.models import MODELS
+from permrank.errors import FormatError, InputError, PermrankError, UnknownIdError, shown
 from permrank.models.ranker import Ranker
+from permrank.models.registry import find_among, takes_a_built_in_name
 from permrank.processes import refuse_after_fork
 from permrank.storage.container import as_json, read_bytes, read_header, write
 
@@ -44,6 +44,9 @@ def save(model: Ranker, path: str | Path) -> None:
     """Write a fitted model; the file appears whole or not at all."""
     from permrank import __version__
 
+    if takes_a_built_in_name(type(model)):  # the file would be read back as the other class
+        name = type(model).__name__
+        raise InputError(f"a file names its model by the class, and {name!r} is a built-in one; rename this class")
     tensors: dict[str, Any] = model.estimate_.tensors()
     tensors["history_"] = np.array(model.history_, np.float64)
     tensors["validation_"] = model.validation_
@@ -69,12 +72,18 @@ def save(model: Ranker, path: str | Path) -> None:
     write(path, "model", tensors, header)
 
 
-def load(path: str | Path) -> Ranker:
+def load(path: str | Path, *, models: Iterable[type[Ranker]] = ()) -> Ranker:
     """Read a model that `Ranker.save` has written.
+
+    A file names a class and holds arrays. Nothing in it is run or unpickled, and no module is imported because the file
+    names it: the class is looked up among ``models``, the models of this package, those that were registered
+    (`permrank.register`), and those that installed packages offer (entry points of the group ``permrank.models``).
 
     Parameters
     ----------
     path : str or Path
+    models : iterable of classes
+        Models of your own that this file may hold, if they are not registered.
 
     Returns
     -------
@@ -94,18 +103,29 @@ def load(path: str | Path) -> Ranker:
     path = Path(path).expanduser()
     content = read_bytes(path)
     header = read_header(content, path)
+    kind = _class_of(header, path, models)
     try:
         tensors = load_tensors(content)
-        return _rebuild(header, tensors)
+        return _rebuild(kind, header, tensors)
     except _SPOILED as error:
         raise FormatError(f"{path} is not a whole permrank model: {error}") from error
 
 
-def _rebuild(header: dict[str, Any], tensors: dict[str, Any]) -> Ranker:
-    name = header["class"]
-    if name not in MODELS:
-        raise FormatError(f"class {name!r} is not known to this version of permrank")
-    model: Ranker = getattr(importlib.import_module(MODELS[name]), name)(**json.loads(header["parameters"]))
+def _class_of(header: dict[str, Any], path: Path, models: Iterable[type[Ranker]]) -> type[Ranker]:
+    name = header.get("class")
+    if not isinstance(name, str):
+        raise FormatError(f"{path} is not a whole permrank model: it names no class")
+    try:
+        return find_among(name, models)
+    except UnknownIdError:
+        raise FormatError(
+            f"{path} holds a model whose class {shown(name)} is not known; import the class and call "
+            "permrank.register(Class), or load(path, models=[Class]); on the command line add -m module:Class"
+        ) from None
+
+
+def _rebuild(kind: type[Ranker], header: dict[str, Any], tensors: dict[str, Any]) -> Ranker:
+    model = kind(**json.loads(header["parameters"]))
     model._validate()
     fit = json.loads(header["fit"])
     arrays = {key: tensors[f"data.{key}"] for key in _DATA if f"data.{key}" in tensors}

@@ -82,6 +82,16 @@ class Parametrised:
         """Names of parameters that are set to something else than the estimate was learnt with."""
         return [n for n, value in self.fitted_params_.items() if not np.array_equal(getattr(self, n), value)]
 
+    # What scikit-learn asks of an object that does not inherit its base class; nothing else calls these.
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import Tags, TargetTags
+
+        return Tags(estimator_type=None, target_tags=TargetTags(required=False))
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "fitted_params_")
+
     def __repr__(self) -> str:
         defaults = inspect.signature(type(self).__init__).parameters
         shown = ", ".join(

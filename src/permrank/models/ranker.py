@@ -124,6 +124,7 @@ class Ranker(Parametrised, ABC):
     def fit(
         self,
         rankings: Rankings,
+        y: object = None,
         *,
         callback: Callback | None = None,
         verbose: bool | None = None,
@@ -135,6 +136,8 @@ class Ranker(Parametrised, ABC):
         Parameters
         ----------
         rankings : Rankings
+        y : ignored
+            There for a ``Pipeline`` of scikit-learn, which passes it.
         callback : callable, optional
             Called with a `permrank.types.Progress` after every sweep; returning True stops learning
             and keeps the estimate.

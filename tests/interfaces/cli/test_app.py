@@ -311,7 +311,7 @@ def test_the_version_is_printed():
 
 
 def test_none_is_a_word_where_it_is_the_default_and_nothing_elsewhere():
-    from permrank.interfaces.cli.sources import make_model
+    from permrank.interfaces.cli.models import make_model
 
     assert make_model("FactoredPlackettLuce", ["damping=none", "max_iter=none"]).get_params()["damping"] == "none"
     assert make_model("FactoredPlackettLuce", ["max_iter=none"]).get_params()["max_iter"] is None

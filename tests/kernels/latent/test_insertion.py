@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oracles import community_probability as probability
 from permrank.kernels.latent.insertion import (
     EXPECTED,
     MODE,
@@ -17,6 +16,7 @@ from permrank.kernels.latent.insertion import (
     place_log_probabilities,
 )
 from permrank.kernels.latent.stages import BY_LIST, BY_STAGE, EFRON
+from permrank.testing.oracles import community_probability as probability
 
 MIXING = {"stage": BY_STAGE, "list": BY_LIST}
 

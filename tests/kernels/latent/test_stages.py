@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from oracles import community_probability as probability
-from oracles import stage_terms
 from permrank.kernels.latent.draws import latent_rankings, top_by_subsets
 from permrank.kernels.latent.membership import given_log_likelihoods, integrated_log_likelihoods, memberships
 from permrank.kernels.latent.stages import BRESLOW, BY_LIST, BY_STAGE, EFRON, latent_statistics, worth_table
 from permrank.randomness import stream_key
+from permrank.testing.oracles import community_probability as probability
+from permrank.testing.oracles import stage_terms
 
 MIXING = {"stage": BY_STAGE, "list": BY_LIST}
 

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oracles import log_linear_energy, random_log_linear
 from permrank.kernels.log_linear import energy as ll
 from permrank.kernels.log_linear.insertion import place_energies
 from permrank.ragged import frozen  # the kinds of arrays that models pass, for which kernels are compiled
+from permrank.testing.oracles import log_linear_energy, random_log_linear
 
 NOTHING = np.zeros((0, 0))
 

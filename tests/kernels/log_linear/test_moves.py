@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from oracles import log_linear_energy, log_linear_target, random_log_linear
 from permrank.kernels.log_linear import moves as moves
 from permrank.kernels.log_linear.energy import insert, insertion_energy_delta, swap_energy_delta
 from permrank.kernels.log_linear.subsets import exact_expectations
 from permrank.ragged import frozen  # the kinds of arrays that models pass, for which kernels are compiled
+from permrank.testing.oracles import log_linear_energy, log_linear_target, random_log_linear
 
 N = 4
 

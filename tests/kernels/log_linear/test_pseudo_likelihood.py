@@ -5,9 +5,9 @@ import itertools
 import numpy as np
 import pytest
 
-from oracles import log_linear_energy, random_log_linear
 from permrank.kernels.log_linear import pseudo_likelihood as pl
 from permrank.ragged import frozen  # the kinds of arrays that models pass, for which kernels are compiled
+from permrank.testing.oracles import log_linear_energy, random_log_linear
 
 N = 5
 WIDTH = 3

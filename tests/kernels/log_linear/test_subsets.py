@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from oracles import log_linear_target, random_log_linear
 from permrank.kernels.log_linear.subsets import exact_draws, exact_expectations, prefix_sums
+from permrank.testing.oracles import log_linear_target, random_log_linear
 
 
 def split_model(n, n_free, seed):

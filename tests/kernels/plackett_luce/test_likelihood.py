@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-import oracles
 from permrank.kernels.plackett_luce import likelihood as kernels
 from permrank.kernels.plackett_luce.likelihood import (
     BRESLOW,
@@ -23,6 +22,7 @@ from permrank.kernels.plackett_luce.likelihood import (
     log_block_probability,
     stage_statistics,
 )
+from permrank.testing import oracles
 
 TREATMENTS = {"exact": EXACT, "efron": EFRON, "breslow": BRESLOW, "partition": PARTITION}
 PATTERNS = [sizes for n in range(1, 8) for sizes in oracles.compositions(n)]

@@ -8,7 +8,6 @@ import pytest
 from scipy.stats import chisquare
 
 import permrank as pr
-from contract import ModelContract
 from permrank.errors import AccuracyWarning, InputError
 from permrank.kernels.distance.kemeny import order_cost
 from permrank.kernels.distance.mallows import (
@@ -23,6 +22,7 @@ from permrank.kernels.distance.spearman import spearman_precedence, spearman_ran
 from permrank.models.distance import kemeny
 from permrank.ragged import frozen
 from permrank.randomness import stream_key
+from permrank.testing import ModelContract
 
 SUPPORTS = frozenset({"prefers", "top_probability", "position_probabilities", "sample", "log_likelihood"})
 

@@ -5,9 +5,9 @@ import pytest
 from scipy.special import expit
 
 import permrank as pr
-from contract import ModelContract
 from permrank.data.hold_out import hold_out, keep_entries
 from permrank.errors import ConvergenceWarning, InputError
+from permrank.testing import ModelContract
 
 ALL = frozenset(
     {

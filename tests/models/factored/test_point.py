@@ -10,11 +10,11 @@ from scipy.optimize import minimize
 from scipy.stats import chisquare
 
 import permrank as pr
-from contract import ModelContract
 from permrank.errors import ConvergenceWarning, InputError, NotSupportedError
 from permrank.kernels.plackett_luce.damping import damped_statistics, damping_sequence
 from permrank.kernels.plackett_luce.likelihood import BRESLOW, EFRON, EXACT, PARTITION, stage_statistics
 from permrank.models.factored.point import first_slopes, learnt_damping
+from permrank.testing import ModelContract
 
 TREATMENTS = {"exact": EXACT, "efron": EFRON, "breslow": BRESLOW, "partition": PARTITION}
 

@@ -7,9 +7,9 @@ import pytest
 from scipy.stats import chi2
 
 import permrank as pr
-from contract import ModelContract
-from oracles import community_probability
 from permrank.errors import InputError
+from permrank.testing import ModelContract
+from permrank.testing.oracles import community_probability
 
 ALL = {
     "prefers", "top_probability", "position_probabilities", "sample", "log_likelihood", "similar_items",

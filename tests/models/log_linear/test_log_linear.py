@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 
 import permrank as pr
-from contract import ModelContract
-from oracles import log_linear_energy
 from permrank.errors import InputError
 from permrank.kernels.log_linear.subsets import exact_draws
 from permrank.learning.learner import run
@@ -15,6 +13,8 @@ from permrank.models.log_linear.factors import Factors
 from permrank.models.log_linear.learning import Task, learner_of
 from permrank.models.log_linear.lists import no_pairs, pairs_of, position_functions, position_table
 from permrank.randomness import stream_key
+from permrank.testing import ModelContract
+from permrank.testing.oracles import log_linear_energy
 
 ASKED = frozenset({"prefers", "top_probability", "position_probabilities", "sample", "log_likelihood"})
 

@@ -6,7 +6,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import permrank as pr
-from contract import ModelContract
+from permrank.testing import ModelContract
 
 LIKENESS = frozenset({"similar_items", "similar_users"})
 

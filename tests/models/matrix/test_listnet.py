@@ -6,8 +6,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 import permrank as pr
-from contract import LISTS, ModelContract
 from permrank.errors import InputError, UnknownIdError
+from permrank.testing import ModelContract
+from permrank.testing.questions import LISTS
 
 ALL = frozenset({"prefers", "top_probability", "position_probabilities", "sample", "similar_items", "similar_users"})
 ITEMS = ["ebi", "ika", "tako", "toro", "uni"]

@@ -5,8 +5,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 import permrank as pr
-from contract import ModelContract
 from permrank.errors import InputError
+from permrank.testing import ModelContract
 
 LIKENESS = frozenset({"similar_items", "similar_users"})
 

@@ -9,8 +9,8 @@ import pytest
 from scipy.optimize import linprog, minimize
 
 import permrank as pr
-from contract import ModelContract
 from permrank.errors import EstimateError, InputError
+from permrank.testing import ModelContract
 
 FORMS = ("davidson", "rao-kupper")
 

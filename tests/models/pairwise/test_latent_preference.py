@@ -9,10 +9,10 @@ import pytest
 from scipy.optimize import minimize
 
 import permrank as pr
-from contract import ModelContract
 from permrank.errors import InputError
 from permrank.learning.learner import run
 from permrank.models.pairwise.latent_preference_learning import appeal, em_update, learner_of, problem_of, softmax
+from permrank.testing import ModelContract
 
 
 class TestLatentPreferenceContract(ModelContract):

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 import permrank as pr
-from contract import ModelContract
 from permrank.errors import ConvergenceWarning, EstimateError, InputError
 from permrank.learning.learner import Step
 from permrank.models.plackett_luce.existence import require_partition_estimates
@@ -17,6 +16,7 @@ from permrank.models.plackett_luce.pooled import PooledEstimate, _first_guess
 from permrank.models.plackett_luce.standard_errors import quasi_variances
 from permrank.models.priors.item_scores import GaussianPrior
 from permrank.randomness import stream_key
+from permrank.testing import ModelContract
 
 ALL = {"prefers", "top_probability", "position_probabilities", "sample", "log_likelihood"}
 TIES = ["exact", "efron", "breslow", "partition"]

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import permrank as pr
-from contract import ModelContract
 from permrank.errors import InputError, NotSupportedError
 from permrank.interfaces.plots import save_plot
 from permrank.kernels.symmetric_group import dimension
 from permrank.models.spectral.spectral import order_counts, pair_effects
+from permrank.testing import ModelContract
 
 
 class TestSpectralContract(ModelContract):

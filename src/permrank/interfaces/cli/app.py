@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 
 from permrank.errors import InputError, PermrankError
 from permrank.interfaces.cli import evaluate as evaluation_commands
-from permrank.interfaces.cli.options import DataSource, Json, ModelFile, Settings, reads_data
+from permrank.interfaces.cli.options import DataSource, Json, ModelFile, OwnClass, Settings, reads_data
 from permrank.interfaces.output import say
 
 
@@ -94,7 +94,7 @@ def fit(
             "--model",
             "-m",
             help="PlackettLuce learns one order for everybody, FactoredPlackettLuce one for each person; "
-            "'permrank info --models' tells of all.",
+            "'permrank info --models' tells of all. module:Class takes one of your own.",
         ),
     ] = "PlackettLuce",
     settings: Settings = None,
@@ -160,7 +160,8 @@ def fit(
         told_of_validation,
     )
     from permrank.interfaces.cli.info import model_summary, readable
-    from permrank.interfaces.cli.sources import make_model, open_rankings
+    from permrank.interfaces.cli.models import make_model
+    from permrank.interfaces.cli.sources import open_rankings
     from permrank.interfaces.output import apart_from, say, show_values
     from permrank.storage.atomic import writable_place
 
@@ -194,6 +195,7 @@ def recommend(
         str | None,
         typer.Option("--list", help="A new person's list, best first: 'a > b = c > d' (= is a tie)."),
     ] = None,
+    own: OwnClass = None,
     as_json: Json = False,
 ) -> None:
     """Rank the items that users have not listed, with an interval of the rank.
@@ -202,11 +204,11 @@ def recommend(
     """
     import polars as pl
 
+    from permrank.interfaces.cli.models import load_model
     from permrank.interfaces.cli.sources import parse_id, parse_list
     from permrank.interfaces.output import say, show
-    from permrank.models.files import load
 
-    ranker = load(model)
+    ranker = load_model(model, own)
     people: list[tuple[object, Any]] = [(name, parse_id(name, ranker.user_ids)) for name in users or []]
     if given is not None:
         people.append(("new", ranker.fold_in(parse_list(given, ranker.item_ids))))
@@ -230,19 +232,20 @@ def rank(
     ),
     user: Annotated[str | None, typer.Option("--user", "-u", help="For this user; else for everybody.")] = None,
     given: Annotated[str | None, typer.Option("--list", help="For a new person with this list.")] = None,
+    own: OwnClass = None,
     as_json: Json = False,
 ) -> None:
     """Order given items, best first, for a user or, where the model treats all alike, for everybody.
 
     Example: permrank rank m.permrank uni ebi toro --user ann
     """
+    from permrank.interfaces.cli.models import load_model
     from permrank.interfaces.cli.sources import parse_id, parse_list
     from permrank.interfaces.output import show
-    from permrank.models.files import load
 
     if user is not None and given is not None:
         raise InputError("--user is somebody known and --list somebody new; give one of them")
-    ranker = load(model)
+    ranker = load_model(model, own)
     reference: Any = None if user is None else parse_id(user, ranker.user_ids)
     if given is not None:
         reference = ranker.fold_in(parse_list(given, ranker.item_ids))
@@ -260,6 +263,7 @@ def info(
     models: Annotated[bool, typer.Option("--models", help="List the models.")] = False,
     datasets: Annotated[bool, typer.Option("--datasets", help="List the data sets, their owners and terms.")] = False,
     plot: Annotated[Path | None, typer.Option("--plot", help="Draw a model into this file (.png, .svg, .pdf).")] = None,
+    own: OwnClass = None,
     as_json: Json = False,
     *,
     reading: dict[str, Any],
@@ -269,6 +273,7 @@ def info(
     Example: permrank info sushi
     """
     from permrank.interfaces.cli import info as summary
+    from permrank.interfaces.cli.models import load_model
     from permrank.interfaces.output import show, show_values
 
     if sum([models, datasets, source is not None]) != 1:
@@ -278,13 +283,12 @@ def info(
     elif datasets:
         show(summary.datasets(whole=as_json), as_json=as_json, title="data sets (--json gives owners and addresses)")
     else:
-        found = summary.describe(str(source), **reading)
+        found = summary.describe(str(source), own, **reading)
         show_values(found if as_json else summary.readable(found), as_json=as_json)
     if plot is not None:
         from permrank.interfaces.plots import save_plot
-        from permrank.models.files import load
 
-        save_plot(load(str(source)), plot)
+        save_plot(load_model(str(source), own), plot)
 
 
 @app.command()

@@ -26,10 +26,11 @@ from permrank.evaluation.protocols import (
     usual_protocol,
 )
 from permrank.evaluation.split import Split
-from permrank.interfaces.cli.sources import make_model, open_rankings
+from permrank.interfaces.cli.models import make_model, name_and_settings
+from permrank.interfaces.cli.sources import open_rankings
 from permrank.interfaces.output import against_best, plain, print_json, say, show
-from permrank.models import MODELS
 from permrank.models.ranker import Ranker
+from permrank.models.registry import every
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -83,15 +84,15 @@ def protocol_of(
 def models_of(names: str, single: list[str]) -> dict[str, Ranker]:
     """Models by name: ``all``, or names with commas between them; and single ones with settings."""
     found: dict[str, Ranker] = {}
-    for name in MODELS if names.strip() == "all" else [part.strip() for part in names.split(",") if part.strip()]:
+    parts = [part.strip() for part in names.split(",") if part.strip()]
+    for name in [kind.__name__ for kind in every()] if parts == ["all"] else parts:
         model = make_model(name, [])
         if inspect.signature(type(model).__init__).parameters.get("prior", inspect.Parameter).default is None:
             # Maximum likelihood has no estimate for most data; a comparison wants one.
             model.set_params(prior="gaussian")
         found[repr(model).removesuffix("()")] = model  # the row says what was set
     for text in single:
-        name, _, settings = text.partition(":")
-        model = make_model(name, [part for part in settings.split(",") if part])
+        model = make_model(*name_and_settings(text))
         found[repr(model).removesuffix("()")] = model
     return found
 

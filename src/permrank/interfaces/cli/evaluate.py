@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from permrank.interfaces.cli.options import DataSource, Json, Settings, reads_data
+from permrank.interfaces.cli.options import MODEL_HELP, DataSource, Json, Settings, reads_data
 
 _SPLITTING = "How to split"
 _MEASURING = "What to measure"
@@ -93,7 +93,7 @@ def split(
 @reads_data
 def evaluate(
     data: Held,
-    model: Annotated[str, typer.Option("--model", "-m", help="Name of the model: see 'permrank info --models'.")],
+    model: Annotated[str, typer.Option("--model", "-m", help=MODEL_HELP)],
     settings: Settings = None,
     protocol: ProtocolName = "auto",
     n: Number = None,
@@ -112,7 +112,7 @@ def evaluate(
     Example: permrank evaluate ml-100k -m FactoredPlackettLuce --n 20
     """
     from permrank.interfaces.cli.comparing import evaluated, splits_of
-    from permrank.interfaces.cli.sources import make_model
+    from permrank.interfaces.cli.models import make_model
 
     ranker = make_model(model, settings or [])
     splits = splits_of(data, protocol, n, time, range(seeds), reading)
@@ -175,7 +175,7 @@ def compare(
 @reads_data
 def tune(
     data: Held,
-    model: Annotated[str, typer.Option("--model", "-m", help="Name of the model: see 'permrank info --models'.")],
+    model: Annotated[str, typer.Option("--model", "-m", help=MODEL_HELP)],
     settings: Settings = None,
     trials: Annotated[int, typer.Option("--trials", min=1, help="In all, those in the study included.")] = 30,
     study: Annotated[
@@ -211,7 +211,7 @@ def tune(
 
     Example: permrank tune ratings.csv -m FactoredPlackettLuce --trials 30 --study study.db
     """
-    from permrank.interfaces.cli.sources import make_model
+    from permrank.interfaces.cli.models import make_model
     from permrank.interfaces.cli.tune import show_tuning, tuned
 
     options: dict[str, Any] = {"trials": trials, "study": study, "splits": splits, "metric": metric, "seed": seed}

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from permrank.data import datasets as registry
+from permrank.interfaces.cli.models import load_model
 from permrank.interfaces.cli.sources import open_rankings
-from permrank.models import MODELS
-from permrank.models.files import load
 from permrank.models.latent.model import LatentPlackettLuce
 from permrank.models.ranker import Ranker
+from permrank.models.registry import every
 
 
 def models() -> pl.DataFrame:
     """Every model: what it assumes, what input it takes, and where it comes from."""
-    kinds = [getattr(importlib.import_module(module), name) for name, module in MODELS.items()]
-    return pl.DataFrame(
-        [
-            {"model": kind.__name__, "assumes": kind.assumes, "takes": kind.takes, "reference": kind.reference}
-            for kind in kinds
-        ]
-    )
+    said = ("assumes", "takes", "reference")
+    rows = [{"model": kind.__name__} | {name: getattr(kind, name, "") for name in said} for kind in every()]
+    return pl.DataFrame(rows)
 
 
 def datasets(*, whole: bool) -> pl.DataFrame:
@@ -33,10 +28,10 @@ def datasets(*, whole: bool) -> pl.DataFrame:
     return found if whole else found.select("name", "title", "terms", "users", "items", "entries")
 
 
-def describe(source: str, **options: Any) -> dict[str, Any]:
-    """Quantities of a data source or of a model file."""
+def describe(source: str, own: str | None = None, **options: Any) -> dict[str, Any]:
+    """Quantities of a data source or of a model file, which may be of a class of one's own."""
     if Path(source).suffix == ".permrank":
-        return model_summary(load(source), Path(source))
+        return model_summary(load_model(source, own), Path(source))
     return open_rankings(source, **options).describe().to_dict()
 
 

@@ -19,6 +19,11 @@ DataSource = Annotated[
     ),
 ]
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A .permrank file that 'fit' has written.")]
+MODEL_HELP = "Name of the model, see 'permrank info --models'; or module:Class, for one of your own."
+OwnClass = Annotated[
+    str | None,
+    typer.Option("--model", "-m", metavar="MODULE:CLASS", help="Class of the file, if it is yours and not installed."),
+]
 Settings = Annotated[
     list[str] | None, typer.Option("--set", "-s", metavar="KEY=VALUE", help="A parameter; may be repeated.")
 ]

@@ -1,8 +1,7 @@
-"""What the command line is pointed at: a data set by name, a file of rankings, a model."""
+"""What the command line is pointed at: a data set by name, a file of rankings, items and users."""
 
 from __future__ import annotations
 
-import json
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,6 @@ from permrank.interfaces.output import say
 if TYPE_CHECKING:
     from permrank.data.rankings import Rankings
     from permrank.data.vocabulary import Vocabulary
-    from permrank.models.ranker import Ranker
 
 
 def open_rankings(source: str, **options: Any) -> Rankings:
@@ -48,31 +46,6 @@ def open_rankings(source: str, **options: Any) -> Rankings:
     for warning in caught:
         say(f"warning: {warning.message}", err=True)
     return rankings
-
-
-def make_model(name: str, settings: list[str]) -> Ranker:
-    """Build a model from its name (PlackettLuce or plackett-luce) and ``key=value`` settings."""
-    import importlib
-
-    from permrank.models import MODELS
-
-    wanted = {known.lower(): known for known in MODELS}.get(name.replace("-", "").replace("_", "").lower())
-    if wanted is None:
-        raise UnknownIdError("model", name, MODELS)
-    model: Ranker = getattr(importlib.import_module(MODELS[wanted]), wanted)()
-    return model.set_params(**dict(_setting(text, model) for text in settings))
-
-
-def _setting(text: str, model: Ranker) -> tuple[str, Any]:
-    key, separator, value = text.partition("=")
-    if not separator or not key:
-        raise InputError(f"--set {text!r}, expected key=value, for example --set prior=gaussian")
-    if value.lower() in ("none", "null") and value != model.get_params().get(key):  # some say "none" in a word
-        return key, None
-    try:
-        return key, json.loads(value.lower() if value in ("True", "False") else value)
-    except json.JSONDecodeError:
-        return key, value
 
 
 def parse_id(text: str, vocabulary: Vocabulary) -> str | int:

@@ -15,6 +15,7 @@ from permrank.interfaces.cli.comparing import protocol_of
 from permrank.interfaces.cli.sources import open_rankings
 from permrank.interfaces.output import print_json, say, show
 from permrank.models.ranker import Ranker
+from permrank.models.registry import spelling
 
 
 def tuned(
@@ -53,4 +54,4 @@ def show_tuning(found: Tuning, data: str, k: int, *, as_json: bool) -> None:
         title=f"{title_of(found.metric, k)} on validation parts: {found.first:.4f} as given, {found.best:.4f} the best",
     )  # fmt: skip
     settings = "".join(f" -s {key}={value}" for key, value in changed.items())
-    say(f"permrank fit {data} -m {name}{settings}")
+    say(f"permrank fit {data} -m {spelling(type(found.model))}{settings}")

@@ -1,14 +1,81 @@
-"""Slow, plain answers by enumeration or mpmath; nothing here shares code with the library."""
+"""Slow, plain answers by enumeration, by differences or by mpmath.
+
+Of any model that has a likelihood, `all_rankings` gives the whole distribution over the orders of a few items, and
+`before` and `among_first` read answers off it. The others are the definitions of the models of this package, and share
+no code with them.
+"""
 
 from __future__ import annotations
 
 import itertools
 import math
-import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
-import mpmath
 import numpy as np
+
+from permrank.data.rankings import Rankings
+from permrank.models.ranker import Ranker
+from permrank.types import Float64Array
+
+Orders: TypeAlias = dict[tuple[Any, ...], float]
+
+
+def all_rankings(model: Ranker, user: Any, items: Iterable[Any]) -> Orders:
+    """Probability of every order of some items, by the likelihood of a fitted model; n! of them.
+
+    Parameters
+    ----------
+    model : Ranker
+        A fitted model that answers `log_likelihood`.
+    user : id
+        A user that it knows.
+    items : iterable of ids
+        Few: seven are 5,040 orders.
+
+    Returns
+    -------
+    dict
+        Order to probability. If the model is a distribution over orders of these items, they add up to 1.
+
+    Examples
+    --------
+    >>> import permrank as pr
+    >>> from permrank.testing import oracles
+    >>> model = pr.PlackettLuce(prior="gamma").fit(pr.Rankings.from_lists({"u": ["a", "b", "c"], "v": ["b", "c"]}))
+    >>> orders = oracles.all_rankings(model, "u", ["a", "b", "c"])
+    >>> len(orders), round(sum(orders.values()), 12)
+    (6, 1.0)
+    >>> abs(oracles.before(orders, "a", "c") - model.prefers("u", "a", "c")) < 1e-9
+    True
+    """
+    orders = list(itertools.permutations(items))
+    lists = Rankings.from_lists([list(order) for order in orders], users=[user] * len(orders))
+    return dict(zip(orders, np.exp(model.log_likelihood(lists)).tolist(), strict=True))
+
+
+def before(orders: Mapping[tuple[Any, ...], float], item: Any, other: Any) -> float:
+    """Probability that an item comes before another, by enumeration: what `Ranker.prefers` says.
+
+    Examples
+    --------
+    >>> from permrank.testing import oracles
+    >>> oracles.before({("a", "b"): 0.75, ("b", "a"): 0.25}, "a", "b")
+    0.75
+    """
+    return math.fsum(p for order, p in orders.items() if order.index(item) < order.index(other))
+
+
+def among_first(orders: Mapping[tuple[Any, ...], float], item: Any, k: int) -> float:
+    """Probability that an item is among the first ``k``, by enumeration: what `Ranker.top_probability` says.
+
+    Examples
+    --------
+    >>> from permrank.testing import oracles
+    >>> oracles.among_first({("a", "b"): 0.75, ("b", "a"): 0.25}, "b", 1)
+    0.25
+    """
+    return math.fsum(p for order, p in orders.items() if item in order[:k])
 
 
 def strict_probability(worths: Sequence[float]) -> float:
@@ -82,10 +149,12 @@ def ordered_partitions(items: Sequence[int], sizes: Sequence[int]) -> Iterator[t
 
 def log_block_probability(log_rates: Sequence[float]) -> float:
     """log ∫_0^∞ e^{-x} Π (1 - e^{-a x}) dx by mpmath, over panels in log x that cover the integrand."""
+    import mpmath
+
     with mpmath.workdps(20):
         rates = [mpmath.exp(mpmath.mpf(float(value))) for value in log_rates]
 
-        def log_integrand(y):
+        def log_integrand(y: Any) -> Any:
             x = mpmath.exp(y)
             # -z where e^-z vanishes beside 1: log(1 - e^-z) = 0 to all digits kept
             return y - x + sum(mpmath.log(-mpmath.expm1(-a * x)) for a in rates if a * x < 60)
@@ -119,14 +188,14 @@ def community_probability(
     return math.fsum(theta[z] * math.prod(row[z] for row in terms) for z in range(len(theta)))
 
 
-def log_linear_energy(order, unary, basis, pair):
+def log_linear_energy(order: Sequence[int], unary: Any, basis: Any, pair: Any) -> float:
     """E(order) = -Σ_i γ·g(i) - Σ_{i<j} λ, term by term."""
     n = len(order)
     single = sum(float(unary[order[i]] @ basis[i]) for i in range(n))
     return -single - sum(float(pair[order[i], order[j]]) for i in range(n) for j in range(i + 1, n))
 
 
-def log_linear_target(unary, basis, pair):
+def log_linear_target(unary: Any, basis: Any, pair: Any) -> tuple[list[tuple[int, ...]], Float64Array, float]:
     """All rankings of a log-linear model with their probabilities, and log Z."""
     orders = list(itertools.permutations(range(len(unary))))
     weights = np.array([-log_linear_energy(order, unary, basis, pair) for order in orders])
@@ -134,33 +203,25 @@ def log_linear_target(unary, basis, pair):
     return orders, np.exp(weights - log_z), log_z
 
 
-def random_log_linear(n, n_functions, seed, scale=0.6):
+def random_log_linear(
+    n: int, n_functions: int, seed: int, scale: float = 0.6
+) -> tuple[Float64Array, Float64Array, Float64Array]:
     """Coefficients, position functions and an antisymmetric table of pairs, at random."""
     rng = np.random.default_rng(seed)
     pair = scale * rng.normal(size=(n, n))
     return scale * rng.normal(size=(n, n_functions)), rng.normal(size=(n, n_functions)), pair - pair.T
 
 
-ITEMS = ["a", "b", "c", "d", "e", "f"]
+def differences(function: Callable[[Any], float], point: Any, step: float = 1e-4) -> Float64Array:
+    """Gradient of a function of an array, by central differences.
 
-
-def leaning_lists(n_users, lengths, seed=0, n_items=6):
-    """Lists of some of the items, by user, in a random order that leans to the alphabet."""
-    rng = random.Random(seed)
-    lists = {}
-    for u in range(n_users):
-        chosen = rng.sample(ITEMS[:n_items], lengths[u % len(lengths)])
-        lists[f"u{u}"] = sorted(chosen, key=lambda item: ITEMS.index(item) + 4 * rng.random())
-    return lists
-
-
-def stopped_after(sweeps):
-    """A callback that breaks learning off."""
-    return lambda progress: progress.iteration >= sweeps
-
-
-def differences(function, point, step=1e-4):
-    """Gradient of a function of an array, by central differences."""
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from permrank.testing import oracles
+    >>> oracles.differences(lambda x: float(x @ x), np.array([1.0, 3.0])).round(6).tolist()
+    [2.0, 6.0]
+    """
     found = np.empty(point.size)
     for k in range(point.size):
         up, down = point.copy(), point.copy()

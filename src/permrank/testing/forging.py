@@ -1,14 +1,18 @@
 """Model files that somebody with bad intentions could write."""
 
+from __future__ import annotations
+
 import hashlib
 import json
 import struct
+from pathlib import Path
+from typing import Any
 
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as dump_tensors
 
 
-def header_of(path):
+def header_of(path: Path) -> dict[str, str]:
     """What a model file says of itself; its parts lie in any order, so that the checksum may be another."""
     content = path.read_bytes()
     (length,) = struct.unpack("<Q", content[:8])
@@ -16,7 +20,9 @@ def header_of(path):
     return {key: value for key, value in header.items() if key != "sha256"}
 
 
-def resigned(path, change_header=None, change_tensors=None):
+def resigned(
+    path: Path, change_header: dict[str, str] | None = None, change_tensors: dict[str, Any] | None = None
+) -> None:
     """Give a file other content and a right checksum."""
     content = path.read_bytes()
     header = header_of(path) | {"sha256": "0" * 64} | (change_header or {})

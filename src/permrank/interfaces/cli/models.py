@@ -1,0 +1,121 @@
+"""Models that the command line names: by name, or as ``module:Class`` where they are neither built in nor installed.
+
+Naming a module runs it, as ``python -m module`` does; so only the command line can, never a model file.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from permrank.errors import InputError, UnknownIdError
+
+if TYPE_CHECKING:
+    from permrank.models.ranker import Ranker
+
+
+def make_model(name: str, settings: list[str]) -> Ranker:
+    """Build a model from its name (PlackettLuce, plackett-luce or module:Class) and ``key=value`` settings."""
+    kind = class_named(name)
+    several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    parameters = [one for one in inspect.signature(kind).parameters.values() if one.kind not in several]
+    required = ", ".join(one.name for one in parameters if one.default is one.empty)
+    if required:
+        raise InputError(f"{kind.__name__} cannot be made without {required}; give every parameter a default")
+    model = kind()
+    return model.set_params(**dict(_setting(text, model) for text in settings))
+
+
+def load_model(path: str | Path, own: str | None) -> Ranker:
+    """Read a model file; ``own`` is the ``module:Class`` that it may hold."""
+    from permrank.models.files import load
+
+    return load(path, models=[] if own is None else [class_named(own)])
+
+
+def class_named(name: str) -> type[Ranker]:
+    """Class of a model by its name in any spelling, or by its module."""
+    from permrank.models.registry import find, names
+
+    module, separator, attribute = name.partition(":")
+    if separator and attribute.isidentifier() and known_name(module) is None:
+        return _imported(module, attribute)
+    known = known_name(name)
+    if known is None:
+        raise UnknownIdError("model", name, names())
+    return find(known)
+
+
+def known_name(text: str) -> str | None:
+    """Name of a known model in its own spelling, if this is one."""
+    from permrank.models import MODELS
+    from permrank.models.registry import names
+
+    for known in (MODELS, names()):
+        if text in known:
+            return text
+        folded = {_folded(name): name for name in known}
+        if _folded(text) in folded:
+            return folded[_folded(text)]
+    return None
+
+
+def name_and_settings(text: str) -> tuple[str, list[str]]:
+    """Parts of ``NAME[:KEY=VALUE,...]``, where the name may be a ``module:Class``."""
+    name, _, rest = text.partition(":")
+    attribute, _, others = rest.partition(":")
+    if attribute.isidentifier() and known_name(name) is None:
+        name, rest = f"{name}:{attribute}", others
+    return name, [part for part in rest.split(",") if part]
+
+
+def _imported(module: str, attribute: str) -> type[Ranker]:
+    """Class of a module, registered for this process, so that what it writes can be read."""
+    from permrank.models.ranker import Ranker
+    from permrank.models.registry import register
+
+    found = _import_module(module)
+    if not hasattr(found, attribute):
+        known = [name for name, value in vars(found).items() if isinstance(value, type) and issubclass(value, Ranker)]
+        raise UnknownIdError(f"class of the module {module}", attribute, known)
+    kind: type[Ranker] = register(getattr(found, attribute))
+    return kind
+
+
+def _import_module(name: str) -> ModuleType:
+    """Import a module, also from the current folder, as ``python -m`` does (and as little as that with -P)."""
+    here = str(Path.cwd())
+    if here not in sys.path and not sys.flags.safe_path:
+        sys.path.insert(0, here)
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not (name == error.name or name.startswith(f"{error.name}.")):
+            raise InputError(f"the module {name} cannot be imported: {error}") from error
+        raise InputError(
+            f"there is no module {name}, neither in the current folder nor among what is installed; "
+            "-m module:Class takes what 'import module' would"
+        ) from error
+    except Exception as error:  # whatever a module may raise when it is imported
+        raise InputError(f"the module {name} cannot be imported: {type(error).__name__}: {error}") from error
+
+
+def _folded(name: str) -> str:
+    return name.replace("-", "").replace("_", "").lower()
+
+
+def _setting(text: str, model: Ranker) -> tuple[str, Any]:
+    key, separator, value = text.partition("=")
+    if not separator or not key:
+        raise InputError(f"--set {text!r}, expected key=value, for example --set prior=gaussian")
+    if value.lower() in ("none", "null") and value != model.get_params().get(key):  # some say "none" in a word
+        return key, None
+    try:
+        return key, json.loads(value.lower() if value in ("True", "False") else value)
+    except json.JSONDecodeError:
+        return key, value
