@@ -36,6 +36,7 @@ from permrank.evaluation.scoring import (
 from permrank.evaluation.significance import bootstrap_interval
 from permrank.evaluation.split import Split
 from permrank.learning.interrupts import ending_at_once
+from permrank.models.parameters import as_fitted
 from permrank.models.ranker import Ranker
 from permrank.types import Float64Array
 
@@ -184,7 +185,7 @@ def evaluate(
     hidden = split.test if split else require_rankings(test)
     result = Evaluation(name or repr(model), split.seed if split else 0)
     result.model = model if split is None else _fit(model, split.train, max_seconds, result)
-    fitted = result.model._as_fitted()  # scores are asked for without a public method
+    fitted = as_fitted(result.model)  # scores are asked for without a public method
     given = split.given if split else None
     known_people = given is not None or bool(set(hidden.user_ids) & set(fitted.user_ids))
     wanted = list(metrics) if metrics is not None else usual_metrics(hidden, ordered=known_people)

@@ -10,7 +10,7 @@ import numpy as np
 from permrank.errors import InputError, NotSupportedError
 from permrank.interfaces.output import printable
 from permrank.models.latent.model import LatentPlackettLuce
-from permrank.models.log_linear.distribution import LogLinearRanker
+from permrank.models.log_linear.base import LogLinearRanker
 from permrank.models.ranker import Ranker
 from permrank.models.spectral.spectral import SpectralAnalysis
 from permrank.storage.atomic import atomic_write

@@ -15,14 +15,6 @@ from permrank.models.users import UserReference
 from permrank.types import Float64Array, Int64Array
 
 
-class SameForAllRanker(Ranker):
-    """A `Ranker` that treats everybody alike, so that a question may also be asked about nobody: ``user=None``."""
-
-    def _reference(self, user: object) -> UserReference:
-        self._require_fitted()
-        return None if user is None else super()._reference(user)
-
-
 @dataclass(frozen=True, eq=False)
 class ItemScores(Estimate):
     """One score for each item, the same for everybody: float64 (n_items,)."""
@@ -36,7 +28,7 @@ class ItemScores(Estimate):
             raise InputError(f"scores_ has shape {np.shape(self.scores)}, expected a float64 for each item")
 
 
-class OneOrderRanker(SameForAllRanker):
+class OneOrderRanker(Ranker):
     """A `Ranker` with ``scores_`` (n_items,), whoever asks."""
 
     estimate_type: ClassVar[type[Estimate]] = ItemScores
@@ -44,10 +36,6 @@ class OneOrderRanker(SameForAllRanker):
 
     def _scores(self, user: UserReference, items: Int64Array) -> Float64Array:
         return self.scores_[items]
-
-
-class CountingRanker(OneOrderRanker):
-    """A `OneOrderRanker` whose scores are counted in one pass; it supplies `_count`."""
 
     def _count(self, rankings: Rankings) -> Float64Array:
         raise NotImplementedError

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
@@ -11,17 +12,26 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 import numpy as np
 import polars as pl
 
-from permrank.checks import a_seed, require_memory, whole_from
+from permrank.checks import whole_from
 from permrank.data.rankings import Rankings, require_rankings
-from permrank.data.vocabulary import Vocabulary, encode_with
+from permrank.data.vocabulary import Vocabulary
 from permrank.distributions.base import RankingDistribution
 from permrank.errors import InputError, NotFittedError, NotSupportedError
 from permrank.learning.fit import Job, learn, require_resumable, warn_if_unfinished
 from permrank.learning.learner import Learner, at_once
 from permrank.models.estimates import Estimate
-from permrank.models.parameters import Parametrised
+from permrank.models.parameters import answer_as_learnt, clone, get_params, set_params, shown
 from permrank.models.search_spaces import Space
-from permrank.models.users import NewUser, UserReference, lists_of, new_user
+from permrank.models.users import (
+    NewUser,
+    UserReference,
+    aligned_items,
+    item_indices,
+    list_to_enter,
+    lists_of,
+    new_user,
+    require_drawable,
+)
 from permrank.processes import refuse_after_fork, refuse_unsafe_threads
 from permrank.types import Callback, Float64Array, Int32Array, Int64Array
 
@@ -33,7 +43,7 @@ if TYPE_CHECKING:
 _INTERVAL = np.array([0.05, 0.95])
 
 
-class Ranker(Parametrised, ABC):
+class Ranker(ABC):
     """Base of all models.
 
     A model supplies `_scores`, and `_learn`, which returns an `Estimate`, or `_learner`, a stream of steps that have
@@ -43,6 +53,7 @@ class Ranker(Parametrised, ABC):
     it comes from.
     ``resumable = True`` says that its steps have a state to go on from, and estimates that may be judged
     (learning/learner.py).
+    ``knows_nobody = True`` says that a question may also be asked about nobody in particular: ``user=None``.
     ``space`` names the parameters that `permrank.tune` chooses, with their ranges.
     Everything else has a default here; a question that a model cannot answer raises `NotSupportedError`.
 
@@ -70,18 +81,26 @@ class Ranker(Parametrised, ABC):
     """
 
     estimate_type: ClassVar[type[Estimate]] = Estimate
+    knows_nobody: ClassVar[bool] = False
     space: ClassVar[Space] = Space()
     assumes: ClassVar[str]
     takes: ClassVar[str]
     reference: ClassVar[str]
     estimate_: Estimate
     rankings_: Rankings
+    fitted_params_: dict[str, Any]
     history_: list[float]
     n_iter_: int
     validation_: Float64Array
     best_iter_: int
     converged_: bool
     fit_seconds_: float
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        answer_as_learnt(cls)
+
+    get_params, set_params, clone, __repr__ = get_params, set_params, clone, shown
 
     # What a model supplies
 
@@ -97,7 +116,7 @@ class Ranker(Parametrised, ABC):
     def _scores(self, user: UserReference, items: Int64Array) -> Float64Array:
         """Scores of items (matrix indices) for a user; higher is better."""
 
-    def _validate(self) -> None:
+    def _validate(self) -> None:  # noqa: B027
         """Raise on bad parameters; called by `fit` before anything else."""
 
     def _check_learned(self) -> None:
@@ -201,7 +220,7 @@ class Ranker(Parametrised, ABC):
     def _take(self, rankings: Rankings, estimate: Estimate) -> None:
         self.estimate_ = estimate
         self.rankings_ = rankings
-        self._record_params()
+        self.fitted_params_ = copy.deepcopy(self.get_params())  # what is changed later changes nothing
 
     def _with_estimate(self, rankings: Rankings, estimate: Estimate) -> Self:
         """A new model with these parameters that answers by an estimate."""
@@ -341,7 +360,7 @@ class Ranker(Parametrised, ABC):
         """
         self._require_distribution("position_probabilities")
         reference = self._reference(user)
-        items, levels, index = self._list_to_enter(reference, item)
+        items, levels, index = list_to_enter(reference, item, self.rankings_, self.item_ids)
         return self._distribution(reference, np.append(items, index)).enter(levels)
 
     def sample(self, user: object, items: Iterable[object] | None = None, size: int = 1, seed: int = 0) -> np.ndarray:
@@ -355,7 +374,7 @@ class Ranker(Parametrised, ABC):
         self._require_distribution("sample")
         reference = self._reference(user)
         chosen = self._item_indices(items)
-        self._check_draws(size, seed, chosen.size)
+        require_drawable(size, seed, chosen.size)
         ids = np.asarray(self.item_ids.take(chosen).to_list())
         return np.asarray(ids[self._distribution(reference, chosen).sample(int(size), int(seed))])
 
@@ -407,14 +426,6 @@ class Ranker(Parametrised, ABC):
         self._require_fitted()
         save(self, path)
 
-    def _check_draws(self, size: object, seed: object, n_items: int) -> None:
-        """Raise unless so many rankings of so many items can be drawn at once."""
-        whole_from("size", size, 0)
-        a_seed(seed)
-        # Orders and ids, 8 bytes each or about so.
-        n_bytes = 16 * int(size) * n_items  # type: ignore[call-overload]
-        require_memory(n_bytes, f"size={size} rankings of {n_items} items", "draw them in parts")
-
     # Ids and indices
 
     @property
@@ -437,34 +448,13 @@ class Ranker(Parametrised, ABC):
 
     def _reference(self, user: object) -> UserReference:
         self._require_fitted()
+        if user is None and self.knows_nobody:
+            return None
         return user if isinstance(user, NewUser) else self.rankings_.user_index(user)
 
     def _item_indices(self, items: Iterable[object] | None) -> Int64Array:
-        if items is None:
-            return np.arange(len(self.item_ids))
-        places = self.item_ids.indices(items)
-        if places.size and np.bincount(places).max() > 1:
-            twice = self.item_ids[int(np.bincount(places).argmax())]
-            raise InputError(f"item {twice!r} is given twice; give every item once")
-        return places
-
-    def _list_to_enter(self, user: UserReference, item: object) -> tuple[Int64Array, Int32Array, int]:
-        """Items and levels of a user's only list, and the index of an item that is not in it."""
-        place = self.item_ids.index(item)
-        lists = lists_of(user, self.rankings_, self.item_ids)
-        if len(lists) != 1:
-            raise InputError(f"the user has {len(lists)} rankings; a place is defined for a user with one")
-        items, levels = lists[0]
-        if place in items:
-            raise InputError(f"item {item!r} is in the user's list already; ask for one that is not")
-        return items, levels, place
+        return item_indices(items, self.item_ids)
 
     def _aligned_items(self, rankings: Rankings) -> Int32Array:
         """Item indices of other rankings in this model's numbering; an unknown item raises."""
-        rankings = require_rankings(rankings)
-        if rankings.item_ids == self.item_ids:
-            return rankings.items
-        ranked = np.unique(rankings.items)
-        table = np.full(rankings.n_items, -1, np.int32)
-        table[ranked] = encode_with(rankings.item_ids.take(ranked.astype(np.int64)), self.item_ids)
-        return table[rankings.items]
+        return aligned_items(rankings, self.item_ids)

@@ -8,8 +8,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from permrank.data.rankings import Rankings
-from permrank.data.vocabulary import Vocabulary
+from permrank.checks import a_seed, require_memory, whole_from
+from permrank.data.rankings import Rankings, require_rankings
+from permrank.data.vocabulary import Vocabulary, encode_with
 from permrank.errors import InputError
 from permrank.types import Float64Array, Int32Array, Int64Array
 
@@ -72,3 +73,48 @@ def new_user(said: Any, items: Vocabulary) -> NewUser:
         rankings = Rankings.from_lists([[]], users=[0], items=items)
     items.indices(rankings.item_ids)  # an unknown item raises here and is named
     return NewUser(rankings)
+
+
+def item_indices(items: Iterable[object] | None, ids: Vocabulary) -> Int64Array:
+    """Indices of items, of all if None; an unknown item raises, and so does one that is given twice."""
+    if items is None:
+        return np.arange(len(ids))
+    found = ids.indices(items)
+    if found.size and np.bincount(found).max() > 1:
+        twice = ids[int(np.bincount(found).argmax())]
+        raise InputError(f"item {twice!r} is given twice; give every item once")
+    return found
+
+
+def list_to_enter(
+    user: UserReference, item: object, rankings: Rankings, ids: Vocabulary
+) -> tuple[Int64Array, Int32Array, int]:
+    """Items and levels of a user's only list, and the index of an item that is not in it."""
+    index = ids.index(item)
+    lists = lists_of(user, rankings, ids)
+    if len(lists) != 1:
+        raise InputError(f"the user has {len(lists)} rankings; a place is defined for a user with one")
+    items, levels = lists[0]
+    if index in items:
+        raise InputError(f"item {item!r} is in the user's list already; ask for one that is not")
+    return items, levels, index
+
+
+def aligned_items(rankings: Rankings, ids: Vocabulary) -> Int32Array:
+    """Item indices of other rankings in the numbering of these ids; an unknown item raises."""
+    rankings = require_rankings(rankings)
+    if rankings.item_ids == ids:
+        return rankings.items
+    ranked = np.unique(rankings.items)
+    table = np.full(rankings.n_items, -1, np.int32)
+    table[ranked] = encode_with(rankings.item_ids.take(ranked.astype(np.int64)), ids)
+    return table[rankings.items]
+
+
+def require_drawable(size: object, seed: object, n_items: int) -> None:
+    """Raise unless so many rankings of so many items can be drawn at once."""
+    whole_from("size", size, 0)
+    a_seed(seed)
+    # Orders and ids, 8 bytes each or about so.
+    n_bytes = 16 * int(size) * n_items  # type: ignore[call-overload]
+    require_memory(n_bytes, f"size={size} rankings of {n_items} items", "draw them in parts")

@@ -25,7 +25,7 @@ def guide_source():
     """The imports and the first class of the guide."""
     examples = doctest.DocTestParser().get_examples(GUIDE.read_text())
     (model,) = [one.source for one in examples if one.source.startswith("class FirstPlaces")]
-    return "".join(one.source for one in examples[:2]) + "\n\n" + model
+    return "".join(one.source for one in examples[:4]) + "\n\n" + model
 
 
 @pytest.fixture

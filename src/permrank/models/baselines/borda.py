@@ -6,12 +6,12 @@ import numpy as np
 
 from permrank.checks import from_zero
 from permrank.data.rankings import Rankings
-from permrank.models.one_order import CountingRanker, shares_below
+from permrank.models.one_order import OneOrderRanker, shares_below
 from permrank.models.search_spaces import Real, Space
 from permrank.types import Float64Array
 
 
-class Borda(CountingRanker):
+class Borda(OneOrderRanker):
     """Baseline: Borda's count, as the share of comparisons that an item wins.
 
     score = (λ/2 + Σ w (items below + half of those tied)) / (λ + Σ w (other items in the list)), over the rankings

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from permrank.data.rankings import Rankings
 from permrank.models.comparisons import majorities
-from permrank.models.one_order import CountingRanker
+from permrank.models.one_order import OneOrderRanker
 from permrank.types import Float64Array
 
 
-class Copeland(CountingRanker):
+class Copeland(OneOrderRanker):
     """Baseline: Copeland's count of majorities.
 
     score = (number of items that a majority ranks below - number that a majority ranks above) / (n_items - 1), a

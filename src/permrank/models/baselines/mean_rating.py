@@ -13,7 +13,8 @@ from permrank.data.rankings import Rankings
 from permrank.errors import InputError
 from permrank.learning.learner import Learner, Step, standing
 from permrank.models.estimates import RULE, Estimate
-from permrank.models.one_order import SameForAllRanker, shares_below
+from permrank.models.one_order import shares_below
+from permrank.models.ranker import Ranker
 from permrank.models.search_spaces import Real, Space
 from permrank.models.users import NewUser, UserReference
 from permrank.types import Float64Array, Int64Array
@@ -40,7 +41,7 @@ class Biases(Estimate):
             raise InputError(f"mean_ is {self.mean!r}, expected a number")
 
 
-class MeanRating(SameForAllRanker):
+class MeanRating(Ranker):
     """Baseline: rating = mean + b_user + b_item, with shrunk biases.
 
     Minimises Σ w (r - m - b_u - b_y)² + λ_user Σ b_u² + λ_item Σ b_y² by exact alternating steps, m being the mean
@@ -83,6 +84,7 @@ class MeanRating(SameForAllRanker):
         item_penalty=Real(0.3, 100.0),
         user_penalty=Real(0.3, 100.0),
     )
+    knows_nobody = True
     estimate_type = Biases
     estimate_: Biases
     mean_: float

@@ -8,12 +8,12 @@ import numpy as np
 
 from permrank.checks import one_of
 from permrank.data.rankings import Rankings
-from permrank.models.one_order import CountingRanker, shares_below
+from permrank.models.one_order import OneOrderRanker, shares_below
 from permrank.models.search_spaces import Choice, Space
 from permrank.types import Float64Array
 
 
-class Popularity(CountingRanker):
+class Popularity(OneOrderRanker):
     """Baseline: an item scores the number of rankings that have it in their upper half, or that list it at all.
 
     Parameters

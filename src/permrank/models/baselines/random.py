@@ -11,7 +11,7 @@ from permrank.distributions.uniform import Uniform
 from permrank.errors import InputError
 from permrank.learning.learner import Learner, at_once
 from permrank.models.estimates import NothingLearnt
-from permrank.models.one_order import SameForAllRanker
+from permrank.models.ranker import Ranker
 from permrank.models.users import NewUser, UserReference
 from permrank.randomness import generator, stream_key
 from permrank.types import Float64Array, Int64Array
@@ -19,7 +19,7 @@ from permrank.types import Float64Array, Int64Array
 _WORD = 2**64
 
 
-class Random(SameForAllRanker):
+class Random(Ranker):
     """Baseline: a random order for each user, every order having the probability 1 / n!.
 
     What any model must beat. A tie says nothing about the order inside it, so a ranking with blocks of sizes m_1,
@@ -43,6 +43,7 @@ class Random(SameForAllRanker):
     takes = "rankings and ratings, ties, weights"
     reference = "the uniform distribution over permutations"
 
+    knows_nobody = True
     estimate_type = NothingLearnt
 
     def __init__(self, *, seed: int = 0) -> None:

@@ -27,7 +27,7 @@ from permrank.models.distance.mallows_learning import (
     responsibilities,
 )
 from permrank.models.estimates import RULE, Estimate
-from permrank.models.one_order import SameForAllRanker
+from permrank.models.ranker import Ranker
 from permrank.models.search_spaces import Choice, Space, Whole
 from permrank.models.users import NewUser, UserReference
 from permrank.randomness import stream_key
@@ -53,7 +53,7 @@ class MallowsEstimate(Estimate):
     kendall: bool = field(metadata=RULE, kw_only=True)
 
 
-class Mallows(SameForAllRanker):
+class Mallows(Ranker):
     """Mallows model: P(π) ∝ e^{-θ d(π, centre)}, and mixtures of such.
 
     d is Kendall's distance, the number of pairs that π has in another order than the centre, or Spearman's, the sum of
@@ -116,6 +116,7 @@ class Mallows(SameForAllRanker):
         distance=Choice(("kendall", "spearman")),
     )
     resumable = True
+    knows_nobody = True
     estimate_type = MallowsEstimate
     estimate_: MallowsEstimate
     centres_: Int64Array

@@ -24,6 +24,7 @@ from permrank.models.factored.estimate import TIES, FactoredEstimate, Said, chec
 from permrank.models.factored.explain import contributions
 from permrank.models.factored.learning import Settings, grown
 from permrank.models.factored.problem import one_user
+from permrank.models.parameters import changed_params
 from permrank.models.ranker import Ranker
 from permrank.models.search_spaces import Choice, Real, Space, Whole
 from permrank.models.similarity import mean_cosine, nearest
@@ -246,7 +247,7 @@ class FactoredPlackettLuce(Ranker):
         """
         self._require_fitted()
         self._validate()
-        for name in set(self._changed_params()) - _OF_LEARNING:
+        for name in set(changed_params(self)) - _OF_LEARNING:
             raise InputError(
                 f"{name}={getattr(self, name)!r} was set after fit, which learnt with {self.fitted_params_[name]!r}; "
                 "set it back to go on, or fit all the data anew"

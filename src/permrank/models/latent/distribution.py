@@ -49,17 +49,13 @@ class CommunityEstimate(Estimate):
 class CommunityRanker(Ranker):
     """Answers of a model with fits F of communities z: P(. | u) is the mean over fits of what each says."""
 
+    knows_nobody = True
     estimate_: CommunityEstimate
     scores_: Float64Array
     memberships_: Float64Array
     concentration_: Float64Array
 
     # Who is asked about
-
-    def _reference(self, user: object) -> UserReference:
-        """None stands for somebody of whom nothing is known."""
-        self._require_fitted()
-        return None if user is None else super()._reference(user)
 
     def _membership(self, user: UserReference) -> Float64Array:
         """P(z | user) in every fit, (n_starts, K)."""

@@ -3,39 +3,54 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
+import polars as pl
 
 from permrank.checks import a_seed, above, one_of, whole_from
-from permrank.data.rankings import Rankings
-from permrank.distributions.normaliser import LONGEST_EXACT, MOVES, log_normaliser
+from permrank.data.rankings import Rankings, require_rankings
+from permrank.distributions.log_linear import LogLinear, Question, tie_means
+from permrank.distributions.normaliser import LONGEST_EXACT, MOVES
 from permrank.errors import InputError
-from permrank.kernels.log_linear.subsets import many_log_sums
 from permrank.learning.learner import Learner
-from permrank.models.log_linear.distribution import LogLinearRanker, log_weight
-from permrank.models.log_linear.factors import draw_factors, modes_of, prior_draws, usual_scale
+from permrank.models.estimates import Estimate
+from permrank.models.log_linear.estimate import LogLinearEstimate
+from permrank.models.log_linear.factors import draw_factors, modes_of, usual_scale
 from permrank.models.log_linear.learning import CONTRASTS, STRUCTURES
+from permrank.models.log_linear.likelihood import with_factors, without_factors
 from permrank.models.log_linear.lists import Pairs
-from permrank.models.users import NewUser, new_user
-from permrank.randomness import stream_key
-from permrank.types import Float64Array
+from permrank.models.ranker import Ranker
+from permrank.models.users import NewUser, UserReference, lists_of, new_user, require_drawable
+from permrank.types import Float64Array, Int64Array
 
 LEARNERS = (*STRUCTURES, *CONTRASTS)
-# The likelihood of a new person's list: draws of the items that are used, and vectors of the person for each.
-_ITEM_DRAWS, _USER_DRAWS = 8, 8
 
 
-class FactoredLogLinear(LogLinearRanker):
-    """A log-linear model whose users may have factors, drawn from a posterior."""
+class LogLinearRanker(Ranker):
+    """A log-linear model whose items have coefficients, under some draws of them, and whose pairs may have λ.
 
+    Users may have factors, drawn from a posterior.
+    """
+
+    estimate_type: ClassVar[type[Estimate]] = LogLinearEstimate
+    knows_nobody = True
     resumable = True
+    estimate_: LogLinearEstimate
+    item_draws_: Any
+    user_modes_: Any
     n_factors: int
     n_draws: int
     seed: int
     factor_scale: Any
     max_iter: int | None
+    position: str | Sequence[float]
+    window: int
+
+    def _rules(self) -> dict[str, Any]:
+        position = self.position if isinstance(self.position, str) else tuple(self.position)
+        return {"position": position, "window": int(self.window), "seed": int(self.seed)}
 
     def _check_learned(self) -> None:
         super()._check_learned()
@@ -61,15 +76,19 @@ class FactoredLogLinear(LogLinearRanker):
         made: Any = self.estimate_type
         return made(*parts, *more.values(), **self._rules())
 
-    def _mean_pairs(self, users: Any, items: Any) -> Float64Array:
-        """Coefficients of (user, item) pairs averaged over the draws, (n, B)."""
-        k = self._n_factors
-        total = np.zeros((len(items), self._degree()))
-        for theta, modes in zip(self.item_draws_, self.user_modes_, strict=True):
-            rows = theta[items]
-            total += rows[:, k:]
-            total[:, 0] += np.einsum("ek,ek->e", rows[:, :k], modes[users])
-        return total / len(self.item_draws_)
+    # Coefficients
+
+    def _modes(self, user: UserReference) -> Float64Array | None:
+        """The user's factors under every draw, (n_draws, K); None for nobody in particular."""
+        if user is None:
+            return None
+        return user.state["modes"] if isinstance(user, NewUser) else np.asarray(self.user_modes_[:, user], np.float64)
+
+    def _coefficients(self, user: UserReference, items: Int64Array) -> Float64Array:
+        """Coefficients of items for a user under every draw: (n_draws, n, B)."""
+        return self.estimate_.coefficients(items, self._modes(user))
+
+    # New users
 
     def fold_in(self, said: Any) -> NewUser:
         """Make a new user from a list, or from a dict of item to rating: the items stay as they are."""
@@ -80,57 +99,144 @@ class FactoredLogLinear(LogLinearRanker):
     def fold_in_many(self, rankings: Rankings) -> Float64Array:
         """Factors of many new users at once, parallel over users: (n_users, n_kept, n_factors)."""
         items = self._aligned_items(rankings)
-        if not self._n_factors:
+        if not self.estimate_.n_factors:
             return np.zeros((rankings.n_users, len(self.item_draws_), 0))
-        found = modes_of(rankings, items, self.item_draws_, self._n_factors, self.estimate_.position)
+        found = modes_of(rankings, items, self.item_draws_, self.estimate_.n_factors, self.estimate_.position)
         return np.ascontiguousarray(found.transpose(1, 0, 2))
 
-    def log_likelihood_with_error(self, rankings: Rankings) -> tuple[Float64Array, Float64Array]:
-        """Log-probabilities with the user integrated out, as if every ranking were given by somebody new, and errors.
+    # Questions about some items beside the rest of the user's list
 
-        The integral over the user's factors is estimated by importance sampling from the posterior of swaps. The
-        normaliser is exact for lists of up to 16 items, and then without factors the error is 0; longer lists are
-        annealed forwards and backwards, which takes seconds for each, and with factors for each of 64 vectors.
+    def _questions(self, user: UserReference, items: Int64Array) -> list[Question]:
+        """One for each draw. A user with several lists, or none, is asked about the items alone."""
+        lists = lists_of(user, self.rankings_, self.item_ids)
+        listed, levels = lists[0] if len(lists) == 1 else (np.zeros(0, np.int64), np.zeros(0, np.int32))
+        others = ~np.isin(listed, items)
+        listed, levels = listed[others], levels[others]
+        codes = np.concatenate((items, listed)).astype(np.int32)
+        pair = self.estimate_.potentials(codes)
+        mean = tie_means(levels)
+        k, basis = items.size, self.estimate_.basis(max(codes.size, 1))
+        if pair.size:
+            pair[:k, k:] = pair[:k, k:] @ mean.T
+            pair[k:, :k] = -pair[:k, k:].T
+        coefficients = self._coefficients(user, codes.astype(np.int64))
+        return [Question(own[:k].copy(), mean @ own[k:], basis, pair) for own in coefficients]
+
+    def _distribution(self, user: UserReference, items: Int64Array) -> LogLinear:
+        return LogLinear(self._questions(user, items), self.estimate_.window)
+
+    def sample(
+        self,
+        user: object,
+        items: Iterable[object] | None = None,
+        size: int = 1,
+        seed: int = 0,
+        *,
+        move: str | None = None,
+    ) -> np.ndarray:
+        """Draw rankings of the items (all, if none are given); what else the user has listed keeps its order.
+
+        Exact for about a dozen items; beyond that from chains of heat baths, each item over all its places, with a
+        burn-in of 50 sweeps and 4 sweeps between two draws. `diagnose` says whether that was enough.
+
+        Parameters
+        ----------
+        user, items, size, seed
+            As in `Ranker.sample`.
+        move : {"relocation", "swap", "sublist", "window", "insertion", "informed"}, optional
+            Draw from a chain of this move, whatever the number of items; a sweep has as many moves as there are items.
+            The first three are the paper's (§4.1), by Metropolis and Hastings; sublists have the length ``window``.
+            ``window`` and ``insertion`` are heat baths over the orders of a sublist and the places of an item,
+            ``informed`` swaps are locally balanced. Only where every item may move: if the items are all that the
+            user has listed or more, or for somebody of whom nothing is known (None).
+
+        Returns
+        -------
+        array (size, n)
+            Ids, best first in every row. The same seed gives the same rows.
+        """
+        reference = self._reference(user)
+        chosen = self._item_indices(items)
+        require_drawable(size, seed, len(self.item_ids))
+        ids = np.asarray(self.item_ids.take(chosen).to_list())
+        drawn = self._distribution(reference, chosen).sample(int(size), int(seed), move=move)
+        return np.asarray(ids[drawn])
+
+    def diagnose(
+        self,
+        user: object,
+        items: Iterable[object] | None = None,
+        n_chains: int = 4,
+        size: int = 500,
+        seed: int = 0,
+        *,
+        move: str | None = None,
+    ) -> pl.DataFrame:
+        """Whether chains that `sample` would use have converged; needs ArviZ (``pip install 'permrank[mcmc]'``).
+
+        ``move`` is that of `sample`.
+
+        Returns
+        -------
+        polars.DataFrame
+            ``quantity`` ("energy", then the items by their ids: their positions), ``mean``, ``r_hat`` (near 1),
+            ``ess_bulk`` and ``ess_tail``: effective numbers of draws out of n_chains * size.
+        """
+        from permrank.models.log_linear.diagnostics import chain_summary
+
+        orders, energies, names = self.chains(user, items, n_chains, size, seed, move=move)
+        positions = np.argsort(orders, axis=2)[:, :, : len(names)]
+        return chain_summary({"energy": energies} | {name: positions[:, :, a] for a, name in enumerate(names)})
+
+    def chains(
+        self,
+        user: object,
+        items: Iterable[object] | None = None,
+        n_chains: int = 4,
+        size: int = 500,
+        seed: int = 0,
+        *,
+        move: str | None = None,
+    ) -> tuple[Any, Float64Array, list[Any]]:
+        """Chains for `diagnose`: orders (n_chains, size, n), energies (n_chains, size), names of the free items."""
+        reference = self._reference(user)
+        for name, value in {"n_chains": n_chains, "size": size}.items():
+            whole_from(name, value, 1)
+        places = self._item_indices(items)
+        require_drawable(int(n_chains) * int(size), seed, len(self.item_ids))
+        if places.size < 2:
+            raise InputError(f"{places.size} items cannot be ranked in several ways; give two or more")
+        distribution = self._distribution(reference, places)
+        orders, energies = distribution.chains(distribution.questions[-1], int(n_chains), int(size), seed, move)
+        return orders, energies, self.item_ids.take(places).to_list()
+
+    # Likelihood
+
+    def log_likelihood(self, rankings: Rankings) -> Float64Array:
+        """Return the log-probability of each ranking, weights left out, as if given by somebody new.
+
+        A tie says nothing about the order inside it: all its orders are summed over. See `log_likelihood_with_error`.
+        """
+        return self.log_likelihood_with_error(rankings)[0]
+
+    def log_likelihood_with_error(self, rankings: Rankings) -> tuple[Float64Array, Float64Array]:
+        """Log-probabilities and their standard errors, as if every ranking were given by somebody new.
+
+        The normaliser is exact for lists of up to 16 items and estimated by annealed importance sampling, forwards and
+        backwards, beyond that, which takes seconds for each list. With factors the user is integrated out by importance
+        sampling from the posterior of swaps, with 64 vectors for each list; without them the error of a list of up to
+        16 items is 0.
 
         Returns
         -------
         values, errors : float64 (n_rankings,)
         """
         self._require_fitted()
-        if not self._n_factors:
-            return super().log_likelihood_with_error(rankings)
+        rankings = require_rankings(rankings)
         items = self._aligned_items(rankings)
-        kept = np.unique(np.linspace(0, len(self.item_draws_) - 1, _ITEM_DRAWS).round().astype(int))
-        parts = [self._integrands(rankings, items, self.item_draws_[d], stream_key(self.seed, int(d))) for d in kept]
-        logs, errors = (np.concatenate(each, axis=1) for each in zip(*parts, strict=True))
-        top = logs.max(axis=1, keepdims=True)
-        weights = np.exp(logs - top)
-        mean = weights.mean(axis=1)
-        spread = weights.std(axis=1) / (mean * np.sqrt(logs.shape[1]))
-        share = weights / weights.sum(axis=1, keepdims=True)
-        return np.asarray(top[:, 0] + np.log(mean)), np.hypot(spread, np.sqrt(np.sum((share * errors) ** 2, axis=1)))
-
-    def _integrands(self, rankings: Rankings, items: Any, theta: Any, key: Any) -> tuple[Float64Array, Float64Array]:
-        """log P(ranking | user) + log prior / density of some vectors of each ranking's user, and errors: (n, size)."""
-        k = self._n_factors
-        drawn, logs = prior_draws(rankings, items, theta, k, self.estimate_.position, _USER_DRAWS, key)
-        theta, errors = np.asarray(theta, np.float64), np.zeros_like(logs)
-        for r in range(rankings.n_rankings):
-            part = slice(int(rankings.indptr[r]), int(rankings.indptr[r + 1]))
-            own, levels = items[part], rankings.levels[part]
-            rows, basis = theta[own], self._basis(own.size)
-            pair = self._potentials(own)
-            unary = (drawn[r] @ rows[:, :k].T + rows[:, k])[:, :, None].copy()
-            if own.size <= LONGEST_EXACT:
-                logs[r] -= many_log_sums(unary, basis, pair)
-            for j, coefficients in enumerate(unary):
-                above, errors[r, j] = log_weight(levels, coefficients, basis, pair)
-                logs[r, j] += above
-                if own.size > LONGEST_EXACT:
-                    below = log_normaliser(coefficients, basis, pair)
-                    logs[r, j] -= below.value
-                    errors[r, j] = np.hypot(errors[r, j], below.error)
-        return logs, errors
+        if self.estimate_.n_factors:
+            return with_factors(self.estimate_, rankings, items)
+        return without_factors(self.estimate_, rankings, items.astype(np.int64))
 
 
 def check_common(model: Any) -> None:

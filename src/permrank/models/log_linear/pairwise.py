@@ -12,17 +12,19 @@ from permrank.checks import above, from_zero, one_of, whole_from
 from permrank.data.rankings import Rankings
 from permrank.distributions.normaliser import MOVES
 from permrank.errors import InputError
-from permrank.kernels.log_linear.insertion import insertion_scores
+from permrank.kernels.log_linear.insertion import EXPECTED, MODE, PUBLISHED, insertion_scores
 from permrank.learning.learner import Learner, State, in_turn, mapped
 from permrank.models.estimates import RULE
-from permrank.models.log_linear.base import LEARNERS, FactoredLogLinear, check_common
-from permrank.models.log_linear.distribution import RULES, LogLinearEstimate
+from permrank.models.log_linear.base import LEARNERS, LogLinearRanker, check_common
+from permrank.models.log_linear.estimate import LogLinearEstimate
 from permrank.models.log_linear.learning import Parameters, Task, choose_pair_scale, learner_of, precision_of
 from permrank.models.log_linear.lists import pairs_of, position_table
 from permrank.models.search_spaces import Real, Space, Whole
 from permrank.models.users import UserReference, lists_of
 from permrank.ragged import frozen
 from permrank.types import Float64Array, Int64Array
+
+RULES = {"expected": EXPECTED, "mode": MODE, "published": PUBLISHED}
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +35,7 @@ class PairwiseEstimate(LogLinearEstimate):
     insertion: int = field(metadata=RULE, kw_only=True)
 
 
-class PairwiseLogLinear(FactoredLogLinear):
+class PairwiseLogLinear(LogLinearRanker):
     """Pairwise log-linear model of rankings (§4.5.2), with or without factors of users.
 
     P(ranking | u) ∝ exp{ Σ_i s_{π_i}^u g(i) + Σ_{i<j} λ_{π_i π_j} }, where s_y^u = γ_y + Σ_k W_uk H_ky. Pairs that are
@@ -237,7 +239,7 @@ class PairwiseLogLinear(FactoredLogLinear):
         return self._filled(found, own, items)
 
     def _score_pairs(self, who: Int64Array, what: Int64Array) -> Float64Array:
-        data, mean = self.rankings_, self._mean_pairs
+        data, mean = self.rankings_, self.estimate_.mean_pairs
         order = np.argsort(who, kind="stable")
         bounds = np.searchsorted(who[order], np.arange(len(self.user_ids) + 1))
         owner = np.repeat(np.arange(data.n_users), np.diff(data.indptr[data.user_indptr]))
@@ -263,8 +265,8 @@ class PairwiseLogLinear(FactoredLogLinear):
         self, users: Any, indptr: Any, items: Any, levels: Any, unary: Any, bounds: Any, candidates: Any, own: Any
     ) -> Float64Array:
         lengths = np.diff(indptr)
-        table = position_table(np.concatenate((lengths, lengths + 1)), self.estimate_.position, self._degree())
-        arguments = (*table, *self._pair_arrays, self.estimate_.insertion)
+        table = position_table(np.concatenate((lengths, lengths + 1)), self.estimate_.position, self.estimate_.degree)
+        arguments = (*table, *frozen(self.pair_indptr_, self.pair_items_, self.pair_values_), self.estimate_.insertion)
         return np.asarray(
             insertion_scores(
                 users, indptr, items, levels, unary, bounds, candidates.astype(np.int64), np.ascontiguousarray(own),
@@ -284,14 +286,14 @@ class PairwiseLogLinear(FactoredLogLinear):
         n_items = len(self.item_ids)
         row = np.repeat(np.arange(n_items), np.diff(self.pair_indptr_))
         net = np.bincount(row, self.pair_values_, n_items) - np.bincount(self.pair_items_, self.pair_values_, n_items)
-        basis = self._basis(2)
+        basis = self.estimate_.basis(2)
         average = self._coefficients(None, np.arange(n_items)).mean(axis=(0, 1))
         d = (own - average) @ (basis[0] - basis[1]) + 2.0 * net[items] / n_items
         return np.asarray(1.0 / (1.0 + np.exp(-np.clip(d, -700.0, 700.0))))
 
     def _check_learned(self) -> None:
         super()._check_learned()
-        if self._n_factors != self.n_factors or self._degree() != self.degree:
+        if self.estimate_.n_factors != self.n_factors or self.estimate_.degree != self.degree:
             raise InputError(f"item_draws_ has shape {np.shape(self.item_draws_)}, which does not fit the parameters")
 
 

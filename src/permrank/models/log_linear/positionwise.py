@@ -12,8 +12,8 @@ from permrank.data.rankings import Rankings
 from permrank.distributions.normaliser import MOVES
 from permrank.errors import InputError
 from permrank.learning.learner import Learner, mapped
-from permrank.models.log_linear.base import LEARNERS, FactoredLogLinear, check_common
-from permrank.models.log_linear.distribution import LogLinearEstimate
+from permrank.models.log_linear.base import LEARNERS, LogLinearRanker, check_common
+from permrank.models.log_linear.estimate import LogLinearEstimate
 from permrank.models.log_linear.factors import point_factors, usual_scale
 from permrank.models.log_linear.learning import Parameters, Task, learner_of, precision_of
 from permrank.models.log_linear.lists import no_pairs, position_table
@@ -25,7 +25,7 @@ from permrank.types import Float64Array, Int64Array
 _SWAPS_VISITED, _FEWEST_SWEEPS, _MOST_SWEEPS = 100_000_000, 60, 300
 
 
-class PositionwiseLogLinear(FactoredLogLinear):
+class PositionwiseLogLinear(LogLinearRanker):
     """Position-wise log-linear model of rankings with factors of users (§4.5.1).
 
     P(ranking | u) ∝ exp Σ_i s_{π_i}^u g(i), with s_y^u = b_y + Σ_k W_uk H_ky and g decreasing: a Spearman model around
@@ -172,9 +172,9 @@ class PositionwiseLogLinear(FactoredLogLinear):
         return np.asarray(self._coefficients(user, items)[:, :, 0].mean(axis=0))
 
     def _score_pairs(self, who: Int64Array, what: Int64Array) -> Float64Array:
-        return self._mean_pairs(who, what)[:, 0]
+        return self.estimate_.mean_pairs(who, what)[:, 0]
 
     def _check_learned(self) -> None:
         super()._check_learned()
-        if self._n_factors != self.n_factors or self._degree() != 1:
+        if self.estimate_.n_factors != self.n_factors or self.estimate_.degree != 1:
             raise InputError(f"item_draws_ has shape {np.shape(self.item_draws_)}, which does not fit the parameters")

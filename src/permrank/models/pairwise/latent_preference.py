@@ -13,8 +13,8 @@ from permrank.data.rankings import Rankings
 from permrank.errors import InputError
 from permrank.learning.learner import Learner, mapped, run
 from permrank.models.estimates import Estimate
-from permrank.models.one_order import SameForAllRanker
 from permrank.models.pairwise.latent_preference_learning import appeal, learner_of, memberships_of, problem_of
+from permrank.models.ranker import Ranker
 from permrank.models.search_spaces import Real, Space, Whole
 from permrank.models.users import NewUser, UserReference
 from permrank.types import Float64Array, Int64Array
@@ -33,7 +33,7 @@ class PreferenceEstimate(Estimate):
     appeal: Float64Array
 
 
-class LatentPreference(SameForAllRanker):
+class LatentPreference(Ranker):
     """Probabilistic latent preference analysis (pLPA): communities that compare in pairs.
 
     P(y before x | u) = Σ_z P(z | u) π_y^z / (π_y^z + π_x^z): for each pair of a user's list one of the user's
@@ -91,6 +91,7 @@ class LatentPreference(SameForAllRanker):
         concentration=Real(0.1, 30.0),
     )
     resumable = True
+    knows_nobody = True
     estimate_type = PreferenceEstimate
     scores_: Float64Array
     memberships_: Float64Array

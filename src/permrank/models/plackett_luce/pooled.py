@@ -126,6 +126,7 @@ class PlackettLuce(LuceChoiceRanker):
         ties=Choice(("exact", "efron", "breslow")),
     )
     resumable = True
+    knows_nobody = True
     estimate_type = PooledEstimate
     estimate_: PooledEstimate
     scores_: Float64Array
@@ -243,11 +244,6 @@ class PlackettLuce(LuceChoiceRanker):
         return prior
 
     # What the model answers
-
-    def _reference(self, user: object) -> UserReference:
-        """Everybody is alike, so a question may also be asked about nobody: ``user=None``."""
-        self._require_fitted()
-        return None if user is None else super()._reference(user)
 
     def _scores(self, user: UserReference, items: Int64Array) -> Float64Array:
         return self.scores_[items]
