@@ -42,7 +42,7 @@ MAY_IMPORT = {
     "models.distance": [*READS, "kernels.distance", "models"],
     "models.spectral": [*READS, "kernels", "models"],
     "evaluation": [*READS, "storage", "kernels", "data.formats", "models"],
-    "interfaces": [*READS, "storage", "models", "models.latent", "models.log_linear", "models.spectral"],
+    "interfaces": [*READS, "storage", "evaluation", "models", "models.latent", "models.log_linear", "models.spectral"],
     "interfaces.report": [*FLOOR, "storage", "models", "models.latent", "evaluation", "interfaces"],
     "interfaces.cli": [
         *READS, "storage", "kernels", "data.formats", "data.datasets", "models", "models.plackett_luce",

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from permrank import errors
     from permrank.data import datasets
     from permrank.data.formats.readers import read
+    from permrank.data.hold_out import hold_out
     from permrank.data.rankings import Rankings
+    from permrank.evaluation import metrics
     from permrank.evaluation.compare import compare
     from permrank.evaluation.evaluate import evaluate
     from permrank.evaluation.protocols import (
@@ -80,11 +82,16 @@ _HOME = {
     "WeakGeneralisation": "permrank.evaluation.protocols",
     "compare": "permrank.evaluation.compare",
     "evaluate": "permrank.evaluation.evaluate",
+    "hold_out": "permrank.data.hold_out",
     "load": "permrank.models.files",
     "read": "permrank.data.formats.readers",
     "tune": "permrank.evaluation.tune",
 }
-_MODULES = {"datasets": "permrank.data.datasets", "errors": "permrank.errors"}
+_MODULES = {
+    "datasets": "permrank.data.datasets",
+    "errors": "permrank.errors",
+    "metrics": "permrank.evaluation.metrics",
+}
 
 __all__ = [
     "Borda",
@@ -119,7 +126,9 @@ __all__ = [
     "datasets",
     "errors",
     "evaluate",
+    "hold_out",
     "load",
+    "metrics",
     "read",
     "tune",
 ]

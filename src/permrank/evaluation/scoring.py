@@ -12,7 +12,7 @@ from permrank.data.hold_out import keep_entries
 from permrank.data.rankings import Rankings
 from permrank.data.vocabulary import Vocabulary
 from permrank.errors import NotSupportedError
-from permrank.evaluation.metrics import grades_of
+from permrank.evaluation.grades import grades_of
 from permrank.models.ranker import Ranker
 from permrank.randomness import generator, stream_key
 from permrank.types import BoolArray, Float64Array, Int64Array

@@ -13,14 +13,14 @@ import numpy as np
 import polars as pl
 
 from permrank import __version__
-from permrank.evaluation.compare import Comparison
+from permrank.evaluation.comparison import Comparison
 from permrank.evaluation.evaluate import Evaluation
 from permrank.evaluation.metrics import title_of
 from permrank.evaluation.scoring import people
 from permrank.evaluation.split import Split
-from permrank.interfaces.output import against_best
 from permrank.interfaces.report import charts
 from permrank.interfaces.report.page import escape, page
+from permrank.interfaces.verdicts import against_best
 from permrank.models.latent.model import LatentPlackettLuce
 from permrank.models.ranker import Ranker
 from permrank.storage.atomic import atomic_write
