@@ -51,7 +51,7 @@ MAY_IMPORT = {
 }  # fmt: skip
 # `Rankings.write` is where people look for it, and calls the writers when it is used.
 UPWARDS = {("data.rankings", "permrank.data.formats.writers")}
-ONLY_IN_INTERFACES = {"typer", "fastapi", "ray"}
+ONLY_IN_INTERFACES = {"typer", "fastapi", "ray", "jinja2", "markupsafe"}
 
 
 def imported_modules(path):

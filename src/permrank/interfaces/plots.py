@@ -8,12 +8,16 @@ from typing import Any
 import numpy as np
 
 from permrank.errors import InputError, NotSupportedError
+from permrank.interfaces.memberships import membership_bands
 from permrank.interfaces.output import printable
 from permrank.models.latent.model import LatentPlackettLuce
 from permrank.models.log_linear.distribution import LogLinearRanker
 from permrank.models.ranker import Ranker
 from permrank.models.spectral.spectral import SpectralAnalysis
 from permrank.storage.atomic import atomic_write
+
+# A picture has about a thousand columns.
+_MOST_BARS = 1000
 
 
 def save_plot(model: Ranker, path: str | Path) -> None:
@@ -45,25 +49,15 @@ def save_plot(model: Ranker, path: str | Path) -> None:
 
 
 def draw_memberships(model: LatentPlackettLuce, axes: Any) -> None:
-    """Stacked bars, one a user, sorted by leading community: who belongs where, and how clearly."""
-    theta = model.memberships_[0]
-    order = np.lexsort((-theta.max(axis=1), theta.argmax(axis=1)))
-    # A picture has about a thousand columns: more people than that are thinned out evenly.
-    order = order[np.linspace(0, order.size - 1, min(order.size, 1000)).astype(np.int64)]
-    frame = model.communities(n_items=2, n_users=0)
-    labels = [
-        f"{row['community']}: {', '.join(map(_label, row['items']))} ({row['size']:.0%})"
-        for row in frame.iter_rows(named=True)
-    ]
+    """Stacked bars, one per user, sorted by leading community: who belongs where, and how clearly."""
     from matplotlib import colormaps  # the figure has been made, so it is there
 
+    edges, bounds = membership_bands(model.memberships_[0], _MOST_BARS)
+    frame = model.communities(n_items=2, n_users=0)
     colours = colormaps["tab20"]
-    edges = np.linspace(0.0, 1.0, order.size + 1)
-    bottom = np.zeros(order.size)
-    for z, label in enumerate(labels):
-        top = bottom + theta[order, z]
-        axes.stairs(top, edges, baseline=bottom, fill=True, label=label, color=colours(z % 20))
-        bottom = top
+    for z, row in enumerate(frame.iter_rows(named=True)):
+        label = f"{row['community']}: {', '.join(map(_label, row['items']))} ({row['size']:.0%})"
+        axes.stairs(bounds[z + 1], edges, baseline=bounds[z], fill=True, label=label, color=colours(z % 20))
     axes.set(xlim=(0, 1), ylim=(0, 1), xlabel="share of users, by leading community", ylabel="P(community | user)")
     axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize="small", frameon=False)
 
@@ -143,7 +137,7 @@ def save_chains(model: LogLinearRanker, path: str | Path, user: object, items: A
 
 
 def draw_trace(values: Any, axes: Any) -> None:
-    """One line a chain; chains that mix look alike and go nowhere."""
+    """One line per chain; chains that mix look alike and go nowhere."""
     for chain in values:
         axes.plot(chain, linewidth=0.6)
 
