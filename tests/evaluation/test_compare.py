@@ -10,7 +10,7 @@ import pytest
 import permrank as pr
 from permrank.errors import InputError, UnknownIdError
 from permrank.evaluation.metrics import Metric, blind_log_likelihood, per_list
-from permrank.evaluation.scoring import hidden_lists, places_in
+from permrank.evaluation.scoring import hidden_lists, indices_in
 from permrank.learning.learner import at_once
 from permrank.models.ranker import Ranker
 
@@ -87,11 +87,11 @@ def test_items_that_nobody_has_in_training_are_neutral():
     assert result.per_user["pairs_right"].to_list() == [1.0, 0.5]
 
 
-def test_places_of_ids_in_another_vocabulary():
+def test_indices_of_ids_in_another_vocabulary():
     for ids, known in (([1, 5, 9], [5, 9, 11]), (["a", "é", "z"], ["b", "é", "zz"])):
         first, second = (pr.Rankings.from_lists({0: each}).item_ids for each in (ids, known))
         expected = [second.index(x) if x in second else -1 for x in first]
-        assert places_in(first, second).tolist() == expected
+        assert indices_in(first, second).tolist() == expected
 
 
 def test_new_people_are_folded_in_and_ranked_for(rankings):

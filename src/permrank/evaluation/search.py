@@ -30,7 +30,7 @@ def space_of(model: Ranker) -> Space:
 def _widened(known: Range, value: Any) -> Range:
     if isinstance(known, Choice):
         return known if value in known.options else known._replace(options=(*known.options, value))
-    # Ranges are of all scales alike, on which 0 has no place: it is a choice of its own.
+    # Ranges are logarithmic, so that 0 is a choice of its own.
     if isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0:
         low: Any = min(known.low, value)
         high: Any = max(known.high, value)

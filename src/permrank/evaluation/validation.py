@@ -14,7 +14,7 @@ from permrank.data.rankings import Rankings, require_rankings
 from permrank.errors import InputError
 from permrank.evaluation.evaluate import evaluate, usual_metrics
 from permrank.evaluation.metrics import Metric, find_metric
-from permrank.evaluation.scoring import owners, places_in
+from permrank.evaluation.scoring import indices_in, owners
 from permrank.models.ranker import Ranker
 from permrank.types import Int64Array
 
@@ -121,9 +121,9 @@ class Validation:
         if by_user:
             _require_the_same_people(held, training)
         ranking = np.repeat(np.arange(held.n_rankings), np.diff(held.indptr))
-        known = (places_in(held.item_ids, training.item_ids) >= 0)[held.items]
+        known = (indices_in(held.item_ids, training.item_ids) >= 0)[held.items]
         if by_user:
-            known &= (places_in(held.user_ids, training.user_ids) >= 0)[owners(held)[ranking]]
+            known &= (indices_in(held.user_ids, training.user_ids) >= 0)[owners(held)[ranking]]
         strange = int(held.n_entries - known.sum())
         if not known.any():
             raise InputError(
@@ -159,6 +159,6 @@ def _require_the_same_people(held: Rankings, training: Rankings) -> None:
 
 def _entries(part: Rankings, known: Rankings) -> Int64Array:
     """A number for every entry, the same for the same ids of user and item; -1 if one of them is not known."""
-    user = np.repeat(places_in(part.user_ids, known.user_ids)[owners(part)], np.diff(part.indptr))
-    item = places_in(part.item_ids, known.item_ids)[part.items]
+    user = np.repeat(indices_in(part.user_ids, known.user_ids)[owners(part)], np.diff(part.indptr))
+    item = indices_in(part.item_ids, known.item_ids)[part.items]
     return np.asarray(np.where((user >= 0) & (item >= 0), user.astype(np.int64) * known.n_items + item, -1))

@@ -67,7 +67,7 @@ def apart_from(output: Path) -> contextlib.AbstractContextManager[Any]:
 
 
 def show(frame: pl.DataFrame, *, as_json: bool, title: str = "", most: int | None = None) -> None:
-    """Print a frame as a table, or as JSON: a list of one object a row."""
+    """Print a frame as a table, or as JSON: a list with one object per row."""
     if as_json:
         print_json(frame.to_dicts())
         return

@@ -176,14 +176,14 @@ def _median_person(result: Evaluation, metric: str, split: Split) -> dict[str, A
 
 
 def _predicted(model: Ranker, split: Split, user: Any, person: Any) -> pl.DataFrame | None:
-    """Hidden items as the model ranks them, with their true places (equal for ties)."""
+    """Held-out items as the model ranks them, with their true ranks (equal for ties)."""
     hidden = split.test.lists(user)[0]
-    places = {name: i + 1 for i, block in enumerate(hidden) for name in (block if isinstance(block, set) else [block])}
-    known = [name for name in places if name in model.item_ids]
+    ranks = {name: i + 1 for i, block in enumerate(hidden) for name in (block if isinstance(block, set) else [block])}
+    known = [name for name in ranks if name in model.item_ids]
     if person is None or not known:
         return None
     frame = model.rank(user if isinstance(person, int) else person, known)
-    return frame.with_columns(true=pl.Series([places[name] for name in frame["item"]]))
+    return frame.with_columns(true=pl.Series([ranks[name] for name in frame["item"]]))
 
 
 def _names(block: Any) -> str:
