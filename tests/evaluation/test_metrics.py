@@ -276,6 +276,8 @@ def test_metrics_that_cannot_be_are_refused():
         Metric("mine", lambda grades, scores: 0.0, top_k=True)
     with pytest.raises(InputError, match="metric 'mine' gave 'x' for a list, expected one number"):
         per_list([Metric("mine", lambda grades, scores: "x")], [0, 1], [1], [1])
+    with pytest.raises(InputError, match="metric 'mine' gave inf for a list, expected a finite number or NaN"):
+        per_list([Metric("mine", lambda grades, scores: np.inf)], [0, 1], [1], [1])
     with pytest.raises(UnknownIdError, match="unknown metric"):
         per_list(["log_likelihood"], [0, 1], [1], [1])
     with pytest.raises(UnknownIdError, match="unknown metric"):

@@ -98,10 +98,10 @@ class Comparison:
         means of the other metrics; ``seconds`` of a fit, ``first_seconds`` of the first and tiny one, which compiles,
         ``megabytes`` at the peak of a fit; and ``cut_off``, the seconds after which a fit was stopped before its end.
 
-        The verdict is best, same (not significantly different from the best), worse, cut off, untested or failed. A
-        model that was cut off is measured, but neither best nor compared with the best: with more time it might be
-        better. A metric that is one number for all people (``calibration_error``) cannot be tested person by person;
-        models are ordered by it and all but the best are untested.
+        The verdict is best, same (not significantly different from the best), worse, cut off, untested, or failed
+        (there is no value). A model that was cut off is measured, but neither best nor compared with the best: with
+        more time it might be better. A metric that is one number for all people (``calibration_error``) cannot be
+        tested person by person: models are ordered by it, and all but the best are untested.
         """
         known = self.metric_of(metric or self.metric)
         people = self.per_user(known.name)

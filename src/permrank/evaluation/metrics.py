@@ -268,6 +268,8 @@ def _called(metric: Metric, lists: _Measured) -> Float64Array:
                 out[u] = value
             except (TypeError, ValueError) as error:
                 raise InputError(f"metric {metric.name!r} gave {value!r} for a list, expected one number") from error
+            if np.isinf(out[u]):
+                raise InputError(f"metric {metric.name!r} gave {value!r} for a list, expected a finite number or NaN")
     return out
 
 

@@ -150,15 +150,14 @@ def show_comparison(found: Comparison, *, k: int, as_json: bool, report: Path | 
     metric, n_people = found.metric_of(found.metric), found.per_user(found.metric).height
     mean = (
         f"mean over {n_people:,} people, 95 % interval by bootstrap; p by a paired randomisation test against the "
-        "best, corrected for all models (Holm); "
+        "best, corrected for all models (Holm); ≈ not significantly different from the best."
         if metric.is_per_list
-        else "one number for all people, so that differences are not tested; "
+        else "one number for all people, so that differences are not tested."
     )
     more = f" and {len(found.splits) - 1} more" if len(found.splits) > 1 else ""
     how = (
-        f"{found.splits[0]}{more}. {title_of(metric, k)}: {mean}≈ not significantly different from the best. cut off: "
-        f"stopped by --max-seconds, and not compared. {lower_is_better(found, k)}first s: a first, tiny fit, which "
-        "compiles."
+        f"{found.splits[0]}{more}. {title_of(metric, k)}: {mean} cut off: stopped by --max-seconds, and not compared. "
+        f"{lower_is_better(found, k)}first s: a first, tiny fit, which compiles."
     )
     console.print(plain(how, "dim"))
     for name, text in found.problems().items():
