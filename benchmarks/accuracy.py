@@ -1,4 +1,4 @@
-"""How well hidden orders are foretold: permrank's models and the peers that install, on the same splits.
+"""How well held-out orders are predicted: permrank's models and the peers that install, on the same splits.
 
 Protocols: ``ml-100k/N`` and ``ml-1m/N``, weak generalisation from N ratings a user (NDCG@10 and pairs put right among
 the user's held-out ratings); ``sushi/7`` and ``sushi/5``, as many items of a list of ten given, pairs of the hidden

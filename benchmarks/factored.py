@@ -109,7 +109,7 @@ def partial() -> None:
 
 
 def draw(rows: list[tuple[float, float, int]], path: Path) -> None:
-    """A picture of what was foretold against what came true."""
+    """A picture of predicted against observed frequencies."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 

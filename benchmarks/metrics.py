@@ -14,9 +14,10 @@ import numpy as np
 from scipy import stats
 
 from peers import peer_python, run_peer
-from permrank.evaluation.metrics import GRADED, ORDERED, per_list
+from permrank.evaluation.metrics import of_kind, per_list
 
 N_LISTS, LENGTH, N_RANX = 100_000, 100, 10_000
+GRADED, ORDERED = of_kind("graded"), of_kind("order")
 
 
 def best_of(repeats: int, *arguments: object, **options: object) -> float:
@@ -39,8 +40,8 @@ def main() -> None:
     ):
         per_list((*GRADED, *ORDERED), indptr[:2], grades[:LENGTH], scores[:LENGTH])  # compiles
         first, second = (
-            best_of(3, list(GRADED), indptr, grades, scores),
-            best_of(3, list(ORDERED), indptr, grades, scores),
+            best_of(3, GRADED, indptr, grades, scores),
+            best_of(3, ORDERED, indptr, grades, scores),
         )
         print(
             f"{grades.size:,} entries in {N_LISTS:,} lists, {what}, {numba.get_num_threads()} threads: "

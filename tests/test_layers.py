@@ -47,7 +47,7 @@ MAY_IMPORT = {
     "models.spectral": [*READS, "kernels", "models"],
     "evaluation": [*READS, "storage", "kernels", "data.formats", "models"],
     "testing": [*READS, "models", "evaluation"],
-    "interfaces": [*READS, "storage", "models", "models.latent", "models.log_linear", "models.spectral"],
+    "interfaces": [*READS, "storage", "evaluation", "models", "models.latent", "models.log_linear", "models.spectral"],
     "interfaces.report": [*FLOOR, "storage", "models", "models.latent", "evaluation", "interfaces"],
     "interfaces.cli": [
         *READS, "storage", "kernels", "data.formats", "data.datasets", "models", "models.plackett_luce",
@@ -57,6 +57,8 @@ MAY_IMPORT = {
 # `Rankings.write` is where people look for it, and calls the writers when it is used.
 UPWARDS = {("data.rankings", "permrank.data.formats.writers")}
 ONLY_IN = {
+    "jinja2": "interfaces",
+    "markupsafe": "interfaces",
     "typer": "interfaces",
     "fastapi": "interfaces",
     "ray": "interfaces",

@@ -1,8 +1,11 @@
 """The public names."""
 
+import ast
 import importlib
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +20,22 @@ def test_public_names_are_sorted_complete_and_loadable():
     for name in permrank.__all__:
         assert getattr(permrank, name) is not None
     assert set(permrank.__all__) <= set(dir(permrank))
+
+
+def test_type_checkers_see_the_same_names_from_the_same_modules():
+    tree = ast.parse(Path(permrank.__file__).read_text())
+    (block,) = [node for node in tree.body if isinstance(node, ast.If)]
+    seen = {alias.asname: (node.module, alias.name) for node in block.body for alias in node.names}
+    modules = {name: tuple(home.rsplit(".", 1)) for name, home in permrank._MODULES.items()}
+    assert seen == {name: (home, name) for name, home in permrank._HOME.items()} | modules
+
+
+def test_every_public_name_is_in_the_reference():
+    reference = (Path(__file__).parent.parent / "docs" / "api.rst").read_text()
+    documented = set(re.findall(r"auto(?:class|function):: (\w+)$", reference, re.MULTILINE))
+    assert documented == set(permrank._HOME)
+    for home in permrank._MODULES.values():
+        assert f"automodule:: {home}\n" in reference
 
 
 def test_an_unknown_name_raises_attribute_error():

@@ -8,127 +8,87 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from permrank.models import MODELS as _MODELS
+
+# Nothing runs here: type checkers and editors follow imports, not the table below, and would take every name to be of
+# any type without them. "as" says that a name is public. A test holds the two lists equal.
 if TYPE_CHECKING:
-    from permrank import errors
-    from permrank.data import datasets
-    from permrank.data.formats.readers import read
-    from permrank.data.rankings import Rankings
-    from permrank.evaluation.compare import compare
-    from permrank.evaluation.evaluate import evaluate
-    from permrank.evaluation.protocols import (
-        Folds,
-        Given,
-        LeaveOut,
-        StrongGeneralisation,
-        Temporal,
-        WeakGeneralisation,
-    )
-    from permrank.evaluation.split import Split
-    from permrank.evaluation.tune import tune
-    from permrank.evaluation.validation import Validation
-    from permrank.learning.checkpoints import Checkpoint
-    from permrank.models.baselines.borda import Borda
-    from permrank.models.baselines.copeland import Copeland
-    from permrank.models.baselines.mean_rating import MeanRating
-    from permrank.models.baselines.popularity import Popularity
-    from permrank.models.baselines.random import Random
-    from permrank.models.distance.mallows import Mallows
-    from permrank.models.estimates import Estimate
-    from permrank.models.factored.model import FactoredPlackettLuce
-    from permrank.models.files import load
-    from permrank.models.latent.model import LatentPlackettLuce
-    from permrank.models.log_linear.pairwise import PairwiseLogLinear
-    from permrank.models.log_linear.positionwise import PositionwiseLogLinear
-    from permrank.models.matrix.cofirank import CofiRank
-    from permrank.models.matrix.listnet import ListNet
-    from permrank.models.matrix.pairwise_factorisation import PairwiseFactorisation
-    from permrank.models.pairwise.bradley_terry import BradleyTerry
-    from permrank.models.pairwise.latent_preference import LatentPreference
-    from permrank.models.plackett_luce.pooled import PlackettLuce
-    from permrank.models.ranker import Ranker
-    from permrank.models.registry import register
-    from permrank.models.spectral.spectral import SpectralAnalysis
+    from permrank import errors as errors
+    from permrank.data import datasets as datasets
+    from permrank.data.formats.readers import read as read
+    from permrank.data.hold_out import hold_out as hold_out
+    from permrank.data.rankings import Rankings as Rankings
+    from permrank.evaluation import metrics as metrics
+    from permrank.evaluation.compare import compare as compare
+    from permrank.evaluation.comparison import Comparison as Comparison
+    from permrank.evaluation.evaluate import Evaluation as Evaluation
+    from permrank.evaluation.evaluate import evaluate as evaluate
+    from permrank.evaluation.protocols import Folds as Folds
+    from permrank.evaluation.protocols import Given as Given
+    from permrank.evaluation.protocols import LeaveOut as LeaveOut
+    from permrank.evaluation.protocols import StrongGeneralisation as StrongGeneralisation
+    from permrank.evaluation.protocols import Temporal as Temporal
+    from permrank.evaluation.protocols import WeakGeneralisation as WeakGeneralisation
+    from permrank.evaluation.split import Split as Split
+    from permrank.evaluation.tune import Tuning as Tuning
+    from permrank.evaluation.tune import tune as tune
+    from permrank.evaluation.validation import Validation as Validation
+    from permrank.interfaces import plots as plots
+    from permrank.learning.checkpoints import Checkpoint as Checkpoint
+    from permrank.models.baselines.borda import Borda as Borda
+    from permrank.models.baselines.copeland import Copeland as Copeland
+    from permrank.models.baselines.mean_rating import MeanRating as MeanRating
+    from permrank.models.baselines.popularity import Popularity as Popularity
+    from permrank.models.baselines.random import Random as Random
+    from permrank.models.distance.mallows import Mallows as Mallows
+    from permrank.models.estimates import Estimate as Estimate
+    from permrank.models.factored.model import FactoredPlackettLuce as FactoredPlackettLuce
+    from permrank.models.files import load as load
+    from permrank.models.latent.model import LatentPlackettLuce as LatentPlackettLuce
+    from permrank.models.log_linear.pairwise import PairwiseLogLinear as PairwiseLogLinear
+    from permrank.models.log_linear.positionwise import PositionwiseLogLinear as PositionwiseLogLinear
+    from permrank.models.matrix.cofirank import CofiRank as CofiRank
+    from permrank.models.matrix.listnet import ListNet as ListNet
+    from permrank.models.matrix.pairwise_factorisation import PairwiseFactorisation as PairwiseFactorisation
+    from permrank.models.pairwise.bradley_terry import BradleyTerry as BradleyTerry
+    from permrank.models.pairwise.latent_preference import LatentPreference as LatentPreference
+    from permrank.models.plackett_luce.pooled import PlackettLuce as PlackettLuce
+    from permrank.models.ranker import Ranker as Ranker
+    from permrank.models.registry import register as register
+    from permrank.models.spectral.spectral import SpectralAnalysis as SpectralAnalysis
 
 __version__ = "0.1.0"
 
+_PROTOCOLS = ("Folds", "Given", "LeaveOut", "StrongGeneralisation", "Temporal", "WeakGeneralisation")
+# Public name to the module that has it.
 _HOME = {
-    "Borda": "permrank.models.baselines.borda",
-    "BradleyTerry": "permrank.models.pairwise.bradley_terry",
+    **_MODELS,
+    **dict.fromkeys(_PROTOCOLS, "permrank.evaluation.protocols"),
     "Checkpoint": "permrank.learning.checkpoints",
-    "CofiRank": "permrank.models.matrix.cofirank",
-    "Copeland": "permrank.models.baselines.copeland",
+    "Comparison": "permrank.evaluation.comparison",
     "Estimate": "permrank.models.estimates",
-    "FactoredPlackettLuce": "permrank.models.factored.model",
-    "Folds": "permrank.evaluation.protocols",
-    "Given": "permrank.evaluation.protocols",
-    "LatentPlackettLuce": "permrank.models.latent.model",
-    "LatentPreference": "permrank.models.pairwise.latent_preference",
-    "LeaveOut": "permrank.evaluation.protocols",
-    "ListNet": "permrank.models.matrix.listnet",
-    "Mallows": "permrank.models.distance.mallows",
-    "MeanRating": "permrank.models.baselines.mean_rating",
-    "PairwiseFactorisation": "permrank.models.matrix.pairwise_factorisation",
-    "PairwiseLogLinear": "permrank.models.log_linear.pairwise",
-    "PlackettLuce": "permrank.models.plackett_luce.pooled",
-    "Popularity": "permrank.models.baselines.popularity",
-    "PositionwiseLogLinear": "permrank.models.log_linear.positionwise",
-    "Random": "permrank.models.baselines.random",
+    "Evaluation": "permrank.evaluation.evaluate",
     "Ranker": "permrank.models.ranker",
     "Rankings": "permrank.data.rankings",
-    "SpectralAnalysis": "permrank.models.spectral.spectral",
     "Split": "permrank.evaluation.split",
-    "StrongGeneralisation": "permrank.evaluation.protocols",
-    "Temporal": "permrank.evaluation.protocols",
+    "Tuning": "permrank.evaluation.tune",
     "Validation": "permrank.evaluation.validation",
-    "WeakGeneralisation": "permrank.evaluation.protocols",
     "compare": "permrank.evaluation.compare",
     "evaluate": "permrank.evaluation.evaluate",
+    "hold_out": "permrank.data.hold_out",
     "load": "permrank.models.files",
     "read": "permrank.data.formats.readers",
     "register": "permrank.models.registry",
     "tune": "permrank.evaluation.tune",
 }
-_MODULES = {"datasets": "permrank.data.datasets", "errors": "permrank.errors"}
-
-__all__ = [
-    "Borda",
-    "BradleyTerry",
-    "Checkpoint",
-    "CofiRank",
-    "Copeland",
-    "Estimate",
-    "FactoredPlackettLuce",
-    "Folds",
-    "Given",
-    "LatentPlackettLuce",
-    "LatentPreference",
-    "LeaveOut",
-    "ListNet",
-    "Mallows",
-    "MeanRating",
-    "PairwiseFactorisation",
-    "PairwiseLogLinear",
-    "PlackettLuce",
-    "Popularity",
-    "PositionwiseLogLinear",
-    "Random",
-    "Ranker",
-    "Rankings",
-    "SpectralAnalysis",
-    "Split",
-    "StrongGeneralisation",
-    "Temporal",
-    "Validation",
-    "WeakGeneralisation",
-    "compare",
-    "datasets",
-    "errors",
-    "evaluate",
-    "load",
-    "read",
-    "register",
-    "tune",
-]
+# Public name to the module that it is.
+_MODULES = {
+    "datasets": "permrank.data.datasets",
+    "errors": "permrank.errors",
+    "metrics": "permrank.evaluation.metrics",
+    "plots": "permrank.interfaces.plots",
+}
+__all__ = sorted([*_HOME, *_MODULES])
 
 
 def __getattr__(name: str) -> Any:

@@ -1,6 +1,7 @@
 """evaluate and compare: every person's result, on every kind of split, whatever a model does."""
 
 import json
+import math
 
 import numpy as np
 import polars as pl
@@ -8,8 +9,8 @@ import pytest
 
 import permrank as pr
 from permrank.errors import InputError, UnknownIdError
-from permrank.evaluation.metrics import blind_log_likelihood, per_list
-from permrank.evaluation.scoring import hidden_lists, places_in
+from permrank.evaluation.metrics import Metric, blind_log_likelihood, per_list
+from permrank.evaluation.scoring import hidden_lists, indices_in
 from permrank.learning.learner import at_once
 from permrank.models.estimates import NothingLearnt
 from permrank.models.ranker import Ranker
@@ -87,11 +88,11 @@ def test_items_that_nobody_has_in_training_are_neutral():
     assert result.per_user["pairs_right"].to_list() == [1.0, 0.5]
 
 
-def test_places_of_ids_in_another_vocabulary():
+def test_indices_of_ids_in_another_vocabulary():
     for ids, known in (([1, 5, 9], [5, 9, 11]), (["a", "é", "z"], ["b", "é", "zz"])):
         first, second = (pr.Rankings.from_lists({0: each}).item_ids for each in (ids, known))
         expected = [second.index(x) if x in second else -1 for x in first]
-        assert places_in(first, second).tolist() == expected
+        assert indices_in(first, second).tolist() == expected
 
 
 def test_new_people_are_folded_in_and_ranked_for(rankings):
@@ -220,6 +221,60 @@ def test_calibration_is_measured_where_there_are_probabilities():
     assert right.means()["calibration_error"] < 0.06
     assert pr.evaluate(Oracle(tol=3.0), split, n_pairs=1500).means()["calibration_error"] > 0.1
     assert pr.evaluate(pr.MeanRating(), split, n_pairs=10).reliability is None
+
+
+def wrong_pairs(grades, scores):
+    """The share of pairs put wrong: the mirror of pairs_right."""
+    if np.unique(grades).size < 2:
+        return math.nan
+    asked = np.sign(np.subtract.outer(grades, grades))
+    told = np.sign(np.subtract.outer(scores, scores))
+    return float((1.0 - asked * told)[asked != 0].mean() / 2.0)
+
+
+WRONG = Metric("wrong_pairs", wrong_pairs, title="pairs wrong", higher_is_better=False)
+
+
+def test_a_metric_of_which_lower_is_better_gives_the_same_verdicts_as_its_mirror(rankings):
+    models = {"guess": pr.Random(), "twin": pr.MeanRating(tol=1e-7), "good": pr.MeanRating(), "bad": Broken()}
+    found = pr.compare(models, rankings, protocol=pr.Given(5), seeds=range(2), metrics=[WRONG, "pairs_right"])
+    table, mirror = found.table(), found.table("pairs_right")
+    assert found.metric == "wrong_pairs"
+    assert table["verdict"].to_list() == mirror["verdict"].to_list() == ["best", "same", "worse", "failed"]
+    assert set(table["model"][:2]) == {"twin", "good"}
+    np.testing.assert_allclose(1.0 - table["wrong_pairs"][:3], mirror["pairs_right"][:3], rtol=1e-12)
+    assert table["p"][2] == mirror["p"][2] < 0.001
+    assert (table["low"][:3] <= table["wrong_pairs"][:3]).all()
+    assert found.table(WRONG).select("model").equals(table.select("model"))
+    assert found.to_dict()["table"][0]["wrong_pairs"] < 0.5
+    with pytest.raises(UnknownIdError, match="unknown metric 'wrong'"):
+        found.table("wrong")
+
+
+def test_an_unknown_metric_stops_a_comparison_before_anything_is_fitted(rankings):
+    with pytest.raises(UnknownIdError, match="nearest known one is 'ndcg'"):
+        pr.compare([pr.Random()], rankings, metrics=["nddcg"])
+    with pytest.raises(InputError, match="two metrics are called 'mine'"):
+        pr.evaluate(
+            pr.Random(), pr.Given(5).split(rankings), metrics=[Metric("mine", f) for f in (min_of, wrong_pairs)]
+        )
+
+
+def min_of(grades, scores):
+    return float(grades.min())
+
+
+def test_models_can_be_ordered_by_their_calibration_but_not_tested(rankings):
+    models = {"Random": pr.Random(), "PlackettLuce": pr.PlackettLuce(prior="gaussian"), "MeanRating": pr.MeanRating()}
+    found = pr.compare(models, rankings, protocol=pr.Given(5), metrics=["calibration_error"])
+    table = found.table()
+    assert found.metric == "calibration_error"
+    known = table["calibration_error"].drop_nulls()
+    assert known.to_list() == sorted(known)
+    assert table["verdict"].to_list() == ["best", "untested", "failed"]  # MeanRating has no probabilities
+    assert table["p"].is_null().all()
+    assert table["low"].is_null().all()
+    json.dumps(found.to_dict(), allow_nan=False)
 
 
 def test_bad_arguments_are_named(rankings):

@@ -14,17 +14,20 @@ from sklearn.metrics import average_precision_score, ndcg_score
 import permrank as pr
 from permrank.errors import InputError, UnknownIdError
 from permrank.evaluation.metrics import (
-    GRADED,
-    ORDERED,
+    METRICS,
+    Metric,
     blind_log_likelihood,
     calibration_error,
     filled,
+    find_metric,
     grades_of,
+    of_kind,
     per_list,
     reliability,
     stages,
 )
 
+GRADED, ORDERED = of_kind("graded"), of_kind("order")
 ALL = (*GRADED, *ORDERED)
 TOP, RELEVANT = 4.0, 2.0
 
@@ -230,3 +233,52 @@ def test_calibrated_probabilities_have_no_error_and_others_have_theirs():
     assert reliability([0.5, 0.5], [1, 1])["observed"].to_list() == [0.5]
     with pytest.raises(InputError, match=r"1\.5 is not a probability"):
         reliability([1.5], [1])
+
+
+def test_every_entry_has_its_own_column_a_title_and_is_found_by_its_name():
+    for kind in ("graded", "order"):
+        columns = [METRICS[name].column for name in of_kind(kind)]
+        assert sorted(columns) == list(range(len(columns)))
+    for name, metric in METRICS.items():
+        assert metric.name == name
+        assert metric.title
+        assert find_metric(name) is find_metric(metric) is metric
+        assert ("{k}" in metric.title) == metric.top_k
+    assert [name for name, metric in METRICS.items() if not metric.higher_is_better] == ["calibration_error"]
+
+
+def test_a_metric_of_the_callers_sees_each_list_once_and_cannot_change_it():
+    seen = []
+
+    def spread(grades, scores):
+        assert not grades.flags.writeable
+        assert not scores.flags.writeable
+        seen.append(grades.size)
+        return float("nan") if grades.size == 1 else scores.max() - scores.min()
+
+    metric = Metric("spread", spread)
+    found = per_list([metric, "mrr"], [0, 2, 2, 3], [5, 1, 4], [0.5, 2.0, 1.0])
+    assert seen == [2, 1]
+    assert list(found) == ["spread", "mrr"]
+    np.testing.assert_array_equal(found["spread"], [1.5, np.nan, np.nan])
+    np.testing.assert_array_equal(found["mrr"], per_list(["mrr"], [0, 2, 2, 3], [5, 1, 4], [0.5, 2.0, 1.0])["mrr"])
+
+
+def test_metrics_that_cannot_be_are_refused():
+    with pytest.raises(InputError, match="there is a metric 'ndcg' already"):
+        find_metric(Metric("ndcg", lambda grades, scores: 0.0))
+    for name in ("weight", "a@3", "", 7):
+        with pytest.raises(InputError, match="name="):
+            Metric(name, lambda grades, scores: 0.0)
+    with pytest.raises(InputError, match="needs a function"):
+        Metric("mine")
+    with pytest.raises(InputError, match="leave top_k out"):
+        Metric("mine", lambda grades, scores: 0.0, top_k=True)
+    with pytest.raises(InputError, match="metric 'mine' gave 'x' for a list, expected one number"):
+        per_list([Metric("mine", lambda grades, scores: "x")], [0, 1], [1], [1])
+    with pytest.raises(InputError, match="metric 'mine' gave inf for a list, expected a finite number or NaN"):
+        per_list([Metric("mine", lambda grades, scores: np.inf)], [0, 1], [1], [1])
+    with pytest.raises(UnknownIdError, match="unknown metric"):
+        per_list(["log_likelihood"], [0, 1], [1], [1])
+    with pytest.raises(UnknownIdError, match="unknown metric"):
+        find_metric(3)

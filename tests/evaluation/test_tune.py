@@ -9,12 +9,14 @@ import sys
 import warnings
 
 import numpy as np
+import optuna
 import polars as pl
 import pytest
 from typer.testing import CliRunner
 
 import permrank as pr
 from permrank.errors import FormatError, InputError, NotSupportedError, UnknownIdError
+from permrank.evaluation.metrics import Metric, per_list
 from permrank.evaluation.tune import space_of, usual_validation
 from permrank.interfaces.cli.app import app
 from permrank.models import MODELS
@@ -192,6 +194,42 @@ def test_a_disk_that_fills_up_is_named_and_the_trials_before_are_kept(ratings, t
     told = []
     pr.tune(MODEL, ratings, trials=3, study=path, on_trial=told.append)
     assert [trials.height for trials in told] == [2, 3]
+
+
+def test_a_metric_of_which_lower_is_better_is_lowered(ratings, tmp_path):
+    mirror = Metric("pairs_wrong", lambda g, s: 1.0 - per_list(["pairs_right"], [0, g.size], g, s)["pairs_right"][0],
+                    higher_is_better=False)  # fmt: skip
+    raised = pr.tune(MODEL, ratings, trials=8, metric="pairs_right")
+    lowered = pr.tune(MODEL, ratings, trials=8, metric=mirror, study=tmp_path / "s.db")
+    assert lowered.best <= lowered.first
+    assert lowered.best == lowered.trials["score"].min()
+    assert lowered.first == pytest.approx(1.0 - raised.first)
+    # The same proposals until rounding decides between two that are as good as equal.
+    assert lowered.trials["parameters"].head(2).equals(raised.trials["parameters"].head(2))
+    other = Metric("pairs_wrong", mirror.function)
+    with pytest.raises(InputError, match="trials of other work"):
+        pr.tune(MODEL, ratings, trials=8, metric=other, study=tmp_path / "s.db")
+
+
+def test_trials_that_were_cut_off_say_so_and_count(ratings):
+    slow = pr.PlackettLuce(prior="gaussian", solver="mm", tol=1e-15)
+    found = pr.tune(slow, ratings, trials=2, splits=2, max_seconds=0.0)
+    assert found.trials["note"].to_list() == ["cut off after 0 s on 2 of 2 splits"] * 2
+    assert found.trials["score"].is_not_null().all()
+    whole = pr.tune(slow.clone().set_params(tol=1e-2), ratings, trials=1, splits=2, max_seconds=600.0)
+    assert whole.trials["note"].to_list() == [""]
+
+
+def test_a_study_that_kept_only_the_options_given_goes_on(ratings, tmp_path):
+    path = tmp_path / "s.db"
+    pr.tune(MODEL, ratings, trials=1, study=path)
+    kept = optuna.load_study(study_name="permrank", storage=f"sqlite:///{path}")
+    assert json.loads(kept.user_attrs["work"]["options"])["k"] == 10
+    for options in ("{}", '{"candidates": "rated", "k": 10, "max_seconds": null}'):
+        kept.set_user_attr("work", kept.user_attrs["work"] | {"options": options})
+        assert pr.tune(MODEL, ratings, trials=2, study=path).trials.height == 2
+    with pytest.raises(InputError, match=r"other work \(options="):
+        pr.tune(MODEL, ratings, trials=2, study=path, k=3)
 
 
 def test_bad_questions_are_refused(ratings):

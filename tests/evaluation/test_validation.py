@@ -343,3 +343,18 @@ def test_draws_are_not_measured_before_one_is_kept(parts):
     model = pr.FactoredPlackettLuce(2, max_iter=30).fit(train, validation=pr.Validation(held, every=1, patience=2))
     assert model.validation_[0, 0] == 11  # the first of 30 sweeps whose draw is kept
     assert model.best_iter_ > 10
+
+
+def test_a_metric_of_which_lower_is_better_stops_where_its_mirror_does(parts):
+    train, held, _ = parts
+    mirror = pr.metrics.Metric(
+        "pairs_wrong",
+        lambda g, s: 1.0 - pr.metrics.per_list(["pairs_right"], [0, g.size], g, s)["pairs_right"][0],
+        higher_is_better=False,
+    )
+    model = pr.ListNet(4, penalty=1e-4, max_iter=20)
+    fitted = [quietly(model, train, validation=pr.Validation(held, metric=metric, every=2, patience=3))
+              for metric in (mirror, "pairs_right")]  # fmt: skip
+    assert fitted[0].best_iter_ == fitted[1].best_iter_
+    np.testing.assert_allclose(fitted[0].validation_[:, 1], fitted[1].validation_[:, 1] - 1.0, rtol=0, atol=1e-12)
+    assert pr.Validation(held, metric=mirror).name == "pairs_wrong"

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
@@ -102,7 +103,7 @@ def test_what_was_left_out_is_neutralised(tmp_path):
 def test_a_comparison_is_printed_though_its_report_cannot_be_written(ballots, tmp_path, monkeypatch):
     arguments = ["compare", ballots, "--models", "Borda,Random", "--protocol", "leave-out", "--n", 2]
     arguments += ["--report", tmp_path / "out.html"]
-    monkeypatch.setattr(report, "page", no_space)
+    monkeypatch.setattr(report, "render", lambda *_, **__: SimpleNamespace(encode=no_space))
     result = run(*arguments, code=1)
     assert "Borda" in result.stdout
     assert "best" in result.stdout

@@ -37,7 +37,7 @@ from permrank.types import Float64Array, Int32Array, Int64Array
 
 
 class Columns(NamedTuple):
-    """Names of the columns of a frame with one row an entry."""
+    """Names of the columns of a frame with one row per entry."""
 
     user: str
     item: str

@@ -13,14 +13,14 @@ from permrank.randomness import Seed, generator
 from permrank.types import BoolArray
 
 
-class Split(NamedTuple):
+class Parts(NamedTuple):
     """Two parts of the same rankings, over the same users and items."""
 
     train: Rankings
     test: Rankings
 
 
-def hold_out(rankings: Rankings, share: float = 0.2, *, min_length: int = 3, seed: Seed = 0) -> Split:
+def hold_out(rankings: Rankings, share: float = 0.2, *, min_length: int = 3, seed: Seed = 0) -> Parts:
     """Hold out a share of the entries of every ranking, at random; at least one, and never all.
 
     Parameters
@@ -32,16 +32,20 @@ def hold_out(rankings: Rankings, share: float = 0.2, *, min_length: int = 3, see
         Shorter rankings stay whole in the training part.
     seed : int, None or numpy.random.Generator
 
+    Returns
+    -------
+    train, test : Rankings
+        Over the same users and items.
+
     Examples
     --------
     >>> import permrank as pr
-    >>> from permrank.data.hold_out import hold_out
-    >>> train, test = hold_out(pr.Rankings.from_lists({"ann": list("abcde"), "bob": ["a"]}), 0.4)
+    >>> train, test = pr.hold_out(pr.Rankings.from_lists({"ann": list("abcde"), "bob": ["a"]}), 0.4)
     >>> train.n_entries, test.n_entries, test.n_users
     (4, 2, 2)
     """
     held = held_out_entries(rankings, share, min_length=min_length, seed=seed)
-    return Split(keep_entries(rankings, ~held), keep_entries(rankings, held))
+    return Parts(keep_entries(rankings, ~held), keep_entries(rankings, held))
 
 
 def held_out_entries(rankings: Rankings, share: float, *, min_length: int = 3, seed: Seed = 0) -> BoolArray:

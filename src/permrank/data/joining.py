@@ -58,7 +58,7 @@ def joined(first: Rankings, second: Rankings) -> Rankings:
 
 
 def _joined_ratings(first: Rankings, second: Rankings, users: Vocabulary, items: Vocabulary) -> Rankings:
-    """One list a user: entries of the first that the second rates anew are left out."""
+    """One list per user: entries of the first that the second rates anew are left out."""
     rows = []
     for part in (first, second):
         owner = np.repeat(_owners(part, users), np.diff(part.indptr))

@@ -469,7 +469,7 @@ class Rankings:
         return describe(self)
 
     def to_frame(self) -> pl.DataFrame:
-        """One row an entry: user, item, rank (from 1; equal for ties), and what else there is.
+        """One row per entry: user, item, rank (from 1; equal for ties), and what else there is.
 
         Examples
         --------

@@ -150,7 +150,7 @@ def shuffled_ties(rankings: Rankings, seed: int | None) -> Rankings:
 
 
 def to_frame(rankings: Rankings) -> pl.DataFrame:
-    """One row an entry."""
+    """One row per entry."""
     lengths = np.diff(rankings.indptr)
     per_user = np.diff(rankings.user_indptr)
     user_of_ranking = np.repeat(np.arange(rankings.n_users), per_user)

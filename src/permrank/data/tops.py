@@ -12,7 +12,7 @@ from permrank.types import Float64Array
 
 # A choice set is something that a person can look through: elections have up to some thirty candidates.
 _MOST_ITEMS = 50
-# Below this many rankings, neither unevenness nor association can be told from chance.
+# Below this many rankings, neither unevenness nor association can be significant.
 _FEWEST_RANKINGS = 100
 # Fewer short lists than this change an estimate little, whatever they are taken for.
 _SHORT_SHARE = 0.1

@@ -12,19 +12,10 @@ import polars as pl
 
 from permrank.checks import one_of, whole_from
 from permrank.data.rankings import Rankings, require_rankings
-from permrank.errors import AccuracyWarning, ConvergenceWarning, InputError, UnknownIdError
-from permrank.evaluation.metrics import (
-    GRADED,
-    LIKELIHOOD,
-    METRICS,
-    ORDERED,
-    calibration_error,
-    filled,
-    grades_of,
-    per_list,
-    reliability,
-    stages,
-)
+from permrank.errors import AccuracyWarning, ConvergenceWarning, InputError
+from permrank.evaluation.calibration import calibration_error, reliability
+from permrank.evaluation.grades import filled, grades_of, stages
+from permrank.evaluation.metrics import Metric, find_metric, of_kind, per_list
 from permrank.evaluation.resources import Deadline, measured
 from permrank.evaluation.scoring import (
     catalogue_lists,
@@ -41,6 +32,8 @@ from permrank.models.ranker import Ranker
 from permrank.types import Float64Array
 
 Candidates = Literal["rated", "all"]
+# Pairs that a calibration is measured by if their number is not given.
+_USUAL_PAIRS = 1000
 
 
 @dataclass
@@ -54,11 +47,12 @@ class Evaluation:
     seed : int
         Of the split.
     per_user : polars.DataFrame
-        A row a test ranking: ``user``, ``weight``, and a column a metric; null where there is nothing to measure.
+        One row per test ranking: ``user``, ``weight``, and one column per metric; null where there is nothing to
+        measure.
     model : Ranker or None
         The fitted model.
     reliability : polars.DataFrame or None
-        What `prefers` foretold against what happened, if asked for and known.
+        Predicted against observed frequencies of `prefers`, if asked for and known.
     fit_seconds, score_seconds : float
     peak_megabytes : float or None
         Held at most during the fit, beyond what was held before.
@@ -70,6 +64,14 @@ class Evaluation:
         Warnings.
     problem : str or None
         Why there are no results.
+
+    Examples
+    --------
+    >>> import permrank as pr
+    >>> rankings = pr.datasets.load("simulated", n_users=200, n_items=30, separation=0.0)
+    >>> result = pr.evaluate(pr.MeanRating(), pr.Given(n_given=5).split(rankings), metrics=["pairs_right", "ndcg"])
+    >>> result.metrics, result.table().columns
+    (['pairs_right', 'ndcg'], ['metric', 'mean', 'low', 'high', 'users'])
     """
 
     name: str
@@ -88,7 +90,7 @@ class Evaluation:
     @property
     def metrics(self) -> list[str]:
         """Metrics that were measured person by person."""
-        return [name for name in self.per_user.columns if name in METRICS]
+        return [name for name in self.per_user.columns if name not in ("user", "weight")]
 
     def means(self) -> dict[str, float]:
         """Mean of every metric over those who have it; NaN if nobody does."""
@@ -101,7 +103,7 @@ class Evaluation:
         return found
 
     def table(self) -> pl.DataFrame:
-        """A row a metric: ``metric``, ``mean``, a 95 % interval ``low`` to ``high``, and ``users`` who have it."""
+        """One row per metric: ``metric``, ``mean``, a 95 % interval ``low`` to ``high``, and ``users`` who have it."""
         rows = []
         for name, mean in self.means().items():
             row: dict[str, Any] = {"metric": name, "mean": mean, "low": None, "high": None, "users": None}
@@ -123,7 +125,7 @@ def usual_metrics(test: Rankings, *, ordered: bool) -> list[str]:
     Ratings are judged by NDCG, orders by pairs put right, whole lists of new people by their probability.
     """
     if not ordered:
-        return list(LIKELIHOOD)
+        return of_kind("likelihood")
     first = ["ndcg", "pairs_right"] if test.ratings is not None else ["pairs_right", "ndcg"]
     return [*first, "tau_b"]
 
@@ -132,7 +134,7 @@ def evaluate(
     model: Ranker,
     test: Split | Rankings,
     *,
-    metrics: Iterable[str] | None = None,
+    metrics: Iterable[str | Metric] | None = None,
     k: int = 10,
     candidates: Candidates = "rated",
     relevant_from: float | None = None,
@@ -148,10 +150,10 @@ def evaluate(
         With a split, a copy of it is fitted to the training part; the model itself stays as it is. With rankings, the
         fitted model answers.
     test : Split or Rankings
-    metrics : sequence of str, optional
-        Names of docs/metrics.md; what fits the data if not given.
+    metrics : sequence of str or Metric, optional
+        Names of docs/metrics.md, or metrics of your own; what fits the data if not given.
     k : int
-        Places looked at.
+        For metrics of the top k.
     candidates : {"rated", "all"}
         What is ranked: a person's own held-out items, or everything that is not in the training list.
     relevant_from : float, optional
@@ -188,28 +190,37 @@ def evaluate(
     fitted = as_fitted(result.model)  # scores are asked for without a public method
     given = split.given if split else None
     known_people = given is not None or bool(set(hidden.user_ids) & set(fitted.user_ids))
-    wanted = list(metrics) if metrics is not None else usual_metrics(hidden, ordered=known_people)
+    named = list(metrics) if metrics is not None else usual_metrics(hidden, ordered=known_people)
+    wanted = _distinct(named)
     for metric in wanted:
-        if metric not in METRICS:
-            raise UnknownIdError("metric", metric, METRICS)
-        if metric not in LIKELIHOOD and not known_people:
+        if metric.kind != "likelihood" and not known_people:
             raise InputError(
-                f"{metric} needs people that the model knows; take a protocol that gives some of their items"
+                f"{metric.name} needs people that the model knows; take a protocol that gives some of their items"
             )
     top = max(float(grades_of(hidden).max(initial=0.0)), float(grades_of(fitted.rankings_).max(initial=0.0)))
     options = {"k": k, "relevant_from": relevant_from, "top_grade": top}
     with measured() as cost:
-        by_list = [m for m in wanted if m != "calibration_error"]
+        by_list = [metric for metric in wanted if metric.is_per_list]
         columns = _measure(fitted, hidden, given, by_list, candidates, options, result.notes)
     result.score_seconds = cost.seconds
     weights = hidden.weights if hidden.anonymous else np.ones(hidden.n_rankings)
     frame = pl.DataFrame({"user": hidden.user_ids.take(owners(hidden)), "weight": weights, **columns})
     result.per_user = frame.with_columns(pl.col(list(columns)).fill_nan(None)) if columns else frame
-    n_pairs = n_pairs or (1000 if "calibration_error" in wanted else 0)
+    if n_pairs == 0 and len(by_list) < len(wanted):
+        n_pairs = _USUAL_PAIRS
     if n_pairs and known_people:
         pairs = pair_probabilities(fitted, hidden, given, n_pairs, result.seed)
         result.reliability = None if pairs is None else reliability(*pairs)
     return result
+
+
+def _distinct(named: Iterable[str | Metric]) -> list[Metric]:
+    """The metrics, each once; two of one name could not both be columns of a table."""
+    found: dict[str, Metric] = {}
+    for metric in map(find_metric, named):
+        if found.setdefault(metric.name, metric) != metric:
+            raise InputError(f"two metrics are called {metric.name!r}; give every one its own name")
+    return list(found.values())
 
 
 def _fit(model: Ranker, train: Rankings, max_seconds: float | None, result: Evaluation) -> Ranker:
@@ -234,32 +245,32 @@ def _measure(
     model: Ranker,
     test: Rankings,
     given: Rankings | None,
-    wanted: list[str],
+    wanted: list[Metric],
     candidates: Candidates,
     options: dict[str, Any],
     notes: list[str],
 ) -> dict[str, Float64Array]:
     """Metrics of every test ranking, by name; warnings become notes."""
     found: dict[str, Float64Array] = {}
-    by_order = [name for name in wanted if name in GRADED or name in ORDERED]
-    if by_order and candidates == "rated":
+    scored = [metric for metric in wanted if metric.needs_scores]
+    if scored and candidates == "rated":
         lists = hidden_lists(model, test, given)
-        found |= per_list(by_order, lists.indptr, lists.grades, filled(lists.indptr, lists.scores), **options)
-    elif by_order:
+        found |= per_list(scored, lists.indptr, lists.grades, filled(lists.indptr, lists.scores), **options)
+    elif scored:
         if np.diff(test.user_indptr).max(initial=0) > 1:
             raise InputError(
                 "candidates='all' ranks everything once for each user, but a user has several test rankings"
             )
-        found |= {name: np.full(test.n_rankings, np.nan) for name in by_order}
+        found |= {metric.name: np.full(test.n_rankings, np.nan) for metric in scored}
         for users, lists in catalogue_lists(model, test, given):
-            part = per_list(by_order, lists.indptr, lists.grades, lists.scores, **options)
-            for name in by_order:
-                found[name][test.user_indptr[users]] = part[name]
-    if any(name in LIKELIHOOD for name in wanted):
+            part = per_list(scored, lists.indptr, lists.grades, lists.scores, **options)
+            for name, values in part.items():
+                found[name][test.user_indptr[users]] = values
+    if any(metric.kind == "likelihood" for metric in wanted):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", AccuracyWarning)
             values = log_likelihoods(model, test)
         notes += [str(warning.message) for warning in caught]
         found["log_likelihood"] = values
         found["log_likelihood_per_stage"] = values / np.maximum(stages(test), 1)
-    return {name: found[name] for name in wanted}
+    return {metric.name: found[metric.name] for metric in wanted}

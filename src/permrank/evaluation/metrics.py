@@ -1,67 +1,185 @@
-"""Metrics of rankings, one value a list; docs/metrics.md has their formulas."""
+"""Metrics of rankings: the table of all of them, and their values for many lists; docs/metrics.md has the formulas.
+
+A metric is one entry of `METRICS`. One that a kernel computes names its kernel and column; one of your own is made from
+a function, and is taken wherever a name is.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
-import polars as pl
-from scipy.special import gammaln
 
 from permrank.checks import whole_from
-from permrank.data.rankings import Rankings
 from permrank.errors import InputError, UnknownIdError
+from permrank.evaluation.calibration import calibration_error, reliability
+from permrank.evaluation.grades import blind_log_likelihood, filled, grades_of, stages
 from permrank.kernels import metrics as kernels
 from permrank.ragged import frozen
 from permrank.types import Float64Array, Int64Array
 
-GRADED = {
-    "ndcg": kernels.NDCG,
-    "ndcg_linear": kernels.NDCG_LINEAR,
-    "err": kernels.ERR,
-    "mrr": kernels.RECIPROCAL_RANK,
-    "map": kernels.AVERAGE_PRECISION,
-    "precision": kernels.PRECISION,
-    "recall": kernels.RECALL,
-    "overlap": kernels.OVERLAP,
-}
-ORDERED = {"tau_b": kernels.TAU_B, "spearman": kernels.SPEARMAN, "pairs_right": kernels.PAIRS_RIGHT}
-LIKELIHOOD = ("log_likelihood", "log_likelihood_per_stage")
-METRICS = (*GRADED, *ORDERED, *LIKELIHOOD, "calibration_error")
-"""Names of all metrics; the last is one number for many lists, the others are one a list."""
+__all__ = [
+    "METRICS",
+    "Metric",
+    "blind_log_likelihood",
+    "calibration_error",
+    "filled",
+    "find_metric",
+    "grades_of",
+    "per_list",
+    "reliability",
+    "stages",
+    "title_of",
+]
 
-TITLES = {
-    "ndcg": "NDCG@{k}",
-    "ndcg_linear": "linear NDCG@{k}",
-    "err": "ERR@{k}",
-    "mrr": "MRR@{k}",
-    "map": "MAP@{k}",
-    "precision": "precision@{k}",
-    "recall": "recall@{k}",
-    "overlap": "overlap@{k}",
-    "tau_b": "tau-b",
-    "spearman": "Spearman",
-    "pairs_right": "pairs right",
-    "log_likelihood": "log-likelihood",
-    "log_likelihood_per_stage": "per stage",
-    "calibration_error": "calibration",
-}
-"""What metrics are called in tables and pictures."""
+Kind: TypeAlias = Literal["graded", "order", "likelihood", "calibration", "function"]
+ListFunction: TypeAlias = Callable[[Float64Array, Float64Array], float]
+"""Grades and scores of one list to a number; NaN where there is nothing to measure."""
 
-# Grades of a list without ratings lie evenly between these: the scale of stars, on which gains of 2^g - 1 are usual.
-_BEST_GRADE, _LAST_GRADE = 5.0, 1.0
+# Columns that tables of results have beside those of the metrics.
+_TAKEN = (
+    "user", "weight", "model", "seed", "low", "high", "p", "verdict", "seconds", "first_seconds", "fit_seconds",
+    "megabytes", "cut_off", "problem",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric: what it is called, how it is computed, and which way is better.
+
+    Parameters
+    ----------
+    name : str
+        As in ``metrics=["ndcg"]`` and in the columns of results.
+    function : callable, optional
+        Grades and scores of one list, both float arrays with an entry per item and higher is better, to a number; NaN
+        where there is nothing to measure. Without it the kernel of ``kind`` computes the metric.
+    title : str
+        What tables and figures call it, ``{k}`` standing for k; the name if not given.
+    higher_is_better : bool
+    top_k : bool
+        Whether it looks at the top k only, so that ``k`` matters. A function knows its own k.
+    kind : {"function", "graded", "order", "likelihood", "calibration"}
+        What computes it: the function, one of the two kernels, the model's ``log_likelihood``, or its ``prefers``.
+    column : int
+        Of the kernel's table.
+
+    Examples
+    --------
+    How far the best item of a list is from the top, 0 being right:
+
+    >>> import permrank as pr
+    >>> def misplacement(grades, scores):
+    ...     return float((scores > scores[grades.argmax()]).sum())
+    >>> metric = pr.metrics.Metric("misplacement", misplacement, higher_is_better=False)
+    >>> rankings = pr.datasets.load("simulated", n_users=200, n_items=30, separation=0.0)
+    >>> models = {"MeanRating": pr.MeanRating(), "Random": pr.Random()}
+    >>> found = pr.compare(models, rankings, protocol=pr.Given(5), metrics=[metric, "ndcg"])
+    >>> found.table().select("model", "verdict").rows()
+    [('MeanRating', 'best'), ('Random', 'worse')]
+    """
+
+    name: str
+    function: ListFunction | None = None
+    title: str = ""
+    higher_is_better: bool = True
+    top_k: bool = False
+    kind: Kind = "function"
+    column: int = 0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name or "@" in self.name or self.name in _TAKEN:
+            raise InputError(f"name={self.name!r}, expected text without @ that is not one of {', '.join(_TAKEN)}")
+        if (self.kind == "function") != callable(self.function):
+            raise InputError(f"metric {self.name!r} needs a function of the grades and scores of a list")
+        if self.top_k and self.kind == "function":
+            raise InputError(f"metric {self.name!r}: a function looks at what it wants to; leave top_k out")
+
+    @property
+    def is_per_list(self) -> bool:
+        """Whether every list has a value; otherwise there is one number for all of them."""
+        return self.kind != "calibration"
+
+    @property
+    def needs_scores(self) -> bool:
+        """Whether it is computed from grades and scores."""
+        return self.kind in ("graded", "order", "function")
+
+    @property
+    def sign(self) -> float:
+        """1, or -1 if lower is better: values times this are better if higher."""
+        return 1.0 if self.higher_is_better else -1.0
+
+
+METRICS: dict[str, Metric] = {
+    metric.name: metric
+    for metric in (
+        Metric("ndcg", title="NDCG@{k}", top_k=True, kind="graded", column=kernels.NDCG),
+        Metric("ndcg_linear", title="linear NDCG@{k}", top_k=True, kind="graded", column=kernels.NDCG_LINEAR),
+        Metric("err", title="ERR@{k}", top_k=True, kind="graded", column=kernels.ERR),
+        Metric("mrr", title="MRR@{k}", top_k=True, kind="graded", column=kernels.RECIPROCAL_RANK),
+        Metric("map", title="MAP@{k}", top_k=True, kind="graded", column=kernels.AVERAGE_PRECISION),
+        Metric("precision", title="precision@{k}", top_k=True, kind="graded", column=kernels.PRECISION),
+        Metric("recall", title="recall@{k}", top_k=True, kind="graded", column=kernels.RECALL),
+        Metric("overlap", title="overlap@{k}", top_k=True, kind="graded", column=kernels.OVERLAP),
+        Metric("tau_b", title="tau-b", kind="order", column=kernels.TAU_B),
+        Metric("spearman", title="Spearman", kind="order", column=kernels.SPEARMAN),
+        Metric("pairs_right", title="pairs right", kind="order", column=kernels.PAIRS_RIGHT),
+        Metric("log_likelihood", title="log-likelihood", kind="likelihood"),
+        Metric("log_likelihood_per_stage", title="per stage", kind="likelihood"),
+        Metric("calibration_error", title="calibration", kind="calibration", higher_is_better=False),
+    )
+}
+"""All metrics by name."""
+
 # What counts as relevant unless told: 4 and 5 of 5 stars.
 _RELEVANT_SHARE = 0.8
 
 
-def title_of(metric: str, k: int) -> str:
+def of_kind(*kinds: Kind) -> list[str]:
+    """Names of the metrics that are computed in one of these ways."""
+    return [name for name, metric in METRICS.items() if metric.kind in kinds]
+
+
+def find_metric(metric: str | Metric) -> Metric:
+    """The metric of a name; one that was made by the caller is itself, unless its name is taken.
+
+    Examples
+    --------
+    >>> import permrank as pr
+    >>> pr.metrics.find_metric("calibration_error").higher_is_better
+    False
+    """
+    if isinstance(metric, Metric):
+        if METRICS.get(metric.name, metric) != metric:
+            raise InputError(f"there is a metric {metric.name!r} already; give yours another name")
+        return metric
+    if not isinstance(metric, str) or metric not in METRICS:
+        raise UnknownIdError("metric", metric, tuple(METRICS))
+    return METRICS[metric]
+
+
+def title_of(metric: str | Metric, k: int) -> str:
     """What a metric is called in a table."""
-    return TITLES.get(metric, metric).format(k=k)
+    known = metric if isinstance(metric, Metric) else METRICS.get(metric)
+    return str(metric) if known is None else known.title.format(k=k) if known.title else known.name
+
+
+class _Measured(NamedTuple):
+    """Lists, and what graded metrics need to know beside them."""
+
+    bounds: Int64Array
+    grades: Float64Array
+    scores: Float64Array
+    k: int | None
+    relevant_from: float
+    top_grade: float
 
 
 def per_list(
-    names: Iterable[str],
+    names: Iterable[str | Metric],
     indptr: Any,
     grades: Any,
     scores: Any,
@@ -74,9 +192,9 @@ def per_list(
 
     Parameters
     ----------
-    names : sequence of str
+    names : sequence of str or Metric
         Among ``ndcg``, ``ndcg_linear``, ``err``, ``mrr``, ``map``, ``precision``, ``recall``, ``overlap`` (these look
-        at the first ``k``), ``tau_b``, ``spearman`` and ``pairs_right`` (these look at the whole list).
+        at the top ``k``), ``tau_b``, ``spearman`` and ``pairs_right`` (these look at the whole list); or your own.
     indptr : int (n_lists + 1,)
         Entries of list ``u`` are ``indptr[u]:indptr[u + 1]``, in any order.
     grades : float (n_entries,)
@@ -84,7 +202,7 @@ def per_list(
     scores : float (n_entries,)
         The prediction, higher is better. Equal ones stand for a random order: values are expected ones.
     k : int or None
-        Places looked at; None for all.
+        How many of the top entries are looked at; None for all.
     relevant_from : float, optional
         The least grade that is relevant, for ``mrr``, ``map``, ``precision`` and ``recall``; four fifths of
         ``top_grade`` if not given.
@@ -98,33 +216,61 @@ def per_list(
 
     Examples
     --------
-    >>> from permrank.evaluation.metrics import per_list
-    >>> found = per_list(["pairs_right", "mrr"], [0, 3, 5], [5, 3, 1, 4, 2], [0.9, 0.2, 0.4, 0.1, 0.1])
+    >>> import permrank as pr
+    >>> found = pr.metrics.per_list(["pairs_right", "mrr"], [0, 3, 5], [5, 3, 1, 4, 2], [0.9, 0.2, 0.4, 0.1, 0.1])
     >>> found["pairs_right"].round(3).tolist(), found["mrr"].tolist()
     ([0.667, 0.5], [1.0, 0.75])
     """
-    names = list(names)
-    for name in names:
-        if name not in GRADED and name not in ORDERED:
-            raise UnknownIdError("metric", name, (*GRADED, *ORDERED))
+    wanted = [find_metric(metric) for metric in names]
+    for metric in wanted:
+        if not metric.needs_scores:
+            raise UnknownIdError("metric", metric.name, of_kind(*_KERNELS))
     bounds, grades, scores = _checked(indptr, grades, scores)
-    found: dict[str, Float64Array] = {}
-    if any(name in GRADED for name in names):
-        longest = int(np.diff(bounds).max(initial=1))
-        if k is not None:
-            whole_from("k", k, 1)
-        top = float(grades.max(initial=0.0)) if top_grade is None else float(top_grade)
-        relevant = _RELEVANT_SHARE * top if relevant_from is None else float(relevant_from)
-        discounts = 1.0 / np.log2(np.arange(2, longest + 2))
-        reach = longest if k is None else int(k)
-        table = np.full((bounds.size - 1, len(GRADED)), np.nan)
-        kernels.graded_metrics(bounds, grades, scores, discounts, reach, relevant, top, table)
-        found |= {name: table[:, column] for name, column in GRADED.items()}
-    if any(name in ORDERED for name in names):
-        table = np.full((bounds.size - 1, len(ORDERED)), np.nan)
-        kernels.order_metrics(bounds, grades, scores, table)
-        found |= {name: table[:, column] for name, column in ORDERED.items()}
-    return {name: found[name] for name in names}
+    if k is not None and any(metric.top_k for metric in wanted):
+        whole_from("k", k, 1)
+    top = float(grades.max(initial=0.0)) if top_grade is None else float(top_grade)
+    relevant = _RELEVANT_SHARE * top if relevant_from is None else float(relevant_from)
+    lists = _Measured(bounds, grades, scores, k, relevant, top)
+    tables = {kind: _KERNELS[kind](lists) for kind in {metric.kind for metric in wanted} if kind in _KERNELS}
+    return {
+        metric.name: tables[metric.kind][:, metric.column] if metric.function is None else _called(metric, lists)
+        for metric in wanted
+    }
+
+
+def _graded(lists: _Measured) -> Float64Array:
+    longest = int(np.diff(lists.bounds).max(initial=1))
+    discounts = 1.0 / np.log2(np.arange(2, longest + 2))
+    reach = longest if lists.k is None else int(lists.k)
+    table = np.full((lists.bounds.size - 1, _COLUMNS["graded"]), np.nan)
+    kernels.graded_metrics(*lists[:3], discounts, reach, lists.relevant_from, lists.top_grade, table)
+    return table
+
+
+def _order(lists: _Measured) -> Float64Array:
+    table = np.full((lists.bounds.size - 1, _COLUMNS["order"]), np.nan)
+    kernels.order_metrics(*lists[:3], table)
+    return table
+
+
+_KERNELS: Mapping[Kind, Callable[[_Measured], Float64Array]] = {"graded": _graded, "order": _order}
+_COLUMNS = {kind: 1 + max(METRICS[name].column for name in of_kind(kind)) for kind in _KERNELS}
+
+
+def _called(metric: Metric, lists: _Measured) -> Float64Array:
+    """A function of the caller's, list by list; an empty list has nothing to measure."""
+    assert metric.function is not None
+    out = np.full(lists.bounds.size - 1, np.nan)
+    for u, (first, last) in enumerate(zip(lists.bounds[:-1].tolist(), lists.bounds[1:].tolist(), strict=True)):
+        if last > first:
+            value = metric.function(lists.grades[first:last], lists.scores[first:last])
+            try:
+                out[u] = value
+            except (TypeError, ValueError) as error:
+                raise InputError(f"metric {metric.name!r} gave {value!r} for a list, expected one number") from error
+            if np.isinf(out[u]):
+                raise InputError(f"metric {metric.name!r} gave {value!r} for a list, expected a finite number or NaN")
+    return out
 
 
 def _checked(indptr: Any, grades: Any, scores: Any) -> tuple[Any, ...]:
@@ -139,118 +285,3 @@ def _checked(indptr: Any, grades: Any, scores: Any) -> tuple[Any, ...]:
             wrong = int(np.flatnonzero(~np.isfinite(values))[0])
             raise InputError(f"{what} {values[wrong]} of entry {wrong} is not finite; see filled() for missing scores")
     return frozen(bounds, grades, scores)
-
-
-def filled(indptr: Int64Array, scores: Any) -> Float64Array:
-    """Scores with those that a model could not give (not finite) replaced by the mean of the list's others, or 0.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from permrank.evaluation.metrics import filled
-    >>> filled(np.array([0, 3, 4]), [1.0, np.nan, 2.0, np.nan]).tolist()
-    [1.0, 1.5, 2.0, 0.0]
-    """
-    values: Float64Array = np.array(scores, np.float64)
-    missing = ~np.isfinite(values)
-    if missing.any():
-        owner = np.repeat(np.arange(indptr.size - 1), np.diff(indptr))
-        count = np.bincount(owner[~missing], minlength=indptr.size - 1)
-        total = np.bincount(owner[~missing], values[~missing], minlength=indptr.size - 1)
-        values[missing] = (total / np.maximum(count, 1))[owner[missing]]
-    return values
-
-
-def grades_of(rankings: Rankings) -> Float64Array:
-    """Grade of every entry: its rating, or evenly from 5 (the best of a list) to 1 (its last) without ratings.
-
-    Examples
-    --------
-    >>> import permrank as pr
-    >>> from permrank.evaluation.metrics import grades_of
-    >>> grades_of(pr.Rankings.from_lists({"ann": ["a", {"b", "c"}, "d"], "bob": ["a"]})).tolist()
-    [5.0, 3.0, 3.0, 1.0, 5.0]
-    """
-    if rankings.ratings is not None:
-        return np.asarray(rankings.ratings, np.float64)
-    lengths = np.diff(rankings.indptr)
-    steps = np.maximum(rankings.levels[rankings.indptr[1:] - 1], 1) if lengths.size else lengths
-    fall = (_BEST_GRADE - _LAST_GRADE) * rankings.levels / np.repeat(steps, lengths)
-    return np.asarray(_BEST_GRADE - fall)
-
-
-def stages(rankings: Rankings) -> Int64Array:
-    """Choices that each ranking tells of: all its entries but the last, which is certain."""
-    return np.asarray(np.diff(rankings.indptr) - 1)
-
-
-def blind_log_likelihood(rankings: Rankings) -> Float64Array:
-    """log P of each ranking if all orders are equally likely: log (Π_b m_b!) - log n!, m_b being the sizes of its ties.
-
-    Examples
-    --------
-    >>> import permrank as pr
-    >>> from permrank.evaluation.metrics import blind_log_likelihood
-    >>> blind_log_likelihood(pr.Rankings.from_lists({"ann": ["a", {"b", "c"}]})).round(4).tolist()
-    [-1.0986]
-    """
-    lengths = np.diff(rankings.indptr)
-    owner = np.repeat(np.arange(lengths.size), lengths)
-    new = np.ones(rankings.n_entries, bool)
-    new[1:] = (np.diff(rankings.levels) != 0) | (np.diff(owner) != 0)
-    sizes = np.diff(np.append(np.flatnonzero(new), rankings.n_entries))
-    inside = np.bincount(owner[new], gammaln(sizes + 1.0), minlength=lengths.size)
-    return np.asarray(inside - gammaln(lengths + 1.0))
-
-
-def reliability(probabilities: Any, outcomes: Any, *, n_bins: int = 10) -> pl.DataFrame:
-    """What was foretold against what happened.
-
-    A pair is turned so that its probability is at least one half; bins of equal width lie between 0.5 and 1.
-
-    Parameters
-    ----------
-    probabilities : float (n,)
-        P(first before second) of pairs.
-    outcomes : float (n,)
-        1 where the first came before, else 0.
-    n_bins : int
-
-    Returns
-    -------
-    polars.DataFrame
-        ``predicted`` and ``observed`` (means), ``error`` (standard error of ``observed``), ``n``; no empty bins.
-
-    Examples
-    --------
-    >>> from permrank.evaluation.metrics import calibration_error, reliability
-    >>> bins = reliability([0.9, 0.9, 0.1, 0.9], [1, 1, 0, 0])
-    >>> bins.select("predicted", "observed", "n").row(0)
-    (0.9, 0.75, 4)
-    >>> round(calibration_error(bins), 3)
-    0.15
-    """
-    whole_from("n_bins", n_bins, 1)
-    p, y = np.asarray(probabilities, np.float64), np.asarray(outcomes, np.float64)
-    if p.shape != y.shape or p.ndim != 1:
-        raise InputError(f"{p.size} probabilities and {y.size} outcomes; give one for each pair")
-    if not ((p >= 0) & (p <= 1)).all():
-        raise InputError(f"{p[~((p >= 0) & (p <= 1))][0]} is not a probability")
-    turned = p < 0.5
-    p, y = np.where(turned, 1.0 - p, p), np.where(turned, 1.0 - y, y)
-    y = np.where(p == 0.5, 0.5, y)  # nothing was foretold, whichever came first
-    place = np.minimum((2.0 * (p - 0.5) * n_bins).astype(np.int64), n_bins - 1)
-    n = np.bincount(place, minlength=n_bins)
-    kept = n > 0
-    predicted = np.bincount(place, p, minlength=n_bins)[kept] / n[kept]
-    observed = np.bincount(place, y, minlength=n_bins)[kept] / n[kept]
-    error = np.sqrt(observed * (1.0 - observed) / n[kept])
-    return pl.DataFrame({"predicted": predicted, "observed": observed, "error": error, "n": n[kept]})
-
-
-def calibration_error(bins: pl.DataFrame) -> float:
-    """Mean over pairs of what ``predicted`` and ``observed`` of the pair's bin are apart; NaN without pairs."""
-    if bins.is_empty():
-        return float("nan")
-    gap = np.abs(bins["predicted"].to_numpy() - bins["observed"].to_numpy())
-    return float(np.average(gap, weights=bins["n"].to_numpy()))

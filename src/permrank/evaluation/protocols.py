@@ -57,10 +57,10 @@ class WeakGeneralisation(Protocol):
         whole_from("min_test", self.min_test, 1)
         owner = _one_list_each(rankings, self)
         long = np.bincount(owner, minlength=rankings.n_users) >= self.n_train + self.min_test
-        place = _random_places(owner, 1, seed)
+        position = _random_positions(owner, 1, seed)
         kept = long[owner]
         return make_split(
-            rankings, kept & (place < self.n_train), kept & (place >= self.n_train), None, repr(self), seed
+            rankings, kept & (position < self.n_train), kept & (position >= self.n_train), None, repr(self), seed
         )
 
 
@@ -100,8 +100,8 @@ class StrongGeneralisation(Protocol):
         drawn = generator(stream_key(seed, 21)).permutation(long)
         held = np.zeros(rankings.n_users, bool)
         held[drawn[: max(1, round(self.share * long.size))]] = True
-        place = _random_places(owner, 2, seed)
-        given, hidden = held[owner] & (place < self.n_given), held[owner] & (place >= self.n_given)
+        position = _random_positions(owner, 2, seed)
+        given, hidden = held[owner] & (position < self.n_given), held[owner] & (position >= self.n_given)
         return make_split(rankings, ~held[owner], hidden, given, repr(self), seed)
 
 
@@ -142,7 +142,7 @@ class LeaveOut(Protocol):
             owner = np.repeat(np.arange(rankings.n_users), np.diff(require_rankings(rankings).user_indptr))
             lengths = np.diff(rankings.indptr)
         enough = np.bincount(owner, minlength=rankings.n_users) >= self.k + self.min_train
-        test = np.repeat(enough[owner] & (_random_places(owner, 3, seed) < self.k), lengths)
+        test = np.repeat(enough[owner] & (_random_positions(owner, 3, seed) < self.k), lengths)
         return make_split(rankings, ~test, test, None, repr(self), seed)
 
 
@@ -172,7 +172,7 @@ class Given(Protocol):
         whole_from("n_given", self.n_given, 1)
         lengths = np.diff(require_rankings(rankings).indptr)
         owner = np.repeat(np.arange(lengths.size), lengths)
-        test = (_random_places(owner, 4, seed) >= self.n_given) & (lengths >= self.n_given + 2)[owner]
+        test = (_random_positions(owner, 4, seed) >= self.n_given) & (lengths >= self.n_given + 2)[owner]
         return make_split(rankings, ~test, test, None, repr(self), seed)
 
 
@@ -321,14 +321,14 @@ def _one_list_each(rankings: Rankings, protocol: Protocol) -> Int64Array:
     return _owner_of_entries(rankings)
 
 
-def _random_places(owner: Int64Array, stream: int, seed: int) -> Int64Array:
+def _random_positions(owner: Int64Array, stream: int, seed: int) -> Int64Array:
     """Place of every entry in a random order of its owner's, from 0; owners are sorted."""
     a_seed(seed)
     order = np.lexsort((generator(stream_key(seed, stream)).random(owner.size), owner))
     first = np.searchsorted(owner, owner)
-    places = np.empty(owner.size, np.int64)
-    places[order] = np.arange(owner.size) - first[order]
-    return places
+    positions = np.empty(owner.size, np.int64)
+    positions[order] = np.arange(owner.size) - first[order]
+    return positions
 
 
 def _share(value: object) -> None:

@@ -12,7 +12,7 @@ from permrank.data.hold_out import keep_entries
 from permrank.data.rankings import Rankings
 from permrank.data.vocabulary import Vocabulary
 from permrank.errors import NotSupportedError
-from permrank.evaluation.metrics import grades_of
+from permrank.evaluation.grades import grades_of
 from permrank.models.ranker import Ranker
 from permrank.randomness import generator, stream_key
 from permrank.types import BoolArray, Float64Array, Int64Array
@@ -29,8 +29,8 @@ class Lists(NamedTuple):
     scores: Float64Array
 
 
-def places_in(other: Vocabulary, known: Vocabulary) -> Int64Array:
-    """Place of every id of one vocabulary in another, -1 where it is not there."""
+def indices_in(other: Vocabulary, known: Vocabulary) -> Int64Array:
+    """Index of every id of one vocabulary in another, -1 where it is not there."""
     if other.ids.dtype != known.ids.dtype:
         return np.full(len(other), -1)
     if not len(known):
@@ -39,8 +39,8 @@ def places_in(other: Vocabulary, known: Vocabulary) -> Int64Array:
         codes = other.ids.cast(pl.Enum(known.ids), strict=False).to_physical()
         return codes.cast(pl.Int64).fill_null(-1).to_numpy()
     ours, theirs = known.ids.to_numpy(), other.ids.to_numpy()
-    places = np.minimum(np.searchsorted(ours, theirs), len(known) - 1)
-    return np.where(ours[places] == theirs, places, -1)
+    indices = np.minimum(np.searchsorted(ours, theirs), len(known) - 1)
+    return np.where(ours[indices] == theirs, indices, -1)
 
 
 def owners(rankings: Rankings) -> Int64Array:
@@ -51,18 +51,18 @@ def owners(rankings: Rankings) -> Int64Array:
 def hidden_lists(model: Ranker, test: Rankings, given: Rankings | None) -> Lists:
     """Every test ranking with the scores of its own entries."""
     scores = np.full(test.n_entries, np.nan)
-    item = places_in(test.item_ids, model.item_ids)[test.items]
+    item = indices_in(test.item_ids, model.item_ids)[test.items]
     lengths = np.diff(test.indptr)
     if given is None:
-        user = np.repeat(places_in(test.user_ids, model.user_ids)[owners(test)], lengths)
+        user = np.repeat(indices_in(test.user_ids, model.user_ids)[owners(test)], lengths)
         asked = np.flatnonzero((item >= 0) & (user >= 0))
         if asked.size:
             who, what = model.user_ids.take(user[asked]), model.item_ids.take(item[asked])
             scores[asked] = model.score_pairs(who, what)
     else:
         bounds = test.indptr[test.user_indptr]
-        for place, person in people(model, test, given):
-            part = np.arange(bounds[place], bounds[place + 1])
+        for index, person in people(model, test, given):
+            part = np.arange(bounds[index], bounds[index + 1])
             part = part[item[part] >= 0]
             if person is not None and part.size:
                 scores[part] = model._scores(person, item[part])
@@ -72,41 +72,41 @@ def hidden_lists(model: Ranker, test: Rankings, given: Rankings | None) -> Lists
 def people(model: Ranker, test: Rankings, given: Rankings | None) -> Iterator[tuple[int, Any]]:
     """Every user of the test part as the model knows them: an index, somebody folded in, or None."""
     if given is None:
-        for place, known in enumerate(places_in(test.user_ids, model.user_ids).tolist()):
-            yield place, known if known >= 0 else None
+        for index, known in enumerate(indices_in(test.user_ids, model.user_ids).tolist()):
+            yield index, known if known >= 0 else None
         return
-    known_items = places_in(given.item_ids, model.item_ids)
+    known_items = indices_in(given.item_ids, model.item_ids)
     said = keep_entries(given, known_items[given.items] >= 0)
-    for place, own in enumerate(places_in(test.user_ids, said.user_ids).tolist()):
+    for index, own in enumerate(indices_in(test.user_ids, said.user_ids).tolist()):
         if own < 0 or said.user_indptr[own] == said.user_indptr[own + 1]:
-            yield place, None
+            yield index, None
         elif said.ratings is None:
-            yield place, model.fold_in(said.lists(said.user_ids[own])[0])
+            yield index, model.fold_in(said.lists(said.user_ids[own])[0])
         else:
             first = int(said.user_indptr[own])
             part = slice(int(said.indptr[first]), int(said.indptr[first + 1]))
             ids = said.item_ids.take(said.items[part].astype(np.int64)).to_list()
-            yield place, model.fold_in(dict(zip(ids, said.ratings[part].tolist(), strict=True)))
+            yield index, model.fold_in(dict(zip(ids, said.ratings[part].tolist(), strict=True)))
 
 
 def catalogue_lists(model: Ranker, test: Rankings, given: Rankings | None) -> Iterator[tuple[Int64Array, Lists]]:
     """Every test user with all items that are not in the training list, some users at a time.
 
-    Yields the users' places and their lists; an item that the user did not rate has the grade 0.
+    Yields the users' indices and their lists; an item that the user did not rate has the grade 0.
     """
     n_items = len(model.item_ids)
-    in_model = places_in(test.item_ids, model.item_ids)
+    in_model = indices_in(test.item_ids, model.item_ids)
     grades, bounds = grades_of(test), test.indptr[test.user_indptr]
     held: list[tuple[int, Float64Array, Float64Array]] = []
-    for place, person in people(model, test, given):
+    for index, person in people(model, test, given):
         if person is None:
             continue
         listed = model.rankings_ if isinstance(person, int) else person.rankings
         seen = np.zeros(n_items, bool)
         own = listed.items_of(person if isinstance(person, int) else 0)
-        seen[own if isinstance(person, int) else places_in(listed.item_ids, model.item_ids)[own]] = True
+        seen[own if isinstance(person, int) else indices_in(listed.item_ids, model.item_ids)[own]] = True
         worth = np.zeros(n_items)
-        part = slice(int(bounds[place]), int(bounds[place + 1]))
+        part = slice(int(bounds[index]), int(bounds[index + 1]))
         wanted = in_model[test.items[part]]
         worth[wanted[wanted >= 0]] = grades[part][wanted >= 0]
         candidates = np.flatnonzero(~seen)
@@ -114,7 +114,7 @@ def catalogue_lists(model: Ranker, test: Rankings, given: Rankings | None) -> It
         # A relevant item that the model has never seen cannot be shown: it comes after everything else.
         missed = grades[part][wanted < 0]
         last = np.full(missed.size, scores.min(initial=0.0) - 1.0)
-        held.append((place, np.append(worth[candidates], missed), np.append(scores, last)))
+        held.append((index, np.append(worth[candidates], missed), np.append(scores, last)))
         if len(held) * n_items >= _CHUNK:
             yield _joined(held)
             held = []
@@ -123,14 +123,14 @@ def catalogue_lists(model: Ranker, test: Rankings, given: Rankings | None) -> It
 
 
 def _joined(held: list[tuple[int, Float64Array, Float64Array]]) -> tuple[Int64Array, Lists]:
-    places, grades, scores = zip(*held, strict=True)
+    indices, grades, scores = zip(*held, strict=True)
     indptr = np.cumsum([0, *map(len, grades)])
-    return np.array(places), Lists(indptr, np.concatenate(grades), np.concatenate(scores))
+    return np.array(indices), Lists(indptr, np.concatenate(grades), np.concatenate(scores))
 
 
 def log_likelihoods(model: Ranker, test: Rankings) -> Float64Array:
     """log P of every test ranking, of its known items; NaN where fewer than two are known."""
-    known: BoolArray = (places_in(test.item_ids, model.item_ids) >= 0)[test.items]
+    known: BoolArray = (indices_in(test.item_ids, model.item_ids) >= 0)[test.items]
     owner = np.repeat(np.arange(test.n_rankings), np.diff(test.indptr))
     known &= (np.bincount(owner[known], minlength=test.n_rankings) >= 2)[owner]
     asked = np.unique(owner[known])
@@ -148,7 +148,7 @@ def pair_probabilities(
     Every pair is of another person as long as there are enough people.
     """
     rng = generator(stream_key(seed, 7))
-    item = places_in(test.item_ids, model.item_ids)[test.items]
+    item = indices_in(test.item_ids, model.item_ids)[test.items]
     bounds = test.indptr
     told: list[float] = []
     true: list[float] = []

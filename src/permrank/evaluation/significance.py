@@ -22,7 +22,7 @@ def randomisation_test(differences: Any, *, n_draws: int = 10_000, seed: int = 0
     Parameters
     ----------
     differences : float (n,)
-        One a person; multiply by a weight where persons count differently.
+        One per person; multiply by a weight where persons count differently.
     n_draws : int
     seed : int
 

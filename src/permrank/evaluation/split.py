@@ -70,7 +70,7 @@ class Split:
     def save(self, folder: str | Path, *, format: Literal["parquet", "csv", "tsv", "jsonl"] = "parquet") -> None:  # noqa: A002
         """Write one file a part and ``split.json``; the folder appears whole or not at all.
 
-        Other programs can read the files as they are: a row an entry (docs/formats.md).
+        Other programs can read the files as they are: one row per entry (docs/formats.md).
 
         Parameters
         ----------

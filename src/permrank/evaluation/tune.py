@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,16 +14,17 @@ import polars as pl
 
 from permrank.checks import a_seed, whole_from
 from permrank.data.rankings import Rankings, require_rankings
-from permrank.errors import FormatError, InputError, NotSupportedError, PermrankError, UnknownIdError
-from permrank.evaluation.evaluate import evaluate, usual_metrics
-from permrank.evaluation.metrics import METRICS
+from permrank.errors import InputError, PermrankError
+from permrank.evaluation.evaluate import Candidates, evaluate, usual_metrics
+from permrank.evaluation.metrics import Metric, find_metric
 from permrank.evaluation.protocols import LeaveOut, Protocol, usual_protocol
+from permrank.evaluation.search import as_trial, space_of, suggested
 from permrank.evaluation.split import Split
+from permrank.evaluation.studies import finished, naming, open_study, silent_optuna, trials_of
 from permrank.learning.interrupts import ending_at_once
 from permrank.models.ranker import Ranker
-from permrank.models.search_spaces import Choice, Range, Space, Whole
+from permrank.models.search_spaces import Space
 from permrank.randomness import stream_key
-from permrank.storage.atomic import require_file_or_nothing
 from permrank.storage.container import as_json
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 _FIRST_SEED = 1000
 # The share of a list that is held out for validation: enough to judge by, little enough to learn as from all of it.
 _SHARE = 0.2
-_NUMBER = "number"
 # Proposals that were tried before until a search is given up; the second half of them is drawn at random.
 _ATTEMPTS = 10
 
@@ -49,13 +48,25 @@ class Tuning:
         With the best parameters, not fitted.
     metric : str
     trials : polars.DataFrame
-        A row a trial: ``trial`` (the first has the parameters as they were given), ``score`` (the mean over the
-        validation splits; null if the trial was given up), ``seconds``, ``parameters``, ``note``.
+        One row per trial: ``trial`` (the first has the parameters as they were given), ``score`` (the mean over the
+        validation splits; null if the trial was given up), ``seconds``, ``parameters``, and ``note``, which says why a
+        trial was given up, or that its fits were cut off by ``max_seconds``.
+    higher_is_better : bool
+        Of the metric.
+
+    Examples
+    --------
+    >>> import permrank as pr
+    >>> rankings = pr.datasets.load("simulated", n_users=100, n_items=20, separation=0.0)
+    >>> found = pr.tune(pr.Borda(), rankings, trials=2)
+    >>> found.metric, found.trials.columns
+    ('pairs_right', ['trial', 'score', 'seconds', 'parameters', 'note'])
     """
 
     model: Ranker
     metric: str
     trials: pl.DataFrame
+    higher_is_better: bool = True
 
     @property
     def first(self) -> float:
@@ -64,8 +75,9 @@ class Tuning:
 
     @property
     def best(self) -> float:
-        """Validation score of the best parameters: never below `first`, and as a maximum a little too good."""
-        return float(np.asarray(self.trials["score"].drop_nulls()).max())
+        """Validation score of the best parameters: never worse than `first`, and as the best of many too good."""
+        scores = np.asarray(self.trials["score"].drop_nulls())
+        return float(scores.max() if self.higher_is_better else scores.min())
 
     def __repr__(self) -> str:
         return f"Tuning({self.metric} {self.first:.4f} -> {self.best:.4f} in {self.trials.height} trials: {self.model})"
@@ -86,16 +98,19 @@ def tune(
     study: str | Path | None = None,
     protocol: Protocol | None = None,
     splits: int = 3,
-    metric: str | None = None,
+    metric: str | Metric | None = None,
+    k: int = 10,
+    candidates: Candidates = "rated",
+    relevant_from: float | None = None,
+    max_seconds: float | None = None,
     seed: int = 0,
     on_trial: Callable[[pl.DataFrame], None] | None = None,
-    **options: Any,
 ) -> Tuning:
     """Choose parameters of a model by their score on held-out parts of the training data.
 
     Each model declares what is worth choosing (its ``space``); all other parameters stay as they are in the given
     model, whose own parameters are the first trial. The others are proposed by Optuna (tree-structured Parzen
-    estimators). A trial that is below the median of the others on the first splits is given up.
+    estimators). A trial that is worse than the median of the others on the first splits is given up.
 
     Parameters
     ----------
@@ -111,14 +126,20 @@ def tune(
         How validation parts are held out; a fifth of every list if not given.
     splits : int
         Validation splits of a trial.
-    metric : str, optional
-        What to raise: a name of docs/metrics.md; what fits the data if not given.
+    metric : str or Metric, optional
+        What to improve: a name of docs/metrics.md, or a metric of your own; what fits the data if not given.
+    k : int
+        For metrics of the top k.
+    candidates : {"rated", "all"}
+        What is ranked: a person's own held-out items, or everything that is not in the training list.
+    relevant_from : float, optional
+        The least grade that is relevant; four fifths of the highest grade of the data if not given.
+    max_seconds : float, optional
+        A fit stops at the sweep that passes this. What it has reached counts, and the trial's note says so.
     seed : int
         Of the proposals.
     on_trial : callable, optional
         Called with the trials so far after each.
-    **options
-        As for `evaluate`: ``k``, ``candidates``, ``relevant_from``, ``max_seconds``.
 
     Returns
     -------
@@ -138,99 +159,49 @@ def tune(
     rankings = data.train if isinstance(data, Split) else require_rankings(data)
     space = space_of(model)
     if not rankings.has_ties and len(space) > 1:
-        space.pop("ties", None)  # it makes no difference, and trials are dear
+        space.pop("ties", None)  # cannot matter here, and trials are expensive
     chosen = protocol or usual_validation(rankings)
     parts = [chosen.split(rankings, _FIRST_SEED + number) for number in range(splits)]
-    metric = metric or usual_metrics(parts[0].test, ordered=chosen.measures_order)[0]
-    if metric not in METRICS:
-        raise UnknownIdError("metric", metric, METRICS)
-    if metric == "calibration_error":
-        raise InputError("calibration_error is of all people together; tune by log_likelihood or by an order")
+    wanted = find_metric(metric or usual_metrics(parts[0].test, ordered=chosen.measures_order)[0])
+    if not wanted.is_per_list:
+        raise InputError(f"{wanted.name} is of all people together; tune by log_likelihood or by an order")
+    options = {"k": k, "candidates": candidates, "relevant_from": relevant_from, "max_seconds": max_seconds}
     work = {
         "model": type(model).__name__, "parameters": as_json(model.get_params()), "data": rankings.fingerprint,
-        "protocol": repr(chosen), "splits": splits, "metric": metric, "seed": seed,
+        "protocol": repr(chosen), "splits": splits, "metric": wanted.name, "seed": seed,
         "options": as_json(dict(sorted(options.items()))),
     }  # fmt: skip
-    with _optuna() as optuna, ending_at_once(), _naming(study):
-        found = _study(optuna, study, work)
-        while (done := len(_finished(found))) < trials:
+    if not wanted.higher_is_better:
+        work["better"] = "lower"
+    with silent_optuna() as optuna, ending_at_once(), naming(study):
+        found = open_study(optuna, study, work, higher_is_better=wanted.higher_is_better)
+        while (done := len(finished(found))) < trials:
             if done == 0:
-                found.enqueue_trial(_as_trial(space, model), skip_if_exists=True)
+                found.enqueue_trial(as_trial(space, model), skip_if_exists=True)
             proposed = _proposed(optuna, found, space, seed)
             if proposed is None:  # everything there is has been tried
                 break
-            _run(proposed[0], found, model, proposed[1], parts, metric, options)
+            _run(proposed[0], found, model, proposed[1], parts, wanted, options)
             if on_trial is not None:
-                on_trial(_frame(found))
-        frame = _frame(found).head(trials)
-    best = frame["score"].arg_max()
+                on_trial(trials_of(found))
+        frame = trials_of(found).head(trials)
+    best = frame["score"].arg_max() if wanted.higher_is_better else frame["score"].arg_min()
     if best is None:
         raise InputError(f"no trial had a score; the first says: {frame['note'][0]}")
-    return Tuning(model.clone().set_params(**json.loads(_finished(found)[best].user_attrs["chosen"])), metric, frame)
-
-
-def space_of(model: Ranker) -> Space:
-    """What there is to choose for this model as it is set; ranges are widened to hold its own parameters."""
-    if not isinstance(model, Ranker):
-        raise InputError(f"expected a model, got {type(model).__name__}")
-    given, found = model.get_params(), Space()
-    for name, known in model.space.items():
-        if known.when is None or given[known.when[0]] == known.when[1]:
-            found[name] = _widened(known, given[name])
-    if not found:
-        raise NotSupportedError(f"{model!r} has no parameters to choose")
-    return found
-
-
-def _widened(known: Range, value: Any) -> Range:
-    if isinstance(known, Choice):
-        return known if value in known.options else known._replace(options=(*known.options, value))
-    # Ranges are of all scales alike, on which 0 has no place: it is a choice of its own.
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0:
-        low: Any = min(known.low, value)
-        high: Any = max(known.high, value)
-        return known._replace(low=low, high=high)
-    return known if value in known.also else known._replace(also=(*known.also, value))
-
-
-def _as_trial(space: Space, model: Ranker) -> dict[str, Any]:
-    """The model's own parameters in the names of `_suggested`."""
-    found: dict[str, Any] = {}
-    for name, known in space.items():
-        value = getattr(model, name)
-        if not isinstance(known, Choice) and known.also:
-            found[f"{name} is"] = value if value in known.also else _NUMBER
-        if isinstance(known, Choice) or value not in known.also:
-            found[name] = value
-    return found
-
-
-def _suggested(trial: optuna.Trial, space: Space) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, known in space.items():
-        if isinstance(known, Choice):
-            found[name] = trial.suggest_categorical(name, known.options)
-            continue
-        kind = trial.suggest_categorical(f"{name} is", (*known.also, _NUMBER)) if known.also else _NUMBER
-        if kind != _NUMBER:
-            found[name] = kind
-        elif isinstance(known, Whole):
-            found[name] = trial.suggest_int(name, known.low, known.high, log=True)
-        else:
-            found[name] = trial.suggest_float(name, known.low, known.high, log=True)
-    return found
+    tuned = model.clone().set_params(**json.loads(finished(found)[best].user_attrs["chosen"]))
+    return Tuning(tuned, wanted.name, frame, wanted.higher_is_better)
 
 
 def _proposed(optuna: Any, study: Any, space: Space, seed: int) -> tuple[optuna.Trial, dict[str, Any]] | None:
     """A trial and its parameters, other than all tried before (they would come out the same); None if none is left."""
-    tried = [trial.user_attrs["chosen"] for trial in _finished(study)]
+    tried = [trial.user_attrs["chosen"] for trial in finished(study)]
     for attempt in range(_ATTEMPTS):
         # Keyed by what is finished, so that a search that was broken off goes on as it would have.
         key = int(stream_key(seed, len(tried), attempt)) % 2**32
         sampler = optuna.samplers.TPESampler(seed=key, multivariate=False)
         study.sampler = sampler if attempt < _ATTEMPTS // 2 else optuna.samplers.RandomSampler(seed=key)
         trial = study.ask()
-        parameters = _suggested(trial, space)
+        parameters = suggested(trial, space)
         if as_json(parameters) not in tried:
             trial.set_user_attr("chosen", as_json(parameters))
             return trial, parameters
@@ -244,122 +215,38 @@ def _run(
     model: Ranker,
     parameters: dict[str, Any],
     parts: list[Split],
-    metric: str,
+    metric: Metric,
     options: dict[str, Any],
 ) -> None:
-    """One trial: the mean over the splits, given up early if it is below the median of the others so far."""
+    """One trial: the mean over the splits, given up early if it is worse than the median of the others so far."""
     from optuna.trial import TrialState
 
     begin = time.perf_counter()
     scores: list[float] = []
-    note, mean = "", None
+    problem, mean, n_cut_off = "", None, 0
     for number, part in enumerate(parts):
         seeded = model.clone().set_params(**parameters)
         if "seed" in seeded.get_params():
             seeded.set_params(seed=part.seed)
         try:
-            scores.append(evaluate(seeded, part, metrics=[metric], **options).means()[metric])
+            result = evaluate(seeded, part, metrics=[metric], **options)
         except PermrankError as error:
-            note = " ".join(str(error).split())
+            problem = " ".join(str(error).split())
             break
+        scores.append(result.means()[metric.name])
+        n_cut_off += result.cut_off is not None
         if not np.isfinite(scores[-1]):
-            note = f"nobody in the validation part has {metric}"
+            problem = f"nobody in the validation part has {metric.name}"
             break
         mean = float(np.mean(scores))
         trial.report(mean, number)
         if number + 1 < len(parts) and trial.should_prune():
-            note = f"given up at {mean:.4f} after {number + 1} of {len(parts)} splits"
+            problem = f"given up at {mean:.4f} after {number + 1} of {len(parts)} splits"
             break
+    cut_off = f"cut off after {options['max_seconds']:g} s on {n_cut_off} of {len(parts)} splits" if n_cut_off else ""
     trial.set_user_attr("seconds", time.perf_counter() - begin)
-    trial.set_user_attr("note", note)
-    if note:
+    trial.set_user_attr("note", "; ".join(filter(None, (problem, cut_off))))
+    if problem:
         study.tell(trial, state=TrialState.PRUNED)
     else:
         study.tell(trial, mean)
-
-
-def _study(optuna: Any, path: str | Path | None, work: dict[str, Any]) -> Any:
-    """The study in a file, or a new one; one of other work raises. Trials that a killed run left open are closed."""
-    storage = None if path is None else _storage(optuna, Path(path).expanduser())
-    pruner = optuna.pruners.MedianPruner(n_startup_trials=5)
-    study = optuna.create_study(
-        study_name="permrank", storage=storage, direction="maximize", load_if_exists=True, pruner=pruner
-    )
-    before = study.user_attrs.get("work")
-    if before is None:
-        study.set_user_attr("work", work)
-    elif before != work:
-        others = ", ".join(f"{name}={before.get(name)!r}" for name in work if before.get(name) != work[name])
-        raise InputError(f"{path} holds the trials of other work ({others}); set it so, or give another file")
-    for trial in study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.RUNNING,)):
-        study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
-    return study
-
-
-def _storage(optuna: Any, path: Path) -> Any:
-    from sqlalchemy.exc import SQLAlchemyError
-
-    require_file_or_nothing(path)
-    try:
-        return optuna.storages.RDBStorage(f"sqlite:///{path.absolute()}")
-    except (SQLAlchemyError, RuntimeError) as error:
-        reason = str(error).splitlines()[0]
-        raise FormatError(f"{path} is not a study of this version of Optuna ({reason}); give another file") from error
-
-
-@contextlib.contextmanager
-def _naming(path: str | Path | None) -> Iterator[None]:
-    """Let an error of the database, such as a full disk, name the file and say what is kept."""
-    if path is None:
-        yield
-        return
-    from optuna.exceptions import StorageInternalError
-    from sqlalchemy.exc import SQLAlchemyError
-
-    try:
-        yield
-    except (SQLAlchemyError, StorageInternalError) as error:
-        reason = str(error.__cause__ or error).splitlines()[0]
-        raise OSError(f"{path}: {reason}; the trials before are kept in it, and the same search goes on") from error
-
-
-def _finished(study: optuna.Study) -> list[optuna.trial.FrozenTrial]:
-    from optuna.trial import TrialState
-
-    return study.get_trials(deepcopy=False, states=(TrialState.COMPLETE, TrialState.PRUNED))
-
-
-def _frame(study: optuna.Study) -> pl.DataFrame:
-    rows = []
-    for number, trial in enumerate(_finished(study)):
-        given = json.loads(trial.user_attrs["chosen"])
-        rows.append(
-            {
-                "trial": number + 1,
-                "score": None if trial.user_attrs["note"] else trial.value,
-                "seconds": trial.user_attrs["seconds"],
-                "parameters": ", ".join(f"{name}={_shown(value)}" for name, value in given.items()),
-                "note": trial.user_attrs["note"],
-            }
-        )
-    kinds = {"trial": pl.Int64, "score": pl.Float64, "seconds": pl.Float64, "parameters": pl.String, "note": pl.String}
-    return pl.DataFrame(rows, schema=kinds)
-
-
-def _shown(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-@contextlib.contextmanager
-def _optuna() -> Iterator[Any]:
-    """Optuna, silent: what it says of each trial is said better by a table."""
-    try:
-        import optuna
-    except ImportError as error:
-        raise NotSupportedError("tuning needs Optuna: pip install 'permrank[tune]'") from error
-    level = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    try:
-        yield optuna
-    finally:
-        optuna.logging.set_verbosity(level)

@@ -11,15 +11,15 @@ import numpy as np
 from permrank.checks import whole_from
 from permrank.data.hold_out import keep_entries
 from permrank.data.rankings import Rankings, require_rankings
-from permrank.errors import InputError, UnknownIdError
+from permrank.errors import InputError
 from permrank.evaluation.evaluate import evaluate, usual_metrics
-from permrank.evaluation.metrics import GRADED, LIKELIHOOD, METRICS
-from permrank.evaluation.scoring import owners, places_in
+from permrank.evaluation.metrics import Metric, find_metric
+from permrank.evaluation.scoring import indices_in, owners
 from permrank.models.ranker import Ranker
 from permrank.types import Int64Array
 
-# Places looked at where the metric does not say.
-_USUAL_PLACES = 10
+# The k of a metric of the top k that does not say it.
+_USUAL_K = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,9 +35,9 @@ class Validation:
     held : Rankings
         None of their entries should be in the training data. Ballots without voters are known by their numbers, so that
         they should be a part of the training ballots, as `hold_out` gives it; for the likelihood it may be any.
-    metric : str, optional
-        A name of docs/metrics.md, with ``@k`` for those that look at the first k, as in ``"ndcg@10"``; what fits the
-        data if not given.
+    metric : str or Metric, optional
+        A name of docs/metrics.md, with ``@k`` for those of the top k, as in ``"ndcg@10"``, or a metric of your own;
+        what fits the data if not given. Of a metric of which lower is better, the score is its negative.
     every : int
         Sweeps from one measurement to the next.
     patience : int, optional
@@ -47,8 +47,7 @@ class Validation:
     Examples
     --------
     >>> import permrank as pr
-    >>> from permrank.data.hold_out import hold_out
-    >>> train, held = hold_out(pr.datasets.load("simulated", n_users=200, n_items=20), 0.3)
+    >>> train, held = pr.hold_out(pr.datasets.load("simulated", n_users=200, n_items=20), 0.3)
     >>> model = pr.FactoredPlackettLuce(4, posterior="point", alpha=0.01, beta=0.01)
     >>> model = model.fit(train, validation=pr.Validation(held, metric="pairs_right", every=2, patience=3))
     >>> model.best_iter_ < model.n_iter_
@@ -58,7 +57,7 @@ class Validation:
     """
 
     held: Rankings
-    metric: str | None = None
+    metric: str | Metric | None = None
     every: int = 5
     patience: int | None = None
 
@@ -71,26 +70,25 @@ class Validation:
         _ = self._parsed
 
     @property
-    def _parsed(self) -> tuple[str, int]:
-        """Metric and places."""
+    def _parsed(self) -> tuple[Metric, int]:
+        """Metric and k."""
         given = usual_metrics(self.held, ordered=True)[0] if self.metric is None else self.metric
-        if not isinstance(given, str):
+        if not isinstance(given, (str, Metric)):
             raise InputError(f"metric={given!r}, expected the name of a metric, for example 'ndcg@10'")
-        name, at, places = given.partition("@")
-        if name not in METRICS:
-            raise UnknownIdError("metric", name, METRICS)
-        if name == "calibration_error":
-            raise InputError("calibration_error is of all people together; validate by log_likelihood or by an order")
-        if at and (name not in GRADED or not places.isdecimal() or int(places) < 1):
-            allowed = "no @ for it" if name not in GRADED else "a whole number from 1 after the @"
+        name, at, k = given.partition("@") if isinstance(given, str) else (given, "", "")
+        metric = find_metric(name)
+        if not metric.is_per_list:
+            raise InputError(f"{metric.name} is of all people together; validate by log_likelihood or by an order")
+        if at and (not metric.top_k or not k.isdecimal() or int(k) < 1):
+            allowed = "a whole number from 1 after the @" if metric.top_k else "no @ for it"
             raise InputError(f"metric={given!r}, expected {allowed}")
-        return name, int(places) if at else _USUAL_PLACES
+        return metric, int(k) if at else _USUAL_K
 
     @property
     def name(self) -> str:
         """The metric as it is written."""
-        name, places = self._parsed
-        return f"{name}@{places}" if name in GRADED else name
+        metric, k = self._parsed
+        return f"{metric.name}@{k}" if metric.top_k else metric.name
 
     @property
     def work(self) -> str:
@@ -98,20 +96,22 @@ class Validation:
         return f"{self.name} of {self.held.fingerprint}, every={self.every}, patience={self.patience}"
 
     def judge(self, training: Rankings) -> Callable[[Ranker], float]:
-        """Score of a model that was fitted to these data."""
-        metric, places = self._parsed
-        held = self._known(training, by_user=metric not in LIKELIHOOD)
+        """Score of a model that was fitted to these data, higher is better."""
+        metric, k = self._parsed
+        held = self._known(training, by_user=metric.kind != "likelihood")
 
         def score(model: Ranker) -> float:
-            found = evaluate(model, held, metrics=[metric], k=places).means()[metric]
+            found = evaluate(model, held, metrics=[metric], k=k).means()[metric.name]
             if np.isnan(found):
-                raise InputError(f"nobody in the validation data has {metric}; hold out more, or take another metric")
+                raise InputError(
+                    f"nobody in the validation data has {metric.name}; hold out more, or take another metric"
+                )
             if np.isinf(found):
                 raise InputError(
-                    f"the mean {metric} of the validation data is {found}: the estimate holds something there to be "
-                    "impossible; use a prior, or take a metric of the order, for example pairs_right"
+                    f"the mean {metric.name} of the validation data is {found}: the estimate holds something there "
+                    "to be impossible; use a prior, or take a metric of the order, for example pairs_right"
                 )
-            return found
+            return metric.sign * found
 
         return score
 
@@ -121,9 +121,9 @@ class Validation:
         if by_user:
             _require_the_same_people(held, training)
         ranking = np.repeat(np.arange(held.n_rankings), np.diff(held.indptr))
-        known = (places_in(held.item_ids, training.item_ids) >= 0)[held.items]
+        known = (indices_in(held.item_ids, training.item_ids) >= 0)[held.items]
         if by_user:
-            known &= (places_in(held.user_ids, training.user_ids) >= 0)[owners(held)[ranking]]
+            known &= (indices_in(held.user_ids, training.user_ids) >= 0)[owners(held)[ranking]]
         strange = int(held.n_entries - known.sum())
         if not known.any():
             raise InputError(
@@ -142,7 +142,7 @@ class Validation:
 
 def _require_the_same_people(held: Rankings, training: Rankings) -> None:
     """Raise if ballots that have nothing to do with each other would be matched by their numbers."""
-    remedy = "hold out a part of the training ballots (permrank.data.hold_out.hold_out), or validate by log_likelihood"
+    remedy = "hold out a part of the training ballots (permrank.hold_out), or validate by log_likelihood"
     if held.anonymous != training.anonymous:
         without = "validation" if held.anonymous else "training"
         raise InputError(f"the {without} data are ballots without voters, which no user can be known by; {remedy}")
@@ -159,6 +159,6 @@ def _require_the_same_people(held: Rankings, training: Rankings) -> None:
 
 def _entries(part: Rankings, known: Rankings) -> Int64Array:
     """A number for every entry, the same for the same ids of user and item; -1 if one of them is not known."""
-    user = np.repeat(places_in(part.user_ids, known.user_ids)[owners(part)], np.diff(part.indptr))
-    item = places_in(part.item_ids, known.item_ids)[part.items]
+    user = np.repeat(indices_in(part.user_ids, known.user_ids)[owners(part)], np.diff(part.indptr))
+    item = indices_in(part.item_ids, known.item_ids)[part.items]
     return np.asarray(np.where((user >= 0) & (item >= 0), user.astype(np.int64) * known.n_items + item, -1))

@@ -67,7 +67,7 @@ def apart_from(output: Path) -> contextlib.AbstractContextManager[Any]:
 
 
 def show(frame: pl.DataFrame, *, as_json: bool, title: str = "", most: int | None = None) -> None:
-    """Print a frame as a table, or as JSON: a list of one object a row."""
+    """Print a frame as a table, or as JSON: a list with one object per row."""
     if as_json:
         print_json(frame.to_dicts())
         return
@@ -135,13 +135,3 @@ def _text(value: object) -> str:
             return f"{value:,.0f}"
         return f"{value:,.4g}" if abs(value) < 10_000 else f"{value:,.1f}"
     return str(value)
-
-
-def against_best(row: dict[str, Any]) -> str:
-    """In words: best, ≈ with its p-value, worse, or cut off."""
-    if row["verdict"] == "cut off":
-        return f"cut off after {row['cut_off']:g} s"
-    if row["p"] is None:
-        return "best"
-    p = "p<.001" if row["p"] < 0.001 else f"p={row['p']:.3f}".replace("0.", ".")
-    return f"≈ {p}" if row["verdict"] == "same" else f"worse {p}"

@@ -8,12 +8,16 @@ from typing import Any
 import numpy as np
 
 from permrank.errors import InputError, NotSupportedError
+from permrank.interfaces.memberships import membership_bands
 from permrank.interfaces.output import printable
 from permrank.models.latent.model import LatentPlackettLuce
 from permrank.models.log_linear.base import LogLinearRanker
 from permrank.models.ranker import Ranker
 from permrank.models.spectral.spectral import SpectralAnalysis
 from permrank.storage.atomic import atomic_write
+
+# A picture has about a thousand columns.
+_MOST_BARS = 1000
 
 
 def save_plot(model: Ranker, path: str | Path) -> None:
@@ -23,7 +27,7 @@ def save_plot(model: Ranker, path: str | Path) -> None:
     ----------
     model : Ranker
         A fitted `LatentPlackettLuce`: memberships, and the curve if the number of communities was chosen. Or a
-        fitted `SpectralAnalysis`: effects of items at places, and the shares of the parts. Or a log-linear model:
+        fitted `SpectralAnalysis`: effects of items at positions, and the shares of the parts. Or a log-linear model:
         Markov chains over its first twenty items (see `save_chains` for others).
     path : str or Path
     """
@@ -45,48 +49,38 @@ def save_plot(model: Ranker, path: str | Path) -> None:
 
 
 def draw_memberships(model: LatentPlackettLuce, axes: Any) -> None:
-    """Stacked bars, one a user, sorted by leading community: who belongs where, and how clearly."""
-    theta = model.memberships_[0]
-    order = np.lexsort((-theta.max(axis=1), theta.argmax(axis=1)))
-    # A picture has about a thousand columns: more people than that are thinned out evenly.
-    order = order[np.linspace(0, order.size - 1, min(order.size, 1000)).astype(np.int64)]
-    frame = model.communities(n_items=2, n_users=0)
-    labels = [
-        f"{row['community']}: {', '.join(map(_label, row['items']))} ({row['size']:.0%})"
-        for row in frame.iter_rows(named=True)
-    ]
+    """Stacked bars, one per user, sorted by leading community: who belongs where, and how clearly."""
     from matplotlib import colormaps  # the figure has been made, so it is there
 
+    edges, bounds = membership_bands(model.memberships_[0], _MOST_BARS)
+    frame = model.communities(n_items=2, n_users=0)
     colours = colormaps["tab20"]
-    edges = np.linspace(0.0, 1.0, order.size + 1)
-    bottom = np.zeros(order.size)
-    for z, label in enumerate(labels):
-        top = bottom + theta[order, z]
-        axes.stairs(top, edges, baseline=bottom, fill=True, label=label, color=colours(z % 20))
-        bottom = top
+    for z, row in enumerate(frame.iter_rows(named=True)):
+        label = f"{row['community']}: {', '.join(map(_label, row['items']))} ({row['size']:.0%})"
+        axes.stairs(bounds[z + 1], edges, baseline=bounds[z], fill=True, label=label, color=colours(z % 20))
     axes.set(xlim=(0, 1), ylim=(0, 1), xlabel="share of users, by leading community", ylabel="P(community | user)")
     axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize="small", frameon=False)
 
 
 def draw_curve(model: LatentPlackettLuce, axes: Any) -> None:
-    """Held-out log-probability of an item's place by the number of communities, with standard errors."""
+    """Held-out log-probability of an item's position by the number of communities, with standard errors."""
     numbers, values, errors = model.curve_.T
     axes.errorbar(numbers, values, yerr=errors, marker="o", capsize=3)
     axes.axvline(model.scores_.shape[2], linestyle=":", color="grey")
     axes.set_xscale("log", base=2)
     axes.set_xticks(numbers, [str(int(number)) for number in numbers])
-    axes.set(xlabel="communities", ylabel="log P(place of a left-out item)")
+    axes.set(xlabel="communities", ylabel="log P(position of a left-out item)")
 
 
 def draw_effects(model: SpectralAnalysis, axes: Any) -> None:
-    """Items by places, best item first: how many more, or fewer, put it there than chance would."""
+    """Items by positions, best item first: how many more, or fewer, put it there than chance would."""
     n, total = model.rankings_.n_items, model.rankings_.weights.sum()
     order = np.argsort(-model.scores_, kind="stable")
     effects = 100.0 * (model.first_order_[order] / total - 1.0 / n)
     widest = max(float(np.abs(effects).max()), 1e-9)
     image = axes.imshow(effects, cmap="RdBu_r", vmin=-widest, vmax=widest, aspect="auto")
     axes.set_yticks(range(n), [_label(name) for name in model.item_ids.take(order)])
-    axes.set_xticks(range(n), [str(place + 1) for place in range(n)])
+    axes.set_xticks(range(n), [str(position + 1) for position in range(n)])
     axes.set(xlabel="rank", title="first-order effects, percentage points")
     axes.figure.colorbar(image, ax=axes)
 
@@ -94,13 +88,13 @@ def draw_effects(model: SpectralAnalysis, axes: Any) -> None:
 def draw_shares(model: SpectralAnalysis, axes: Any) -> None:
     """Mean squares of the parts on a logarithmic scale, beside those of orders drawn at random."""
     frame = model.components()[1:]
-    places = np.arange(frame.height)
-    axes.bar(places, np.maximum(frame["mean_square"].to_numpy(), 1e-300), label="data")
-    axes.plot(places, frame["by_chance"], "k_", markersize=20, label="by chance")
+    bars = np.arange(frame.height)
+    axes.bar(bars, np.maximum(frame["mean_square"].to_numpy(), 1e-300), label="data")
+    axes.plot(bars, frame["by_chance"], "k_", markersize=20, label="by chance")
     axes.set_yscale("log")
     low = max(float(frame["by_chance"].min()), 1e-290) / 10.0  # type: ignore[arg-type]
     axes.set_ylim(bottom=low)
-    axes.set_xticks(places, frame["component"].to_list(), rotation=30)
+    axes.set_xticks(bars, frame["component"].to_list(), rotation=30)
     axes.set(ylabel="mean square", title="parts of the counts")
     axes.legend(frameon=False)
 
@@ -143,7 +137,7 @@ def save_chains(model: LogLinearRanker, path: str | Path, user: object, items: A
 
 
 def draw_trace(values: Any, axes: Any) -> None:
-    """One line a chain; chains that mix look alike and go nowhere."""
+    """One line per chain; chains that mix look alike and go nowhere."""
     for chain in values:
         axes.plot(chain, linewidth=0.6)
 

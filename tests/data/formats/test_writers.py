@@ -1,5 +1,7 @@
 """What is written is read back equal, or refused."""
 
+import zipfile
+
 import numpy as np
 import polars as pl
 import pytest
@@ -7,6 +9,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import permrank as pr
+from permrank.data.formats import FORMATS, Format
 from permrank.data.vocabulary import Vocabulary
 from permrank.errors import FormatError, InputError
 
@@ -253,3 +256,31 @@ def test_vocabularies_of_a_reread_file_are_sorted(tmp_path):
     rankings.write(tmp_path / "file.csv")
     again = pr.read(tmp_path / "file.csv")
     assert again.item_ids == Vocabulary.of(["x", "y", "z"], "item")
+
+
+def test_a_format_is_one_entry_of_the_table(monkeypatch, tmp_path):
+    def parse(contents):
+        return pr.Rankings.from_lists([line.split(" > ") for line in contents.data.decode().splitlines()])
+
+    def write(rankings, name):
+        return lambda file: file.writelines(" > ".join(ranking).encode() + b"\n" for ranking in rankings.lists())
+
+    monkeypatch.setitem(FORMATS, "arrows", Format(parse, write, endings=("arrows",)))
+    ballots = pr.Rankings.from_lists([["b", "a"], ["a", "c"]])
+    ballots.write(tmp_path / "x.arrows")
+    assert (tmp_path / "x.arrows").read_text() == "b > a\na > c\n"
+    assert pr.read(tmp_path / "x.arrows") == ballots
+    (tmp_path / "x.txt").write_text("b > a\na > c\n")
+    assert pr.read(tmp_path / "x.txt", format=".Arrows") == ballots
+    with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
+        archive.write(tmp_path / "x.arrows", "x.arrows")
+    assert pr.read(tmp_path / "x.zip") == ballots
+    with pytest.raises(InputError, match=r"user= names a column, but a \.arrows file has none"):
+        pr.read(tmp_path / "x.arrows", user="who")
+
+
+def test_the_names_of_formats_are_what_they_are_known_by():
+    for name, known in FORMATS.items():
+        assert name == [*known.endings, *known.file_names][0]
+    known_by = [each for known in FORMATS.values() for each in (*known.endings, *known.file_names)]
+    assert len(set(known_by)) == len(known_by)

@@ -4,12 +4,16 @@ import re
 import xml.etree.ElementTree as ElementTree
 from html.parser import HTMLParser
 
+import jinja2
 import numpy as np
 import pytest
 
 import permrank as pr
+from permrank.interfaces.cli.comparing import comparison_tables
+from permrank.interfaces.output import printable
 from permrank.interfaces.report import charts
-from permrank.interfaces.report.report import write_report
+from permrank.interfaces.report.page import render
+from permrank.interfaces.report.report import _scale, write_report
 
 VOID = {"meta", "link", "wbr"}
 
@@ -65,7 +69,7 @@ def test_the_page_is_nested_well_and_says_what_was_found(written):
         "a & b",
         "permrank compare 'x' <y>",
         "One person",
-        "May the probabilities be believed?",
+        "Are the probabilities calibrated?",
         "Communities",
         "Learning curves",
         "tol=-1.0",
@@ -124,3 +128,82 @@ def test_nobody_succeeding_still_gives_a_page(tmp_path):
     found = pr.compare({"broken": pr.PlackettLuce(tol=-1.0)}, splits)
     write_report(found, splits, tmp_path / "out.html", command="x", title="y")
     assert "No model gave a result" in (tmp_path / "out.html").read_text()
+
+
+ATTACKS = (
+    "<script>alert(1)</script>", '" onmouseover="alert(1)', "' onload='alert(1)", "</style><script>x</script>",
+    "&lt;b&gt;", "{{ 7 * 7 }}", "{% raw %}", "<!--", "]]>", "javascript:alert(1)", "\x1b[31mred\x07", "\u202eback",
+    "a\u2028b", "\x00",
+)  # fmt: skip
+
+
+def test_no_attack_gets_through_wherever_it_is_written(tmp_path):
+    items = [f"{number}{attack}" for number, attack in enumerate(ATTACKS)]
+    rng = np.random.default_rng(0)
+    lists = {f"{user}{attack}": list(rng.permutation(items)) for user in range(4) for attack in ATTACKS}
+    splits = [pr.Given(6).split(pr.Rankings.from_lists(lists), 0)]
+
+    class Failing(pr.Borda):
+        def _learner(self, rankings):
+            raise ValueError("; ".join(ATTACKS))
+
+    models = {
+        f"Pooled{''.join(ATTACKS)}": pr.PlackettLuce(prior="gaussian"),
+        f"Communities{''.join(ATTACKS)}": pr.LatentPlackettLuce(n_communities=2, n_starts=1, max_iter=10),
+        f"Failing{''.join(ATTACKS)}": Failing(),
+    }
+    found = pr.compare(models, splits, n_pairs=40)
+    words = " ".join(ATTACKS)
+    write_report(found, splits, tmp_path / "out.html", command=words, title=words)
+    page = (tmp_path / "out.html").read_text()
+    reader = Reader()
+    reader.feed(page)
+    assert reader.open == []
+    assert not reader.tags & {"script", "img", "iframe", "object", "b"}
+    assert not [name for name, _ in reader.attributes if name.startswith("on")]
+    assert [value for name, value in reader.attributes if name in ("href", "src")] == ["data:,"]
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e]", page)
+    text = "".join(reader.text)
+    for attack in ATTACKS:
+        assert printable(attack) in text, attack
+    for picture in re.findall(r"<svg.*?</svg>", page, flags=re.S):
+        ElementTree.fromstring(picture)
+
+
+def test_a_metric_of_which_lower_is_better_is_drawn_and_named_as_such(tmp_path):
+    rankings = pr.datasets.load("simulated", n_users=100, n_items=20, list_length=10, separation=0.0)
+    splits = [pr.Given(6).split(rankings)]
+    wrong = pr.metrics.Metric(
+        "misplaced", lambda g, s: float((s > s[g.argmax()]).sum()), title="items <above>", higher_is_better=False
+    )
+    models = {"Random": pr.Random(), "Pooled": pr.PlackettLuce(prior="gaussian")}
+    found = pr.compare(models, splits, metrics=[wrong, "ndcg"])
+    write_report(found, splits, tmp_path / "out.html", command="x", title="y")
+    reader = Reader()
+    reader.feed((tmp_path / "out.html").read_text())
+    text = " ".join(" ".join(reader.text).split())
+    assert "By items <above>, Pooled is best" in text
+    assert "Lower is better: items <above>." in text
+    assert _scale([(1.0, 0.9, 1.1), (9.0, 8.0, 10.0)], wrong) == pytest.approx((0.9, 1.1 + 12 * 0.2))
+    assert _scale([(9.0, 8.9, 9.1), (1.0, 0.0, 2.0)], pr.metrics.METRICS["ndcg"]) == pytest.approx((8.9 - 2.4, 9.1))
+    for value in (-5.0, 0.5, 99.0):
+        places = re.findall(r'cx="(.*?)"', charts.interval(value, value - 1, value + 1, (0.0, 1.0), "best"))
+        assert all(0 <= float(place) <= 160 for place in places)
+
+
+def test_a_page_ordered_by_calibration_claims_no_tests(tmp_path):
+    rankings = pr.datasets.load("simulated", n_users=60, n_items=15, list_length=8, separation=0.0)
+    splits = [pr.Given(5).split(rankings)]
+    found = pr.compare({"Random": pr.Random(), "Pooled": pr.PlackettLuce(prior="gaussian")}, splits,
+                       metrics=["calibration_error"])  # fmt: skip
+    write_report(found, splits, tmp_path / "out.html", command="x", title="y")
+    page = (tmp_path / "out.html").read_text()
+    assert "differences are not tested" in page
+    assert "untested" in page
+    assert "randomisation" not in page
+    assert [str(cell) for table in comparison_tables(found, 10, 80) for cell in table.columns[-1].cells]
+
+
+def test_a_value_that_a_template_misses_is_an_error():
+    with pytest.raises(jinja2.UndefinedError):
+        render("page.html")

@@ -56,7 +56,7 @@ def describe(name: str | None = None) -> pl.DataFrame:
     Returns
     -------
     polars.DataFrame
-        A row a data set.
+        One row per data set.
 
     Examples
     --------

@@ -99,7 +99,7 @@ def _whole_numbers(line: str, where: str, number: int) -> list[int]:
 
 
 def parse_rank_table(data: bytes, where: str) -> Rankings:
-    """Ballots as rows of ranks, a column an item: 1 is best, blank is not ranked. Equal ones are merged."""
+    """Ballots as rows of ranks, one column per item: 1 is best, blank is not ranked. Equal ones are merged."""
     source = delimited(data, ",", where)
     frame, locate = source.load(source.names)
     texts, ranks = _numbers(frame)

@@ -1,10 +1,10 @@
-"""JSON lines: a ranking a line, as a list of items or as an object that also names the user."""
+"""JSON lines: one ranking per line, as a list of items or as an object that also names the user."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import polars as pl
@@ -12,6 +12,7 @@ import polars as pl
 from permrank.data.build import Duplicates, weight_problem
 from permrank.data.constructors import Columns, from_values
 from permrank.data.formats.columns import with_catalogue, with_ratings
+from permrank.data.formats.contents import Put
 from permrank.data.formats.text import lines_of
 from permrank.data.rankings import Rankings
 from permrank.errors import FormatError
@@ -184,6 +185,16 @@ def parse_jsonlines(data: bytes, where: str, duplicates: Duplicates) -> Rankings
     rankings = with_catalogue(rankings, users, items)
     # Ballots without a number are the same ballot if they are equal; ratings could not be merged.
     return rankings.merged() if parser.owner == "nobody" and rankings.ratings is None else rankings
+
+
+def write_jsonlines(rankings: Rankings) -> Put:
+    """A file that `parse_jsonlines` reads back."""
+
+    def put(file: BinaryIO) -> None:
+        for line in format_jsonlines(rankings):
+            file.write(line.encode())
+
+    return put
 
 
 def format_jsonlines(rankings: Rankings) -> Iterator[str]:

@@ -11,6 +11,7 @@ import polars as pl
 from permrank.data.build import Duplicates
 from permrank.data.constructors import Columns, from_values
 from permrank.data.formats.columns import with_catalogue
+from permrank.data.formats.contents import Put
 from permrank.data.formats.text import lines_of
 from permrank.data.rankings import Rankings
 from permrank.errors import FormatError
@@ -37,7 +38,7 @@ class _Header(NamedTuple):
 
 
 class _Orders(NamedTuple):
-    """One element an entry; of ``weights`` and ``lines`` one a ballot, of ``unused`` one a line with the count 0."""
+    """One element per entry; of ``weights`` and ``lines`` one per ballot, of ``unused`` one per line of count 0."""
 
     ballots: list[int]
     alternatives: list[int]
@@ -197,9 +198,10 @@ def _build(orders: _Orders, ids: pl.Series, duplicates: Duplicates, where: str) 
     return with_catalogue(rankings, None, ids).merged()
 
 
-def format_preflib(rankings: Rankings, kind: str, name: str) -> bytes:
-    """Text of a PrefLib file; what it cannot hold is refused."""
+def write_preflib(rankings: Rankings, kind: str, name: str) -> Put:
+    """A PrefLib file of that name; what it cannot hold is refused."""
     _refuse_what_is_lost(rankings, kind)
+    name = name.replace("\n", " ").replace("\r", " ")
     ids = [str(item) for item in rankings.item_ids]
     counts = rankings.weights.astype(np.int64)
     head = [
@@ -214,7 +216,8 @@ def format_preflib(rankings: Rankings, kind: str, name: str) -> bytes:
         *(f"# ALTERNATIVE NAME {place}: {item}" for place, item in enumerate(ids, 1)),
     ]
     body = [f"{count}: {order}" for count, order in zip(counts, _orders_of(rankings), strict=True)]
-    return ("\n".join([*head, *body]) + "\n").encode()
+    text = ("\n".join([*head, *body]) + "\n").encode()
+    return lambda file: file.write(text)
 
 
 def _orders_of(rankings: Rankings) -> list[str]:

@@ -7,23 +7,12 @@ from pathlib import Path
 import polars as pl
 
 from permrank.data.build import DUPLICATES, Duplicates
-from permrank.data.formats.archives import RATING_FILES, parse_orders, parse_ratings, parse_zip
-from permrank.data.formats.columns import find_roles, rankings_of
-from permrank.data.formats.jsonlines import parse_jsonlines
-from permrank.data.formats.preflib import KINDS, parse_preflib
-from permrank.data.formats.tabular import delimited, parquet
-from permrank.data.formats.text import existing_file, read_bytes
+from permrank.data.formats import FORMATS, Contents, Format, format_named, format_of
+from permrank.data.formats.text import existing_file
 from permrank.data.rankings import Rankings, Unlisted
 from permrank.data.tops import check_unlisted, notice_tops
 from permrank.errors import FormatError, InputError, PermrankError
 from permrank.processes import refuse_after_fork
-
-_SEPARATORS = {"csv": ",", "tsv": "\t"}
-FORMATS = ("csv", "tsv", "parquet", "jsonl", *KINDS, "zip", "order", *RATING_FILES)
-"""What ``format=`` takes: an ending, or the name of one of MovieLens' and FilmTrust's files of ratings."""
-
-_SAME = {"ndjson": "jsonl"}
-_PLAIN = ("csv", "tsv", "parquet", "jsonl", "ndjson")
 
 
 def read(
@@ -45,8 +34,8 @@ def read(
 ) -> Rankings:
     r"""Read rankings from a file.
 
-    The ending decides: ``.csv``, ``.tsv`` and ``.parquet`` (a row an entry, or a row a choice),
-    ``.jsonl`` or ``.ndjson`` (a ranking a line), PrefLib's ``.soc``, ``.soi``, ``.toc`` and ``.toi``, and
+    The ending decides: ``.csv``, ``.tsv`` and ``.parquet`` (one row per entry, or per choice),
+    ``.jsonl`` or ``.ndjson`` (one ranking per line), PrefLib's ``.soc``, ``.soi``, ``.toc`` and ``.toi``, and
     ``.zip`` archives as MovieLens, SUSHI and FilmTrust are handed out. Text files may be gzipped
     (``.csv.gz``). Whatever `Rankings.write` wrote is read back equal.
 
@@ -108,19 +97,16 @@ def read(
         "ranking": ranking, "weight": weight, "winner": winner, "loser": loser, "draw": draw,
     }  # fmt: skip
     columns = {role: name for role, name in named.items() if name is not None}
-    file = existing_file(path)
-    where = str(path)
-    kind = _format_of(file.name, format, where)
-    if columns and kind not in ("csv", "tsv", "parquet", "zip"):
-        raise InputError(f"{next(iter(columns))}= names a column, but a .{kind} file has none; leave it out")
-    if part is not None and kind != "zip":
+    file, where = existing_file(path), str(path)
+    chosen = format_of(file.name, where) if format is None else format_named(format)
+    if columns and not chosen.has_columns:
+        raise InputError(
+            f"{next(iter(columns))}= names a column, but a .{_name_of(chosen)} file has none; leave it out"
+        )
+    if part is not None and not chosen.has_parts:
         raise InputError(f"part={part!r} is for zip archives; leave it out")
     try:
-        if kind == "parquet":
-            source = parquet(file, where)
-            rankings = rankings_of(source, find_roles(source.names, columns, where), duplicates)
-        else:
-            rankings = _parse(read_bytes(file, where), kind, where, columns, part, duplicates)
+        rankings = chosen.parse(Contents(file, where, columns, part, duplicates))
         if unlisted == "last":
             rankings = rankings.with_unlisted_last()
     except PermrankError as error:
@@ -134,44 +120,5 @@ def read(
     return rankings
 
 
-def _format_of(name: str, given: str | None, where: str) -> str:
-    if given is not None:
-        if not isinstance(given, str):
-            raise InputError(f"format={given!r}, expected one of {', '.join(FORMATS)}")
-        kind = _SAME.get(given.removeprefix(".").lower(), given.removeprefix(".").lower())
-        if kind not in FORMATS:
-            raise InputError(f"format={given!r}, expected one of {', '.join(FORMATS)}")
-        return kind
-    lowered = name.lower().removesuffix(".gz")
-    if lowered in RATING_FILES:
-        return lowered
-    ending = lowered.rpartition(".")[2] if "." in lowered else ""
-    kind = _SAME.get(ending, ending)
-    if kind not in FORMATS or (name.lower().endswith(".gz") and kind in ("parquet", "zip")):
-        known = ", ".join(f".{ending}" for ending in (*_PLAIN, *KINDS, "zip"))
-        raise FormatError(f"{where}: the ending is not one of {known}; pass format= if it is one of these")
-    return kind
-
-
-def _parse(
-    data: bytes, kind: str, where: str, columns: dict[str, str], part: str | None, duplicates: Duplicates
-) -> Rankings:
-    if kind in _SEPARATORS:
-        source = delimited(data, _SEPARATORS[kind], where)
-        return rankings_of(source, find_roles(source.names, columns, where), duplicates)
-    if kind == "jsonl":
-        return parse_jsonlines(data, where, duplicates)
-    if kind in KINDS:
-        return parse_preflib(data, kind, where, duplicates)
-    if kind == "order":
-        return parse_orders(data, None, where, duplicates)
-    if kind in RATING_FILES:
-        return parse_ratings(data, kind, where, duplicates)
-
-    def member(content: bytes, name: str, place: str) -> Rankings:
-        inner = _format_of(name, None, place)
-        if inner in ("zip", "parquet"):
-            raise FormatError(f"{place}: unpack the archive and read this file itself")
-        return _parse(content, inner, place, columns, None, duplicates)
-
-    return parse_zip(data, where, part, duplicates, member)
+def _name_of(chosen: Format) -> str:
+    return next(name for name, known in FORMATS.items() if known is chosen)

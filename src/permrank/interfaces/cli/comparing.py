@@ -11,10 +11,10 @@ import polars as pl
 
 from permrank.data.rankings import Rankings
 from permrank.errors import InputError, UnknownIdError
-from permrank.evaluation.compare import Comparison
 from permrank.evaluation.compare import compare as compare_models
+from permrank.evaluation.comparison import Comparison
 from permrank.evaluation.evaluate import Evaluation
-from permrank.evaluation.metrics import GRADED, ORDERED, TITLES, title_of
+from permrank.evaluation.metrics import of_kind, title_of
 from permrank.evaluation.protocols import (
     Folds,
     Given,
@@ -28,7 +28,8 @@ from permrank.evaluation.protocols import (
 from permrank.evaluation.split import Split
 from permrank.interfaces.cli.models import make_model, name_and_settings
 from permrank.interfaces.cli.sources import open_rankings
-from permrank.interfaces.output import against_best, plain, print_json, say, show
+from permrank.interfaces.output import plain, print_json, say, show
+from permrank.interfaces.verdicts import against_best, lower_is_better
 from permrank.models.ranker import Ranker
 from permrank.models.registry import every
 
@@ -44,7 +45,7 @@ _NUMBER: dict[str, tuple[type[Any], str]] = {
     "folds": (Folds, "n_folds"),
 }
 _DIGITS = {"seconds": 2, "first_seconds": 1, "megabytes": 0}
-_STYLES = {"best": "bold green", "same": "green", "worse": "", "cut off": "yellow", "failed": "red"}
+_STYLES = {"best": "bold green", "same": "green", "worse": "", "untested": "", "cut off": "yellow", "failed": "red"}
 _WIDE = 130
 _LONGEST_NAME = 24  # longer names, those with settings, take two lines
 
@@ -115,7 +116,8 @@ def compared(models: dict[str, Ranker], splits: list[Split], metrics: list[str] 
 def evaluated(model: Ranker, splits: list[Split], metrics: list[str] | None, *, as_json: bool, **options: Any) -> None:
     """Evaluate one model on every split and print what it got."""
     known = [split.given is not None or bool(set(split.test.user_ids) & set(split.train.user_ids)) for split in splits]
-    wanted = metrics or (["ndcg", *ORDERED, *(name for name in GRADED if name != "ndcg")] if all(known) else None)
+    usual = dict.fromkeys(["ndcg", *of_kind("order"), *of_kind("graded")])
+    wanted = metrics or (list(usual) if all(known) else None)
     name = repr(model).removesuffix("()")
     found = compare_models({name: model}, splits, metrics=wanted, **options)
     failed = [result for result in found.results if result.problem]
@@ -146,13 +148,17 @@ def show_comparison(found: Comparison, *, k: int, as_json: bool, report: Path | 
     console = Console()
     for table in comparison_tables(found, k, console.width):
         console.print(table)
-    n_people = found.per_user(found.metric).height
+    metric, n_people = found.metric_of(found.metric), found.per_user(found.metric).height
+    mean = (
+        f"mean over {n_people:,} people, 95 % interval by bootstrap; p by a paired randomisation test against the "
+        "best, corrected for all models (Holm); ≈ not significantly different from the best."
+        if metric.is_per_list
+        else "one number for all people, so that differences are not tested."
+    )
     more = f" and {len(found.splits) - 1} more" if len(found.splits) > 1 else ""
     how = (
-        f"{found.splits[0]}{more}. {title_of(found.metric, k)}: mean over {n_people:,} people, 95 % interval by "
-        "bootstrap; p by a paired randomisation test against the best, corrected for all models (Holm); ≈ cannot be "
-        "told from the best. cut off: stopped by --max-seconds, and not compared. first s: a first, tiny fit, which "
-        "compiles."
+        f"{found.splits[0]}{more}. {title_of(metric, k)}: {mean} cut off: stopped by --max-seconds, and not compared. "
+        f"{lower_is_better(found, k)}first s: a first, tiny fit, which compiles."
     )
     console.print(plain(how, "dim"))
     for name, text in found.problems().items():
@@ -162,11 +168,12 @@ def show_comparison(found: Comparison, *, k: int, as_json: bool, report: Path | 
 def comparison_tables(found: Comparison, k: int, width: int) -> list[Table]:
     """Models, best first, in one table, or in two where the terminal is narrow.
 
-    What cannot be told from the best is marked in words and by colour.
+    What is not significantly different from the best is marked in words and by colour.
     """
     frame = found.table()
-    first = {title_of(found.metric, k): found.metric, "95 %": "interval", "against best": "against"}
-    other = {title_of(name, k): name for name in frame.columns if name in TITLES and name != found.metric}
+    names = [name for name in frame.columns if name in found.measured and name != found.metric]
+    first = {title_of(found.metric_of(found.metric), k): found.metric, "95 %": "interval", "against best": "against"}
+    other = {title_of(found.metric_of(name), k): name for name in names}
     fit, costs = {"fit s": "seconds"}, {"first s": "first_seconds", "MB": "megabytes"}
     if width >= _WIDE:
         return [_table(frame, found.metric, first | other | fit | costs)]
@@ -185,7 +192,8 @@ def _table(frame: pl.DataFrame, metric: str, columns: dict[str, str]) -> Table:
         if row["verdict"] == "failed":
             cells |= {metric: "failed"}
         else:
-            cells |= {"interval": f"{row['low']:.4f}–{row['high']:.4f}", "against": against_best(row)}
+            interval = "" if row["low"] is None else f"{row['low']:.4f}–{row['high']:.4f}"
+            cells |= {"interval": interval, "against": against_best(row)}
         built.add_row(
             plain(row["model"]), *(cells.get(name, "") for name in columns.values()), style=_STYLES[row["verdict"]]
         )

@@ -47,7 +47,7 @@ MetricNames = Annotated[
     list[str] | None,
     typer.Option("--metric", help="By name, may be repeated; the first orders.", rich_help_panel=_MEASURING),
 ]
-Places = Annotated[int, typer.Option("--k", "-k", min=1, help="Places looked at.", rich_help_panel=_MEASURING)]
+TopK = Annotated[int, typer.Option("--k", "-k", min=1, help="For metrics of the top k.", rich_help_panel=_MEASURING)]
 CandidateSet = Annotated[
     str,
     typer.Option(
@@ -100,14 +100,14 @@ def evaluate(
     time: Time = None,
     seeds: Seeds = 1,
     metric: MetricNames = None,
-    k: Places = 10,
+    k: TopK = 10,
     candidates: CandidateSet = "rated",
     pairs: Pairs = 500,
     as_json: Json = False,
     *,
     reading: dict[str, Any],
 ) -> None:
-    """Learn from one part of the data and say how well the other part is foretold.
+    """Learn from one part of the data and say how well the other part is predicted.
 
     Example: permrank evaluate ml-100k -m FactoredPlackettLuce --n 20
     """
@@ -132,7 +132,7 @@ def compare(
     time: Time = None,
     seeds: Seeds = 1,
     metric: MetricNames = None,
-    k: Places = 10,
+    k: TopK = 10,
     candidates: CandidateSet = "rated",
     pairs: Pairs = 500,
     max_seconds: Annotated[
@@ -191,13 +191,15 @@ def tune(
         int, typer.Option("--splits", min=1, help="Validation splits of a trial.", rich_help_panel=_SPLITTING)
     ] = 3,
     metric: Annotated[
-        str | None, typer.Option("--metric", help="What to raise, by name.", rich_help_panel=_MEASURING)
+        str | None, typer.Option("--metric", help="What to improve, by name.", rich_help_panel=_MEASURING)
     ] = None,
-    k: Places = 10,
+    k: TopK = 10,
     candidates: CandidateSet = "rated",
     max_seconds: Annotated[
         float | None,
-        typer.Option("--max-seconds", min=0, help="A fit stops at the sweep that passes this, and counts."),
+        typer.Option(
+            "--max-seconds", min=0, help="A fit stops at the sweep that passes this, and counts; its note says so."
+        ),
     ] = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of the proposals.")] = 0,
     as_json: Json = False,

@@ -79,9 +79,9 @@ def ends_anywhere(model: Ranker, rankings: Rankings) -> bool:
 
 def sparkline(values: Float64Array) -> str:
     """Values as small bars, the lowest the shortest; of many, some."""
-    places = np.unique(np.linspace(0, values.size - 1, min(values.size, _MOST_BARS)).round().astype(int))
+    indices = np.unique(np.linspace(0, values.size - 1, min(values.size, _MOST_BARS)).round().astype(int))
     low, high = values.min(), values.max()
-    heights = (values[places] - low) / (high - low) if high > low else np.ones(places.size)
+    heights = (values[indices] - low) / (high - low) if high > low else np.ones(indices.size)
     return "".join(_BARS[round(float(height) * (len(_BARS) - 1))] for height in heights)
 
 

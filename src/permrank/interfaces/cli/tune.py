@@ -29,7 +29,8 @@ def tuned(
 
     def tell(trials: pl.DataFrame) -> None:
         row = trials.row(trials.height - 1, named=True)
-        result = row["note"] or f"{row['score']:.4f}"
+        score = "" if row["score"] is None else f"{row['score']:.4f}"
+        result = ", ".join(filter(None, (score, row["note"])))
         say(f"{row['trial']}/{options['trials']}  {row['parameters']}: {result}, {row['seconds']:.1f} s", err=True)
 
     return tune(model, given, protocol=chosen, on_trial=tell, **options)
@@ -48,7 +49,7 @@ def show_tuning(found: Tuning, data: str, k: int, *, as_json: bool) -> None:
             }
         )  # fmt: skip
         return
-    ordered = found.trials.sort("score", descending=True, nulls_last=True, maintain_order=True)
+    ordered = found.trials.sort("score", descending=found.higher_is_better, nulls_last=True, maintain_order=True)
     show(
         ordered, as_json=False, most=10,
         title=f"{title_of(found.metric, k)} on validation parts: {found.first:.4f} as given, {found.best:.4f} the best",

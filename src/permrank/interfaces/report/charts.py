@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
+from markupsafe import Markup
 
+from permrank.interfaces.memberships import membership_bands
 from permrank.interfaces.report.page import escape
 from permrank.types import Float64Array
 
@@ -16,20 +19,20 @@ N_COLOURS = 8
 _MOST_POINTS = 200
 
 
-def interval(value: float, low: float, high: float, bounds: tuple[float, float], verdict: str) -> str:
-    """A dot with its interval on a common scale, for a cell of a table; what lies below stands at the edge."""
+def interval(value: float, low: float, high: float, bounds: tuple[float, float], verdict: str) -> Markup:
+    """A dot with its interval on a common scale, for a cell of a table; what lies beyond stands at the edge."""
     width, pad = 160.0, 8.0
     span = max(bounds[1] - bounds[0], 1e-12)
-    x, a, b = (pad + (width - 2 * pad) * max(v - bounds[0], 0.0) / span for v in (value, low, high))
+    x, a, b = (pad + (width - 2 * pad) * min(max(v - bounds[0], 0.0), span) / span for v in (value, low, high))
     label = f"{value:.4f}, 95 % interval {low:.4f} to {high:.4f}"
-    return (
+    return Markup(
         f'<svg class="interval {verdict}" viewBox="0 0 {width:.0f} 18" role="img" aria-label="{label}">'
         f'<line x1="{pad}" x2="{width - pad}" y1="9" y2="9" class="rail"/>'
         f'<line x1="{a:.1f}" x2="{b:.1f}" y1="9" y2="9" class="whisker"/><circle cx="{x:.1f}" cy="9" r="4"/></svg>'
     )
 
 
-def line_chart(values: Sequence[float], label: str) -> str:
+def line_chart(values: Sequence[float], label: str) -> Markup:
     """A learning curve: the objective after every sweep less the last, since these are long numbers that change little.
 
     The first value of many is left out: it dwarfs the others.
@@ -49,11 +52,11 @@ def line_chart(values: Sequence[float], label: str) -> str:
     return _figure(inside, label)
 
 
-def reliability_chart(predicted: Float64Array, observed: Float64Array, error: Float64Array, label: str) -> str:
-    """What was foretold against what happened, with two standard errors and the diagonal of honesty."""
+def reliability_chart(predicted: Float64Array, observed: Float64Array, error: Float64Array, label: str) -> Markup:
+    """Observed against predicted frequencies, with two standard errors and the diagonal of perfect calibration."""
     low = min(0.5, float((observed - 2 * error).min(initial=0.5)))
     frame = _Frame((0.5, 1.0), (max(low, 0.0), 1.0), pad=0.0)
-    inside = frame.axes("foretold", "happened")
+    inside = frame.axes("predicted", "observed")
     inside += f'<line {frame.line(0.5, 0.5, 1.0, 1.0)} class="ideal"/>'
     for p, y, e in zip(predicted, observed, error, strict=True):
         up, down = min(y + 2 * e, 1.0), max(y - 2 * e, max(low, 0.0))
@@ -62,22 +65,17 @@ def reliability_chart(predicted: Float64Array, observed: Float64Array, error: Fl
     return _figure(inside, label)
 
 
-def membership_chart(memberships: Float64Array, label: str) -> str:
-    """Stacked bars, one a person, sorted by leading community: who belongs where, and how clearly."""
-    order = np.lexsort((-memberships.max(axis=1), memberships.argmax(axis=1)))
-    order = order[np.linspace(0, order.size - 1, min(order.size, _MOST_POINTS)).astype(np.int64)]
+def membership_chart(memberships: Float64Array, label: str) -> Markup:
+    """Stacked bars, one per person, sorted by leading community: who belongs where, and how clearly."""
+    edges, bounds = membership_bands(memberships, _MOST_POINTS)
     frame = _Frame((0.0, 100.0), (0.0, 1.0), pad=0.0)
-    edges = np.linspace(0.0, 100.0, order.size + 1)
-    bottom = np.zeros(order.size)
     inside = frame.axes("% of people", "P(community)")
-    for z in range(memberships.shape[1]):
-        top = bottom + memberships[order, z]
+    for z, (bottom, top) in enumerate(itertools.pairwise(bounds)):
         # Along the upper edges from left to right and back along the lower ones.
-        steps = [(edges[i + side], top[i]) for i in range(order.size) for side in (0, 1)]
-        steps += [(edges[i + side], bottom[i]) for i in range(order.size - 1, -1, -1) for side in (1, 0)]
-        points = " ".join(f"{frame.x(a):.1f},{frame.y(b):.1f}" for a, b in steps)
+        steps = [(edges[i + side], top[i]) for i in range(top.size) for side in (0, 1)]
+        steps += [(edges[i + side], bottom[i]) for i in range(top.size - 1, -1, -1) for side in (1, 0)]
+        points = " ".join(f"{frame.x(100.0 * a):.1f},{frame.y(b):.1f}" for a, b in steps)
         inside += f'<polygon points="{points}" class="fill c{z % N_COLOURS}"/>'
-        bottom = top
     return _figure(inside, label)
 
 
@@ -130,5 +128,6 @@ def _short(value: float) -> str:
     return f"{value:.0e}" if 0.0 < abs(value) < 1e-3 else f"{value:g}"
 
 
-def _figure(inside: str, label: str) -> str:
-    return f'<svg class="chart" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(label)}">{inside}</svg>'
+def _figure(inside: str, label: str) -> Markup:
+    head = f'<svg class="chart" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(label)}">'
+    return Markup(f"{head}{inside}</svg>")

@@ -1,26 +1,29 @@
-"""``permrank compare --report``: one page that opens anywhere, without network and without scripts."""
+"""``permrank compare --report``: one page that opens anywhere, without network and without scripts.
+
+Here is what the page says in numbers; ``comparison.html`` has its words.
+"""
 
 from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
+from markupsafe import Markup
 
 from permrank import __version__
-from permrank.evaluation.compare import Comparison
+from permrank.evaluation.comparison import Comparison
 from permrank.evaluation.evaluate import Evaluation
-from permrank.evaluation.metrics import title_of
+from permrank.evaluation.metrics import Metric, title_of
 from permrank.evaluation.scoring import people
 from permrank.evaluation.split import Split
-from permrank.interfaces.output import against_best
 from permrank.interfaces.report import charts
-from permrank.interfaces.report.page import escape, page
+from permrank.interfaces.report.page import escape, render
+from permrank.interfaces.verdicts import against_best, lower_is_better
 from permrank.models.latent.model import LatentPlackettLuce
 from permrank.models.ranker import Ranker
 from permrank.storage.atomic import atomic_write
@@ -28,21 +31,31 @@ from permrank.storage.atomic import atomic_write
 _PACKAGES = ("numpy", "scipy", "numba", "polars")
 # A list that can be read at a glance.
 _EXAMPLE = (3, 15)
+# Columns of costs, and their digits.
+_COSTS = {"seconds": 2, "first_seconds": 1, "megabytes": 1}
 
 
 def write_report(found: Comparison, splits: list[Split], path: Path, *, command: str, title: str, k: int = 10) -> None:
     """Write the page; it appears whole or not at all."""
-    sections = [
-        _summary(found, k),
-        _table(found, k),
-        *_example(found, splits[0]),
-        *_reliability(found),
-        *_communities(found),
-        *_learning(found),
-        _how(found, command),
-    ]
+    packages = [f"permrank {__version__}", f"Python {platform.python_version()}"]
+    page = render(
+        "comparison.html",
+        title=f"Comparison of models on {title}",
+        summary=_summary(found, k),
+        results=_results(found, k),
+        example=_example(found, splits[0]),
+        reliability=_reliability(found),
+        communities=_communities(found),
+        learning=_learning(found),
+        problems=found.problems(),
+        splits=found.splits,
+        command=command,
+        versions=", ".join([*packages, *(f"{name} {version(name)}" for name in _PACKAGES)]),
+        system=f"{platform.system()} {platform.machine()}",
+        time=time.strftime("%Y-%m-%d %H:%M", time.gmtime()),
+    )
     with atomic_write(path) as file:
-        file.write(page(f"Comparison of models on {title}", sections).encode())
+        file.write(page.encode())
 
 
 def _first(found: Comparison) -> list[Evaluation]:
@@ -52,226 +65,177 @@ def _first(found: Comparison) -> list[Evaluation]:
     return [of_first[name] for name in ranked if name in of_first]
 
 
-def _summary(found: Comparison, k: int) -> str:
+def _summary(found: Comparison, k: int) -> dict[str, Any]:
+    """Who is best, who is not significantly different, who was cut off, and how many are worse."""
     rows = found.table().filter(pl.col("verdict") != "failed").to_dicts()
-    if not rows:
-        return "<p class='lead'>No model gave a result; see the end of the page for what went wrong.</p>"
-    best, name = next((row for row in rows if row["verdict"] == "best"), None), escape(title_of(found.metric, k))
-    if best is None:
-        return "<p class='lead'>Every fit was cut off before its end, so no model can be called best.</p>"
-    same = [escape(row["model"]) for row in rows if row["verdict"] == "same"]
-    text = (
-        f"<p class='lead'>By {name}, <strong>{escape(best['model'])}</strong> is best: {best[found.metric]:.4f} "
-        f"({best['low']:.4f} to {best['high']:.4f}). "
-    )
-    text += f"{', '.join(same)} cannot be told from it. " if same else ""
-    cut = [escape(row["model"]) for row in rows if row["verdict"] == "cut off"]
-    text += f"{', '.join(cut)} ran out of time and cannot be judged. " if cut else ""
-    worse = sum(row["verdict"] == "worse" for row in rows)
-    text += f"{worse} of {len(rows)} models are worse beyond chance." if worse else ""
-    return text + "</p>"
+    names = {
+        verdict: [row["model"] for row in rows if row["verdict"] == verdict]
+        for verdict in ("best", "same", "cut off", "worse")
+    }
+    summary = {
+        "n_models": len(rows), "n_worse": len(names["worse"]), "metric": title_of(found.metric_of(found.metric), k),
+        "best": None, "same": names["same"], "cut_off": names["cut off"],
+    }  # fmt: skip
+    for row in rows:
+        if row["verdict"] == "best":
+            interval = "" if row["low"] is None else f"{row['low']:.4f} to {row['high']:.4f}"
+            summary |= {"best": row["model"], "value": f"{row[found.metric]:.4f}", "interval": interval}
+    return summary
 
 
-def _table(found: Comparison, k: int) -> str:
-    frame, metric = found.table(), found.metric
+def _results(found: Comparison, k: int) -> dict[str, Any]:
+    """The table of all models."""
+    frame, metric = found.table(), found.metric_of(found.metric)
     shown = frame.filter(pl.col("verdict") != "failed")
-    bounds = _scale(shown.select(metric, "low", "high").rows())
-    others = [name for name in frame.columns if name in _metric_names(found) and name != metric]
-    heads = ["model", title_of(metric, k), "95 % interval", "against best", *(title_of(name, k) for name in others)]
-    rows = []
+    bounds = _scale(shown.select(metric.name, "low", "high").rows(), metric)
+    others = [name for name in frame.columns if name in found.measured and name != metric.name]
+    titles = [title_of(found.metric_of(name), k) for name in (metric.name, *others)]
+    rows: list[list[Any]] = []
     for row in frame.iter_rows(named=True):
         if row["verdict"] == "failed":
-            rows.append([_breakable(row["model"]), "failed", "", "", *("" for _ in others), "", "", ""])
+            rows.append([_breakable(row["model"]), "failed", *("" for _ in range(2 + len(others) + len(_COSTS)))])
             continue
-        dot = charts.interval(row[metric], row["low"], row["high"], bounds, row["verdict"])
-        cells = [_breakable(row["model"]), f"{row[metric]:.4f}", dot, escape(against_best(row))]
+        low, high = row["low"], row["high"]
+        dot = "" if low is None else charts.interval(row[metric.name], low, high, bounds, row["verdict"])
+        cells = [_breakable(row["model"]), f"{row[metric.name]:.4f}", dot, against_best(row)]
         cells += [_text(row[name], 4) for name in others]
-        costs = (("seconds", 2), ("first_seconds", 1), ("megabytes", 1))
-        rows.append(cells + [_text(row[name], digits) for name, digits in costs])
-    people_ = found.per_user(metric).height
-    return (
-        "<h2>How well hidden orders are foretold</h2>"
-        + html_table([*heads, "fit s", "first s", "MB"], rows, frame["verdict"].to_list())
-        + f"<p class='note'>Means over {people_:,} people and {len(found.splits)} split(s), the same for every model. "
-        "Intervals by bootstrap over people; p by a paired randomisation test against the best model, corrected for "
-        "all of them (Holm). ≈: cannot be told from the best. Calibration: how far probabilities of pairs are off, "
-        "less is better. First s: a first, tiny fit, which compiles. MB: memory held at most during a fit beyond what "
-        "was held before.</p>"
-    )
+        rows.append(cells + [_text(row[name], digits) for name, digits in _COSTS.items()])
+    return {
+        "heads": ["model", titles[0], "95 % interval", "against best", *titles[1:], "fit s", "first s", "MB"],
+        "rows": rows,
+        "verdicts": frame["verdict"].to_list(),
+        "tested": metric.is_per_list,
+        "n_people": f"{found.per_user(metric.name).height:,}",
+        "lower_is_better": lower_is_better(found, k),
+    }
 
 
-def _scale(rows: list[tuple[float, float, float]]) -> tuple[float, float]:
-    """Ends of the common scale: all intervals, but no further down than a dozen widths of the best one's."""
-    if not rows:
+def _scale(rows: list[tuple[Any, Any, Any]], metric: Metric) -> tuple[float, float]:
+    """Ends of the common scale: all intervals, but no further from the best one's than a dozen of its widths."""
+    known = [(low, high) for _, low, high in rows if low is not None]
+    if not known:
         return 0.0, 1.0
-    _, low, high = rows[0]
-    return max(min(row[1] for row in rows), low - 12.0 * max(high - low, 1e-9)), max(row[2] for row in rows)
-
-
-def _metric_names(found: Comparison) -> set[str]:
-    return {name for result in found.results for name in result.means()}
+    low, high = known[0]
+    lowest, highest = min(each[0] for each in known), max(each[1] for each in known)
+    reach = 12.0 * max(high - low, 1e-9)
+    return (max(lowest, low - reach), highest) if metric.higher_is_better else (lowest, min(highest, high + reach))
 
 
 def _text(value: float | None, digits: int) -> str:
     return "" if value is None or not np.isfinite(value) else f"{value:.{digits}f}"
 
 
-def _breakable(name: str) -> str:
+def _breakable(name: str) -> Markup:
     """A name that may be broken before its capitals, where a column is narrow."""
-    return "".join(f"<wbr>{escape(c)}" if c.isupper() and i else escape(c) for i, c in enumerate(name))
+    parts = [Markup("<wbr>") + escape(c) if c.isupper() and i else escape(c) for i, c in enumerate(name)]
+    return Markup("").join(parts)
 
 
-def html_table(heads: list[str], rows: list[list[str]], kinds: list[str] | None = None) -> str:
-    """A table that scrolls inside its own box where the page is narrow. Cells are HTML already."""
-    head = "".join(f"<th scope='col'>{escape(text)}</th>" for text in heads)
-    body = "".join(
-        f"<tr{f' class={kind!r}' if kind else ''}>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>"
-        for row, kind in zip(rows, kinds or [""] * len(rows), strict=True)
-    )
-    return f"<div class='scroll' tabindex='0'><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
-
-
-def _example(found: Comparison, split: Split) -> Iterator[str]:
-    """The person with the median result of the best model: what was given, what was hidden, what was foretold."""
+def _example(found: Comparison, split: Split) -> dict[str, Any] | None:
+    """The person with the median result of the best model: what was given, what was held out, what was predicted."""
     results = _first(found)
-    if not results or found.metric not in results[0].metrics:
-        return
+    if not results or results[0].model is None or found.metric not in results[0].metrics:
+        return None
     best, model = results[0], results[0].model
-    if model is None:
-        return
-    lengths = np.diff(split.test.indptr[split.test.user_indptr])
-    values = best.per_user.filter(pl.col(found.metric).is_not_null()).sort(found.metric, "user")
-    fitting = [row for row in values.iter_rows(named=True) if _EXAMPLE[0] <= lengths[_place(split, row)] <= _EXAMPLE[1]]
-    if not fitting:
-        fitting = values.to_dicts()
-    if not fitting:
-        return
-    row = fitting[len(fitting) // 2]
-    place = _place(split, row)
-    person = next(who for number, who in people(model, split.test, split.given) if number == place)
-    frame = _foretold(model, split, row["user"], person)
+    row = _median_person(best, found.metric, split)
+    if row is None:
+        return None
+    index = split.test.user_index(row["user"])
+    person = next(who for number, who in people(model, split.test, split.given) if number == index)
+    frame = _predicted(model, split, row["user"], person)
     if frame is None:
-        return
-    said = split.given if split.given is not None else split.train
-    given = said.lists(row["user"])[0]
-    listed = [[str(i + 1), _names(block)] for i, block in enumerate(given[: _EXAMPLE[1]])]
-    more = f"<p class='note'>and {len(given) - _EXAMPLE[1]} more</p>" if len(given) > _EXAMPLE[1] else ""
+        return None
+    given = (split.given if split.given is not None else split.train).lists(row["user"])[0]
     interval = "rank_low" in frame.columns
-    heads = ["foretold", "item", *(["90 % interval"] if interval else []), "true place"]
-    rows = [
-        [
-            str(line["rank"]),
-            escape(str(line["item"])),
-            *([f"{line['rank_low']} to {line['rank_high']}"] if interval else []),
-            str(line["true"]),
-        ]
-        for line in frame.head(_EXAMPLE[1]).iter_rows(named=True)
-    ]
-    value = f"{row[found.metric]:.3f}"
-    yield (
-        f"<h2>One person</h2><p>{escape(str(row['user']))}, whose result is the median of the best model, "
-        f"{escape(best.name)} ({value}). First what the model was told, then the hidden items in the order that it "
-        "foretold, with their true places (equal for ties).</p>"
-        f"<div class='grid'><div>{html_table(['place', 'told'], listed)}{more}</div>"
-        f"<div>{html_table(heads, rows)}</div></div>"
-    )
+    return {
+        "user": row["user"],
+        "model": best.name,
+        "value": f"{row[found.metric]:.3f}",
+        "given": [[i + 1, _names(block)] for i, block in enumerate(given[: _EXAMPLE[1]])],
+        "n_more": max(len(given) - _EXAMPLE[1], 0),
+        "heads": ["predicted", "item", *(["90 % interval"] if interval else []), "true rank"],
+        "rows": [
+            [
+                line["rank"],
+                line["item"],
+                *([f"{line['rank_low']} to {line['rank_high']}"] if interval else []),
+                line["true"],
+            ]
+            for line in frame.head(_EXAMPLE[1]).iter_rows(named=True)
+        ],
+    }
 
 
-def _place(split: Split, row: dict[str, Any]) -> int:
-    return split.test.user_index(row["user"])
+def _median_person(result: Evaluation, metric: str, split: Split) -> dict[str, Any] | None:
+    """The row of the person with the median value, among those with a list of a handy length if there are any."""
+    lengths = np.diff(split.test.indptr[split.test.user_indptr])
+    rows = result.per_user.filter(pl.col(metric).is_not_null()).sort(metric, "user").to_dicts()
+    handy = [row for row in rows if _EXAMPLE[0] <= lengths[split.test.user_index(row["user"])] <= _EXAMPLE[1]]
+    rows = handy or rows
+    return rows[len(rows) // 2] if rows else None
 
 
-def _foretold(model: Ranker, split: Split, user: Any, person: Any) -> pl.DataFrame | None:
-    """Hidden items as the model ranks them, with their true places (equal for ties)."""
+def _predicted(model: Ranker, split: Split, user: Any, person: Any) -> pl.DataFrame | None:
+    """Held-out items as the model ranks them, with their true ranks (equal for ties)."""
     hidden = split.test.lists(user)[0]
-    places = {name: i + 1 for i, block in enumerate(hidden) for name in (block if isinstance(block, set) else [block])}
-    known = [name for name in places if name in model.item_ids]
+    ranks = {name: i + 1 for i, block in enumerate(hidden) for name in (block if isinstance(block, set) else [block])}
+    known = [name for name in ranks if name in model.item_ids]
     if person is None or not known:
         return None
     frame = model.rank(user if isinstance(person, int) else person, known)
-    return frame.with_columns(true=pl.Series([places[name] for name in frame["item"]]))
+    return frame.with_columns(true=pl.Series([ranks[name] for name in frame["item"]]))
 
 
 def _names(block: Any) -> str:
     if isinstance(block, set):
         named = sorted(map(str, block))
-        return escape(" = ".join(named[:6]) + (f" = … ({len(named)} tied)" if len(named) > 6 else ""))
-    return escape(str(block))
+        return " = ".join(named[:6]) + (f" = … ({len(named)} tied)" if len(named) > 6 else "")
+    return str(block)
 
 
-def _reliability(found: Comparison) -> Iterator[str]:
+def _reliability(found: Comparison) -> list[dict[str, Any]]:
+    """A figure for each model that gives probabilities."""
     figures = []
     for result in _first(found):
         bins = result.reliability
-        # A model that calls every pair even has foretold nothing.
+        # A model that calls every pair even has predicted nothing.
         if bins is None or bins.is_empty() or float(bins["predicted"].max()) <= 0.5:  # type: ignore[arg-type]
             continue
         predicted, observed, error = (bins[name].to_numpy() for name in ("predicted", "observed", "error"))
         chart = charts.reliability_chart(predicted, observed, error, f"Reliability of {result.name}")
-        figures.append(_figure(result.name, f"off by {result.means()['calibration_error']:.3f}", chart))
-    if figures:
-        yield (
-            "<h2>May the probabilities be believed?</h2><p>Held-out pairs by the probability that the model gave to "
-            "the likelier order, against how often that order came true; bars are two standard errors. On the diagonal "
-            f"probabilities are honest, below it they promise too much.</p><div class='grid'>{''.join(figures)}</div>"
-        )
+        note = f"off by {result.means()['calibration_error']:.3f}"
+        figures.append({"name": result.name, "note": note, "chart": chart})
+    return figures
 
 
-def _communities(found: Comparison) -> Iterator[str]:
+def _communities(found: Comparison) -> list[dict[str, Any]]:
+    """What each model with communities found."""
+    figures = []
     for result in _first(found):
-        model = result.model
-        if not isinstance(model, LatentPlackettLuce):
+        if not isinstance(result.model, LatentPlackettLuce):
             continue
-        frame = model.communities(n_items=5, n_users=0)
         rows = [
-            [
-                f"<span class='key c{(row['community'] - 1) % charts.N_COLOURS}'></span>{row['community']}",
-                f"{row['size']:.0%}",
-                escape(", ".join(map(str, row["items"]))),
-            ]
-            for row in frame.iter_rows(named=True)
+            [_key(row["community"]), f"{row['size']:.0%}", ", ".join(map(str, row["items"]))]
+            for row in result.model.communities(n_items=5, n_users=0).iter_rows(named=True)
         ]
-        chart = charts.membership_chart(model.memberships_[0], f"Memberships of {result.name}")
-        yield (
-            f"<h2>Communities</h2><p>What {escape(result.name)} found: every person belongs to each community with "
-            "some probability. Items are those that a community likes more than the others do.</p><div class='grid'>"
-            f"{_figure('People by leading community', '', chart)}"
-            f"<div>{html_table(['community', 'size', 'liked more than elsewhere'], rows)}</div></div>"
-        )
+        chart = charts.membership_chart(result.model.memberships_[0], f"Memberships of {result.name}")
+        figures.append({"model": result.name, "rows": rows, "chart": chart})
+    return figures
 
 
-def _learning(found: Comparison) -> Iterator[str]:
+def _key(community: int) -> Markup:
+    """The colour of a community in the chart, and its number."""
+    return Markup("<span class='key c{}'></span>{}").format((community - 1) % charts.N_COLOURS, community)
+
+
+def _learning(found: Comparison) -> list[dict[str, Any]]:
+    """A figure for each model that learns in sweeps."""
     figures = []
     for result in _first(found):
         history = result.model.history_ if result.model is not None else []
         if len(history) > 2:
             told = "converged" if result.model is not None and result.model.converged_ else "not converged"
+            note = f"{len(history)} sweeps, {told}, last {history[-1]:,.6g}"
             chart = charts.line_chart(history, f"Objective of {result.name} by sweep")
-            figures.append(_figure(result.name, f"{len(history)} sweeps, {told}, last {history[-1]:,.6g}", chart))
-    if figures:
-        yield (
-            "<h2>Learning curves</h2><p>The objective of each model on the training part of the first split, less its "
-            "last value; every model has a scale of its own. Where it jumps, another part of learning begins, with an "
-            f"objective of its own.</p><div class='grid'>{''.join(figures)}</div>"
-        )
-
-
-def _figure(name: str, note: str, chart: str) -> str:
-    small = f" <small>{escape(note)}</small>" if note else ""
-    return f"<figure><figcaption>{escape(name)}{small}</figcaption>{chart}</figure>"
-
-
-def _how(found: Comparison, command: str) -> str:
-    problems = found.problems()
-    wrong = "".join(f"<li><strong>{escape(name)}</strong>: {escape(text)}</li>" for name, text in problems.items())
-    splits = "".join(f"<li>{escape(text)}</li>" for text in found.splits)
-    versions = ", ".join(
-        [f"permrank {__version__}", f"Python {platform.python_version()}", *(f"{p} {version(p)}" for p in _PACKAGES)]
-    )
-    return (
-        (f"<h2>What went wrong, and notes</h2><ul>{wrong}</ul>" if wrong else "")
-        + "<h2>How this was made</h2>"
-        + f"<pre>{escape(command)}</pre><ul>{splits}</ul>"
-        + f"<p>{escape(versions)}; {escape(platform.system())} {escape(platform.machine())}; "
-        + f"{time.strftime('%Y-%m-%d %H:%M', time.gmtime())} UTC.</p>"
-    )
+            figures.append({"name": result.name, "note": note, "chart": chart})
+    return figures

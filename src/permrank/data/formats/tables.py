@@ -1,0 +1,84 @@
+"""Rankings as tables: what CSV, TSV and Parquet files hold."""
+
+from __future__ import annotations
+
+from typing import BinaryIO
+
+import numpy as np
+import polars as pl
+
+from permrank.data.formats.columns import find_roles, rankings_of
+from permrank.data.formats.contents import Contents, Put
+from permrank.data.formats.tabular import Source, delimited, parquet
+from permrank.data.rankings import Rankings
+
+
+def parse_delimited(contents: Contents, separator: str) -> Rankings:
+    """Rankings of text with a header."""
+    return _parsed(delimited(contents.data, separator, contents.where), contents)
+
+
+def parse_parquet(contents: Contents) -> Rankings:
+    """Rankings of a Parquet file."""
+    return _parsed(parquet(contents.path, contents.where), contents)
+
+
+def _parsed(source: Source, contents: Contents) -> Rankings:
+    return rankings_of(source, find_roles(source.names, contents.columns, contents.where), contents.duplicates)
+
+
+def write_delimited(rankings: Rankings, separator: str) -> Put:
+    """Text with a header that reads back the same."""
+    table = _marked(table_of(rankings))
+    return lambda file: table.write_csv(file, separator=separator)
+
+
+def write_parquet(rankings: Rankings) -> Put:
+    """A Parquet file that reads back the same."""
+    table = table_of(rankings)
+
+    def put(file: BinaryIO) -> None:
+        try:
+            table.write_parquet(file)
+        except pl.exceptions.ComputeError as error:  # Polars' word for a full disk
+            raise OSError(str(error)) from error
+
+    return put
+
+
+def table_of(rankings: Rankings) -> pl.DataFrame:
+    """One row per entry; then one for every user without a ranking and every item that nobody ranked."""
+    table = rankings.to_frame()
+    if rankings.ratings is not None and _ratings_tell_the_order(rankings):
+        table = table.drop("rank")
+    owner = table.columns[0]
+    idle = np.diff(rankings.user_indptr) == 0
+    unranked = np.bincount(rankings.items, minlength=rankings.n_items) == 0
+    parts = [table]
+    if idle.any():
+        parts.append(pl.DataFrame([rankings.user_ids.ids.filter(idle).alias(owner)]))
+    if unranked.any():
+        parts.append(pl.DataFrame([rankings.item_ids.ids.filter(unranked).alias("item")]))
+    return table if len(parts) == 1 else pl.concat(parts, how="diagonal")
+
+
+def _ratings_tell_the_order(rankings: Rankings) -> bool:
+    """Whether ratings fall exactly where a new tie block begins: not so after `Rankings.shuffled_ties`."""
+    inside = ~rankings._starts[1:]
+    step = np.diff(rankings.levels)[inside]
+    fall = rankings.ratings[:-1][inside] > rankings.ratings[1:][inside]
+    same = rankings.ratings[:-1][inside] == rankings.ratings[1:][inside]
+    return bool((fall == (step > 0)).all() and (same == (step == 0)).all())
+
+
+def _marked(table: pl.DataFrame) -> pl.DataFrame:
+    """Text that reads back the same: ids that look like integers get a type, numbers all their digits."""
+    names = {}
+    for name in (table.columns[0], "item"):
+        ids = table[name]
+        if ids.dtype == pl.String:
+            looks = ids.cast(pl.Int64, strict=False).cast(pl.String) == ids
+            if (looks.fill_null(value=False) | ids.is_null()).all():
+                names[name] = f"{name}:str"
+    # A float32 would be written with the few digits that tell float32s apart.
+    return table.with_columns(pl.col(pl.Float32).cast(pl.Float64)).rename(names)

@@ -1,0 +1,27 @@
+"""A comparison in words: how a model stands against the best, and which metrics are better if lower."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from permrank.evaluation.metrics import title_of
+
+if TYPE_CHECKING:
+    from permrank.evaluation.comparison import Comparison
+
+
+def against_best(row: dict[str, Any]) -> str:
+    """In words: best, ≈ with its p-value, worse, untested, or cut off."""
+    if row["verdict"] == "cut off":
+        return f"cut off after {row['cut_off']:g} s"
+    if row["p"] is None:
+        return str(row["verdict"])
+    p = "p<.001" if row["p"] < 0.001 else f"p={row['p']:.3f}".replace("0.", ".")
+    return f"≈ {p}" if row["verdict"] == "same" else f"worse {p}"
+
+
+def lower_is_better(found: Comparison, k: int) -> str:
+    """A sentence that names the measured metrics of which lower is better; nothing if there are none."""
+    names = [title_of(found.metric_of(name), k) for name in sorted(found.measured)
+             if not found.metric_of(name).higher_is_better]  # fmt: skip
+    return f"Lower is better: {', '.join(names)}. " if names else ""
