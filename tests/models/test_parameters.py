@@ -10,6 +10,7 @@ import pytest
 import permrank as pr
 from permrank import checks
 from permrank.models import MODELS
+from permrank.models.parameters import as_fitted
 from permrank.models.ranker import Ranker
 
 RANKINGS = pr.Rankings.from_lists({"u": ["a", "b", "c"], "v": ["c", "a", "b"], "w": ["b", "c", "a"], "x": ["a", "c"]})
@@ -134,5 +135,5 @@ def test_arguments_without_names_are_no_parameters():
 
 def test_a_copy_that_was_sent_elsewhere_is_the_model_itself():
     model = pickle.loads(pickle.dumps(pr.PlackettLuce(prior="gaussian", prior_scale=0.7).fit(RANKINGS)))
-    assert model._as_fitted() is model
-    assert model.set_params(prior_scale=0.8)._as_fitted() is not model
+    assert as_fitted(model) is model
+    assert as_fitted(model.set_params(prior_scale=0.8)) is not model

@@ -29,7 +29,9 @@ class ItemScores(Estimate):
 
 
 class OneOrderRanker(Ranker):
-    """A `Ranker` with ``scores_`` (n_items,), whoever asks."""
+    """A `Ranker` with ``scores_`` (n_items,), whoever asks; one that counts them in one pass supplies `_count`."""
+
+    knows_nobody = True
 
     estimate_type: ClassVar[type[Estimate]] = ItemScores
     scores_: Float64Array

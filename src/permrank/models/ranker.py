@@ -458,3 +458,6 @@ class Ranker(ABC):
     def _aligned_items(self, rankings: Rankings) -> Int32Array:
         """Item indices of other rankings in this model's numbering; an unknown item raises."""
         return aligned_items(rankings, self.item_ids)
+
+
+answer_as_learnt(Ranker)
