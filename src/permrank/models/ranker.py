@@ -20,7 +20,15 @@ from permrank.errors import InputError, NotFittedError, NotSupportedError
 from permrank.learning.fit import Job, learn, require_resumable, warn_if_unfinished
 from permrank.learning.learner import Learner, at_once
 from permrank.models.estimates import Estimate
-from permrank.models.parameters import answer_as_learnt, clone, get_params, set_params, shown
+from permrank.models.parameters import (
+    answer_as_learnt,
+    clone,
+    get_params,
+    set_params,
+    shown,
+    sklearn_is_fitted,
+    sklearn_tags,
+)
 from permrank.models.search_spaces import Space
 from permrank.models.users import (
     NewUser,
@@ -101,6 +109,7 @@ class Ranker(ABC):
         answer_as_learnt(cls)
 
     get_params, set_params, clone, __repr__ = get_params, set_params, clone, shown
+    __sklearn_tags__, __sklearn_is_fitted__ = sklearn_tags, sklearn_is_fitted
 
     # What a model supplies
 
