@@ -7,10 +7,15 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import oracles
 from permrank.kernels.plackett_luce.likelihood import BRESLOW, EFRON, EXACT, PARTITION, stage_statistics
-from permrank.kernels.plackett_luce.pooled import observed_information, pooled_statistics
+from permrank.kernels.plackett_luce.pooled import observed_information
+from permrank.models.plackett_luce.statistics import PooledStatistics
 
 TREATMENTS = {"exact": EXACT, "efron": EFRON, "breslow": BRESLOW, "partition": PARTITION}
 every_treatment = pytest.mark.parametrize("ties", TREATMENTS)
+
+
+def pooled_statistics(indptr, items, levels, scores, weights, ties):
+    return PooledStatistics(indptr, items, levels, weights, scores.size, ties)(scores)
 
 
 def random_problem(seed, n_rankings=60, n_items=12, tied=0.5, longest=None):

@@ -9,7 +9,6 @@ import numpy as np
 
 from permrank.data.rankings import Rankings
 from permrank.kernels.log_linear.moves import advance_chains
-from permrank.kernels.log_linear.pseudo_likelihood import list_likelihoods
 from permrank.kernels.log_linear.swap_users import swap_posterior_draws, update_swap_users
 from permrank.learning.lbfgs import minimise
 from permrank.learning.learner import Learner, State, Step, mapped, standing
@@ -19,9 +18,11 @@ from permrank.models.log_linear.learning import STRUCTURES, precision_of
 from permrank.models.log_linear.lists import (
     Lists,
     Positions,
+    likelihoods,
     lists_of_rankings,
     no_pairs,
     position_functions,
+    shards_of_lists,
     statistics,
     strict_lists,
     strict_order,
@@ -188,14 +189,12 @@ def _ascend(
     free: Float64Array, tol: float,
 ) -> Learner[Float64Array]:  # fmt: skip
     nothing = no_pairs(start.intercepts.size)
+    shards = shards_of_lists(lists, nothing)
 
     def descended(x: Float64Array) -> tuple[float, Float64Array]:
-        here, slope = start.split(x), np.zeros((lists.items.size, 1))
-        values = list_likelihoods(
-            structure, width, lists.indptr, lists.items, lists.orders, lists.weights,
-            here.scores(lists.items, users)[:, None], *positions, *nothing, np.zeros(0), slope,
-            np.zeros((nothing.blocks, 0)),
-        )  # fmt: skip
+        here = start.split(x)
+        unary = here.scores(lists.items, users)[:, None]
+        values, slope, _ = likelihoods(shards, structure, width, unary, positions, nothing, np.zeros(0))
         gradient = precision * x - here.gradient(slope[:, 0], lists.items, users)
         return float(0.5 * precision @ x**2 - values @ lists.weights), free * gradient
 
