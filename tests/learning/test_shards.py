@@ -66,6 +66,11 @@ LEARNERS = {
     "point": (pr.FactoredPlackettLuce(3, posterior="point", max_iter=10), "tied"),
     "point, damped": (pr.FactoredPlackettLuce(3, posterior="point", damping="learnt", max_iter=30), "strict"),
     "point, shuffled": (pr.FactoredPlackettLuce(3, posterior="point", ties="shuffle", max_iter=10), "tied"),
+    "draws": (pr.FactoredPlackettLuce(3, max_iter=12, n_draws=4), "strict"),
+    "draws with ratings": (pr.FactoredPlackettLuce(3, max_iter=12, n_draws=4), "ratings"),
+    "draws, shuffled": (pr.FactoredPlackettLuce(3, ties="shuffle", max_iter=12, n_draws=4), "tied"),
+    "draws by swaps": (pr.PositionwiseLogLinear(3, max_iter=12, n_draws=4), "tied"),
+    "draws and pairs": (pr.PairwiseLogLinear(3, min_cooccurrence=1, pair_scale=0.1, max_iter=10, n_draws=4), "tied"),
     "pairs of items": (pr.PairwiseLogLinear(0, min_cooccurrence=1, pair_scale=0.1, max_iter=10), "tied"),
     "exact": (pr.PairwiseLogLinear(0, learner="exact", min_cooccurrence=1, pair_scale=0.1, max_iter=10), "tied"),
     "contrastive": (
@@ -106,11 +111,13 @@ def copied(value, *, call=False):
     return pickle.loads(stream, buffers=[bytes(v) if v.readonly else bytearray(v) for v in views])
 
 
-def estimate(name, engine=None):
-    """What a learner learns, with the trace of its objective."""
-    model, data = LEARNERS[name]
-    with using(engine or LocalEngine()), np.errstate(all="ignore"):
-        fitted = model.clone().fit(DATA[data])
+def estimate(name, engine=None, n_users=None):
+    """What a learner learns from the first so many users, or all, with the trace of its objective."""
+    model, data = LEARNERS[name][0], DATA[LEARNERS[name][1]]
+    if n_users is not None:
+        data = data.select(users=data.user_ids.ids[:n_users].to_list())
+    with using(engine or LocalEngine()):
+        fitted = model.clone().fit(data)
     return [np.asarray(getattr(fitted, learned)) for learned in fitted.learned] + [np.array(fitted.history_)]
 
 
@@ -144,7 +151,14 @@ def test_functions_of_shards_need_nothing_but_what_they_are_given(name, by_one_s
 
 
 @pytest.mark.filterwarnings("ignore::permrank.errors.ConvergenceWarning")
-def test_more_shards_than_blocks_or_users_give_the_same_bits(by_one_shard):
+@every_learner
+def test_more_shards_than_users_give_the_same_bits(name):
+    for wanted, got in zip(estimate(name, n_users=5), estimate(name, LocalEngine(8), n_users=5), strict=True):
+        assert_array_equal(got, wanted, strict=True)
+
+
+@pytest.mark.filterwarnings("ignore::permrank.errors.ConvergenceWarning")
+def test_more_shards_than_blocks_give_the_same_bits(by_one_shard):
     for name in ("newton", "latent by stage", "point"):
         engine = Recorder(10 * N_USERS)
         for wanted, got in zip(by_one_shard(name), estimate(name, engine), strict=True):

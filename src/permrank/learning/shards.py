@@ -112,7 +112,8 @@ class Engine(Protocol):
     def map(self, function: Callable[..., T], *columns: Sequence[Any]) -> Iterable[T]:
         """As the built-in ``map``: the function of the first of all columns, of the second, and so on, in this order.
 
-        The first column are the shards, which are the same objects in every sweep and may be held where they are used.
+        The first column are the shards. They are the same objects in every sweep, unless ties are put into a new order
+        each time, so that an engine may keep them where they are used.
         """
 
 
