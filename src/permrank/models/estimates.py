@@ -20,8 +20,8 @@ class Estimate:
 
     A subclass is a frozen dataclass with one field for each array or number that was learnt. The model has them under
     the same names with an underscore at the end (``scores`` is ``model.scores_``), and so has its file. What else
-    answers need, such as the treatment of ties, is a keyword field with the metadata `RULE`. A model that learns nothing
-    has an `Estimate` without fields.
+    answers need, such as the treatment of ties, is a keyword field with the metadata `RULE`. A model that learns
+    nothing has an `Estimate` without fields.
 
     Examples
     --------
