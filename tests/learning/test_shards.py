@@ -118,7 +118,7 @@ def estimate(name, engine=None, n_users=None):
         data = data.select(users=data.user_ids.ids[:n_users].to_list())
     with using(engine or LocalEngine()):
         fitted = model.clone().fit(data)
-    return [np.asarray(getattr(fitted, learned)) for learned in fitted.learned] + [np.array(fitted.history_)]
+    return [np.asarray(getattr(fitted, learned)) for learned in fitted.estimate_.names()] + [np.array(fitted.history_)]
 
 
 @pytest.fixture(scope="module")
