@@ -152,6 +152,9 @@ def _rebuild(kind: type[Ranker], header: dict[str, Any], tensors: dict[str, Any]
         raise FormatError("validation_ is not a curve of sweeps and scores")
     model.best_iter_ = int(fit.get("best_iter", model.n_iter_))
     model.converged_, model.fit_seconds_ = bool(fit["converged"]), float(fit["seconds"])
+    history = np.asarray(model.history_, np.float64)
+    if history.ndim != 1 or not np.isfinite(history).all():
+        raise FormatError("history_ is not a list of finite numbers")
     model._check_learned()
     return model
 

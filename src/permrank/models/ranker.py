@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from pathlib import Path
@@ -17,9 +16,11 @@ from permrank.data.rankings import Rankings, require_rankings
 from permrank.data.vocabulary import Vocabulary
 from permrank.distributions.base import RankingDistribution
 from permrank.errors import InputError, NotFittedError, NotSupportedError
-from permrank.learning.fit import Job, learn, require_resumable, warn_if_unfinished
+from permrank.learning.fit import Job, require_resumable
 from permrank.learning.learner import Learner, at_once
+from permrank.models.answers import ranked
 from permrank.models.estimates import Estimate
+from permrank.models.fitting import learn_into
 from permrank.models.parameters import (
     answer_as_learnt,
     clone,
@@ -36,9 +37,9 @@ from permrank.models.users import (
     aligned_items,
     item_indices,
     list_to_enter,
-    lists_of,
     new_user,
     require_drawable,
+    unlisted_items,
 )
 from permrank.processes import refuse_after_fork, refuse_unsafe_threads
 from permrank.types import Callback, Float64Array, Int32Array, Int64Array
@@ -47,22 +48,14 @@ if TYPE_CHECKING:
     from permrank.learning.checkpoints import Checkpoint
     from permrank.learning.validation import Validating
 
-# `rank` says between which ranks an item lies with probability 0.9.
-_INTERVAL = np.array([0.05, 0.95])
-
 
 class Ranker(ABC):
     """Base of all models.
 
     A model supplies `_scores`, and `_learn`, which returns an `Estimate`, or `_learner`, a stream of steps that have
-    one; ``estimate_type`` is its class. What an estimate holds is an attribute of the model under its name with an
-    underscore at the end, and what `save` writes.
-    ``assumes``, ``takes`` and ``reference`` say in a line each what the model assumes, what input it takes, and where
-    it comes from.
-    ``resumable = True`` says that its steps have a state to go on from, and estimates that may be judged
-    (learning/learner.py).
-    ``knows_nobody = True`` says that a question may also be asked about nobody in particular: ``user=None``.
-    ``space`` names the parameters that `permrank.tune` chooses, with their ranges.
+    one; ``estimate_type`` is its class. ``assumes``, ``takes`` and ``reference`` are a line each about the model.
+    ``resumable = True`` says that its steps have a state to go on from; ``knows_nobody = True`` that a question may be
+    asked about nobody in particular, ``user=None``. ``space`` names the parameters that `permrank.tune` chooses.
     Everything else has a default here; a question that a model cannot answer raises `NotSupportedError`.
 
     Attributes
@@ -133,9 +126,6 @@ class Ranker(ABC):
 
         A model extends it by the types and shapes that its answers rely on.
         """
-        history = np.asarray(self.history_)
-        if history.ndim != 1 or not np.isfinite(history.astype(np.float64)).all():
-            raise InputError("history_ is not a list of finite numbers")
         self.estimate_.check(self.rankings_.n_users, self.rankings_.n_items)
 
     @property
@@ -191,35 +181,7 @@ class Ranker(ABC):
         job = Job(
             type(self).__name__, lambda: self._learner(rankings), self._sweeps(rankings), rankings, self.get_params()
         )
-        return self._fit(job, callback, verbose, checkpoint, validation)
-
-    def _fit(
-        self,
-        job: Job[Any],
-        callback: Callback | None,
-        verbose: bool | None,
-        checkpoint: Checkpoint | str | Path | None,
-        validation: Validating | None = None,
-    ) -> Self:
-        """Learn what a job says, from checked data."""
-        begin = time.perf_counter()
-        outcome = learn(
-            job,
-            callback,
-            verbose,
-            checkpoint,
-            validation,
-            lambda found: self._with_estimate(job.rankings, found),
-            lambda tensors: self.estimate_type.of(tensors, self._rules()),
-        )
-        # Only now is anything changed: a fit that fails leaves the model as it was.
-        self._take(job.rankings, outcome.fitted.estimate)
-        self.history_ = outcome.fitted.history
-        self.n_iter_ = len(self.history_)
-        self.validation_, self.best_iter_ = outcome.curve, outcome.best_iter
-        self.converged_ = outcome.fitted.converged
-        self.fit_seconds_ = time.perf_counter() - begin
-        warn_if_unfinished(job, outcome)
+        learn_into(self, job, callback, verbose, checkpoint, validation)
         return self
 
     def _rules(self) -> dict[str, Any]:
@@ -230,12 +192,6 @@ class Ranker(ABC):
         self.estimate_ = estimate
         self.rankings_ = rankings
         self.fitted_params_ = copy.deepcopy(self.get_params())  # what is changed later changes nothing
-
-    def _with_estimate(self, rankings: Rankings, estimate: Estimate) -> Self:
-        """A new model with these parameters that answers by an estimate."""
-        model = self.clone()
-        model._take(rankings, estimate)
-        return model
 
     def __getattr__(self, name: str) -> Any:
         # Only asked where there is no such attribute: what was learnt is one, under its name with an underscore.
@@ -284,33 +240,14 @@ class Ranker(ABC):
             ``rank_low`` and ``rank_high``: with probability 0.9 the item's rank among these lies between.
         """
         reference = self._reference(user)
-        places = self._item_indices(items)
-        return self._ranked(reference, places, places.size)
+        chosen = self._item_indices(items)
+        return ranked(self, reference, chosen, chosen.size)
 
     def recommend(self, user: object, k: int = 10) -> pl.DataFrame:
         """Return the best ``k`` items that the user has not listed, as `rank` does; fewer if there are fewer."""
         reference = self._reference(user)
         whole_from("k", k, 1)
-        unseen = np.ones(len(self.item_ids), bool)
-        for items, _ in lists_of(reference, self.rankings_, self.item_ids):
-            unseen[items] = False
-        return self._ranked(reference, np.flatnonzero(unseen), int(k))
-
-    def _ranked(self, user: UserReference, items: Int64Array, k: int) -> pl.DataFrame:
-        scores = self._scores(user, items)
-        # Equal scores keep the order of the ids, so that the answer does not depend on the caller's.
-        order = np.lexsort((items, -scores))[:k]
-        frame = pl.DataFrame(
-            {
-                "rank": np.arange(1, order.size + 1),
-                "item": self.item_ids.take(items[order]),
-                "score": scores[order],
-            }
-        )
-        if not self._knows_ranks:
-            return frame
-        low, high = self._distribution(user, items).rank_quantiles(order, _INTERVAL).T
-        return frame.with_columns(rank_low=pl.Series(low + 1), rank_high=pl.Series(high + 1))
+        return ranked(self, reference, unlisted_items(reference, self.rankings_, self.item_ids), int(k))
 
     # Questions that need a distribution
 
@@ -397,13 +334,6 @@ class Ranker(ABC):
         This is Σ_r weight_r log P(ranking_r). The sum of `log_likelihood` counts every distinct ballot once, however
         many people cast it.
 
-        Examples
-        --------
-        >>> import permrank as pr
-        >>> ballots = pr.Rankings.from_lists([["a", "b"], ["b", "a"]], weights=[30, 10])
-        >>> model = pr.Random().fit(ballots)
-        >>> round(float(model.log_likelihood(ballots).sum()), 3), round(model.total_log_likelihood(ballots), 3)
-        (-1.386, -27.726)
         """
         return float(require_rankings(rankings).weights @ self.log_likelihood(rankings))
 

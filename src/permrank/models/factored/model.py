@@ -24,6 +24,7 @@ from permrank.models.factored.estimate import TIES, FactoredEstimate, Said, chec
 from permrank.models.factored.explain import contributions
 from permrank.models.factored.learning import Settings, grown
 from permrank.models.factored.problem import one_user
+from permrank.models.fitting import learn_into
 from permrank.models.parameters import changed_params
 from permrank.models.ranker import Ranker
 from permrank.models.search_spaces import Choice, Real, Space, Whole
@@ -264,14 +265,15 @@ class FactoredPlackettLuce(Ranker):
 
         begun = as_digest(start.theta, start.modes)
         job = Job(type(self).__name__, learner, n_sweeps, everything, self.get_params(), begun)
-        return self._fit(job, callback, verbose, checkpoint)
+        learn_into(self, job, callback, verbose, checkpoint)
+        return self
 
     # Scores: averages over the draws
 
     def _modes(self, user: UserReference) -> Float64Array:
         if isinstance(user, NewUser):
             return user.state["modes"]
-        return np.asarray(self.user_modes_[:, user], dtype=np.float64)
+        return np.asarray(self.estimate_.user_modes[:, user], dtype=np.float64)
 
     def _scores(self, user: UserReference, items: Int64Array) -> Float64Array:
         return self.estimate_.scores(items, self._modes(user))
