@@ -34,31 +34,31 @@ _MEMORY, _CONTAINER = Path("/proc/meminfo"), Path("/sys/fs/cgroup")
 _USUAL_MEMORY = 8 * 2**30  # where the system does not say what is free
 
 
-def one_of(name: str, value: object, allowed: tuple[object, ...]) -> None:
+def require_choice(name: str, value: object, allowed: tuple[object, ...]) -> None:
     """Raise unless the value is None or a string among those allowed."""
     if not (value is None or isinstance(value, str)) or value not in allowed:
         raise InputError(f"{name}={value!r}, expected one of {', '.join(repr(option) for option in allowed)}")
 
 
-def true_or_false(name: str, value: object) -> None:
+def require_bool(name: str, value: object) -> None:
     """Raise unless the value is a truth value."""
     if not isinstance(value, (bool, np.bool_)):
         raise InputError(f"{name}={value!r}, expected True or False")
 
 
-def above(name: str, value: object, bound: float) -> None:
+def require_above(name: str, value: object, bound: float) -> None:
     """Raise unless the value is a finite number above the bound."""
     if not bound < _real(value) < float("inf"):
         raise InputError(f"{name}={_shown(value)}, expected a finite number above {bound:g}")
 
 
-def from_zero(name: str, value: object) -> None:
+def require_nonnegative(name: str, value: object) -> None:
     """Raise unless the value is a finite number and not negative."""
     if not 0.0 <= _real(value) < float("inf"):
         raise InputError(f"{name}={_shown(value)}, expected a finite number from 0")
 
 
-def whole_from(name: str, value: object, least: int) -> None:
+def require_int(name: str, value: object, least: int) -> None:
     """Raise unless the value is a whole number, not below the least, and not beyond what makes sense."""
     most = _MOST.get(name, _MOST_OTHERS)
     if not _is_whole(value) or not least <= int(value) <= most:  # type: ignore[call-overload]
@@ -66,7 +66,7 @@ def whole_from(name: str, value: object, least: int) -> None:
         raise InputError(f"{name}={_shown(value)}, expected a whole number from {least}{beyond}")
 
 
-def a_seed(value: object, name: str = "seed") -> None:
+def require_seed(value: object, name: str = "seed") -> None:
     """Raise unless the value is a seed. None is no seed: nothing could be repeated."""
     if not _is_whole(value) or not 0 <= int(value) < _SEEDS:  # type: ignore[call-overload]
         raise InputError(f"{name}={_shown(value)}, expected a whole number from 0 to 2**128 - 1")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from permrank.checks import a_seed, whole_from
+from permrank.checks import require_int, require_seed
 from permrank.data.rankings import Rankings, require_rankings
 from permrank.errors import InputError, PermrankError
 from permrank.evaluation.evaluate import Candidates, evaluate, usual_metrics
@@ -153,9 +153,9 @@ def tune(
     >>> found.best >= found.first, found.trials.height
     (True, 5)
     """
-    whole_from("trials", trials, 1)
-    whole_from("splits", splits, 1)
-    a_seed(seed)
+    require_int("trials", trials, 1)
+    require_int("splits", splits, 1)
+    require_seed(seed)
     rankings = data.train if isinstance(data, Split) else require_rankings(data)
     space = space_of(model)
     if not rankings.has_ties and len(space) > 1:

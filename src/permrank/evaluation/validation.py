@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from permrank.checks import whole_from
+from permrank.checks import require_int
 from permrank.data.hold_out import keep_entries
 from permrank.data.rankings import Rankings, require_rankings
 from permrank.errors import InputError
@@ -64,9 +64,9 @@ class Validation:
     def __post_init__(self) -> None:
         if require_rankings(self.held).n_entries == 0:
             raise InputError("there is nothing to validate by: no held-out ranking has an item")
-        whole_from("every", self.every, 1)
+        require_int("every", self.every, 1)
         if self.patience is not None:
-            whole_from("patience", self.patience, 1)
+            require_int("patience", self.patience, 1)
         _ = self._parsed
 
     @property

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 import numpy as np
 import polars as pl
 
-from permrank.checks import whole_from
+from permrank.checks import require_int
 from permrank.data.rankings import Rankings, require_rankings
 from permrank.data.vocabulary import Vocabulary
 from permrank.distributions.base import RankingDistribution
@@ -281,7 +281,7 @@ class Ranker(ABC):
     def recommend(self, user: object, k: int = 10) -> pl.DataFrame:
         """Return the best ``k`` items that the user has not listed, as `rank` does; fewer if there are fewer."""
         reference = self._reference(user)
-        whole_from("k", k, 1)
+        require_int("k", k, 1)
         unseen = np.ones(len(self.item_ids), bool)
         for items, _ in lists_of(reference, self.rankings_, self.item_ids):
             unseen[items] = False
@@ -349,7 +349,7 @@ class Ranker(ABC):
         """Return the probability of each item to be among the first ``k`` of the given items."""
         self._require_distribution("top_probability")
         reference = self._reference(user)
-        whole_from("k", k, 1)
+        require_int("k", k, 1)
         return self._distribution(reference, self._item_indices(items)).top(int(k))
 
     def position_probabilities(self, user: object, item: object) -> Float64Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from permrank.checks import from_zero
+from permrank.checks import require_nonnegative
 from permrank.data.rankings import Rankings
 from permrank.models.one_order import OneOrderRanker, shares_below
 from permrank.models.search_spaces import Real, Space
@@ -46,7 +46,7 @@ class Borda(OneOrderRanker):
         self.shrinkage = shrinkage
 
     def _validate(self) -> None:
-        from_zero("shrinkage", self.shrinkage)
+        require_nonnegative("shrinkage", self.shrinkage)
 
     def _count(self, rankings: Rankings) -> Float64Array:
         beaten, others = shares_below(rankings)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from permrank.checks import above, true_or_false, whole_from
+from permrank.checks import require_above, require_bool, require_int
 from permrank.data.rankings import Rankings
 from permrank.errors import InputError
 from permrank.learning.learner import Learner, Step, standing
@@ -107,11 +107,11 @@ class MeanRating(Ranker):
         self.tol = tol
 
     def _validate(self) -> None:
-        above("item_penalty", self.item_penalty, 0.0)
-        above("user_penalty", self.user_penalty, 0.0)
-        above("tol", self.tol, 0.0)
-        whole_from("max_iter", self.max_iter, 1)
-        true_or_false("centred", self.centred)
+        require_above("item_penalty", self.item_penalty, 0.0)
+        require_above("user_penalty", self.user_penalty, 0.0)
+        require_above("tol", self.tol, 0.0)
+        require_int("max_iter", self.max_iter, 1)
+        require_bool("centred", self.centred)
 
     def _rules(self) -> dict[str, Any]:
         return {"centred": bool(self.centred), "user_penalty": float(self.user_penalty)}

@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from permrank.checks import one_of
+from permrank.checks import require_choice
 from permrank.data.rankings import Rankings
 from permrank.models.one_order import OneOrderRanker, shares_below
 from permrank.models.search_spaces import Choice, Space
@@ -48,7 +48,7 @@ class Popularity(OneOrderRanker):
         self.count = count
 
     def _validate(self) -> None:
-        one_of("count", self.count, ("liked", "listed"))
+        require_choice("count", self.count, ("liked", "listed"))
 
     def _count(self, rankings: Rankings) -> Float64Array:
         weights = np.repeat(rankings.weights, np.diff(rankings.indptr))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import gammaln
 
-from permrank.checks import a_seed
+from permrank.checks import require_seed
 from permrank.data.rankings import Rankings
 from permrank.distributions.uniform import Uniform
 from permrank.errors import InputError
@@ -50,7 +50,7 @@ class Random(Ranker):
         self.seed = seed
 
     def _validate(self) -> None:
-        a_seed(self.seed)
+        require_seed(self.seed)
 
     def _learner(self, rankings: Rankings) -> Learner[NothingLearnt]:
         return at_once(NothingLearnt(), float(rankings.weights @ _log_probabilities(rankings)))

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from scipy.special import logsumexp
 
-from permrank.checks import a_seed, above, one_of, require_memory, whole_from
+from permrank.checks import require_above, require_choice, require_int, require_memory, require_seed
 from permrank.data.rankings import Rankings
 from permrank.distributions.mallows import MallowsMixture
 from permrank.errors import AccuracyWarning, InputError
@@ -146,13 +146,13 @@ class Mallows(Ranker):
         self.seed = seed
 
     def _validate(self) -> None:
-        whole_from("n_communities", self.n_communities, 1)
-        one_of("distance", self.distance, ("kendall", "spearman"))
-        whole_from("n_starts", self.n_starts, 1)
-        whole_from("n_draws", self.n_draws, 1)
-        whole_from("max_iter", self.max_iter, 1)
-        above("tol", self.tol, 0.0)
-        a_seed(self.seed)
+        require_int("n_communities", self.n_communities, 1)
+        require_choice("distance", self.distance, ("kendall", "spearman"))
+        require_int("n_starts", self.n_starts, 1)
+        require_int("n_draws", self.n_draws, 1)
+        require_int("max_iter", self.max_iter, 1)
+        require_above("tol", self.tol, 0.0)
+        require_seed(self.seed)
 
     # Learning
 
@@ -266,7 +266,7 @@ class Mallows(Ranker):
         values, errors : float64 (n_rankings,)
         """
         self._require_fitted()
-        whole_from("size", size, 1)
+        require_int("size", size, 1)
         lists = lists_to_learn(rankings, self._aligned_items(rankings))
         distance = self._distance(rankings, len(self.item_ids))
         logs, errors = distance.log_likelihoods(lists, self._state, int(size))

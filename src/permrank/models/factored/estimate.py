@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from permrank.checks import one_of
+from permrank.checks import require_choice
 from permrank.data.rankings import Rankings
 from permrank.errors import InputError
 from permrank.kernels.factored.items import item_noise
@@ -147,7 +147,7 @@ def rule_of(damping: str | Sequence[float]) -> str:
 def check_damping(damping: object) -> None:
     """Raise unless it is a known word, or numbers that begin above 0, never rise and end at 0 or above."""
     if isinstance(damping, str) or damping is None:
-        one_of("damping", damping, KINDS)
+        require_choice("damping", damping, KINDS)
         return
     try:
         values = np.asarray(damping, dtype=np.float64)

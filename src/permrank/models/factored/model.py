@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 import polars as pl
 
-from permrank.checks import a_seed, above, one_of, require_memory, true_or_false, whole_from
+from permrank.checks import require_above, require_bool, require_choice, require_int, require_memory, require_seed
 from permrank.data.joining import joined
 from permrank.data.rankings import Rankings, require_rankings
 from permrank.distributions.base import RankingDistribution
@@ -180,19 +180,19 @@ class FactoredPlackettLuce(Ranker):
 
     def _validate(self) -> None:
         if self.n_factors != "auto":
-            whole_from("n_factors", self.n_factors, 1)
+            require_int("n_factors", self.n_factors, 1)
         elif self.posterior == "point":
             raise InputError("n_factors='auto' is for posterior='draws'; give a number")
-        whole_from("n_draws", self.n_draws, 1)
-        a_seed(self.seed)
+        require_int("n_draws", self.n_draws, 1)
+        require_seed(self.seed)
         if self.max_iter is not None:
-            whole_from("max_iter", self.max_iter, 1)
-        one_of("posterior", self.posterior, ("draws", "point"))
-        one_of("ties", self.ties, tuple(TIES))
+            require_int("max_iter", self.max_iter, 1)
+        require_choice("posterior", self.posterior, ("draws", "point"))
+        require_choice("ties", self.ties, tuple(TIES))
         for name in ("intercepts", "anchors", "company"):
-            true_or_false(name, getattr(self, name))
+            require_bool(name, getattr(self, name))
         for name in ("alpha", "beta", "tol", *(() if self.factor_scale == "auto" else ("factor_scale",))):
-            above(name, getattr(self, name), 0.0)
+            require_above(name, getattr(self, name), 0.0)
         check_damping(self.damping)
         if rule_of(self.damping) != "none" and self.posterior != "point":
             raise InputError(f"damping={self.damping!r} is for posterior='point'; draws are made without damping")
@@ -341,7 +341,7 @@ class FactoredPlackettLuce(Ranker):
         """
         self._require_fitted()
         n = require_rankings(rankings).n_rankings
-        whole_from("size", size, 1)
+        require_int("size", size, 1)
         n_points = int(size) * n * len(self.item_draws_)
         require_memory(24 * n_points, f"size={size} draws for each of {n} rankings", "take fewer")
         said = Said(rankings, self._aligned_items(rankings))

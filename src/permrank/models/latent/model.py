@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from permrank.checks import a_seed, above, one_of, require_memory, true_or_false, whole_from
+from permrank.checks import require_above, require_bool, require_choice, require_int, require_memory, require_seed
 from permrank.data.rankings import Rankings
 from permrank.errors import ConvergenceWarning, InputError
 from permrank.kernels.latent.stages import BY_LIST, BY_STAGE
@@ -149,20 +149,20 @@ class LatentPlackettLuce(CommunityRanker):
         self.seed = seed
 
     def _validate(self) -> None:
-        one_of("mixing", self.mixing, tuple(MIXING))
-        one_of("position", self.position, tuple(POSITION))
-        one_of("ties", self.ties, tuple(TIES))
-        one_of("m_step", self.m_step, ("mm", "gradient", "published"))
-        true_or_false("accelerate", self.accelerate)
+        require_choice("mixing", self.mixing, tuple(MIXING))
+        require_choice("position", self.position, tuple(POSITION))
+        require_choice("ties", self.ties, tuple(TIES))
+        require_choice("m_step", self.m_step, ("mm", "gradient", "published"))
+        require_bool("accelerate", self.accelerate)
         if self.n_communities != "auto":
-            whole_from("n_communities", self.n_communities, 1)
-        whole_from("n_starts", self.n_starts, 1)
-        whole_from("max_iter", self.max_iter, 1)
+            require_int("n_communities", self.n_communities, 1)
+        require_int("n_starts", self.n_starts, 1)
+        require_int("max_iter", self.max_iter, 1)
         for name in ("concentration", "prior_strength"):
             if getattr(self, name) not in ("auto", None):
-                above(name, getattr(self, name), 0.0)
-        above("tol", self.tol, 0.0)
-        a_seed(self.seed)
+                require_above(name, getattr(self, name), 0.0)
+        require_above("tol", self.tol, 0.0)
+        require_seed(self.seed)
 
     def _rules(self) -> dict[str, Any]:
         return {"mixing": MIXING[self.mixing], "ties": TIES[self.ties], "position": POSITION[self.position]}
@@ -253,7 +253,7 @@ class LatentPlackettLuce(CommunityRanker):
         """
         self._require_fitted()
         for name, value in {"n_items": n_items, "n_users": n_users}.items():
-            whole_from(name, value, 0)
+            require_int(name, value, 0)
         data = self.rankings_
         seen = np.bincount(data.items, minlength=data.n_items).astype(np.float64)
         people = np.array(data.weights) if data.anonymous else np.ones(data.n_users)

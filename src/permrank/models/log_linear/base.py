@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 
-from permrank.checks import a_seed, above, one_of, whole_from
+from permrank.checks import require_above, require_choice, require_int, require_seed
 from permrank.data.rankings import Rankings, require_rankings
 from permrank.distributions.log_linear import LogLinear, Question, tie_means
 from permrank.distributions.normaliser import LONGEST_EXACT, MOVES
@@ -201,7 +201,7 @@ class LogLinearRanker(Ranker):
         """Chains for `diagnose`: orders (n_chains, size, n), energies (n_chains, size), names of the free items."""
         reference = self._reference(user)
         for name, value in {"n_chains": n_chains, "size": size}.items():
-            whole_from(name, value, 1)
+            require_int(name, value, 1)
         places = self._item_indices(items)
         require_drawable(int(n_chains) * int(size), seed, len(self.item_ids))
         if places.size < 2:
@@ -241,26 +241,26 @@ class LogLinearRanker(Ranker):
 
 def check_common(model: Any) -> None:
     """Raise on bad parameters that both models have."""
-    whole_from("n_factors", model.n_factors, 0)
-    whole_from("window", model.window, 2)
+    require_int("n_factors", model.n_factors, 0)
+    require_int("window", model.window, 2)
     if model.window > LONGEST_EXACT:
         raise InputError(f"window={model.window}, expected at most {LONGEST_EXACT}: its orders are summed over")
-    whole_from("n_steps", model.n_steps, 0)
-    whole_from("n_draws", model.n_draws, 1)
-    a_seed(model.seed)
+    require_int("n_steps", model.n_steps, 0)
+    require_int("n_draws", model.n_draws, 1)
+    require_seed(model.seed)
     if model.max_iter is not None:
-        whole_from("max_iter", model.max_iter, 1)
-    one_of("move", model.move, tuple(MOVES))
-    above("tol", model.tol, 0.0)
+        require_int("max_iter", model.max_iter, 1)
+    require_choice("move", model.move, tuple(MOVES))
+    require_above("tol", model.tol, 0.0)
     for name in ("item_scale", "factor_scale"):
         value = getattr(model, name)
         if value is not None and not (name == "factor_scale" and value == "auto"):
-            above(name, value, 0.0)
+            require_above(name, value, 0.0)
     if isinstance(model.position, str) or not isinstance(model.position, Iterable):
-        one_of("position", model.position, ("centred", "linear"))
+        require_choice("position", model.position, ("centred", "linear"))
     else:
         numbers = list(model.position)
         for number in numbers:
-            above("position", number, -float("inf"))
+            require_above("position", number, -float("inf"))
         if len(numbers) < 2 or any(b > a for a, b in itertools.pairwise(numbers)) or numbers[0] == numbers[-1]:
             raise InputError(f"position={model.position!r}, expected two or more numbers that decrease")

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from permrank.checks import above, from_zero, one_of, whole_from
+from permrank.checks import require_above, require_choice, require_int, require_nonnegative
 from permrank.data.rankings import Rankings
 from permrank.distributions.normaliser import MOVES
 from permrank.errors import InputError
@@ -160,18 +160,18 @@ class PairwiseLogLinear(LogLinearRanker):
 
     def _validate(self) -> None:
         check_common(self)
-        one_of("learner", self.learner, LEARNERS)
-        one_of("insertion", self.insertion, tuple(RULES))
-        whole_from("min_cooccurrence", self.min_cooccurrence, 1)
+        require_choice("learner", self.learner, LEARNERS)
+        require_choice("insertion", self.insertion, tuple(RULES))
+        require_int("min_cooccurrence", self.min_cooccurrence, 1)
         if self.cooccurrence_above is not None:
-            from_zero("cooccurrence_above", self.cooccurrence_above)
+            require_nonnegative("cooccurrence_above", self.cooccurrence_above)
         if self.factor_scale is None:
             raise InputError("factor_scale=None, expected a number or 'auto': factors are drawn, and need a prior")
-        whole_from("degree", self.degree, 1)
+        require_int("degree", self.degree, 1)
         if self.degree > 1 and self.n_factors:
             raise InputError(f"degree={self.degree} with n_factors={self.n_factors}; take n_factors=0, or degree=1")
         if self.pair_scale is not None and self.pair_scale != "auto":
-            above("pair_scale", self.pair_scale, 0.0)
+            require_above("pair_scale", self.pair_scale, 0.0)
 
     def _rules(self) -> dict[str, Any]:
         return super()._rules() | {"insertion": RULES[self.insertion]}

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from permrank.checks import one_of
+from permrank.checks import require_choice
 from permrank.data.rankings import Rankings
 from permrank.distributions.normaliser import MOVES
 from permrank.errors import InputError
@@ -121,7 +121,7 @@ class PositionwiseLogLinear(LogLinearRanker):
 
     def _validate(self) -> None:
         check_common(self)
-        one_of("learner", self.learner, ("posterior", *LEARNERS))
+        require_choice("learner", self.learner, ("posterior", *LEARNERS))
         if not isinstance(self.intercepts, (bool, np.bool_)):
             raise InputError(f"intercepts={self.intercepts!r}, expected True or False")
         if not self.intercepts and not self.n_factors:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import polars as pl
 
-from permrank.checks import a_seed, above, true_or_false, whole_from
+from permrank.checks import require_above, require_bool, require_int, require_seed
 from permrank.data.rankings import Rankings
 from permrank.learning.learner import Learner, mapped
 from permrank.models.baselines.mean_rating import MeanRating
@@ -82,11 +82,11 @@ class MatrixRanker(Ranker):
         return Design(standardised(np.column_stack([mentions, means])), none)
 
     def _validate(self) -> None:
-        whole_from("n_factors", self.n_factors, self.fewest_factors)
-        whole_from("max_iter", self.max_iter, 1)
-        a_seed(self.seed)
-        above("tol", self.tol, 0.0)
-        true_or_false("intercepts", self.intercepts)
+        require_int("n_factors", self.n_factors, self.fewest_factors)
+        require_int("max_iter", self.max_iter, 1)
+        require_seed(self.seed)
+        require_above("tol", self.tol, 0.0)
+        require_bool("intercepts", self.intercepts)
 
     def _learner(self, rankings: Rankings) -> Learner[Any]:
         data = Data.of(rankings)
@@ -161,7 +161,7 @@ class MatrixRanker(Ranker):
 def check_penalty(name: str, value: object) -> None:
     """Raise unless a penalty is a positive number or "auto"."""
     if value != "auto":
-        above(name, value, 0.0)
+        require_above(name, value, 0.0)
 
 
 def pair_weights(indptr: Int64Array) -> Float64Array:

@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from permrank.checks import above, one_of, whole_from
+from permrank.checks import require_above, require_choice, require_int
 from permrank.data.rankings import Rankings
 from permrank.kernels.matrix.listwise_losses import ndcg_bound, squared_errors
 from permrank.kernels.matrix.pairwise_losses import hinge_pairs
@@ -102,11 +102,11 @@ class CofiRank(MatrixRanker):
 
     def _validate(self) -> None:
         super()._validate()
-        one_of("loss", self.loss, ("ndcg", "ordinal", "squared"))
+        require_choice("loss", self.loss, ("ndcg", "ordinal", "squared"))
         if self.truncation is not None:
-            whole_from("truncation", self.truncation, 1)
+            require_int("truncation", self.truncation, 1)
         check_penalty("penalty", self.penalty)
-        above("smoothing", self.smoothing, 0.0)
+        require_above("smoothing", self.smoothing, 0.0)
 
     def _penalties(self, rankings: Rankings) -> tuple[float | None, float | None, bool]:
         penalty = None if self.penalty == "auto" else float(self.penalty)

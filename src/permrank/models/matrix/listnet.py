@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from permrank.checks import one_of
+from permrank.checks import require_choice
 from permrank.data.rankings import Rankings
 from permrank.errors import InputError
 from permrank.kernels.matrix.listwise_losses import top_one_divergence
@@ -117,7 +117,7 @@ class ListNet(MatrixRanker, LuceChoiceRanker):
 
     def _validate(self) -> None:
         super()._validate()
-        one_of("loss", self.loss, ("listnet", "listmle"))
+        require_choice("loss", self.loss, ("listnet", "listmle"))
         check_penalty("penalty", self.penalty)
         if self.features is None and self.n_factors == 0 and not self.intercepts:
             raise InputError("nothing to learn: no features, no factors, no intercepts; give at least one of them")

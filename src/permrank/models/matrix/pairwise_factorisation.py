@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from permrank.checks import from_zero, one_of, whole_from
+from permrank.checks import require_choice, require_int, require_nonnegative
 from permrank.data.rankings import Rankings
 from permrank.kernels.matrix.pairwise_losses import hinge_pairs, logistic_pairs, squared_pairs
 from permrank.models.matrix.base import MatrixRanker, Penalty, check_penalty, pair_weights
@@ -103,12 +103,12 @@ class PairwiseFactorisation(MatrixRanker):
 
     def _validate(self) -> None:
         super()._validate()
-        one_of("loss", self.loss, ("logistic", "hinge", "squared"))
-        one_of("weighting", self.weighting, ("entries", "published"))
+        require_choice("loss", self.loss, ("logistic", "hinge", "squared"))
+        require_choice("weighting", self.weighting, ("entries", "published"))
         check_penalty("alpha", self.alpha)
         check_penalty("beta", self.beta)
-        from_zero("smoothing", self.smoothing)
-        whole_from("n_partners", self.n_partners, 1)
+        require_nonnegative("smoothing", self.smoothing)
+        require_int("n_partners", self.n_partners, 1)
 
     def _penalties(self, rankings: Rankings) -> tuple[float | None, float | None, bool]:
         by_entries = self.weighting == "entries"

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import polars as pl
 
-from permrank.checks import above, one_of, whole_from
+from permrank.checks import require_above, require_choice, require_int
 from permrank.data.rankings import Rankings
 from permrank.errors import EstimateError, InputError
 from permrank.kernels.pairwise.bradley_terry import DAVIDSON, RAO_KUPPER, bradley_terry_sums
@@ -110,15 +110,15 @@ class BradleyTerry(OneOrderRanker):
         self.tol = tol
 
     def _validate(self) -> None:
-        one_of("ties", self.ties, ("davidson", "rao-kupper", "half", "ignore"))
-        one_of("prior", self.prior, (None, "gaussian"))
-        one_of("solver", self.solver, ("newton", "mm"))
-        above("prior_scale", self.prior_scale, 0.0)
+        require_choice("ties", self.ties, ("davidson", "rao-kupper", "half", "ignore"))
+        require_choice("prior", self.prior, (None, "gaussian"))
+        require_choice("solver", self.solver, ("newton", "mm"))
+        require_above("prior_scale", self.prior_scale, 0.0)
         if not _SCALES[0] <= self.prior_scale <= _SCALES[1]:
             raise InputError(f"prior_scale={self.prior_scale!r}, expected between {_SCALES[0]:g} and {_SCALES[1]:g}")
-        above("tol", self.tol, 0.0)
+        require_above("tol", self.tol, 0.0)
         if self.max_iter is not None:
-            whole_from("max_iter", self.max_iter, 1)
+            require_int("max_iter", self.max_iter, 1)
 
     def _sweeps(self, rankings: Rankings) -> int:
         return self.max_iter or _MAX_ITER[self.solver]

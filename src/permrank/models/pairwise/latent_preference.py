@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from permrank.checks import a_seed, above, whole_from
+from permrank.checks import require_above, require_int, require_seed
 from permrank.data.rankings import Rankings
 from permrank.errors import InputError
 from permrank.learning.learner import Learner, mapped, run
@@ -121,10 +121,10 @@ class LatentPreference(Ranker):
 
     def _validate(self) -> None:
         for name in ("n_communities", "n_starts", "max_pairs", "max_iter"):
-            whole_from(name, getattr(self, name), 1)
+            require_int(name, getattr(self, name), 1)
         for name in ("prior_strength", "concentration", "tol"):
-            above(name, getattr(self, name), 0.0)
-        a_seed(self.seed)
+            require_above(name, getattr(self, name), 0.0)
+        require_seed(self.seed)
 
     def _learner(self, rankings: Rankings) -> Learner[PreferenceEstimate]:
         one = self._problem(rankings, rankings.items, np.zeros(rankings.n_items))._replace(strength=_POOLED_STRENGTH)
@@ -176,7 +176,7 @@ class LatentPreference(Ranker):
     def communities(self, n_items: int = 5) -> pl.DataFrame:
         """Communities of the first start, largest first: ``community``, ``size``, and ``items`` that set it apart."""
         self._require_fitted()
-        whole_from("n_items", n_items, 0)
+        require_int("n_items", n_items, 0)
         sizes = self._sizes()[0]
         order = np.argsort(-sizes, kind="stable")
         lift = self.scores_[0] - self.pooled_scores_[:, None]

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from permrank.checks import a_seed, above, one_of, whole_from
+from permrank.checks import require_above, require_choice, require_int, require_seed
 from permrank.data.rankings import Rankings
 from permrank.errors import InputError
 from permrank.kernels.plackett_luce.likelihood import BRESLOW, EFRON, EXACT, PARTITION, stage_statistics
@@ -154,20 +154,20 @@ class PlackettLuce(LuceChoiceRanker):
         self.seed = seed
 
     def _validate(self) -> None:
-        one_of("prior", self.prior, (None, "gaussian", "gamma"))
-        one_of("ties", self.ties, tuple(TIES))
-        one_of("solver", self.solver, ("newton", "mm"))
+        require_choice("prior", self.prior, (None, "gaussian", "gamma"))
+        require_choice("ties", self.ties, tuple(TIES))
+        require_choice("solver", self.solver, ("newton", "mm"))
         if self.prior_scale != "auto":
-            above("prior_scale", self.prior_scale, 0.0)
+            require_above("prior_scale", self.prior_scale, 0.0)
             if not _SCALES[0] <= self.prior_scale <= _SCALES[1]:
                 raise InputError(
                     f"prior_scale={self.prior_scale!r}, expected between {_SCALES[0]:g} and {_SCALES[1]:g}"
                 )
-        above("prior_shape", self.prior_shape, 1.0)
-        above("tol", self.tol, 0.0)
+        require_above("prior_shape", self.prior_shape, 1.0)
+        require_above("tol", self.tol, 0.0)
         if self.max_iter is not None:
-            whole_from("max_iter", self.max_iter, 1)
-        a_seed(self.seed)
+            require_int("max_iter", self.max_iter, 1)
+        require_seed(self.seed)
 
     def _sweeps(self, rankings: Rankings) -> int:
         return self.max_iter or _MAX_ITER["shuffle" if self.ties == "shuffle" else self.solver]
