@@ -10,23 +10,7 @@ import numpy as np
 
 from permrank.errors import InputError
 
-# The largest whole numbers that make sense, by name: a larger one is a slip, and would fill the memory or run for
-# days without a chance to interrupt it. Factors make matrices of K x K, communities and starts multiply every array.
-_MOST = {
-    "n_factors": 500,
-    "n_communities": 1_000,
-    "n_starts": 1_000,
-    "n_draws": 100_000,
-    "n_chains": 1_000,
-    "n_steps": 10_000,
-    "max_iter": 1_000_000,
-    "n_partners": 1_000_000,
-    "max_pairs": 1_000_000_000,
-    "truncation": 1_000_000_000,
-    "min_cooccurrence": 1_000_000_000,
-    "degree": 64,
-}
-_MOST_OTHERS = 2**63 - 1  # what an array can count
+_MOST = 2**63 - 1  # what an array can count
 _SEEDS = 2**128  # as many bits as NumPy asks for
 # An answer may take this part of the memory that is free; the rest is for copies and for others.
 _SHARE_OF_MEMORY = 0.5
@@ -58,12 +42,18 @@ def require_nonnegative(name: str, value: object) -> None:
         raise InputError(f"{name}={_shown(value)}, expected a finite number from 0")
 
 
-def require_int(name: str, value: object, least: int) -> None:
-    """Raise unless the value is a whole number, not below the least, and not beyond what makes sense."""
-    most = _MOST.get(name, _MOST_OTHERS)
-    if not _is_whole(value) or not least <= int(value) <= most:  # type: ignore[call-overload]
-        beyond = f" to {most}" if name in _MOST or (_is_whole(value) and int(value) > most) else ""  # type: ignore[call-overload]
-        raise InputError(f"{name}={_shown(value)}, expected a whole number from {least}{beyond}")
+def require_between(name: str, value: object, minimum: float, maximum: float) -> None:
+    """Raise unless the value is a number between two others, or one of them."""
+    if not minimum <= _real(value) <= maximum:
+        raise InputError(f"{name}={_shown(value)}, expected between {minimum:g} and {maximum:g}")
+
+
+def require_int(name: str, value: object, minimum: int, maximum: int | None = None) -> None:
+    """Raise unless the value is a whole number, not below the minimum, and not above the maximum if there is one."""
+    most = _MOST if maximum is None else maximum
+    if not _is_whole(value) or not minimum <= int(value) <= most:  # type: ignore[call-overload]
+        beyond = f" to {most}" if maximum is not None or (_is_whole(value) and int(value) > most) else ""  # type: ignore[call-overload]
+        raise InputError(f"{name}={_shown(value)}, expected a whole number from {minimum}{beyond}")
 
 
 def require_seed(value: object, name: str = "seed") -> None:

@@ -18,12 +18,11 @@ from permrank.errors import InputError, PermrankError
 from permrank.evaluation.evaluate import Candidates, evaluate, usual_metrics
 from permrank.evaluation.metrics import Metric, find_metric
 from permrank.evaluation.protocols import LeaveOut, Protocol, usual_protocol
-from permrank.evaluation.search import as_trial, space_of, suggested
+from permrank.evaluation.search import Space, as_trial, space_of, suggested
 from permrank.evaluation.split import Split
 from permrank.evaluation.studies import finished, naming, open_study, silent_optuna, trials_of
 from permrank.learning.interrupts import ending_at_once
 from permrank.models.ranker import Ranker
-from permrank.models.search_spaces import Space
 from permrank.randomness import stream_key
 from permrank.storage.container import as_json
 
@@ -108,8 +107,8 @@ def tune(
 ) -> Tuning:
     """Choose parameters of a model by their score on held-out parts of the training data.
 
-    Each model declares what is worth choosing (its ``space``); all other parameters stay as they are in the given
-    model, whose own parameters are the first trial. The others are proposed by Optuna (tree-structured Parzen
+    Each model declares what is worth choosing (in its ``parameters``); all other parameters stay as they are in the
+    given model, whose own parameters are the first trial. The others are proposed by Optuna (tree-structured Parzen
     estimators). A trial that is worse than the median of the others on the first splits is given up.
 
     Parameters

@@ -36,6 +36,14 @@ def parameter_names(model: type[Any]) -> list[str]:
     return [parameter.name for parameter in found if parameter.kind not in several]
 
 
+def check_declared(model: Any) -> None:
+    """Raise unless every parameter that its class declares is what it may be."""
+    known = parameter_names(type(model))
+    for name, declaration in type(model).parameters.items():
+        if name in known:  # a subclass may have settled it
+            declaration.check(name, getattr(model, name))
+
+
 # Methods of every model, as scikit-learn has them
 
 

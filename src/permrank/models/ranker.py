@@ -19,9 +19,9 @@ from permrank.distributions.base import RankingDistribution
 from permrank.errors import InputError, NotFittedError, NotSupportedError
 from permrank.learning.fit import Job, learn, require_resumable, warn_if_unfinished
 from permrank.learning.learner import Learner, at_once
+from permrank.models.declared import Declared
 from permrank.models.estimates import Estimate
-from permrank.models.parameters import answer_as_learnt, clone, get_params, set_params, shown
-from permrank.models.search_spaces import Space
+from permrank.models.parameters import answer_as_learnt, check_declared, clone, get_params, set_params, shown
 from permrank.models.users import (
     NewUser,
     UserReference,
@@ -54,7 +54,7 @@ class Ranker(ABC):
     ``resumable = True`` says that its steps have a state to go on from, and estimates that may be judged
     (learning/learner.py).
     ``knows_nobody = True`` says that a question may also be asked about nobody in particular: ``user=None``.
-    ``space`` names the parameters that `permrank.tune` chooses, with their ranges.
+    ``parameters`` declares what each argument of the constructor may be, and what `permrank.tune` tries.
     Everything else has a default here; a question that a model cannot answer raises `NotSupportedError`.
 
     Attributes
@@ -82,7 +82,7 @@ class Ranker(ABC):
 
     estimate_type: ClassVar[type[Estimate]] = Estimate
     knows_nobody: ClassVar[bool] = False
-    space: ClassVar[Space] = Space()
+    parameters: ClassVar[Declared] = Declared()
     assumes: ClassVar[str]
     takes: ClassVar[str]
     reference: ClassVar[str]
@@ -116,8 +116,12 @@ class Ranker(ABC):
     def _scores(self, user: UserReference, items: Int64Array) -> Float64Array:
         """Scores of items (matrix indices) for a user; higher is better."""
 
-    def _validate(self) -> None:  # noqa: B027
-        """Raise on bad parameters; called by `fit` before anything else."""
+    def _validate(self) -> None:
+        """Raise on bad parameters, as they are declared; called by `fit` before anything else.
+
+        A model extends it by what concerns several parameters together.
+        """
+        check_declared(self)
 
     def _check_learned(self) -> None:
         """Raise if learned arrays from a file do not fit together; finite numbers are the least.

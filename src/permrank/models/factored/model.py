@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 import polars as pl
 
-from permrank.checks import require_above, require_bool, require_choice, require_int, require_memory, require_seed
+from permrank.checks import require_int, require_memory
 from permrank.data.joining import joined
 from permrank.data.rankings import Rankings, require_rankings
 from permrank.distributions.base import RankingDistribution
@@ -20,13 +20,13 @@ from permrank.errors import InputError
 from permrank.learning.fit import Job, as_digest
 from permrank.learning.learner import Learner
 from permrank.models.factored import damped, race
-from permrank.models.factored.estimate import TIES, FactoredEstimate, Said, check_damping, rule_of
+from permrank.models.factored.estimate import TIES, FactoredEstimate, Said, rule_of
 from permrank.models.factored.explain import contributions
 from permrank.models.factored.learning import Settings, grown
+from permrank.models.factored.parameters import PARAMETERS
 from permrank.models.factored.problem import one_user
 from permrank.models.parameters import changed_params
 from permrank.models.ranker import Ranker
-from permrank.models.search_spaces import Choice, Real, Space, Whole
 from permrank.models.similarity import mean_cosine, nearest
 from permrank.models.users import NewUser, UserReference, new_user
 from permrank.types import Callback, Float64Array, Int64Array
@@ -128,13 +128,7 @@ class FactoredPlackettLuce(Ranker):
     assumes = "scores of users and items come from a few factors"
     takes = "rankings and ratings, ties, weights"
     reference = "Tran and Venkatesh (2010), section 3.1"
-    space = Space(
-        n_factors=Whole(2, 32),
-        factor_scale=Real(0.3, 3.0, also=("auto",), when=("posterior", "draws")),
-        alpha=Real(0.03, 30.0, when=("posterior", "point")),
-        beta=Real(0.03, 30.0, when=("posterior", "point")),
-        intercepts=Choice((True, False)),
-    )
+    parameters = PARAMETERS
     resumable = True
     estimate_type = FactoredEstimate
     estimate_: FactoredEstimate
@@ -179,21 +173,9 @@ class FactoredPlackettLuce(Ranker):
         self.seed = seed
 
     def _validate(self) -> None:
-        if self.n_factors != "auto":
-            require_int("n_factors", self.n_factors, 1)
-        elif self.posterior == "point":
+        super()._validate()
+        if self.n_factors == "auto" and self.posterior == "point":
             raise InputError("n_factors='auto' is for posterior='draws'; give a number")
-        require_int("n_draws", self.n_draws, 1)
-        require_seed(self.seed)
-        if self.max_iter is not None:
-            require_int("max_iter", self.max_iter, 1)
-        require_choice("posterior", self.posterior, ("draws", "point"))
-        require_choice("ties", self.ties, tuple(TIES))
-        for name in ("intercepts", "anchors", "company"):
-            require_bool(name, getattr(self, name))
-        for name in ("alpha", "beta", "tol", *(() if self.factor_scale == "auto" else ("factor_scale",))):
-            require_above(name, getattr(self, name), 0.0)
-        check_damping(self.damping)
         if rule_of(self.damping) != "none" and self.posterior != "point":
             raise InputError(f"damping={self.damping!r} is for posterior='point'; draws are made without damping")
 

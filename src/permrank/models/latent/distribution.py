@@ -15,6 +15,7 @@ from permrank.errors import InputError
 from permrank.kernels.latent.insertion import EXPECTED, MODE, insertion_scores
 from permrank.kernels.latent.membership import given_log_likelihoods, integrated_log_likelihoods, memberships
 from permrank.kernels.latent.stages import BRESLOW, BY_LIST, BY_STAGE, EFRON, worth_table
+from permrank.models.declared import MOST_DRAWS
 from permrank.models.estimates import RULE, Estimate
 from permrank.models.ranker import Ranker
 from permrank.models.users import NewUser, UserReference, lists_of
@@ -165,7 +166,7 @@ class CommunityRanker(Ranker):
         rankings = require_rankings(rankings)
         if new not in ("integrated", "maximised"):
             raise InputError(f"new={new!r}, expected 'integrated' or 'maximised'")
-        require_int("n_draws", n_draws, 1)
+        require_int("n_draws", n_draws, 1, MOST_DRAWS)
         owners = self._owners(rankings)
         values, errors = zip(
             *(self._fit_log_likelihood(fit, rankings, owners, new, n_draws) for fit in range(len(self.scores_))),

@@ -8,11 +8,22 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from permrank.checks import require_above, require_bool, require_choice, require_int, require_memory, require_seed
+from permrank.checks import require_int, require_memory
 from permrank.data.rankings import Rankings
 from permrank.errors import ConvergenceWarning, InputError
 from permrank.kernels.latent.stages import BY_LIST, BY_STAGE
 from permrank.learning.learner import Learner, mapped
+from permrank.models.declared import (
+    MOST_COMMUNITIES,
+    MOST_STARTS,
+    MOST_SWEEPS,
+    Categorical,
+    Declared,
+    Flag,
+    Float,
+    Integer,
+    Seed,
+)
 from permrank.models.latent.communities import communities_frame
 from permrank.models.latent.distribution import (
     MIXING,
@@ -26,7 +37,6 @@ from permrank.models.latent.distribution import (
 from permrank.models.latent.learning import Fit, MStep, Priors, Problem, learner_of, members, problem_of, starts, warmed
 from permrank.models.latent.selection import Selection, choose_number
 from permrank.models.plackett_luce.pooled import PlackettLuce
-from permrank.models.search_spaces import Real, Space, Whole
 from permrank.types import Float64Array
 
 # Scores and memberships of all starts: now, before, their sums, and two of the extrapolation.
@@ -108,10 +118,32 @@ class LatentPlackettLuce(CommunityRanker):
     assumes = "each choice is made by one of a few communities"
     takes = "rankings and ratings, ties, weights"
     reference = "Tran and Venkatesh (2010), section 3.2"
-    space = Space(
-        n_communities=Whole(2, 32),
-        prior_strength=Real(0.3, 100.0, also=("auto",)),
-        concentration=Real(0.1, 30.0, also=("auto",), when=("mixing", "stage")),
+    parameters = Declared(
+        n_communities=Integer(1, MOST_COMMUNITIES, also=("auto",), tune=(2, 32), help="Communities."),
+        prior_strength=Float(
+            above=0.0,
+            also=("auto", None),
+            tune=(0.3, 100.0),
+            tune_also=("auto",),
+            help="Imaginary choices of every item in every community; None is maximum likelihood.",
+        ),
+        concentration=Float(
+            above=0.0,
+            also=("auto", None),
+            tune=(0.1, 30.0),
+            tune_also=("auto",),
+            when=("mixing", "stage"),
+            help="Strength of the memberships' Dirichlet prior; None is maximum likelihood.",
+        ),
+        mixing=Categorical(tuple(MIXING), help="Whether each stage of a list or each user has one community."),
+        n_starts=Integer(1, MOST_STARTS, help="Starts of EM; answers are means over them."),
+        position=Categorical(tuple(POSITION), help="Score by the expected place in the list, or by the likeliest."),
+        ties=Categorical(tuple(TIES), help="What a tie says."),
+        m_step=Categorical(("mm", "gradient", "published"), help="How a sweep updates the scores."),
+        accelerate=Flag(help="Extrapolate every third sweep (SQUAREM)."),
+        max_iter=Integer(1, MOST_SWEEPS, help="The most sweeps."),
+        tol=Float(above=0.0, help="Ends when no start's objective grows by more than this part of itself."),
+        seed=Seed(help="Of the starts."),
     )
     resumable = True
     estimate_type = CommunityEstimate
@@ -147,22 +179,6 @@ class LatentPlackettLuce(CommunityRanker):
         self.max_iter = max_iter
         self.tol = tol
         self.seed = seed
-
-    def _validate(self) -> None:
-        require_choice("mixing", self.mixing, tuple(MIXING))
-        require_choice("position", self.position, tuple(POSITION))
-        require_choice("ties", self.ties, tuple(TIES))
-        require_choice("m_step", self.m_step, ("mm", "gradient", "published"))
-        require_bool("accelerate", self.accelerate)
-        if self.n_communities != "auto":
-            require_int("n_communities", self.n_communities, 1)
-        require_int("n_starts", self.n_starts, 1)
-        require_int("max_iter", self.max_iter, 1)
-        for name in ("concentration", "prior_strength"):
-            if getattr(self, name) not in ("auto", None):
-                require_above(name, getattr(self, name), 0.0)
-        require_above("tol", self.tol, 0.0)
-        require_seed(self.seed)
 
     def _rules(self) -> dict[str, Any]:
         return {"mixing": MIXING[self.mixing], "ties": TIES[self.ties], "position": POSITION[self.position]}

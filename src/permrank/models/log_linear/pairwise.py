@@ -8,18 +8,17 @@ from typing import Any, Literal
 
 import numpy as np
 
-from permrank.checks import require_above, require_choice, require_int, require_nonnegative
 from permrank.data.rankings import Rankings
 from permrank.distributions.normaliser import MOVES
 from permrank.errors import InputError
 from permrank.kernels.log_linear.insertion import EXPECTED, MODE, PUBLISHED, insertion_scores
 from permrank.learning.learner import Learner, State, in_turn, mapped
+from permrank.models.declared import Categorical, Declared, Float, Integer
 from permrank.models.estimates import RULE
-from permrank.models.log_linear.base import LEARNERS, LogLinearRanker, check_common
+from permrank.models.log_linear.base import COMMON, LEARNERS, LogLinearRanker
 from permrank.models.log_linear.estimate import LogLinearEstimate
 from permrank.models.log_linear.learning import Parameters, Task, choose_pair_scale, learner_of, precision_of
 from permrank.models.log_linear.lists import pairs_of, position_table
-from permrank.models.search_spaces import Real, Space, Whole
 from permrank.models.users import UserReference, lists_of
 from permrank.ragged import frozen
 from permrank.types import Float64Array, Int64Array
@@ -110,10 +109,18 @@ class PairwiseLogLinear(LogLinearRanker):
     assumes = "two items have an order that does not depend on the others"
     takes = "rankings and ratings, ties, weights"
     reference = "Tran and Venkatesh (2010), section 4.5.2"
-    space = Space(
-        n_factors=Whole(2, 32),
-        factor_scale=Real(0.3, 3.0, also=("auto",)),
-        item_scale=Real(0.3, 10.0),
+    parameters = Declared(
+        COMMON,
+        learner=Categorical(LEARNERS, help="How pairs are learnt: by pseudo-likelihood, exactly, or by chains."),
+        min_cooccurrence=Integer(1, 1_000_000_000, help="Lists that two items must share to have a parameter."),
+        cooccurrence_above=Float(also=(None,), help="Instead of min_cooccurrence: more lists than this."),
+        degree=Integer(1, 64, help="Degree of the polynomial of positions that items have."),
+        insertion=Categorical(tuple(RULES), help="Place of an item that enters a list: expected, or likeliest."),
+        pair_scale=Float(
+            above=0.0,
+            also=("auto", None),
+            help="Prior standard deviation of λ; None for no prior.",
+        ),
     )
     estimate_type = PairwiseEstimate
     estimate_: PairwiseEstimate
@@ -159,19 +166,9 @@ class PairwiseLogLinear(LogLinearRanker):
         self.seed = seed
 
     def _validate(self) -> None:
-        check_common(self)
-        require_choice("learner", self.learner, LEARNERS)
-        require_choice("insertion", self.insertion, tuple(RULES))
-        require_int("min_cooccurrence", self.min_cooccurrence, 1)
-        if self.cooccurrence_above is not None:
-            require_nonnegative("cooccurrence_above", self.cooccurrence_above)
-        if self.factor_scale is None:
-            raise InputError("factor_scale=None, expected a number or 'auto': factors are drawn, and need a prior")
-        require_int("degree", self.degree, 1)
+        super()._validate()
         if self.degree > 1 and self.n_factors:
             raise InputError(f"degree={self.degree} with n_factors={self.n_factors}; take n_factors=0, or degree=1")
-        if self.pair_scale is not None and self.pair_scale != "auto":
-            require_above("pair_scale", self.pair_scale, 0.0)
 
     def _rules(self) -> dict[str, Any]:
         return super()._rules() | {"insertion": RULES[self.insertion]}

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 
-from permrank.checks import require_choice
 from permrank.data.rankings import Rankings
 from permrank.distributions.normaliser import MOVES
 from permrank.errors import InputError
 from permrank.learning.learner import Learner, mapped
-from permrank.models.log_linear.base import LEARNERS, LogLinearRanker, check_common
+from permrank.models.declared import Categorical, Declared, Flag
+from permrank.models.log_linear.base import COMMON, FACTOR_SCALE, LEARNERS, LogLinearRanker
 from permrank.models.log_linear.estimate import LogLinearEstimate
 from permrank.models.log_linear.factors import point_factors, usual_scale
 from permrank.models.log_linear.learning import Parameters, Task, learner_of, precision_of
 from permrank.models.log_linear.lists import no_pairs, position_table
-from permrank.models.search_spaces import Real, Space, Whole
 from permrank.models.users import UserReference
 from permrank.types import Float64Array, Int64Array
 
@@ -82,10 +82,14 @@ class PositionwiseLogLinear(LogLinearRanker):
     assumes = "an item's place depends on a score from a few factors"
     takes = "rankings and ratings, ties, weights"
     reference = "Tran and Venkatesh (2010), section 4.5.1"
-    space = Space(
-        n_factors=Whole(2, 32),
-        factor_scale=Real(0.3, 3.0, also=("auto",)),
-        item_scale=Real(0.3, 10.0),
+    parameters = Declared(
+        COMMON,
+        factor_scale=replace(FACTOR_SCALE, also=("auto", None)),
+        learner=Categorical(
+            ("posterior", *LEARNERS),
+            help="Draws, or a point estimate: by pseudo-likelihood, exactly, or by chains.",
+        ),
+        intercepts=Flag(help="Whether items have an intercept."),
     )
 
     def __init__(
@@ -120,10 +124,7 @@ class PositionwiseLogLinear(LogLinearRanker):
         self.seed = seed
 
     def _validate(self) -> None:
-        check_common(self)
-        require_choice("learner", self.learner, ("posterior", *LEARNERS))
-        if not isinstance(self.intercepts, (bool, np.bool_)):
-            raise InputError(f"intercepts={self.intercepts!r}, expected True or False")
+        super()._validate()
         if not self.intercepts and not self.n_factors:
             raise InputError("intercepts=False with n_factors=0 leaves nothing to learn; give factors or intercepts")
         if self.factor_scale is None and self.learner == "posterior":

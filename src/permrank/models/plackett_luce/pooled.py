@@ -9,20 +9,19 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from permrank.checks import require_above, require_choice, require_int, require_seed
 from permrank.data.rankings import Rankings
 from permrank.errors import InputError
 from permrank.kernels.plackett_luce.likelihood import BRESLOW, EFRON, EXACT, PARTITION, stage_statistics
 from permrank.kernels.plackett_luce.pooled import pooled_statistics
 from permrank.learning.learner import Learner, State, Step, at_once, mapped, run, standing
 from permrank.learning.optimisers import Evaluation, minorise_maximise, newton
+from permrank.models.declared import MOST_SWEEPS, Categorical, Declared, Float, Integer, Seed
 from permrank.models.estimates import RULE
 from permrank.models.one_order import ItemScores
 from permrank.models.plackett_luce.existence import require_estimates, require_partition_estimates
 from permrank.models.plackett_luce.luce import LuceChoiceRanker
 from permrank.models.plackett_luce.standard_errors import uncertainty_frame
 from permrank.models.priors.item_scores import Flat, GammaPrior, GaussianPrior, Prior
-from permrank.models.search_spaces import Choice, Real, Space
 from permrank.models.users import UserReference
 from permrank.randomness import stream_key
 from permrank.types import Float64Array, Int64Array
@@ -120,10 +119,27 @@ class PlackettLuce(LuceChoiceRanker):
     assumes = "everybody chooses by the same worths"
     takes = "rankings and ratings, ties, weights"
     reference = "Plackett (1975); Hunter (2004)"
-    space = Space(
-        prior_scale=Real(0.05, 5.0, also=("auto",), when=("prior", "gaussian")),
-        prior_shape=Real(1.05, 20.0, when=("prior", "gamma")),
-        ties=Choice(("exact", "efron", "breslow")),
+    parameters = Declared(
+        prior_scale=Float(
+            minimum=_SCALES[0],
+            maximum=_SCALES[1],
+            also=("auto",),
+            tune=(0.05, 5.0),
+            tune_also=("auto",),
+            when=("prior", "gaussian"),
+            help="Standard deviation of the scores under the Gaussian prior; auto learns it.",
+        ),
+        prior_shape=Float(
+            above=1.0, tune=(1.05, 20.0), when=("prior", "gamma"), help="Shape of the Gamma prior of the worths."
+        ),
+        ties=Categorical(tuple(TIES), tune=("exact", "efron", "breslow"), help="What a tie says."),
+        prior=Categorical((None, "gaussian", "gamma"), help="None is maximum likelihood."),
+        solver=Categorical(("newton", "mm"), help="Truncated Newton, or minorise-maximise."),
+        max_iter=Integer(
+            1, MOST_SWEEPS, also=(None,), help="The most sweeps; None: 100 for newton, 20,000 for mm, 200 for shuffle."
+        ),
+        tol=Float(above=0.0, help="Ends when no score changes by more than this."),
+        seed=Seed(when=("ties", "shuffle"), help="Of the random orders of ties."),
     )
     resumable = True
     knows_nobody = True
@@ -152,22 +168,6 @@ class PlackettLuce(LuceChoiceRanker):
         self.max_iter = max_iter
         self.tol = tol
         self.seed = seed
-
-    def _validate(self) -> None:
-        require_choice("prior", self.prior, (None, "gaussian", "gamma"))
-        require_choice("ties", self.ties, tuple(TIES))
-        require_choice("solver", self.solver, ("newton", "mm"))
-        if self.prior_scale != "auto":
-            require_above("prior_scale", self.prior_scale, 0.0)
-            if not _SCALES[0] <= self.prior_scale <= _SCALES[1]:
-                raise InputError(
-                    f"prior_scale={self.prior_scale!r}, expected between {_SCALES[0]:g} and {_SCALES[1]:g}"
-                )
-        require_above("prior_shape", self.prior_shape, 1.0)
-        require_above("tol", self.tol, 0.0)
-        if self.max_iter is not None:
-            require_int("max_iter", self.max_iter, 1)
-        require_seed(self.seed)
 
     def _sweeps(self, rankings: Rankings) -> int:
         return self.max_iter or _MAX_ITER["shuffle" if self.ties == "shuffle" else self.solver]
