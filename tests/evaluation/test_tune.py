@@ -212,7 +212,7 @@ def test_a_metric_of_which_lower_is_better_is_lowered(ratings, tmp_path):
 
 
 def test_trials_that_were_cut_off_say_so_and_count(ratings):
-    slow = pr.PlackettLuce(prior="gaussian", solver="mm", tol=1e-15)
+    slow = pr.PlackettLuce(prior="gaussian", method="mm", tol=1e-15)
     found = pr.tune(slow, ratings, trials=2, splits=2, max_seconds=0.0)
     assert found.trials["note"].to_list() == ["cut off after 0 s on 2 of 2 splits"] * 2
     assert found.trials["score"].is_not_null().all()
@@ -266,8 +266,8 @@ def test_ranges_hold_the_parameters_given_and_only_what_matters():
     assert space["factor_scale"].tune == (0.3, 9.0)
     assert space["factor_scale"].tune_also == ("auto",)
     assert "alpha" not in space
-    assert "alpha" in space_of(pr.FactoredPlackettLuce(posterior="point"))
-    assert "factor_scale" not in space_of(pr.FactoredPlackettLuce(posterior="point"))
+    assert "alpha" in space_of(pr.FactoredPlackettLuce(method="point"))
+    assert "factor_scale" not in space_of(pr.FactoredPlackettLuce(method="point"))
 
 
 def test_a_value_that_is_not_a_number_is_one_of_the_choices(ratings):

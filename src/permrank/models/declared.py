@@ -5,6 +5,7 @@ Validation, the search spaces of `tune`, ``permrank info MODEL`` and the names o
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
@@ -232,3 +233,10 @@ class Declared(dict[str, Declaration]):
     >>> pr.Borda.parameters["shrinkage"].allowed
     'number from 0'
     """
+
+
+def parameter_names(model: type[Any]) -> list[str]:
+    """Names of the constructor's arguments."""
+    several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    found = list(inspect.signature(model.__init__).parameters.values())[1:]
+    return [parameter.name for parameter in found if parameter.kind not in several]

@@ -21,6 +21,7 @@ from permrank.learning.fit import Job, learn, require_resumable, warn_if_unfinis
 from permrank.learning.learner import Learner, at_once
 from permrank.models.declared import Declared
 from permrank.models.estimates import Estimate
+from permrank.models.former_names import accept_former_names, former_estimate
 from permrank.models.parameters import answer_as_learnt, check_declared, clone, get_params, set_params, shown
 from permrank.models.users import (
     NewUser,
@@ -99,6 +100,7 @@ class Ranker(ABC):
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         answer_as_learnt(cls)
+        accept_former_names(cls)
 
     get_params, set_params, clone, __repr__ = get_params, set_params, clone, shown
 
@@ -237,6 +239,8 @@ class Ranker(ABC):
         estimate = self.__dict__.get("estimate_")
         if estimate is not None and name in estimate.names():
             return getattr(estimate, name[:-1])
+        if estimate is not None and name in estimate.former_names():
+            return former_estimate(self, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __dir__(self) -> list[str]:

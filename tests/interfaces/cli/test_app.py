@@ -243,7 +243,7 @@ def test_items_without_an_estimate_can_be_left_out(tmp_path):
 
 
 def test_a_fit_that_stops_short_warns_in_one_line(ballots, tmp_path):
-    result = run("fit", ballots, "-o", tmp_path / "m.permrank", "-s", "solver=mm", "-s", "max_iter=2")
+    result = run("fit", ballots, "-o", tmp_path / "m.permrank", "-s", "method=mm", "-s", "max_iter=2")
     assert result.stderr.startswith("warning: PlackettLuce did not converge in 2 sweeps")
     assert result.stderr.count("\n") == 1
 

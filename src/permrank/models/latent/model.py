@@ -70,13 +70,13 @@ class LatentPlackettLuce(CommunityRanker):
         Worths have a Gamma prior around those of the pooled model, worth this many imaginary choices of each item in
         each community: a rare item in a rare community stays near its pooled worth. "auto" is empirical Bayes. None
         is maximum likelihood, the paper's: scores of items that a community always or never chooses grow without end.
-    position : {"expected", "mode"}
+    insertion : {"expected", "mode"}
         Score by the expected place of an item in the list, or by the paper's rule: the likeliest place, and among items
         at the same place their likelihood there.
     ties : {"efron", "breslow", "shuffle"}
         Every item of a tie is chosen from the rest and a part of the tie: on average half of it (Efron's denominators,
         averaged) or all of it (Breslow). ``shuffle`` learns from five random orders of each tie, a fifth each.
-    m_step : {"mm", "gradient", "published"}
+    method : {"mm", "gradient", "published"}
         Hunter's closed update of the scores, or a step along the paper's gradient in each sweep. ``published`` is
         the second, and every P(z | u) is the mean of Q over all stages, the last included, which is certain and only
         makes steps shorter; memberships are those of the last sweep, while the others work them out to the end.
@@ -137,9 +137,11 @@ class LatentPlackettLuce(CommunityRanker):
         ),
         mixing=Categorical(tuple(MIXING), help="Whether each stage of a list or each user has one community."),
         n_starts=Integer(1, MOST_STARTS, help="Starts of EM; answers are means over them."),
-        position=Categorical(tuple(POSITION), help="Score by the expected place in the list, or by the likeliest."),
+        insertion=Categorical(
+            tuple(POSITION), formerly="position", help="By the expected or the likeliest place in a list."
+        ),
         ties=Categorical(tuple(TIES), help="What a tie says."),
-        m_step=Categorical(("mm", "gradient", "published"), help="How a sweep updates the scores."),
+        method=Categorical(("mm", "gradient", "published"), formerly="m_step", help="How a sweep updates the scores."),
         accelerate=Flag(help="Extrapolate every third sweep (SQUAREM)."),
         max_iter=Integer(1, MOST_SWEEPS, help="The most sweeps."),
         tol=Float(above=0.0, help="Ends when no start's objective grows by more than this part of itself."),
@@ -159,9 +161,9 @@ class LatentPlackettLuce(CommunityRanker):
         n_starts: int = 4,
         concentration: float | Literal["auto"] | None = "auto",
         prior_strength: float | Literal["auto"] | None = "auto",
-        position: Literal["expected", "mode"] = "expected",
+        insertion: Literal["expected", "mode"] = "expected",
         ties: Literal["efron", "breslow", "shuffle"] = "efron",
-        m_step: MStep = "mm",
+        method: MStep = "mm",
         accelerate: bool = True,
         max_iter: int = 500,
         tol: float = 1e-5,
@@ -172,21 +174,21 @@ class LatentPlackettLuce(CommunityRanker):
         self.n_starts = n_starts
         self.concentration = concentration
         self.prior_strength = prior_strength
-        self.position = position
+        self.insertion = insertion
         self.ties = ties
-        self.m_step = m_step
+        self.method = method
         self.accelerate = accelerate
         self.max_iter = max_iter
         self.tol = tol
         self.seed = seed
 
     def _rules(self) -> dict[str, Any]:
-        return {"mixing": MIXING[self.mixing], "ties": TIES[self.ties], "position": POSITION[self.position]}
+        return {"mixing": MIXING[self.mixing], "ties": TIES[self.ties], "position": POSITION[self.insertion]}
 
     def _learner(self, rankings: Rankings) -> Learner[CommunityEstimate]:
         pooled = pooled_scores(rankings, self.ties)
         shuffle = self.seed if self.ties == "shuffle" else None
-        problem = problem_of(rankings, pooled, TIES[self.ties], self.m_step, shuffle)
+        problem = problem_of(rankings, pooled, TIES[self.ties], self.method, shuffle)
         curve, number = np.zeros((0, 3)), self.n_communities
         if number == "auto":
             curve, number = choose_number(problem, MIXING[self.mixing], self._given(), self.seed)
@@ -237,7 +239,7 @@ class LatentPlackettLuce(CommunityRanker):
         """Scores, memberships that suit them and concentrations: best start first, largest communities first."""
         order = np.argsort(-fit.objectives, kind="stable")
         scores, concentration = fit.scores[order], concentration[order]
-        if self.m_step == "published" and self.mixing == "stage":
+        if self.method == "published" and self.mixing == "stage":
             found = fit.mixtures[order]
         else:
             found = memberships_of(

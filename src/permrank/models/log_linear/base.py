@@ -37,7 +37,7 @@ from permrank.models.users import NewUser, UserReference, lists_of, new_user, re
 from permrank.types import Float64Array, Int64Array
 
 _MOST_CHAINS = 1_000
-LEARNERS = (*STRUCTURES, *CONTRASTS)
+METHODS = (*STRUCTURES, *CONTRASTS)
 
 
 def check_position(position: object) -> None:
@@ -118,12 +118,12 @@ class LogLinearRanker(Ranker):
             rankings, self.position, self.n_factors, scale, self.n_draws, self.seed, n_sweeps, intercepts
         )
 
-    def _check_lengths(self, rankings: Rankings, learner: str) -> None:
+    def _check_lengths(self, rankings: Rankings, method: str) -> None:
         longest = int(np.diff(rankings.indptr).max(initial=0))
-        if learner == "exact" and longest > LONGEST_EXACT:
+        if method == "exact" and longest > LONGEST_EXACT:
             raise InputError(
-                f"learner='exact' sums over all rankings of lists of up to {LONGEST_EXACT} items, and the longest has "
-                f"{longest}; take another learner, for example 'relocation'"
+                f"method='exact' sums over all rankings of lists of up to {LONGEST_EXACT} items, and the longest has "
+                f"{longest}; take another method, for example 'relocation'"
             )
 
     def _estimate(self, items: Any, users: Any, pairs: Pairs, values: Float64Array, **more: float) -> Any:

@@ -58,7 +58,7 @@ class BradleyTerry(OneOrderRanker):
         every other; `fit` names the items that are in the way. With a prior there is always an estimate.
     prior_scale : float
         Standard deviation of the scores under the Gaussian prior.
-    solver : {"newton", "mm"}
+    method : {"newton", "mm"}
         Truncated Newton, or Hunter's (2004) minorise-maximise; both end at the same maximum.
     max_iter : int, optional
         The most sweeps; 100 for Newton, 20,000 for MM if not given.
@@ -94,7 +94,7 @@ class BradleyTerry(OneOrderRanker):
         ),
         ties=Categorical(("davidson", "rao-kupper", "half", "ignore"), help="What a tie says."),
         prior=Categorical((None, "gaussian"), help="None is maximum likelihood."),
-        solver=Categorical(("newton", "mm"), help="Truncated Newton, or minorise-maximise."),
+        method=Categorical(("newton", "mm"), formerly="solver", help="Truncated Newton, or minorise-maximise."),
         max_iter=Integer(1, MOST_SWEEPS, also=(None,), help="The most sweeps; None: 100 for newton, 20,000 for mm."),
         tol=Float(above=0.0, help="Ends when no score changes by more than this."),
     )
@@ -108,19 +108,19 @@ class BradleyTerry(OneOrderRanker):
         ties: Ties = "davidson",
         prior: Literal["gaussian"] | None = None,
         prior_scale: float = 1.0,
-        solver: Literal["newton", "mm"] = "newton",
+        method: Literal["newton", "mm"] = "newton",
         max_iter: int | None = None,
         tol: float = 1e-8,
     ) -> None:
         self.ties = ties
         self.prior = prior
         self.prior_scale = prior_scale
-        self.solver = solver
+        self.method = method
         self.max_iter = max_iter
         self.tol = tol
 
     def _sweeps(self, rankings: Rankings) -> int:
-        return self.max_iter or _MAX_ITER[self.solver]
+        return self.max_iter or _MAX_ITER[self.method]
 
     @property
     def _form(self) -> int:
@@ -152,7 +152,7 @@ class BradleyTerry(OneOrderRanker):
             tie = float(np.exp(point[n])) if share > 0 else float(self._form == RAO_KUPPER)
             return PairEstimate(self._prior.centred(point[:n]), tie)
 
-        if self.solver == "mm":
+        if self.method == "mm":
             return mapped(minorise_maximise(self._update(met), start, tol=self.tol), learned)
         return mapped(newton(self._objective(met), start, tol=self.tol), learned)
 

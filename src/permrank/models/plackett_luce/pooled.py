@@ -88,7 +88,7 @@ class PlackettLuce(LuceChoiceRanker):
         ``efron``, ``breslow``: the approximations of survival analysis, under which tied items are
         close. ``partition``: ordered partitions, where a block is chosen with its mean worth.
         ``shuffle``: a new random order every sweep.
-    solver : {"newton", "mm"}
+    method : {"newton", "mm"}
         Truncated Newton, or Hunter's (2004) minorise-maximise. Both reach the same optimum where there is
         one; under ``partition`` the objective need not be concave, and they may end on different peaks.
     max_iter : int, optional
@@ -134,7 +134,7 @@ class PlackettLuce(LuceChoiceRanker):
         ),
         ties=Categorical(tuple(TIES), tune=("exact", "efron", "breslow"), help="What a tie says."),
         prior=Categorical((None, "gaussian", "gamma"), help="None is maximum likelihood."),
-        solver=Categorical(("newton", "mm"), help="Truncated Newton, or minorise-maximise."),
+        method=Categorical(("newton", "mm"), formerly="solver", help="Truncated Newton, or minorise-maximise."),
         max_iter=Integer(
             1, MOST_SWEEPS, also=(None,), help="The most sweeps; None: 100 for newton, 20,000 for mm, 200 for shuffle."
         ),
@@ -155,7 +155,7 @@ class PlackettLuce(LuceChoiceRanker):
         prior_scale: float | Literal["auto"] = "auto",
         prior_shape: float = 2.0,
         ties: Ties = "exact",
-        solver: Literal["newton", "mm"] = "newton",
+        method: Literal["newton", "mm"] = "newton",
         max_iter: int | None = None,
         tol: float = 1e-8,
         seed: int = 0,
@@ -164,13 +164,13 @@ class PlackettLuce(LuceChoiceRanker):
         self.prior_scale = prior_scale
         self.prior_shape = prior_shape
         self.ties = ties
-        self.solver = solver
+        self.method = method
         self.max_iter = max_iter
         self.tol = tol
         self.seed = seed
 
     def _sweeps(self, rankings: Rankings) -> int:
-        return self.max_iter or _MAX_ITER["shuffle" if self.ties == "shuffle" else self.solver]
+        return self.max_iter or _MAX_ITER["shuffle" if self.ties == "shuffle" else self.method]
 
     def _rules(self) -> dict[str, Any]:
         return {"ties": TIES[self.ties], "prior": self.prior, "prior_shape": float(self.prior_shape)}
@@ -210,7 +210,7 @@ class PlackettLuce(LuceChoiceRanker):
             value, chosen, expected = pooled_statistics(*arrays, scores, rankings.weights, ties)
             return prior.centred(prior.maximise(scores, chosen, expected)), value + prior.value(scores)
 
-        if self.solver == "mm":
+        if self.method == "mm":
             return minorise_maximise(update, start, tol=tol)
         return newton(objective, start, tol=tol)
 
@@ -230,7 +230,7 @@ class PlackettLuce(LuceChoiceRanker):
         """
         prior = GaussianPrior(1.0)
         for _ in range(50):
-            scores = run(self._solver(rankings, scores, prior, 1e-3), max_iter=_MAX_ITER[self.solver]).estimate
+            scores = run(self._solver(rankings, scores, prior, 1e-3), max_iter=_MAX_ITER[self.method]).estimate
             _, _, expected = pooled_statistics(
                 rankings.indptr, rankings.items, rankings.levels, scores, rankings.weights, TIES[self.ties]
             )
