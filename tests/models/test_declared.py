@@ -48,9 +48,10 @@ def test_a_parameter_matters_only_under_values_that_another_may_have(name, key, 
 @pytest.mark.parametrize(("name", "key", "declared"), NUMBERS)
 def test_validation_enforces_the_declared_bounds_of_numbers(name, key, declared):
     whole = isinstance(declared, Integer)
-    low = declared.minimum if whole or declared.above is None else declared.above
-    allowed = [low] if whole or declared.above is None else [low + 1e-9]
-    outside = [low - 1 if whole else low - 1e-9, *([] if whole or declared.above is None else [low])]
+    if whole or declared.maximum is not None or declared.above is None:
+        allowed, outside = [declared.minimum], [declared.minimum - (1 if whole else 1e-9)]
+    else:
+        allowed, outside = [declared.above + 1e-9], [declared.above, declared.above - 1e-9]
     if declared.maximum is not None:
         allowed.append(declared.maximum)
         outside.append(declared.maximum + 1 if whole else declared.maximum * 1.01)

@@ -124,7 +124,7 @@ class Integer(Number):
 
 @dataclass(frozen=True)
 class Float(Number):
-    """A finite number ``above`` a bound, or from ``minimum``, to ``maximum`` if there is one.
+    """A finite number ``above`` a bound, or from 0, or from ``minimum`` to ``maximum``.
 
     Examples
     --------
@@ -140,17 +140,17 @@ class Float(Number):
     def _check_number(self, name: str, value: object) -> None:
         if self.above is not None:
             require_above(name, value, self.above)
-        elif self.maximum is not None:
-            require_between(name, value, self.minimum, self.maximum)
         else:
             require_nonnegative(name, value)
+        if self.maximum is not None:
+            require_between(name, value, self.minimum, self.maximum)
 
     @property
     def allowed(self) -> str:
         """What it may be, in words."""
-        upto = "" if self.maximum is None else f" to {self.maximum:g}"
-        bound = f"from {self.minimum:g}" if self.above is None else f"above {self.above:g}"
-        return self._or_a_word(f"number {bound}{upto}")
+        if self.maximum is not None:
+            return self._or_a_word(f"number from {self.minimum:g} to {self.maximum:g}")
+        return self._or_a_word("number from 0" if self.above is None else f"number above {self.above:g}")
 
 
 @dataclass(frozen=True)

@@ -86,6 +86,7 @@ class BradleyTerry(OneOrderRanker):
     reference = "Bradley and Terry (1952); Davidson (1970); Rao and Kupper (1967); Hunter (2004)"
     parameters = Declared(
         prior_scale=Float(
+            above=0.0,
             minimum=_SCALES[0],
             maximum=_SCALES[1],
             tune=(0.05, 5.0),

@@ -121,6 +121,7 @@ class PlackettLuce(LuceChoiceRanker):
     reference = "Plackett (1975); Hunter (2004)"
     parameters = Declared(
         prior_scale=Float(
+            above=0.0,
             minimum=_SCALES[0],
             maximum=_SCALES[1],
             also=("auto",),
