@@ -19,7 +19,8 @@ import splits
 from accuracy import as_rankings, asked_by, model_scores
 from peers import peer_python, run_peer
 from permrank.kernels.latent.insertion import EXPECTED, insertion_scores
-from permrank.kernels.latent.stages import BY_STAGE, EFRON, latent_statistics, worth_table
+from permrank.kernels.latent.stages import BY_STAGE, EFRON
+from permrank.models.latent.learning import EStep, problem_of
 
 SEEDS = range(5)
 
@@ -116,11 +117,10 @@ def em_pass(rankings: pr.Rankings, n_communities: int) -> Callable[[], object]:
     rng = np.random.default_rng(0)
     scores = rng.normal(size=(rankings.n_items, n_communities))
     mixture = rng.dirichlet(np.ones(n_communities), size=rankings.n_users)
-    arrays = rankings.user_indptr, rankings.indptr, rankings.items, rankings.levels, rankings.weights
-    outer = np.ones(rankings.n_users)
+    e_step = EStep(problem_of(rankings, np.zeros(rankings.n_items), EFRON, "mm", None), n_communities)
 
     def job() -> object:
-        _, counts, chosen, available = latent_statistics(*arrays, outer, worth_table(scores), mixture, EFRON, BY_STAGE)
+        _, counts, chosen, available = e_step(scores, mixture, BY_STAGE)
         new = counts + 0.1
         return np.log((chosen + 1.0) / (available + 1.0)), new / new.sum(axis=1, keepdims=True)
 

@@ -30,6 +30,7 @@ from permrank.kernels.log_linear.moves import (
     swap_steps,
 )
 from permrank.kernels.log_linear.pseudo_likelihood import BY_RELOCATION, BY_SWAPS, BY_WINDOWS, list_likelihoods
+from permrank.learning.shards import blocks_by_rows
 from permrank.models.log_linear.diagnostics import chain_summary
 from permrank.models.log_linear.lists import pairs_of, position_functions, position_table, strict_lists
 
@@ -225,7 +226,8 @@ def speed() -> None:
             out = np.zeros((lists.items.size, 1)), np.zeros((pairs.blocks, pairs.items.size))
             unary = np.random.default_rng(1).normal(size=(lists.items.size, 1))
             of_lists = lists.indptr, lists.items, lists.orders, lists.weights, unary
-            job = partial(list_likelihoods, structure, 5, *of_lists, *positions, *pairs, values, *out)
+            bounds = blocks_by_rows(lists.weights.size, pairs.blocks)
+            job = partial(list_likelihoods, bounds, structure, 5, *of_lists, *positions, *pairs, values, *out)
             seconds = shortest(job, 1)
             print(f"speed, ml-1m, 1/{part} of the users, {name:<12}: Σ n² = {work / 1e6:.0f} million, {seconds:.2f} s, "
                   f"{1e9 * seconds / work:.1f} ns each, one thread", flush=True)  # fmt: skip

@@ -12,7 +12,7 @@ from permrank.errors import InputError, UnknownIdError
 from permrank.evaluation.metrics import Metric, blind_log_likelihood, per_list
 from permrank.evaluation.scoring import hidden_lists, indices_in
 from permrank.learning.learner import at_once
-from permrank.models.estimates import NothingLearnt
+from permrank.models.estimates import Estimate
 from permrank.models.ranker import Ranker
 
 
@@ -25,7 +25,7 @@ class Broken(Ranker):
     def _learn(self, rankings):
         if self.where == "fit":
             raise ZeroDivisionError("on purpose")
-        return NothingLearnt()
+        return Estimate()
 
     def _scores(self, user, items):
         raise ValueError("no scores\n today")
@@ -38,7 +38,7 @@ class Echo(Ranker):
         pass
 
     def _learn(self, rankings):
-        return NothingLearnt()
+        return Estimate()
 
     def _scores(self, user, items):
         first = self.item_ids.index(user.rankings.lists()[0][0])

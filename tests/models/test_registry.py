@@ -21,7 +21,7 @@ class Offered(pr.Ranker):
         self.sign = sign
 
     def _learn(self, rankings):
-        return {}
+        return pr.Estimate()
 
     def _scores(self, user, items):
         return self.sign * items.astype(float)
@@ -32,7 +32,9 @@ def a_model(name="Mine", module=__name__):
     def scores(self, user, items):
         return -items.astype(float)
 
-    return type(name, (pr.Ranker,), {"_learn": lambda self, data: {}, "_scores": scores, "__module__": module})
+    return type(
+        name, (pr.Ranker,), {"_learn": lambda self, data: pr.Estimate(), "_scores": scores, "__module__": module}
+    )
 
 
 @pytest.fixture

@@ -25,7 +25,8 @@ class Estimate:
 
     A subclass is a frozen dataclass with one field for each array or number that was learnt. The model has them under
     the same names with an underscore at the end (``scores`` is ``model.scores_``), and so has its file. What else
-    answers need, such as the treatment of ties, is a keyword field with the metadata `RULE`.
+    answers need, such as the treatment of ties, is a keyword field with the metadata `RULE`. A model that learns
+    nothing has an `Estimate` without fields.
 
     Examples
     --------
@@ -72,8 +73,3 @@ class Estimate:
         for name, shape in shapes.items():
             if np.shape(getattr(self, name)) != shape:
                 raise InputError(f"{name}_ has shape {np.shape(getattr(self, name))}, expected {shape}")
-
-
-@dataclass(frozen=True, eq=False)
-class NothingLearnt(Estimate):
-    """Of a model that learns nothing."""

@@ -76,6 +76,21 @@ def shown(self: Any) -> str:
     return f"{type(self).__name__}({differing})"
 
 
+# What scikit-learn asks of an object that does not inherit its base class; nothing else calls these.
+
+
+def sklearn_tags(self: Any) -> Any:
+    """A model that wants no target."""
+    from sklearn.utils import Tags, TargetTags
+
+    return Tags(estimator_type=None, target_tags=TargetTags(required=False))
+
+
+def sklearn_is_fitted(self: Any) -> bool:
+    """Whether there is an estimate."""
+    return hasattr(self, "fitted_params_")
+
+
 def as_fitted(self: Model) -> Model:
     """This model with the parameters that its estimate was learnt with: itself, unless others are set."""
     fitted = vars(self).get("fitted_params_")

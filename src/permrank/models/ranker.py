@@ -22,7 +22,16 @@ from permrank.learning.learner import Learner, at_once
 from permrank.models.declared import Declared
 from permrank.models.estimates import Estimate
 from permrank.models.former_names import accept_former_names, former_estimate
-from permrank.models.parameters import answer_as_learnt, check_declared, clone, get_params, set_params, shown
+from permrank.models.parameters import (
+    answer_as_learnt,
+    check_declared,
+    clone,
+    get_params,
+    set_params,
+    shown,
+    sklearn_is_fitted,
+    sklearn_tags,
+)
 from permrank.models.users import (
     NewUser,
     UserReference,
@@ -103,6 +112,7 @@ class Ranker(ABC):
         accept_former_names(cls)
 
     get_params, set_params, clone, __repr__ = get_params, set_params, clone, shown
+    __sklearn_tags__, __sklearn_is_fitted__ = sklearn_tags, sklearn_is_fitted
 
     # What a model supplies
 

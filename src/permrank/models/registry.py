@@ -47,7 +47,7 @@ def register(model: Model) -> Model:
     >>> @pr.register
     ... class Alphabetical(pr.Ranker):
     ...     def _learn(self, rankings):
-    ...         return {}
+    ...         return pr.Estimate()
     ...
     ...     def _scores(self, user, items):
     ...         return -items.astype(float)

@@ -13,6 +13,7 @@ from permrank.kernels.plackett_luce.likelihood import BRESLOW, EFRON, EXACT, PAR
 
 TREATMENTS = {"exact": EXACT, "efron": EFRON, "breslow": BRESLOW, "partition": PARTITION}
 K = 3
+BLOCKS = np.array([0, 2, 2, 5, 7])  # of the users of `data`
 
 
 def data(seed, n_users=6, n_items=9, *, ties=True):
@@ -146,8 +147,8 @@ def test_item_steps_solve_the_newton_equations_with_diagonal_blocks():
     view = rankings.item_view
     variance = np.empty(rankings.n_items)
     steps = factored_items.item_steps(
-        view.indptr, view.entries, owner, modes, theta, centre, item_precision, residual, curvature, np.uint64(0),
-        False, variance,
+        BLOCKS, view.indptr, view.entries, owner, modes, theta, centre, item_precision, residual, curvature,
+        np.uint64(0), False, variance,
     )  # fmt: skip
     for y in range(rankings.n_items):
         system = np.diag(item_precision)
@@ -158,6 +159,28 @@ def test_item_steps_solve_the_newton_equations_with_diagonal_blocks():
             right = right + residual[e] * x
         np.testing.assert_allclose(steps[y], np.linalg.solve(system, right), rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(variance[y], np.trace(np.linalg.inv(system)), rtol=1e-9)
+
+
+@pytest.mark.parametrize("draw", [False, True])
+def test_item_steps_from_the_sums_of_blocks_have_the_same_bits(draw):
+    rankings, theta, precision = problem(11, n_users=200)
+    _, _, draws, residual, curvature = ascend(rankings, theta, precision, BRESLOW, draw=True)
+    owner = np.repeat(np.arange(rankings.n_users), np.diff(rankings.indptr[rankings.user_indptr])).astype(np.int32)
+    view, centre, found = rankings.item_view, np.ones_like(theta), []
+    for bounds in (np.array([0, 50, 50, 120, 201]), np.array([0, 201])):
+        walked, summed = np.empty(rankings.n_items), np.empty(rankings.n_items)
+        steps = factored_items.item_steps(
+            bounds, view.indptr, view.entries, owner, draws, theta, centre, np.ones(K + 1), residual, curvature,
+            np.uint64(3), draw, walked,
+        )  # fmt: skip
+        lists = rankings.user_indptr, rankings.indptr, rankings.items
+        sums = factored_items.item_sums(bounds, *lists, draws, residual, curvature, rankings.n_items)
+        others = factored_items.steps_from_sums(sums, theta, centre, np.ones(K + 1), np.uint64(3), draw, summed)
+        np.testing.assert_array_equal(steps, others)
+        np.testing.assert_array_equal(walked, summed)
+        found.append(steps)
+    assert (found[0] != found[1]).any()  # the control: other blocks, other bits
+    np.testing.assert_allclose(*found, rtol=1e-9, atol=1e-12)
 
 
 def test_residuals_are_the_gradient_in_the_scores_times_the_weights():
@@ -204,10 +227,10 @@ def test_draws_of_an_item_have_the_covariance_of_its_system():
     owner = np.repeat(np.arange(rankings.n_users), np.diff(rankings.indptr[rankings.user_indptr])).astype(np.int32)
     view, ones = rankings.item_view, np.ones(K + 1)
     tail = modes, theta, np.zeros_like(theta), ones, residual, curvature
-    mean = factored_items.item_steps(view.indptr, view.entries, owner, *tail, np.uint64(0), False, np.zeros(0))
+    mean = factored_items.item_steps(BLOCKS, view.indptr, view.entries, owner, *tail, np.uint64(0), False, np.zeros(0))
     n, y = 1_500, 3
     drawn = [
-        factored_items.item_steps(view.indptr, view.entries, owner, *tail, np.uint64(i), True, np.zeros(0))[y]
+        factored_items.item_steps(BLOCKS, view.indptr, view.entries, owner, *tail, np.uint64(i), True, np.zeros(0))[y]
         for i in range(n)
     ]
     system = np.diag(ones)
@@ -230,8 +253,8 @@ def test_the_number_of_threads_changes_no_bit():
             numba.set_num_threads(n_threads)
             found = ascend(rankings, theta, precision, BRESLOW, draw=True)
             steps = factored_items.item_steps(
-                view.indptr, view.entries, owner, found[2], theta, np.zeros_like(theta), np.ones(K + 1), found[3],
-                found[4], np.uint64(3), True, np.zeros(0),
+                np.array([0, 13, 13, 41]), view.indptr, view.entries, owner, found[2], theta, np.zeros_like(theta),
+                np.ones(K + 1), found[3], found[4], np.uint64(3), True, np.zeros(0),
             )  # fmt: skip
             results.append([*found, steps])
     finally:

@@ -31,9 +31,12 @@ def statistics(orders, worths, thetas, mixing, levels=None, weights=None, ties=E
     weights = np.ones(len(orders)) if weights is None else np.asarray(weights, float)
     users = np.arange(len(orders) + 1)
     ones = np.ones(len(orders))
-    return latent_statistics(
-        users, indptr, items, levels.astype(np.int32), weights, ones, worths, np.array(thetas), ties, MIXING[mixing]
-    )
+    bounds = np.array([0, len(orders) // 2, len(orders)])
+    value, counts, chosen, available = latent_statistics(
+        bounds, users, indptr, items, levels.astype(np.int32), weights, ones, worths, np.array(thetas), ties,
+        MIXING[mixing],
+    )  # fmt: skip
+    return value, counts, chosen.sum(axis=0), available.sum(axis=0)
 
 
 @pytest.mark.parametrize("mixing", ["stage", "list"])
@@ -79,6 +82,7 @@ def test_two_lists_of_a_user_share_the_one_community_of_the_user():
     worths, theta = tables(3, 5, 2)
     first, second = (0, 3, 1), (4, 2)
     arrays = (
+        np.array([0, 1]),
         np.array([0, 2]),
         np.array([0, 3, 5]),
         np.array(first + second, np.int32),

@@ -242,8 +242,9 @@ def test_the_bits_do_not_depend_on_the_number_of_threads(ties):
 
 BOUNDS_SCRIPT = """
 import numpy as np
-from permrank.kernels.plackett_luce.pooled import observed_information, pooled_statistics
+from permrank.kernels.plackett_luce.pooled import observed_information
 from permrank.kernels.plackett_luce.likelihood import stage_statistics
+from permrank.models.plackett_luce.statistics import PooledStatistics
 indptr = np.array([0, 1, 5, 15, 18])
 levels = np.array([0, 0, 0, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0, 1, 2], dtype=np.int32)
 items = np.array([0, 3, 1, 0, 2, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 4, 3, 2], dtype=np.int32)
@@ -251,8 +252,8 @@ scores, weights = np.linspace(-1.0, 2.0, 10), np.array([1.0, 2.0, 0.5, 1.0])
 strict = np.concatenate([np.arange(n, dtype=np.int32) for n in np.diff(indptr)])
 for ties in range(4):
     stage_statistics(indptr, levels, scores[items], ties, np.empty(18), np.empty(18))
-    pooled_statistics(indptr, items, levels, scores, weights, ties)
-    pooled_statistics(indptr, items, strict, scores, weights, ties)
+    PooledStatistics(indptr, items, levels, weights, 10, ties)(scores)
+    PooledStatistics(indptr, items, strict, weights, 10, ties)(scores)
 observed_information(indptr[:3], items[:5], levels[:5], scores, weights[:2], 0)
 print("done")
 """

@@ -6,11 +6,16 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from permrank.kernels.plackett_luce.likelihood import BRESLOW, EFRON, EXACT, PARTITION, stage_statistics
-from permrank.kernels.plackett_luce.pooled import observed_information, pooled_statistics
+from permrank.kernels.plackett_luce.pooled import observed_information
+from permrank.models.plackett_luce.statistics import PooledStatistics
 from permrank.testing import oracles
 
 TREATMENTS = {"exact": EXACT, "efron": EFRON, "breslow": BRESLOW, "partition": PARTITION}
 every_treatment = pytest.mark.parametrize("ties", TREATMENTS)
+
+
+def pooled_statistics(indptr, items, levels, scores, weights, ties):
+    return PooledStatistics(indptr, items, levels, weights, scores.size, ties)(scores)
 
 
 def random_problem(seed, n_rankings=60, n_items=12, tied=0.5, longest=None):

@@ -1,4 +1,11 @@
-"""Factored Plackett-Luce, §3.1: the pass over the items (that over the users is in factored.py)."""
+"""Factored Plackett-Luce, §3.1: the pass over the items (that over the users is in users.py).
+
+Given the users, an item y needs two sums over its entries e, with x = (W_u, 1): Σ g_e x and Σ c_e x xᵀ, K + 1 and
+(K + 1)(K + 2) / 2 numbers. They are summed by blocks of users, and the blocks in their order. There are two forms with
+the same bits: `item_steps` is parallel over items, walks through the entries of each in the order of the users and
+keeps the sums of one block at a time; `item_sums` gives the sums of every block, which can be done where the users are,
+and `steps_from_sums` adds them up.
+"""
 
 from __future__ import annotations
 
@@ -9,47 +16,128 @@ from permrank.kernels.jit import njit, prange
 from permrank.kernels.streams import derive, normal
 
 
+@njit(error_model="numpy", inline="always")
+def _add_entry(user, g, c, sums):
+    """sums += (g x, lower triangle of c x xᵀ row by row), x = (user, 1)."""
+    n_factors = user.size
+    at, last = n_factors + 1, sums.size - n_factors - 1  # where a row of the triangle begins, and the last one
+    for k in range(n_factors):
+        sums[k] += g * user[k]
+        part = c * user[k]
+        for m in range(k + 1):
+            sums[at + m] += part * user[m]
+        sums[last + k] += part
+        at += k + 1
+    sums[n_factors] += g
+    sums[last + n_factors] += c
+
+
+@njit(error_model="numpy", inline="always")
+def _set_entry(user, g, c, sums):
+    """`_add_entry` to zeros, which need not be there; at most the sign of a 0 is another."""
+    n_factors = user.size
+    at, last = n_factors + 1, sums.size - n_factors - 1  # where a row of the triangle begins, and the last one
+    for k in range(n_factors):
+        sums[k] = g * user[k]
+        part = c * user[k]
+        for m in range(k + 1):
+            sums[at + m] = part * user[m]
+        sums[last + k] = part
+        at += k + 1
+    sums[n_factors] = g
+    sums[last + n_factors] = c
+
+
+@njit(error_model="numpy")
+def _add_block(block, sums):
+    """sums += block."""
+    for i in range(sums.size):
+        sums[i] += block[i]
+
+
+@njit(error_model="numpy")
+def _newton_step(sums, item, centre, precision, stream, draw, system, step):
+    """Λ = precision + Σ c x xᵀ, step = Λ^-1 (Σ g x - precision (item - centre)), and noise; L of Λ into system."""
+    size = item.size
+    at = size
+    for k in range(size):
+        step[k] = precision[k] * (centre[k] - item[k]) + sums[k]
+        for m in range(k + 1):
+            system[k, m] = sums[at + m]
+        system[k, k] += precision[k]
+        at += k + 1
+    cholesky(system, size)
+    forward(system, step, size)
+    if draw:
+        for k in range(size):
+            step[k] += normal(stream, k)
+    backward(system, step, size)
+
+
 @njit(error_model="numpy", parallel=True)
 def item_steps(
-    view_indptr, view_entries, user_of_entry, users, theta, centre, precision, residual, curvature, key, draw, variance
-):
+    bounds, view_indptr, view_entries, user_of_entry, users, theta, centre, precision, residual, curvature, key, draw,
+    variance,
+):  # fmt: skip
     """Newton steps of all items at once given the users, with the curvature's diagonal blocks; (n_items, K + 1).
 
     Λ_y = precision + Σ c x xᵀ, step Λ^-1 (Σ g x - precision (θ_y - centre_y)), x = (W_u, 1); c is the expected number
     of choices, which bounds the Hessian of all items together, so that the joint step does not overshoot. With
-    ``draw`` noise from N(0, Λ^-1) is added. centre: (n_items, K + 1), prior means; precision: (K + 1,).
+    ``draw`` noise from N(0, Λ^-1) is added. bounds: (n_blocks + 1,), users of each block; entries of an item are in the
+    order of the users. centre: (n_items, K + 1), prior means; precision: (K + 1,).
     variance: (n_items,), written, or empty: what the item's own uncertainty adds to the variance of its score for a
     user with factors of variance one, the trace of Λ_y^-1.
     """
     n_items, size = theta.shape
-    n_factors = size - 1
     steps = np.empty((n_items, size))
     for y in prange(n_items):
-        system, step = np.zeros((size, size)), np.empty(size)
-        for k in range(size):
-            step[k] = precision[k] * (centre[y, k] - theta[y, k])
-            system[k, k] = precision[k]
+        sums, block = np.zeros(size + size * (size + 1) // 2), np.zeros(size + size * (size + 1) // 2)
+        b = 0
         for place in range(view_indptr[y], view_indptr[y + 1]):
             e = view_entries[place]
-            user, g, c = users[user_of_entry[e]], residual[e], curvature[e]
-            for k in range(n_factors):
-                step[k] += g * user[k]
-                part = c * user[k]
-                for m in range(k + 1):
-                    system[k, m] += part * user[m]
-                system[n_factors, k] += part
-            step[n_factors] += g
-            system[n_factors, n_factors] += c
-        cholesky(system, size)
-        forward(system, step, size)
-        if draw:
-            stream = derive(key, y)
-            for k in range(size):
-                step[k] += normal(stream, k)
-        backward(system, step, size)
-        steps[y] = step
+            u = user_of_entry[e]
+            if u < bounds[b + 1]:
+                _add_entry(users[u], residual[e], curvature[e], block)
+                continue
+            _add_block(block, sums)
+            while u >= bounds[b + 1]:
+                b += 1
+            _set_entry(users[u], residual[e], curvature[e], block)
+        _add_block(block, sums)
+        system = np.empty((size, size))
+        _newton_step(sums, theta[y], centre[y], precision, derive(key, y), draw, system, steps[y])
         if variance.size > 0:
-            variance[y] = trace_of_inverse(system, step, size)
+            variance[y] = trace_of_inverse(system, block, size)
+    return steps
+
+
+@njit(error_model="numpy", parallel=True)
+def item_sums(bounds, user_indptr, indptr, items, users, residual, curvature, n_items):
+    """Σ g x and the lower triangle of Σ c x xᵀ of every item by block, (n_blocks, n_items, K + 1 + (K + 1)(K + 2) / 2).
+
+    bounds: (n_blocks + 1,), users of each block; user_indptr, indptr, items: as in `Rankings`.
+    """
+    n_blocks, size = bounds.size - 1, users.shape[1] + 1
+    sums = np.zeros((n_blocks, n_items, size + size * (size + 1) // 2))
+    for b in prange(n_blocks):
+        for u in range(bounds[b], bounds[b + 1]):
+            for e in range(indptr[user_indptr[u]], indptr[user_indptr[u + 1]]):
+                _add_entry(users[u], residual[e], curvature[e], sums[b, items[e]])
+    return sums
+
+
+@njit(error_model="numpy", parallel=True)
+def steps_from_sums(by_block, theta, centre, precision, key, draw, variance):
+    """`item_steps` from what `item_sums` gives."""
+    n_items, size = theta.shape
+    steps = np.empty((n_items, size))
+    for y in prange(n_items):
+        sums, system, scratch = np.zeros(by_block.shape[2]), np.empty((size, size)), np.empty(size)
+        for b in range(by_block.shape[0]):
+            _add_block(by_block[b, y], sums)
+        _newton_step(sums, theta[y], centre[y], precision, derive(key, y), draw, system, steps[y])
+        if variance.size > 0:
+            variance[y] = trace_of_inverse(system, scratch, size)
     return steps
 
 

@@ -2,15 +2,17 @@
 
 A row of ``theta`` (n_items, K + 1) is an item: its K factors H_y, then its intercept b_y. Given the items a user's
 problem is concave in K variables and is solved by Newton's method with the user's own Hessian; given the users,
-items are updated side by side from per-entry residuals and curvatures (factored_items.py): no learning rate, no races,
+items are updated side by side from per-entry residuals and curvatures (items.py): no learning rate, no races,
 no sums that depend on threads. With ``draw`` the update ends in a draw from the Gaussian at the mode.
 """
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from permrank.kernels.cholesky import backward, cholesky, forward
 from permrank.kernels.jit import njit, prange
@@ -211,15 +213,16 @@ def _climb_user(
 
 
 @njit(error_model="numpy", parallel=True)
-def update_users(
-    user_indptr, indptr, items, levels, weights, ties, theta, precision, modes, draws, key, draw, most, tol, residual,
-    curvature, places, slopes,
+def move_users(
+    before, user_indptr, indptr, items, levels, weights, ties, theta, precision, modes, draws, key, draw, most, tol,
+    residual, curvature, places, slopes,
 ):  # fmt: skip
     """Move every user to the mode of its posterior given the items, and draw around it if asked.
 
     A priori W_u ~ N(places_u slopes, 1 / precision); places: (n_users, n_dimensions), slopes: (n_dimensions, K).
     modes: (n_users, K), start and result; draws: (n_users, K), written: a draw from N(mode, H^-1), or the mode.
     residual, curvature: (n_entries,), written: weight * (chosen - expected) and weight * expected at ``draws``.
+    before: users of others before the first, whose streams of random numbers are not these.
     Returns the users' log-posteriors at the modes, constants left out, (n_users,).
     """
     n_users, n_factors = modes.shape
@@ -234,7 +237,7 @@ def update_users(
         )  # fmt: skip
         modes[u] = user
         if draw:
-            stream = derive(key, u)
+            stream = derive(key, before + np.int64(u))
             noise = np.empty(n_factors)
             for k in range(n_factors):
                 noise[k] = normal(stream, k)
@@ -253,6 +256,12 @@ def update_users(
             for e in range(indptr[r], indptr[r + 1]):
                 residual[e] = weights[r] * (residual[e] - curvature[e])
                 curvature[e] *= weights[r]
+    return values
+
+
+def update_users(*arguments: Any) -> NDArray[np.float64]:
+    """`move_users` of all users: the arguments that follow ``before``."""
+    values: NDArray[np.float64] = move_users(0, *arguments)
     return values
 
 

@@ -21,10 +21,6 @@ Array = NDArray[Any]
 
 BY_STAGE, BY_LIST = 0, 1
 BRESLOW, EFRON = 0, 1
-# Users are summed in at most this many blocks whatever the number of threads: the bits do not depend on it.
-_MOST_BLOCKS = 16
-# Cells of all accumulators together: 2^24 float64 twice are 256 MB. Never below two blocks: two threads then work.
-_MOST_CELLS = 2**24
 
 
 @njit(error_model="numpy")
@@ -156,7 +152,7 @@ def _one_list(
 
 @njit(error_model="numpy", parallel=True)
 def _statistics(user_indptr, indptr, items, levels, weights, outer, worths, mixture, bounds, longest, ties, mixing):
-    """`latent_statistics`, chosen and available still by block."""
+    """See `latent_statistics`."""
     n_users, n_communities = mixture.shape
     n_blocks = bounds.size - 1
     value, counts = np.zeros(n_users), np.zeros((n_users, n_communities))
@@ -191,6 +187,7 @@ def _statistics(user_indptr, indptr, items, levels, weights, outer, worths, mixt
 
 
 def latent_statistics(
+    bounds: Array,
     user_indptr: Array,
     indptr: Array,
     items: Array,
@@ -204,30 +201,23 @@ def latent_statistics(
 ) -> tuple[Array, Array, Array, Array]:
     """E-step over all users, and the sums that the M-step needs (§3.2.1), in O(n_entries K).
 
-    user_indptr (n_users + 1,), indptr (n_rankings + 1,), items, levels (n_entries,): as in `Rankings`; weights
-    (n_rankings,): how often the user gave each; outer (n_users,): how many such users there are; worths (n_items, K);
-    mixture (n_users, K): weights of the communities, positive. Returns
+    bounds (n_blocks + 1,): users of each block; user_indptr (n_users + 1,), indptr (n_rankings + 1,), items, levels
+    (n_entries,): as in `Rankings`; weights (n_rankings,): how often the user gave each; outer (n_users,): how many such
+    users there are; worths (n_items, K); mixture (n_users, K): weights of the communities, positive. Returns
 
     * value (n_users,): Σ_i log Σ_z θ_z p_i^z, or log Σ_z θ_z Π_i p_i^z with `BY_LIST`;
     * counts (n_users, K): Σ_i Q_i(z), or the posterior of the one community with `BY_LIST`;
-    * chosen (n_items, K): Σ Q over stages that choose the item; available (n_items, K): Σ Q / A over stages in which
-      it could be chosen. w <- chosen / available never lowers the bound (Hunter's MM, weighted).
+    * by block, to be added up: chosen (n_blocks, n_items, K): Σ Q over stages that choose the item; available
+      (n_blocks, n_items, K): Σ Q / A over stages in which it could be chosen. w <- chosen / available never lowers the
+      bound (Hunter's MM, weighted).
 
     The same bits for any number of threads.
     """
-    n_items, n_communities = worths.shape
-    n_users = user_indptr.size - 1
-    # Clearing and adding up a block must cost little beside its entries: a sixteenth as many items as entries.
-    most = min(_MOST_CELLS // max(1, n_items * n_communities), items.size // max(1, 16 * n_items))
-    n_blocks = int(max(1, min(_MOST_BLOCKS, max(2, most), n_users)))
-    ends = indptr[user_indptr]
-    bounds = np.searchsorted(ends[:-1], np.arange(n_blocks + 1) * (items.size / n_blocks))
-    bounds[0], bounds[-1] = 0, n_users
     longest = int(np.diff(indptr).max()) if indptr.size > 1 else 0
-    value, counts, chosen, available = _statistics(
+    found: tuple[Array, Array, Array, Array] = _statistics(
         user_indptr, indptr, items, levels, weights, outer, worths, mixture, bounds, longest, ties, mixing
     )
-    return value, counts, chosen.sum(axis=0), available.sum(axis=0)
+    return found
 
 
 def worth_table(scores: Array) -> Array:

@@ -180,18 +180,17 @@ def _one_list(
 
 @njit(error_model="numpy", parallel=True)
 def list_likelihoods(
-    structure, width, indptr, items, orders, weights, unary, basis_start, basis_table, pair_indptr, pair_items,
+    bounds, structure, width, indptr, items, orders, weights, unary, basis_start, basis_table, pair_indptr, pair_items,
     pair_values, unary_gradient, pair_gradient,
 ):  # fmt: skip
     """Log-likelihood of each list by one of the structures, weights left out, and the weighted gradient.
 
-    unary_gradient: (n_entries, B), written. pair_gradient: (n_blocks, n_pairs), added to: one row for each of as many
-    blocks of lists, so that the sum does not depend on threads.
+    bounds: (n_blocks + 1,), lists of each block. unary_gradient: (n_entries, B), written. pair_gradient: (n_blocks,
+    n_pairs), added to: a row for each block, so that the sum does not depend on threads.
     """
-    n_lists, n_blocks = indptr.size - 1, pair_gradient.shape[0]
-    values = np.zeros(n_lists)
-    for block in prange(n_blocks):
-        for r in range(n_lists * block // n_blocks, n_lists * (block + 1) // n_blocks):
+    values = np.zeros(indptr.size - 1)
+    for block in prange(bounds.size - 1):
+        for r in range(bounds[block], bounds[block + 1]):
             start, stop = indptr[r], indptr[r + 1]
             first = basis_start[stop - start]
             values[r] = _one_list(
@@ -231,16 +230,16 @@ def _one_statistics(items, order, levels, weight, basis, pair_indptr, pair_items
 
 @njit(error_model="numpy", parallel=True)
 def list_statistics(
-    indptr, items, orders, levels, weights, basis_start, basis_table, pair_indptr, pair_items, unary_out, pair_out
-):
+    bounds, indptr, items, orders, levels, weights, basis_start, basis_table, pair_indptr, pair_items, unary_out,
+    pair_out,
+):  # fmt: skip
     """What the log-likelihood multiplies the parameters with: g of each item's place, and ±1 for the order of a pair.
 
-    Both are averaged over the orders inside a tie (positions of equal level), and weighted. unary_out:
-    (n_entries, B), written; pair_out: (n_blocks, n_pairs), added to.
+    Both are averaged over the orders inside a tie (positions of equal level), and weighted. bounds: (n_blocks + 1,),
+    lists of each block; unary_out: (n_entries, B), written; pair_out: (n_blocks, n_pairs), added to.
     """
-    n_lists, n_blocks = indptr.size - 1, pair_out.shape[0]
-    for block in prange(n_blocks):
-        for r in range(n_lists * block // n_blocks, n_lists * (block + 1) // n_blocks):
+    for block in prange(bounds.size - 1):
+        for r in range(bounds[block], bounds[block + 1]):
             start, stop = indptr[r], indptr[r + 1]
             first = basis_start[stop - start]
             _one_statistics(

@@ -13,8 +13,10 @@ Rows of ``theta``, users and the two passes are as in `kernels.factored`.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from permrank.kernels.cholesky import backward, cholesky, forward
 from permrank.kernels.factored.users import _log_prior
@@ -195,10 +197,11 @@ def _one_user(
 
 
 @njit(error_model="numpy", parallel=True)
-def update_swap_users(
-    user_indptr, indptr, items, g, weights, theta, precision, modes, draws, key, draw, most, tol, residual, curvature
-):
-    """As `kernels.factored.update_users`, with the swaps' likelihood; g: (n_entries,), position function of each entry.
+def move_swap_users(
+    before, user_indptr, indptr, items, g, weights, theta, precision, modes, draws, key, draw, most, tol, residual,
+    curvature,
+):  # fmt: skip
+    """As `kernels.factored.move_users`, with the swaps' likelihood; g: (n_entries,), position function of each entry.
 
     curvature is n / (n - 1) times the Hessian's diagonal: a bound for all items at once if their swaps weigh alike.
     """
@@ -207,14 +210,20 @@ def update_swap_users(
     scores = np.empty(items.size)
     for u in prange(n_users):
         values[u], drawn = _one_user(
-            user_indptr[u], user_indptr[u + 1], indptr, items, g, weights, theta, precision, modes[u], derive(key, u),
-            draw, most, tol, scores, residual, curvature,
+            user_indptr[u], user_indptr[u + 1], indptr, items, g, weights, theta, precision, modes[u],
+            derive(key, before + np.int64(u)), draw, most, tol, scores, residual, curvature,
         )  # fmt: skip
         draws[u] = drawn
         for r in range(user_indptr[u], user_indptr[u + 1]):
             n = indptr[r + 1] - indptr[r]
             for e in range(indptr[r], indptr[r + 1]):
                 curvature[e] *= n / max(n - 1.0, 1.0)
+    return values
+
+
+def update_swap_users(*arguments: Any) -> NDArray[np.float64]:
+    """`move_swap_users` of all users: the arguments that follow ``before``."""
+    values: NDArray[np.float64] = move_swap_users(0, *arguments)
     return values
 
 

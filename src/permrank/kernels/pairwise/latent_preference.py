@@ -8,20 +8,11 @@ accordingly more.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from permrank.kernels.jit import njit, prange
 from permrank.kernels.streams import bits, derive
-
-Array = NDArray[Any]
-
-# Users are summed in at most this many blocks whatever the number of threads: the bits do not depend on it.
-_MOST_BLOCKS = 16
-# Two tables of items by communities for every block: 300 MB at the most.
-_MOST_CELLS = 20_000_000
 
 
 @njit(error_model="numpy")
@@ -39,22 +30,29 @@ def _pair(start, n, draw, key):
 
 
 @njit(parallel=True, error_model="numpy")
-def _sums_by_block(user_indptr, indptr, items, levels, weights, outer, worths, mixture, max_pairs, key, n_blocks):
-    """Log-likelihood of each user, pairs by community; by blocks of users, what items won and were expected to win."""
+def latent_preference_sums(
+    bounds, user_indptr, indptr, items, levels, weights, outer, worths, mixture, max_pairs, key, before
+):
+    """E-step: log-likelihoods (n_users,), counts (n_users, K); chosen and expected by block (n_blocks, n_items, K).
+
+    bounds: (n_blocks + 1,), users of each block; weights: of rankings; outer: of users; before: rankings of others
+    before the first, whose streams of random pairs are not these. Hunter's update of a worth is π <- π chosen /
+    expected, summed over the blocks; memberships follow the counts.
+    """
     n_users, n_communities = mixture.shape
-    n_items = worths.shape[0]
+    n_blocks, n_items = bounds.size - 1, worths.shape[0]
     value, counts = np.zeros(n_users), np.zeros((n_users, n_communities))
     chosen = np.zeros((n_blocks, n_items, n_communities))
     expected = np.zeros((n_blocks, n_items, n_communities))
     for b in prange(n_blocks):
         share, joint = np.empty(n_communities), np.empty(n_communities)
-        for u in range(b * n_users // n_blocks, (b + 1) * n_users // n_blocks):
+        for u in range(bounds[b], bounds[b + 1]):
             for r in range(user_indptr[u], user_indptr[u + 1]):
                 n = indptr[r + 1] - indptr[r]
                 n_pairs = n * (n - 1) // 2
                 n_seen, stream = n_pairs, np.uint64(0)
                 if n_pairs > max_pairs:
-                    n_seen, stream = max_pairs, derive(key, r) | np.uint64(1)
+                    n_seen, stream = max_pairs, derive(key, before + r) | np.uint64(1)
                 for draw in range(n_seen):
                     first, second = _pair(indptr[r], n, draw, stream)
                     if levels[first] == levels[second]:
@@ -75,19 +73,3 @@ def _sums_by_block(user_indptr, indptr, items, levels, weights, outer, worths, m
                         expected[b, y, z] += own * share[z]
                         expected[b, x, z] += own * (1.0 - share[z])
     return value, counts, chosen, expected
-
-
-def latent_preference_sums(
-    data: tuple[Any, ...], worths: Array, mixture: Array, max_pairs: int, key: Any
-) -> tuple[Array, Array, Array, Array]:
-    """E-step: log-likelihoods (n_users,), counts (n_users, K), chosen and expected (n_items, K).
-
-    `data` has user_indptr, indptr, items, levels, weights of rankings and weights of users. Hunter's update of a worth
-    is π <- π chosen / expected; memberships follow the counts.
-    """
-    n_blocks = int(max(1, min(_MOST_BLOCKS, mixture.shape[0], _MOST_CELLS // max(worths.size, 1))))
-    user_indptr, indptr, items, levels, weights, outer = data
-    value, counts, chosen, expected = _sums_by_block(
-        user_indptr, indptr, items, levels, weights, outer, worths, mixture, max_pairs, key, n_blocks
-    )
-    return value, counts, chosen.sum(axis=0), expected.sum(axis=0)

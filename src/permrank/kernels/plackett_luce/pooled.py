@@ -13,14 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from permrank.kernels.jit import njit, prange
-from permrank.kernels.plackett_luce.likelihood import PARTITION, stage_statistics
+from permrank.kernels.plackett_luce.likelihood import stage_statistics
 
 Array = NDArray[Any]
 
-# Rankings are summed in this many blocks whatever the number of threads: the bits do not depend on it.
-_MOST_BLOCKS = 64
 # exp(-300) > 1e-131: with products of tail sums kept in [1e-150, 1e150], one more factor cannot underflow.
-_NARROW = 300.0
+NARROW = 300.0
 # Five-point differences err by step^4 / 30 * f^(5) = 8e-12 f^(5); quadrature noise of 1e-13 / step is 3e-11.
 _STEP = 2.0**-8
 # Entries of perturbed rankings held at a time: about 30 MB.
@@ -28,7 +26,7 @@ _CHUNK = 1 << 20
 
 
 @njit(error_model="numpy")
-def _all_strict(indptr, levels):
+def all_strict(indptr, levels):
     """Whether no ranking has a tie."""
     for r in range(indptr.size - 1):
         ties = 0
@@ -40,9 +38,11 @@ def _all_strict(indptr, levels):
 
 
 @njit(error_model="numpy", parallel=True)
-def _strict_sums(indptr, items, worths, weights, bounds, longest):
+def strict_sums(bounds, indptr, items, worths, weights, longest):
     """Sums over strict rankings from a table of worths, one row for each block of rankings; no exp at all.
 
+    bounds: (n_blocks + 1,), rankings of each block; worths: (n_items,), the largest at most `NARROW` above the smallest
+    in logarithms; longest: of the rankings.
     Returns -Σ weight Σ log A_p by block, chosen and expected by block and item; the last stage is left out.
     """
     n_blocks, n_items = bounds.size - 1, worths.size
@@ -84,35 +84,14 @@ def _sums_by_item(indptr, items, weights, bounds, values, n_items):
     return sums
 
 
-def pooled_statistics(
-    indptr: Array, items: Array, levels: Array, item_scores: Array, weights: Array, ties: int
-) -> tuple[float, Array, Array]:
-    """Weighted log-likelihood and Σ chosen, Σ expected by item, when a score depends on the item only.
-
-    As `stage_statistics` on item_scores[items], summed with the rankings' weights: the gradient of the
-    log-likelihood in the item scores is chosen - expected, Hunter's update is w <- w chosen / expected (§3).
-    indptr: (n_rankings + 1,); items, levels: (n_entries,); item_scores: (n_items,); weights: (n_rankings,).
-    Returns (float, (n_items,), (n_items,)), the same bits for any number of threads.
-    """
-    n_items, n_rankings = item_scores.size, indptr.size - 1
-    # A block has accumulators of n_items cells: together at most as many as there are entries, or one block.
-    n_blocks = int(min(_MOST_BLOCKS, max(1, items.size // max(1, n_items))))
-    bounds = np.searchsorted(indptr[:-1], np.arange(n_blocks + 1) * (items.size / n_blocks))
-    bounds[0], bounds[-1] = 0, n_rankings
-    largest = float(item_scores.max()) if n_items else 0.0
-    narrow = n_items > 0 and largest - float(item_scores.min()) < _NARROW
-    if narrow and ties != PARTITION and _all_strict(indptr, levels):
-        longest = int(np.diff(indptr).max()) if n_rankings else 0
-        table = np.exp(item_scores - largest)
-        values, chosen, expected = _strict_sums(indptr, items, table, weights, bounds, longest)
-        chosen_by_item = chosen.sum(axis=0)
-        log_likelihood = float(values.sum() + np.sum(chosen_by_item * (item_scores - largest)))
-        return log_likelihood, chosen_by_item, expected.sum(axis=0)
+def ranking_sums(
+    bounds: Array, indptr: Array, items: Array, levels: Array, item_scores: Array, weights: Array, ties: int
+) -> tuple[Array, Array, Array]:
+    """Weighted log-likelihoods of rankings, (n_rankings,), chosen and expected by block and item: any ties."""
     chosen, expected = np.empty(items.size), np.empty(items.size)
     values = stage_statistics(indptr, levels, item_scores[items], ties, chosen, expected)
-    sums = [_sums_by_item(indptr, items, weights, bounds, x, n_items).sum(axis=0) for x in (chosen, expected)]
-    # np.sum, not @: BLAS may split a long dot product over its threads.
-    return float(np.sum(values * weights)), sums[0], sums[1]
+    sums = [_sums_by_item(indptr, items, weights, bounds, x, item_scores.size) for x in (chosen, expected)]
+    return values * weights, sums[0], sums[1]
 
 
 @njit(error_model="numpy", parallel=True)
@@ -150,8 +129,8 @@ def observed_information(
 
     By central differences of the analytic gradient of each ranking in each of its entries, then symmetrised:
     a ranking of n entries costs 4 n gradients of length n. Errors are about 1e-9 of the largest entry. Rows
-    sum to zero, as scores are defined up to a constant. Shapes as in `pooled_statistics`; the same bits for
-    any number of threads.
+    sum to zero, as scores are defined up to a constant. indptr: (n_rankings + 1,); items, levels:
+    (n_entries,); weights: (n_rankings,). The same bits for any number of threads.
     """
     lengths = np.diff(indptr)
     ranking_of = np.repeat(np.arange(lengths.size), lengths)

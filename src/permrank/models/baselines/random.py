@@ -10,7 +10,7 @@ from permrank.distributions.uniform import Uniform
 from permrank.errors import InputError
 from permrank.learning.learner import Learner, at_once
 from permrank.models.declared import Declared, Seed
-from permrank.models.estimates import NothingLearnt
+from permrank.models.estimates import Estimate
 from permrank.models.ranker import Ranker
 from permrank.models.users import NewUser, UserReference
 from permrank.randomness import generator, stream_key
@@ -45,13 +45,12 @@ class Random(Ranker):
     parameters = Declared(seed=Seed(help="Of the scores."))
 
     knows_nobody = True
-    estimate_type = NothingLearnt
 
     def __init__(self, *, seed: int = 0) -> None:
         self.seed = seed
 
-    def _learner(self, rankings: Rankings) -> Learner[NothingLearnt]:
-        return at_once(NothingLearnt(), float(rankings.weights @ _log_probabilities(rankings)))
+    def _learner(self, rankings: Rankings) -> Learner[Estimate]:
+        return at_once(Estimate(), float(rankings.weights @ _log_probabilities(rankings)))
 
     def _scores(self, user: UserReference, items: Int64Array) -> Float64Array:
         # All items are drawn, so that a score does not depend on what else is asked.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from permrank.kernels.lbfgs import differences, moved
 from permrank.kernels.plackett_luce.damping import damping_sequence
 from permrank.learning.learner import Learner, State, Step, mapped, standing
 from permrank.learning.limited_memory import LimitedMemory, inner
+from permrank.learning.shards import Shard, blocks_by_entries, gathered, n_blocks_of, shards_of
 from permrank.models.factored.estimate import FactoredEstimate
 from permrank.randomness import stream_key
 from permrank.types import Float64Array, Int64Array
@@ -32,9 +34,9 @@ _JUDGED = 5
 # Damping is learnt when the scores are worth it, when the objective rises by less than this part of itself: from a
 # random start the ascent might go where it cannot come back from.
 _ROUGHLY = 1e-3
-# Blocks of users that add up side by side. Each holds an array of the size of the items, and all of them together at
-# most 12 bytes an entry, unless fewer than 4 would be left.
-_MOST_BLOCKS, _FEWEST_BLOCKS, _NUMBERS_AN_ENTRY = 16, 4, 3
+# A block of users holds an array of the size of the items, and all of them together at most 12 bytes an entry, unless
+# fewer than 4 would be left.
+_FEWEST_BLOCKS, _NUMBERS_AN_ENTRY = 4, 3
 
 
 class Place(NamedTuple):
@@ -67,6 +69,45 @@ class Place(NamedTuple):
         return np.concatenate((self.theta.ravel(), self.slopes)) if self.slopes.size else self.theta.ravel()
 
 
+class Part(NamedTuple):
+    """A shard of users, with arrays for its sums that are made once: they are the largest that there are.
+
+    Attributes
+    ----------
+    shard : Shard
+        Its data are weights, items and levels.
+    gradients : float32 (n_blocks, n_items, K + 2)
+    moments : float64 (n_blocks, K + 1)
+    """
+
+    shard: Shard
+    gradients: Any
+    moments: Float64Array
+
+    @property
+    def spans(self) -> tuple[slice, ...]:
+        """Where its users, rankings and entries lie among all."""
+        return self.shard.spans
+
+    @classmethod
+    def of(cls, shard: Shard, n_items: int, n_factors: int) -> Part:
+        """With new arrays."""
+        sums = np.empty((shard.n_blocks, n_items, n_factors + 2), np.float32)
+        return cls(shard, sums, np.empty((shard.n_blocks, n_factors + 1)))
+
+
+def _climbed(
+    ties: int, damping: Float64Array, theta: Any, penalty: Any, n_steps: int, part: Part, users: Any
+) -> tuple[Any, ...]:
+    """Values of the users, users where they have climbed to, and the sums by block; see `climb_users`."""
+    (weights, items, levels), in_damping = part.shard.data, np.empty((part.shard.n_blocks, damping.size))
+    values = climb_users(
+        part.shard.bounds, *part.shard.indptrs, items, levels, weights, ties, damping, theta, penalty, users, n_steps,
+        _CONJUGATE, part.gradients, part.moments, in_damping,
+    )  # fmt: skip
+    return values, users, part.gradients, part.moments, in_damping
+
+
 class Objective:
     """The objective as a function of the items (and of the damping), with the users climbing along.
 
@@ -92,34 +133,37 @@ class Objective:
         intercepts: bool,
         damping: Float64Array,
     ) -> None:
-        self.rankings, self.ties, self.damping = rankings, ties, damping
+        self.ties, self.damping = ties, damping
         self._alpha, self._beta, self._intercepts = float(alpha), float(beta), intercepts
         self._bounds = blocks_of_users(rankings, n_factors)
-        n_blocks = self._bounds.size - 1
-        self._gradients = np.empty((n_blocks, rankings.n_items, n_factors + 2), np.float32)
-        self._moments = np.empty((n_blocks, n_factors + 1))
+        self._parts = [Part.of(shard, rankings.n_items, n_factors) for shard in self._shards(rankings)]
+        self.rankings = rankings
         self.hold_slopes = True
+
+    def _shards(self, rankings: Rankings) -> list[Shard]:
+        levels = (), (rankings.weights,), (rankings.items, rankings.levels)
+        return shards_of(self._bounds, (rankings.user_indptr, rankings.indptr), levels)
+
+    def use(self, rankings: Rankings) -> None:
+        """Go on with other orders of the same lists."""
+        self.rankings, shards = rankings, self._shards(rankings)
+        self._parts = [part._replace(shard=shard) for part, shard in zip(self._parts, shards, strict=True)]
 
     def at(self, theta: Any, slopes: Float64Array, users: Any, n_steps: int = _STEPS) -> Place:
         """Climb with copies of the users at given items and slopes."""
-        users, rankings = users.copy(), self.rankings
         damping = learnt_damping(slopes) if slopes.size else self.damping
-        in_damping = np.empty((self._bounds.size - 1, damping.size))
-        values = climb_users(
-            self._bounds, rankings.user_indptr, rankings.indptr, rankings.items, rankings.levels, rankings.weights,
-            self.ties, damping, theta, np.float32(2.0 * self._alpha), users, n_steps, _CONJUGATE, self._gradients,
-            self._moments, in_damping,
-        )  # fmt: skip
-        n, moments = theta.size, self._moments.sum(axis=0)
+        job = partial(_climbed, self.ties, damping, theta, np.float32(2.0 * self._alpha), n_steps)
+        values, users, gradients, moments, in_damping = gathered(job, self._parts, users.copy())
+        n, moments = theta.size, moments.sum(axis=0)
         # As if every item had been met by the same mean of users: Σ_e c w² = (Σ_e c) mean(w²).
         spread = moments / max(float(moments[-1]), 1e-300)
         gradient, diagonal = np.zeros((2, n + slopes.size))
         add_blocks(
-            self._gradients, theta, 2.0 * self._beta, spread, self._intercepts, gradient[:n].reshape(theta.shape),
+            gradients, theta, 2.0 * self._beta, spread, self._intercepts, gradient[:n].reshape(theta.shape),
             diagonal[:n].reshape(theta.shape),
         )  # fmt: skip
         if slopes.size and not self.hold_slopes:
-            gradient[n:], diagonal[n:] = _in_slopes(slopes, in_damping.sum(axis=0), rankings)
+            gradient[n:], diagonal[n:] = _in_slopes(slopes, in_damping.sum(axis=0), self.rankings)
         value = float(values.sum()) - self._beta * inner(theta, theta)
         return Place(theta, slopes, users, value, gradient, diagonal)
 
@@ -202,7 +246,7 @@ def maximise(
                 memory.forget()
                 here = objective.at(here.theta, here.slopes, here.users)
             if shuffle:
-                objective.rankings = given.shuffled_ties(int(stream_key(int(key), done, 2)) % 2**63)
+                objective.use(given.shuffled_ties(int(stream_key(int(key), done, 2)) % 2**63))
                 memory.forget()
                 here = objective.at(here.theta, here.slopes, here.users)
             new = _step(objective, here, memory)
@@ -294,8 +338,5 @@ def start(n_items: int, n_users: int, n_factors: int, key: Any) -> tuple[Any, An
 def blocks_of_users(rankings: Rankings, n_factors: int) -> Int64Array:
     """Bounds of blocks of users with about as many entries each, whatever the number of threads."""
     allowed = _NUMBERS_AN_ENTRY * rankings.n_entries // max(rankings.n_items * (n_factors + 2), 1)
-    n_blocks = min(_MOST_BLOCKS, max(_FEWEST_BLOCKS, allowed), max(rankings.n_users, 1))
-    entries = rankings.indptr[rankings.user_indptr]
-    bounds = np.searchsorted(entries, np.linspace(0, rankings.n_entries, n_blocks + 1))
-    bounds[0], bounds[-1] = 0, rankings.n_users
-    return np.asarray(np.maximum.accumulate(bounds), dtype=np.int64)
+    n_blocks = n_blocks_of(rankings.n_users, allowed, fewest=_FEWEST_BLOCKS)
+    return blocks_by_entries(rankings.indptr[rankings.user_indptr], n_blocks)

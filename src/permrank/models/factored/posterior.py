@@ -9,9 +9,9 @@ import numpy as np
 
 from permrank.checks import require_memory
 from permrank.kernels.cooccurrence import cross
-from permrank.kernels.factored.items import item_steps
 from permrank.learning.learner import Learner, State, Step, standing
 from permrank.models.factored.calibration import HeldOut, hold_out_pairs
+from permrank.models.factored.passes import ItemGiven, Move, Passes
 from permrank.models.factored.problem import Problem, item_mentions
 from permrank.randomness import stream_key
 from permrank.types import Float64Array
@@ -115,7 +115,7 @@ class Sampler:
     def use(self, problem: Problem) -> None:
         """Go on with other lists of the same users and items."""
         self.problem = problem
-        self.draws, self._residual, self._curvature = _scratch(problem, self.modes.shape[1])
+        self.draws, self._passes = np.zeros_like(self.modes), Passes(problem)
         self._prior = ItemPrior(problem, self.modes.shape[1])
         self._prior.update(self.theta)
         self.slopes = self._slopes(self.modes)
@@ -127,19 +127,15 @@ class Sampler:
     def sweep(self, number: int, *, keep: bool) -> tuple[float, tuple[Any, ...] | None]:
         """Draw everything once; returns the log-posterior of the users' modes, and what is kept, if asked."""
         problem, prior = self.problem, self._prior
-        lists, view, owner = problem.in_sweep(self._key, number)
+        if problem.shuffle:
+            self._passes.use(*problem.in_sweep(self._key, number))
         noisy = number >= self._quiet
-        values = problem.update_users(
-            lists, self.slopes, self.theta, self._user_precision, self.modes, self.draws,
-            stream_key(int(self._key), number, 0), noisy, 1 if noisy else 3, 1e-6, self._residual, self._curvature,
-        )  # fmt: skip
+        move = self._move(self.theta, stream_key(int(self._key), number, 0), noisy, 1 if noisy else 3, 1e-6)
+        values, self.modes, self.draws = self._passes.users(move, self.modes, self.draws)
         # Without intercepts their prior is a wall at 0.
         self._precision[-1] = prior.precision if problem.intercepts else 1e12
         kept = self._smoothed() if keep else None
-        self.theta += item_steps(
-            view.indptr, view.entries, owner, self.draws, self.theta, prior.centre, self._precision, self._residual,
-            self._curvature, stream_key(int(self._key), number, 1), noisy, np.zeros(0),
-        )  # fmt: skip
+        self.theta += self._item_steps(stream_key(int(self._key), number, 1), noisy, np.zeros(0))
         if problem.intercepts:
             self.theta[:, -1] -= self.theta[: problem.rankings.n_items, -1].mean()
         else:
@@ -147,6 +143,13 @@ class Sampler:
         prior.update(self.theta)
         self.slopes = self._slopes(self.draws)
         return float(values.sum()), kept
+
+    def _move(self, theta: Float64Array, key: Any, draw: bool, most: int, tol: float) -> Move:
+        return Move(self.problem.pass_over_users(), theta, self._user_precision, self.slopes, key, draw, most, tol)
+
+    def _item_steps(self, key: Any, draw: bool, variance: Float64Array) -> Float64Array:
+        given = ItemGiven(self.theta, self._prior.centre, self._precision)
+        return self._passes.items(given, self.draws, key, draw, variance)
 
     def state(self) -> tuple[Float64Array, ...]:
         """What stands for a draw before one is kept, in the order of `Posterior`."""
@@ -168,15 +171,8 @@ class Sampler:
         variance = np.zeros(problem.n_rows)
         if problem.shuffle:
             return self.theta.copy(), self.modes.copy(), self.slopes, variance
-        mean = self.theta + item_steps(
-            problem.view.indptr, problem.view.entries, problem.user_of_entry, self.draws, self.theta,
-            self._prior.centre, self._precision, self._residual, self._curvature, np.uint64(0), False, variance,
-        )  # fmt: skip
-        users, scratch = self.modes.copy(), np.empty((2, self._residual.size))
-        problem.update_users(
-            problem.lists, self.slopes, mean, self._user_precision, users, np.empty_like(users), np.uint64(0), False,
-            2, 1e-4, scratch[0], scratch[1],
-        )  # fmt: skip
+        mean = self.theta + self._item_steps(np.uint64(0), False, variance)
+        users = self._passes.modes(self._move(mean, np.uint64(0), False, 2, 1e-4), self.modes.copy())
         return mean, users, self.slopes, variance
 
 
@@ -273,11 +269,6 @@ def _start(n_items: int, n_users: int, n_factors: int, key: Any) -> tuple[Any, A
     theta = 0.1 * rng.normal(size=(n_items, n_factors + 1))
     theta[:, -1] = 0.0
     return theta, 0.3 * rng.normal(size=(n_users, n_factors))
-
-
-def _scratch(problem: Problem, n_factors: int) -> tuple[Float64Array, Float64Array, Float64Array]:
-    n_entries = problem.lists.items.size
-    return np.zeros((problem.rankings.n_users, n_factors)), np.empty(n_entries), np.empty(n_entries)
 
 
 def _stacked(draws: list[Any], like: Float64Array) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from permrank.data.build import number_levels
 from permrank.data.rankings import ItemView, Rankings, entries_by_item
 from permrank.data.vocabulary import Vocabulary
-from permrank.kernels.factored.users import update_users
+from permrank.kernels.factored.users import move_users
 from permrank.models.priors.co_listing import user_places
 from permrank.ragged import frozen
 from permrank.randomness import stream_key
@@ -98,7 +99,14 @@ def thresholds_of(rankings: Rankings) -> Float64Array:
 
 
 UserPass: TypeAlias = Callable[..., Float64Array]
-"""From lists and the arguments of a pass over the users to the values of their lists."""
+"""From (users before the first, lists, places of the users, slopes, and the arguments of `kernels.factored.move_users`
+from theta to curvature) to the values of the users: a function of a module, or a partial of one."""
+
+
+def _plackett_luce_users(
+    ties: int, before: int, lists: Lists, places: Float64Array, slopes: Float64Array, *arguments: Any
+) -> Float64Array:
+    return np.asarray(move_users(before, *lists, ties, *(*arguments, places, slopes)))
 
 
 class Problem(NamedTuple):
@@ -124,7 +132,8 @@ class Problem(NamedTuple):
     user_places : float64 (n_users, n_dimensions)
         Places of the users, on which the prior mean of their factors depends.
     user_pass : callable, optional
-        Another pass over the users than that of Plackett-Luce, for models with another likelihood of a list.
+        Another pass over the users than that of Plackett-Luce, for models with another likelihood of a list. It may
+        have another number for every entry in the place of ``lists.levels``.
     """
 
     rankings: Rankings
@@ -140,11 +149,9 @@ class Problem(NamedTuple):
     user_places: Float64Array
     user_pass: UserPass | None = None
 
-    def update_users(self, lists: Lists, slopes: Float64Array, *arguments: Any) -> Float64Array:
-        """One pass over the users; see `kernels.factored.update_users`."""
-        if self.user_pass is not None:
-            return self.user_pass(lists, *arguments)
-        return np.asarray(update_users(*lists, self.ties, *(*arguments, self.user_places, slopes)))
+    def pass_over_users(self) -> UserPass:
+        """That of the model."""
+        return partial(_plackett_luce_users, self.ties) if self.user_pass is None else self.user_pass
 
     @classmethod
     def of(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ from permrank.data.rankings import Rankings
 from permrank.kernels.latent.stages import BY_LIST, BY_STAGE, latent_statistics, worth_table
 from permrank.learning.em import Update, expectation_maximisation
 from permrank.learning.learner import Learner, mapped, run
+from permrank.learning.shards import Shard, blocks_by_entries, gathered, n_blocks_of, shards_of
 from permrank.ragged import frozen
 from permrank.randomness import generator, stream_key
 from permrank.types import Float64Array, Int32Array, Int64Array
@@ -21,6 +23,8 @@ _N_SHUFFLES = 5
 _NOISE = 1.0
 # Sweeps with one community a list before each stage may choose its own: long enough for communities to form.
 _WARM_UP = 20
+# Cells of all accumulators together: 2^24 float64 twice are 256 MB. Never below two blocks: two threads then work.
+_MOST_CELLS, _FEWEST_BLOCKS = 2**24, 2
 
 
 class Problem(NamedTuple):
@@ -51,14 +55,45 @@ class Problem(NamedTuple):
     m_step: MStep
 
     @property
-    def arrays(self) -> tuple[Int64Array, Int64Array, Int32Array, Int32Array, Float64Array]:
-        """What every kernel takes first."""
-        return self.user_indptr, self.indptr, self.items, self.levels, self.weights
-
-    @property
     def n_users(self) -> int:
         """Number of users."""
         return self.user_indptr.size - 1
+
+
+class EStep:
+    """The E-step over shards of users: `kernels.latent.latent_statistics`, sums over blocks taken.
+
+    Parameters
+    ----------
+    problem : Problem
+    n_communities : int
+    """
+
+    def __init__(self, problem: Problem, n_communities: int) -> None:
+        n_items, n_entries = problem.pooled.size, problem.items.size
+        # Clearing and adding up a block must cost little beside its entries: a sixteenth as many items as entries.
+        allowed = min(_MOST_CELLS // max(1, n_items * n_communities), n_entries // max(1, 16 * n_items))
+        n_blocks = n_blocks_of(problem.n_users, allowed, fewest=_FEWEST_BLOCKS)
+        bounds = blocks_by_entries(problem.indptr[problem.user_indptr], n_blocks)
+        levels = (problem.outer,), (problem.weights,), (problem.items, problem.levels)
+        self._ties, self._shards = problem.ties, shards_of(bounds, (problem.user_indptr, problem.indptr), levels)
+
+    def __call__(
+        self, scores: Float64Array, mixture: Float64Array, mixing: int
+    ) -> tuple[Float64Array, Float64Array, Float64Array, Float64Array]:
+        """Value (n_users,), counts (n_users, K), chosen and available (n_items, K) for scores and all mixtures."""
+        job = partial(_statistics, worth_table(scores), self._ties, mixing)
+        value, counts, chosen, available = gathered(job, self._shards, mixture)
+        return value, counts, chosen.sum(axis=0), available.sum(axis=0)
+
+
+def _statistics(
+    worths: Float64Array, ties: int, mixing: int, shard: Shard, mixture: Float64Array
+) -> tuple[Float64Array, ...]:
+    (user_indptr, indptr), (outer, weights, items, levels) = shard.indptrs, shard.data
+    return latent_statistics(
+        shard.bounds, user_indptr, indptr, items, levels, weights, outer, worths, mixture, ties, mixing
+    )
 
 
 class Priors(NamedTuple):
@@ -118,15 +153,13 @@ def em_update(problem: Problem, priors: Priors, mixing: int, n_communities: int)
     Objective: Σ_u log P(π_u) + Σ a (d - e^d) + Σ α log θ, with d the scores less the pooled ones. Both priors are
     taken in coordinates without bounds (scores, log-odds of memberships), where modes are the closed forms below.
     """
-    n_items = problem.pooled.size
+    n_items, e_step = problem.pooled.size, EStep(problem, n_communities)
 
     def one(point: Float64Array, concentration: Float64Array) -> tuple[Float64Array, float]:
         scores = _bounded(point[: n_items * n_communities].reshape(n_items, n_communities), problem.pooled)
         mixture = _softmax(point[scores.size :].reshape(-1, n_communities))
         everybody = mixture if mixing == BY_STAGE else np.repeat(mixture, problem.n_users, axis=0)
-        value, counts, chosen, available = latent_statistics(
-            *problem.arrays, problem.outer, worth_table(scores), everybody, problem.ties, mixing
-        )
+        value, counts, chosen, available = e_step(scores, everybody, mixing)
         people = problem.outer[:, None] if mixing == BY_STAGE else np.ones((1, 1))
         objective = float(np.sum(problem.outer * value))
         objective += float(np.sum(people * concentration * np.log(mixture)))
@@ -235,12 +268,10 @@ def warmed(problem: Problem, strength: float, start: Fit, sweeps: int = _WARM_UP
 
 def members(problem: Problem, fit: Fit, concentration: Float64Array) -> Fit:
     """Memberships to start the stage-wise model from: the posterior of the community of each user's lists."""
-    found = []
+    found, e_step = [], EStep(problem, concentration.shape[1])
     for scores, shares, prior in zip(fit.scores, fit.mixtures, concentration, strict=True):
         everybody = np.repeat(shares, problem.n_users, axis=0)
-        _, counts, _, _ = latent_statistics(
-            *problem.arrays, problem.outer, worth_table(scores), everybody, problem.ties, BY_LIST
-        )
+        _, counts, _, _ = e_step(scores, everybody, BY_LIST)
         stages = np.diff(problem.indptr[problem.user_indptr])[:, None]
         soft = counts * stages + prior
         found.append(soft / soft.sum(axis=1, keepdims=True))

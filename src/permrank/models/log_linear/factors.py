@@ -9,19 +9,21 @@ import numpy as np
 
 from permrank.data.rankings import Rankings
 from permrank.kernels.log_linear.moves import advance_chains
-from permrank.kernels.log_linear.pseudo_likelihood import list_likelihoods
-from permrank.kernels.log_linear.swap_users import swap_posterior_draws, update_swap_users
+from permrank.kernels.log_linear.swap_users import move_swap_users, swap_posterior_draws, update_swap_users
 from permrank.learning.lbfgs import minimise
 from permrank.learning.learner import Learner, State, Step, mapped, standing
 from permrank.models.factored.posterior import draw_posterior
+from permrank.models.factored.problem import Lists as FactoredLists
 from permrank.models.factored.problem import Problem
 from permrank.models.log_linear.learning import STRUCTURES, precision_of
 from permrank.models.log_linear.lists import (
     Lists,
     Positions,
+    likelihoods,
     lists_of_rankings,
     no_pairs,
     position_functions,
+    shards_of_lists,
     statistics,
     strict_lists,
     strict_order,
@@ -61,6 +63,11 @@ def usual_scale(rankings: Rankings) -> float:
     return float(min(2.0, np.sqrt(lengths[lengths > 0].mean() / 25.0)))
 
 
+def _swap_users(before: int, lists: FactoredLists, places: Any, slopes: Any, *arguments: Any) -> Float64Array:
+    """A `UserPass`; its lists have position functions in the place of levels."""
+    return np.asarray(move_swap_users(before, *lists, *arguments))
+
+
 def draw_factors(
     rankings: Rankings, position: str | Sequence[float], n_factors: int, scale: float, n_draws: int, seed: int,
     n_sweeps: int, intercepts: bool,
@@ -69,11 +76,11 @@ def draw_factors(
     problem = Problem.of(rankings, 0, shuffle=False, intercepts=intercepts, company=company(rankings, seed))
     (positions,) = frozen(entry_places(rankings, position))
 
-    def user_pass(lists: Any, *arguments: Any) -> Float64Array:
-        return np.asarray(update_swap_users(*lists[:3], positions, lists.weights, *arguments))
-
     # Prior means of the users stay 0 here: only items depend on their company.
-    problem = problem._replace(user_pass=user_pass, user_places=np.zeros((rankings.n_users, 0)))
+    problem = problem._replace(
+        user_pass=_swap_users, lists=problem.lists._replace(levels=positions),
+        user_places=np.zeros((rankings.n_users, 0)),
+    )  # fmt: skip
     draws = draw_posterior(problem, n_factors, scale, n_draws, stream_key(seed), n_sweeps)
     return mapped(draws, lambda found: (found.items, found.users))
 
@@ -188,14 +195,12 @@ def _ascend(
     free: Float64Array, tol: float,
 ) -> Learner[Float64Array]:  # fmt: skip
     nothing = no_pairs(start.intercepts.size)
+    shards = shards_of_lists(lists, nothing)
 
     def descended(x: Float64Array) -> tuple[float, Float64Array]:
-        here, slope = start.split(x), np.zeros((lists.items.size, 1))
-        values = list_likelihoods(
-            structure, width, lists.indptr, lists.items, lists.orders, lists.weights,
-            here.scores(lists.items, users)[:, None], *positions, *nothing, np.zeros(0), slope,
-            np.zeros((nothing.blocks, 0)),
-        )  # fmt: skip
+        here = start.split(x)
+        unary = here.scores(lists.items, users)[:, None]
+        values, slope, _ = likelihoods(shards, structure, width, unary, positions, nothing, np.zeros(0))
         gradient = precision * x - here.gradient(slope[:, 0], lists.items, users)
         return float(0.5 * precision @ x**2 - values @ lists.weights), free * gradient
 

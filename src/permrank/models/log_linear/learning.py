@@ -10,16 +10,19 @@ import numpy as np
 from permrank.data.hold_out import keep_entries
 from permrank.data.rankings import Rankings
 from permrank.kernels.log_linear.moves import SWAP, advance_chains
-from permrank.kernels.log_linear.pseudo_likelihood import BY_RELOCATION, BY_SWAPS, BY_WINDOWS, EXACT, list_likelihoods
+from permrank.kernels.log_linear.pseudo_likelihood import BY_RELOCATION, BY_SWAPS, BY_WINDOWS, EXACT
 from permrank.learning.lbfgs import minimise
 from permrank.learning.learner import Learner, State, Step, mapped, run, standing
+from permrank.learning.shards import Shard
 from permrank.models.log_linear.lists import (
     Lists,
     Pairs,
     Positions,
     by_item,
     grouped,
+    likelihoods,
     lists_of_rankings,
+    shards_of_lists,
     statistics,
     strict_lists,
     strict_order,
@@ -69,6 +72,11 @@ class Problem(NamedTuple):
         n_items = self.n_items if self.offset is None else 0
         return Parameters(np.zeros((n_items, self.positions.table.shape[1])), np.zeros(self.pairs.items.size))
 
+    @property
+    def shards(self) -> list[Shard]:
+        """The lists in shards."""
+        return shards_of_lists(self.lists, self.pairs)
+
     def unary(self, point: Parameters) -> Float64Array:
         """Coefficients of all entries."""
         return point.items[self.lists.items] if self.offset is None else self.offset
@@ -78,16 +86,15 @@ class Problem(NamedTuple):
         return by_item(of_entries, lists.items, self.n_items) if self.offset is None else of_entries[:0]
 
 
-def likelihood(problem: Problem, structure: int, width: int, point: Parameters) -> tuple[float, Parameters]:
-    """Weighted log-likelihood of all lists by one of the structures, and its gradient."""
-    lists, pairs = problem.lists, problem.pairs
-    of_entries = np.zeros((lists.items.size, problem.positions.table.shape[1]))
-    of_pairs = np.zeros((pairs.blocks, pairs.items.size))
-    values = list_likelihoods(
-        structure, width, lists.indptr, lists.items, lists.orders, lists.weights, problem.unary(point),
-        *problem.positions, *pairs, point.pairs, of_entries, of_pairs,
-    )  # fmt: skip
-    gradient = Parameters(problem.of_items(of_entries, lists), of_pairs.sum(axis=0))
+def likelihood(
+    problem: Problem, shards: list[Shard], structure: int, width: int, point: Parameters
+) -> tuple[float, Parameters]:
+    """Weighted log-likelihood of all lists, cut into shards, by one of the structures, and its gradient."""
+    lists = problem.lists
+    values, of_entries, of_pairs = likelihoods(
+        shards, structure, width, problem.unary(point), problem.positions, problem.pairs, point.pairs
+    )
+    gradient = Parameters(problem.of_items(of_entries, lists), of_pairs)
     return float(values @ lists.weights), gradient
 
 
@@ -95,9 +102,10 @@ def maximise(problem: Problem, structure: int, width: int, linear: Parameters, t
     """Posterior mode by L-BFGS: log-likelihood + linear part - Σ precision * parameter² / 2."""
     shape = problem.start
     precision, slope = problem.precisions.joined(), linear.joined()
+    shards = problem.shards
 
     def descended(x: Float64Array) -> tuple[float, Float64Array]:
-        value, gradient = likelihood(problem, structure, width, shape.split(x))
+        value, gradient = likelihood(problem, shards, structure, width, shape.split(x))
         return float(0.5 * precision @ x**2 - slope @ x) - value, precision * x - slope - gradient.joined()
 
     scale = 1.0 / (_curvature(problem) + precision)
@@ -241,7 +249,7 @@ def choose_pair_scale(learner: str, task: Task) -> float:
             trial = part._replace(pair_precision=_SCALES[place] ** -2.0)
             structure = learner if learner in ("exact", "swaps", "windows") else "relocation"
             point = run(learner_of(structure, trial, _TRIAL_SWEEPS), max_iter=_TRIAL_SWEEPS).estimate
-            found[place] = likelihood(test, BY_RELOCATION, 0, point)[0]
+            found[place] = likelihood(test, test.shards, BY_RELOCATION, 0, point)[0]
         return found[place]
 
     place = _SCALES.index(_USUAL_SCALE)

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from permrank.data.rankings import Rankings
 from permrank.kernels.log_linear.energy import count_pairs
-from permrank.kernels.log_linear.pseudo_likelihood import list_statistics
+from permrank.kernels.log_linear.pseudo_likelihood import list_likelihoods, list_statistics
+from permrank.learning.shards import MOST_BLOCKS, Shard, blocks_by_rows, gathered, shards_of
 from permrank.ragged import frozen
 from permrank.randomness import stream_key
 from permrank.types import Float64Array, Int32Array, Int64Array
 
-# Gradients of pairs are collected in so many blocks of lists at most, and in no more than so many numbers altogether.
-_MOST_BLOCKS, _MOST_CELLS = 16, 2**25
+# Gradients of pairs are collected in blocks of lists, in no more than so many numbers altogether.
+_MOST_CELLS = 2**25
 # Orders of a tied list that a learner of strict lists is shown, each with its part of the weight.
 N_SHUFFLES = 4
 
@@ -29,7 +31,7 @@ class Pairs(NamedTuple):
     @property
     def blocks(self) -> int:
         """Blocks of lists in which gradients are summed; the same for any number of threads."""
-        return int(np.clip(_MOST_CELLS // max(self.items.size, 1), 2, _MOST_BLOCKS))
+        return int(np.clip(_MOST_CELLS // max(self.items.size, 1), 2, MOST_BLOCKS))
 
 
 class Lists(NamedTuple):
@@ -169,13 +171,57 @@ def position_table(lengths: Any, position: str | Sequence[float], degree: int) -
 
 def statistics(lists: Lists, positions: Positions, pairs: Pairs) -> tuple[Float64Array, Float64Array]:
     """Weighted position functions of every entry (n_entries, B), and orders of pairs summed over lists (n_pairs,)."""
-    of_entries = np.zeros((lists.items.size, positions.table.shape[1]))
-    of_pairs = np.zeros((pairs.blocks, pairs.items.size))
-    (orders,) = frozen(lists.orders)
-    list_statistics(
-        lists.indptr, lists.items, orders, lists.levels, lists.weights, *positions, *pairs, of_entries, of_pairs
-    )
+    of_entries, of_pairs = gathered(partial(_statistics, positions, pairs), shards_of_lists(lists, pairs))
     return of_entries, of_pairs.sum(axis=0)
+
+
+def _statistics(positions: Positions, pairs: Pairs, shard: Shard) -> tuple[Float64Array, ...]:
+    weights, items, orders, levels = shard.data
+    sums = np.zeros((items.size, positions.table.shape[1])), np.zeros((shard.n_blocks, pairs.items.size))
+    list_statistics(shard.bounds, *shard.indptrs, items, orders, levels, weights, *positions, *pairs, *sums)
+    return sums
+
+
+def shards_of_lists(lists: Lists, pairs: Pairs) -> list[Shard]:
+    """Shards of lists; their data are weights, items, orders and levels."""
+    levels = (lists.weights,), (lists.items, *frozen(lists.orders), lists.levels)
+    return shards_of(blocks_by_rows(lists.weights.size, pairs.blocks), (lists.indptr,), levels)
+
+
+def likelihoods(
+    shards: list[Shard],
+    structure: int,
+    width: int,
+    unary: Float64Array,
+    positions: Positions,
+    pairs: Pairs,
+    pair_values: Float64Array,
+) -> tuple[Float64Array, Float64Array, Float64Array]:
+    """Log-likelihood of each list, and the weighted gradients of all entries (n_entries, B) and pairs (n_pairs,).
+
+    unary: (n_entries, B), coefficients of the entries; the rest as in `kernels.log_linear.list_likelihoods`.
+    """
+    job = partial(_likelihoods, structure, width, positions, pairs, pair_values)
+    values, of_entries, of_pairs = gathered(job, shards, unary, level=1)
+    return values, of_entries, of_pairs.sum(axis=0)
+
+
+def _likelihoods(
+    structure: int,
+    width: int,
+    positions: Positions,
+    pairs: Pairs,
+    pair_values: Float64Array,
+    shard: Shard,
+    unary: Float64Array,
+) -> tuple[Float64Array, ...]:
+    weights, items, orders, _ = shard.data
+    slopes = np.zeros((items.size, positions.table.shape[1])), np.zeros((shard.n_blocks, pairs.items.size))
+    values = list_likelihoods(
+        shard.bounds, structure, width, *shard.indptrs, items, orders, weights, unary, *positions, *pairs, pair_values,
+        *slopes,
+    )  # fmt: skip
+    return values, *slopes
 
 
 def by_item(of_entries: Float64Array, items: Int32Array, n_items: int) -> Float64Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ from permrank.data.rankings import Rankings
 from permrank.kernels.pairwise.latent_preference import latent_preference_sums
 from permrank.learning.em import Update, expectation_maximisation
 from permrank.learning.learner import Learner, mapped
+from permrank.learning.shards import Shard, blocks_by_rows, gathered, n_blocks_of, shards_of
 from permrank.ragged import frozen
 from permrank.randomness import generator, stream_key
 from permrank.types import Float64Array
@@ -19,6 +21,8 @@ from permrank.types import Float64Array
 _NOISE = 0.5
 # Opponents that stand for all items when a score is made: the mean over so many quantiles is good to three digits.
 _OPPONENTS = 512
+# Two tables of items by communities for every block of users: 300 MB at the most.
+_MOST_CELLS = 20_000_000
 
 
 class Problem(NamedTuple):
@@ -31,11 +35,33 @@ class Problem(NamedTuple):
     max_pairs: int
     key: Any
 
-    def sums(self, scores: Float64Array, mixture: Float64Array) -> tuple[Float64Array, ...]:
-        """E-step for scores (n_items, K) and memberships (n_users, K); the third and fourth are chosen and rate."""
-        worths = np.exp(scores - scores.max(axis=0))
-        value, counts, chosen, expected = latent_preference_sums(self.arrays, worths, mixture, self.max_pairs, self.key)
-        return value, counts, chosen, expected * np.exp(-scores)
+
+class EStep:
+    """The E-step over shards of users, for so many communities."""
+
+    def __init__(self, problem: Problem, n_communities: int) -> None:
+        user_indptr, indptr, items, levels, weights, outer = problem.arrays
+        allowed = _MOST_CELLS // max(problem.pooled.size * n_communities, 1)
+        bounds = blocks_by_rows(outer.size, n_blocks_of(outer.size, allowed))
+        self._shards = shards_of(bounds, (user_indptr, indptr), ((outer,), (weights,), (items, levels)))
+        self._max_pairs, self._key = problem.max_pairs, problem.key
+
+    def __call__(self, scores: Float64Array, mixture: Float64Array) -> tuple[Float64Array, ...]:
+        """Value (n_users,), counts (n_users, K), chosen and rate (n_items, K) for scores and memberships."""
+        job = partial(_sums, np.exp(scores - scores.max(axis=0)), self._max_pairs, self._key)
+        value, counts, chosen, expected = gathered(job, self._shards, mixture)
+        return value, counts, chosen.sum(axis=0), expected.sum(axis=0) * np.exp(-scores)
+
+
+def _sums(
+    worths: Float64Array, max_pairs: int, key: Any, shard: Shard, mixture: Float64Array
+) -> tuple[Float64Array, ...]:
+    outer, weights, items, levels = shard.data
+    found: tuple[Float64Array, ...] = latent_preference_sums(
+        shard.bounds, *shard.indptrs, items, levels, weights, outer, worths, mixture, max_pairs, key,
+        shard.spans[1].start,
+    )  # fmt: skip
+    return found
 
 
 def problem_of(
@@ -65,11 +91,12 @@ def em_update(problem: Problem, n_communities: int) -> Update:
     pooled, outer = problem.pooled[:, None], problem.arrays[5]
     cut = problem.pooled.size * n_communities
     prior = problem.concentration / n_communities
+    e_step = EStep(problem, n_communities)
 
     def one(point: Float64Array) -> tuple[Float64Array, float]:
         scores = pooled + np.clip(point[:cut].reshape(-1, n_communities) - pooled, -100.0, 100.0)
         mixture = softmax(point[cut:].reshape(-1, n_communities))
-        value, counts, chosen, rate = problem.sums(scores, mixture)
+        value, counts, chosen, rate = e_step(scores, mixture)
         d = scores - pooled
         objective = float(outer @ (value + prior * np.log(mixture).sum(axis=1)))
         objective += problem.strength * float(np.sum(d - np.exp(d)))
@@ -108,10 +135,11 @@ def memberships_of(problem: Problem, scores: Float64Array, max_iter: int = 200) 
     """θ (n_starts, n_users, K) by EM with the scores as they are."""
     n_starts, _, n_communities = scores.shape
     prior = problem.concentration / n_communities
+    e_step = EStep(problem, n_communities)
     found = np.full((n_starts, problem.arrays[5].size, n_communities), 1.0 / n_communities)
     for start in range(n_starts):
         for _ in range(max_iter):
-            counts = problem.sums(scores[start], found[start])[1] + prior
+            counts = e_step(scores[start], found[start])[1] + prior
             new = counts / counts.sum(axis=1, keepdims=True)
             moved = float(np.abs(new - found[start]).max(initial=0.0))
             found[start] = new

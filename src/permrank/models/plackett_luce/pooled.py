@@ -12,7 +12,6 @@ import polars as pl
 from permrank.data.rankings import Rankings
 from permrank.errors import InputError
 from permrank.kernels.plackett_luce.likelihood import BRESLOW, EFRON, EXACT, PARTITION, stage_statistics
-from permrank.kernels.plackett_luce.pooled import pooled_statistics
 from permrank.learning.learner import Learner, State, Step, at_once, mapped, run, standing
 from permrank.learning.optimisers import Evaluation, minorise_maximise, newton
 from permrank.models.declared import MOST_SWEEPS, Categorical, Declared, Float, Integer, Seed
@@ -21,6 +20,7 @@ from permrank.models.one_order import ItemScores
 from permrank.models.plackett_luce.existence import require_estimates, require_partition_estimates
 from permrank.models.plackett_luce.luce import LuceChoiceRanker
 from permrank.models.plackett_luce.standard_errors import uncertainty_frame
+from permrank.models.plackett_luce.statistics import PooledStatistics
 from permrank.models.priors.item_scores import Flat, GammaPrior, GaussianPrior, Prior
 from permrank.models.users import UserReference
 from permrank.randomness import stream_key
@@ -196,11 +196,10 @@ class PlackettLuce(LuceChoiceRanker):
         return mapped(self._solver(rankings, start, prior, self.tol), learned)
 
     def _solver(self, rankings: Rankings, start: Float64Array, prior: Prior, tol: float) -> Learner[Float64Array]:
-        arrays = (rankings.indptr, rankings.items, rankings.levels)
-        ties = TIES[self.ties]
+        statistics = PooledStatistics.of(rankings, TIES[self.ties])
 
         def objective(scores: Float64Array) -> Evaluation:
-            value, chosen, expected = pooled_statistics(*arrays, scores, rankings.weights, ties)
+            value, chosen, expected = statistics(scores)
             return Evaluation(
                 value + prior.value(scores),
                 chosen - expected + prior.gradient(scores),
@@ -208,7 +207,7 @@ class PlackettLuce(LuceChoiceRanker):
             )
 
         def update(scores: Float64Array) -> tuple[Float64Array, float]:
-            value, chosen, expected = pooled_statistics(*arrays, scores, rankings.weights, ties)
+            value, chosen, expected = statistics(scores)
             return prior.centred(prior.maximise(scores, chosen, expected)), value + prior.value(scores)
 
         if self.method == "mm":
@@ -229,12 +228,10 @@ class PlackettLuce(LuceChoiceRanker):
 
         Two imaginary items with s² = 1 keep it from collapsing to 0 where there are few items.
         """
-        prior = GaussianPrior(1.0)
+        prior, statistics = GaussianPrior(1.0), PooledStatistics.of(rankings, TIES[self.ties])
         for _ in range(50):
             scores = run(self._solver(rankings, scores, prior, 1e-3), max_iter=_MAX_ITER[self.method]).estimate
-            _, _, expected = pooled_statistics(
-                rankings.indptr, rankings.items, rankings.levels, scores, rankings.weights, TIES[self.ties]
-            )
+            _, _, expected = statistics(scores)
             variance = 1.0 / (expected + prior.curvature(scores))
             scale = float(np.sqrt((np.sum(scores**2 + variance) + 2.0) / (scores.size + 2)))
             scale = min(max(scale, _SCALES[0]), _SCALES[1])
@@ -294,9 +291,7 @@ def _first_guess(rankings: Rankings) -> Float64Array:
     """One MM step from equal worths, with half a choice added to either side against infinities."""
     zeros = np.zeros(rankings.n_items)
     # Efron's treatment is cheap and close enough for a start, whatever the ties.
-    _, chosen, expected = pooled_statistics(
-        rankings.indptr, rankings.items, rankings.levels, zeros, rankings.weights, EFRON
-    )
+    _, chosen, expected = PooledStatistics.of(rankings, EFRON)(zeros)
     guess = np.log((chosen + 0.5) / (expected + 0.5))
     return np.asarray(guess - guess.mean())
 
@@ -323,9 +318,7 @@ def _shuffled(rankings: Rankings, start: Float64Array, prior: Prior, n_sweeps: i
         for sweep in range(done, n_sweeps):
             # Keys, not seed + sweep: the runs of neighbouring seeds would share nearly all their orders.
             strict = rankings.shuffled_ties(seed=int(stream_key(seed, sweep)))
-            value, _, new_expected = pooled_statistics(
-                strict.indptr, strict.items, strict.levels, scores, rankings.weights, EXACT
-            )
+            value, _, new_expected = PooledStatistics.of(strict, EXACT)(scores)
             value += prior.value(scores)
             rate = 1.0 / max(1, sweep - _BURN_IN + 1)
             # Kept per unit of worth: scores move while it is averaged.

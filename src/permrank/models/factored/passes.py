@@ -1,0 +1,161 @@
+"""The two passes of a sweep of draws, over shards of users: users given items, items given users."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from permrank.data.rankings import ItemView
+from permrank.kernels.factored.items import item_steps, item_sums, steps_from_sums
+from permrank.learning.shards import Shard, blocks_by_entries, gathered, n_blocks_of, shards_of
+from permrank.models.factored.problem import Lists, Problem, UserPass
+from permrank.types import Float64Array, Int32Array, Int64Array
+
+# Adding up a block must cost little beside its entries: 32 entries of an item for each, but never below 4 blocks.
+_ENTRIES_OF_AN_ITEM, _FEWEST_BLOCKS = 32, 4
+
+
+class Move(NamedTuple):
+    """How users are moved, given the items.
+
+    Attributes
+    ----------
+    user_pass : callable
+    theta : float64 (n_rows, K + 1)
+    precision : float64 (K,)
+        Of the users around their prior means.
+    slopes : float64 (n_dimensions, K)
+        How the prior means depend on the users' places.
+    key : uint64
+    draw : bool
+    most : int
+        Newton steps.
+    tol : float
+    """
+
+    user_pass: UserPass
+    theta: Float64Array
+    precision: Float64Array
+    slopes: Float64Array
+    key: Any
+    draw: bool
+    most: int
+    tol: float
+
+
+class Part(NamedTuple):
+    """A shard of users, and what its entries say about the items.
+
+    Attributes
+    ----------
+    shard : Shard
+        Its data are the users' places, the weights of the rankings, items and levels.
+    residual, curvature : float64 (n_entries,)
+        Written by the pass over the users.
+    """
+
+    shard: Shard
+    residual: Float64Array
+    curvature: Float64Array
+
+    @property
+    def spans(self) -> tuple[slice, ...]:
+        """Where its users, rankings and entries lie among all."""
+        return self.shard.spans
+
+    @property
+    def lists(self) -> Lists:
+        """The rankings of its users."""
+        (user_indptr, indptr), (_, weights, items, levels) = self.shard.indptrs, self.shard.data
+        return Lists(user_indptr, indptr, items, levels, weights)
+
+    def moved(self, move: Move, modes: Float64Array, draws: Float64Array) -> Float64Array:
+        """One pass over the users, in place; returns their values."""
+        return move.user_pass(
+            self.spans[0].start, self.lists, self.shard.data[0], move.slopes, move.theta, move.precision, modes, draws,
+            move.key, move.draw, move.most, move.tol, self.residual, self.curvature,
+        )  # fmt: skip
+
+
+def _moved(move: Move, part: Part, modes: Float64Array, draws: Float64Array) -> tuple[Float64Array, ...]:
+    """Values, modes and draws of the users; residuals and curvatures of the entries."""
+    return part.moved(move, modes, draws), modes, draws, part.residual, part.curvature
+
+
+def _summed(move: Move, part: Part, modes: Float64Array, draws: Float64Array) -> tuple[Float64Array, ...]:
+    """Values, modes and draws of the users; what the items need, by block."""
+    values, lists = part.moved(move, modes, draws), part.lists
+    sums = item_sums(
+        part.shard.bounds, lists.user_indptr, lists.indptr, lists.items, draws, part.residual, part.curvature,
+        len(move.theta),
+    )  # fmt: skip
+    return values, modes, draws, sums
+
+
+def _modes(move: Move, part: Part, modes: Float64Array) -> tuple[Float64Array, ...]:
+    """Modes of the users; residuals and curvatures stay as they are."""
+    aside = part._replace(residual=np.empty_like(part.residual), curvature=np.empty_like(part.curvature))
+    aside.moved(move, modes, np.empty_like(modes))
+    return (modes,)
+
+
+class ItemGiven(NamedTuple):
+    """What items are given beside the users: themselves, prior means (n_rows, K + 1) and precisions (K + 1,)."""
+
+    theta: Float64Array
+    centre: Float64Array
+    precision: Float64Array
+
+
+class Passes:
+    """Both passes over the lists of a problem.
+
+    With one shard the pass over the items goes through the entries of each item. With several each returns the sums of
+    its blocks, n_rows (K + 1)(K + 4) / 2 numbers for each, and no entry leaves its shard. The bits are the same.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        lists = problem.lists
+        starts, n_entries = lists.indptr[lists.user_indptr], lists.items.size
+        allowed = n_entries // max(1, _ENTRIES_OF_AN_ITEM * problem.n_rows)
+        n_blocks = n_blocks_of(problem.rankings.n_users, allowed, fewest=_FEWEST_BLOCKS)
+        self._bounds: Int64Array = blocks_by_entries(starts, n_blocks)
+        self._parts = [Part(shard, *np.empty((2, shard.indptrs[1][-1]))) for shard in self._shards(lists)]
+        self._view, self._owner = problem.view, problem.user_of_entry
+        self._found: list[Float64Array] = []
+
+    def _shards(self, lists: Lists) -> list[Shard]:
+        levels = (self._problem.user_places,), (lists.weights,), (lists.items, lists.levels)
+        return shards_of(self._bounds, (lists.user_indptr, lists.indptr), levels)
+
+    def use(self, lists: Lists, view: ItemView, owner: Int32Array) -> None:
+        """Go on with other orders of the same lists."""
+        self._view, self._owner = view, owner
+        self._parts = [part._replace(shard=shard) for part, shard in zip(self._parts, self._shards(lists), strict=True)]
+
+    def users(self, move: Move, modes: Float64Array, draws: Float64Array) -> tuple[Float64Array, ...]:
+        """Move all users, from modes and draws that may be written; returns their values, modes and draws."""
+        job = _moved if len(self._parts) == 1 else _summed
+        values, modes, draws, *self._found = gathered(partial(job, move), self._parts, modes, draws)
+        return values, modes, draws
+
+    def modes(self, move: Move, modes: Float64Array) -> Float64Array:
+        """Modes of the users from others that may be written, while what the items need stays as `users` left it."""
+        (found,) = gathered(partial(_modes, move), self._parts, modes)
+        return np.asarray(found)
+
+    def items(
+        self, given: ItemGiven, draws: Float64Array, key: Any, draw: bool, variance: Float64Array
+    ) -> Float64Array:
+        """Steps of the items, (n_rows, K + 1), given what `users` found; see `kernels.factored.item_steps`."""
+        if len(self._parts) > 1:
+            return np.asarray(steps_from_sums(self._found[0], *given, key, draw, variance))
+        return np.asarray(
+            item_steps(
+                self._bounds, self._view.indptr, self._view.entries, self._owner, draws, *given, *self._found, key,
+                draw, variance,
+            )
+        )  # fmt: skip
