@@ -320,7 +320,7 @@ def test_one_prior_may_be_chosen_and_the_other_left_out():
     [
         ({"mixing": "both"}, "mixing='both', expected one of 'stage', 'list'"),
         ({"ties": "exact"}, "ties='exact'"),
-        ({"position": "median"}, "position='median'"),
+        ({"insertion": "median"}, "insertion='median'"),
         ({"method": "newton"}, "method='newton'"),
         ({"n_communities": 0}, "n_communities=0, expected a whole number from 1"),
         ({"n_communities": "many"}, "n_communities='many'"),
