@@ -381,12 +381,8 @@ class FactoredPlackettLuce(Ranker):
         order = np.argsort(-np.abs(parts), kind="stable")
         names = self.item_ids.take(items[order])
         rest = self._scores(reference, np.array([index]))[0] - parts.sum()
-        return pl.DataFrame(
-            {
-                "item": pl.concat([pl.Series([None], dtype=names.dtype), names]),
-                "contribution": np.append(rest, parts[order]),
-            }
-        )
+        listed = pl.concat([pl.Series([None], dtype=names.dtype), names])
+        return pl.DataFrame({"item": listed, "contribution": np.append(rest, parts[order])})
 
     def _check_learned(self) -> None:
         super()._check_learned()
