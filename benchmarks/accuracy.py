@@ -219,9 +219,9 @@ Systems = dict[str, System | None]
 SYSTEMS: Systems = {
     "PlackettLuce gaussian": permrank_model("PlackettLuce", prior="gaussian", ties="breslow"),
     "FactoredPlackettLuce": permrank_model("FactoredPlackettLuce", n_factors=16),
-    "FactoredPlackettLuce company=False": permrank_model("FactoredPlackettLuce", n_factors=16, company=False),
+    "FactoredPlackettLuce co_listing=False": permrank_model("FactoredPlackettLuce", n_factors=16, co_listing=False),
     "FactoredPlackettLuce as published": permrank_model(
-        "FactoredPlackettLuce", n_factors=16, posterior="point", alpha=1.0, beta=1.0
+        "FactoredPlackettLuce", n_factors=16, method="point", alpha=1.0, beta=1.0
     ),
     "LatentPlackettLuce": permrank_model("LatentPlackettLuce", likelihood={"with_error": True}),
     "PositionwiseLogLinear": permrank_model("PositionwiseLogLinear"),

@@ -36,7 +36,7 @@ def sushi() -> None:
             model = pr.LatentPlackettLuce().fit(rankings, verbose=False)
             by_list = pr.LatentPlackettLuce(mixing="list").fit(rankings, verbose=False)
             found = [model_scores(pooled, split.test), model_scores(model, split.test)]
-            found.append(model_scores(asked_by(model, position="mode"), split.test))
+            found.append(model_scores(asked_by(model, insertion="mode"), split.test))
             found.append(model_scores(by_list, split.test))
             rows.append([splits.pairs_right(split.test, scores) for scores in found])
             print(f"  seed {seed}:", " ".join(f"{x:.4f}" for x in rows[-1]), flush=True)

@@ -42,16 +42,16 @@ FLAT = {"n_factors": 0, "item_scale": 10.0, "pair_scale": 10.0}
 def sushi_10() -> None:
     """Nats of held-out lists of ten with the exact normaliser, five folds, for every learner of the pairwise model."""
     settings = {
-        "exact": {"learner": "exact"},
-        "exact, item x position": {"learner": "exact", "degree": 9},
-        "relocation": {"learner": "relocation"},
-        "swaps": {"learner": "swaps"},
-        "windows of 3": {"learner": "windows", "window": 3},
-        "windows of 5": {"learner": "windows"},
-        "contrastive, 1 swap": {"learner": "contrastive", "n_steps": 1},
-        "contrastive, n swaps": {"learner": "contrastive"},
-        "contrastive, 10 n swaps": {"learner": "contrastive", "n_steps": 100},
-        "persistent": {"learner": "persistent"},
+        "exact": {"method": "exact"},
+        "exact, item x position": {"method": "exact", "degree": 9},
+        "relocation": {"method": "relocation"},
+        "swaps": {"method": "swaps"},
+        "windows of 3": {"method": "windows", "window": 3},
+        "windows of 5": {"method": "windows"},
+        "contrastive, 1 swap": {"method": "contrastive", "n_steps": 1},
+        "contrastive, n swaps": {"method": "contrastive"},
+        "contrastive, 10 n swaps": {"method": "contrastive", "n_steps": 100},
+        "persistent": {"method": "persistent"},
         "position-wise, exact": None,
     }
     rows: dict[str, list[tuple[float, float]]] = {name: [] for name in settings}
@@ -60,7 +60,7 @@ def sushi_10() -> None:
         train, test = as_rankings(split.train, split.strict), as_rankings(split.test, split.strict)
         for name, parameters in settings.items():
             model = (
-                pr.PositionwiseLogLinear(0, learner="exact", item_scale=10.0)
+                pr.PositionwiseLogLinear(0, method="exact", item_scale=10.0)
                 if parameters is None
                 else pr.PairwiseLogLinear(**FLAT, **parameters)
             )
@@ -81,7 +81,7 @@ def sushi() -> None:
         "pooled Plackett-Luce": lambda seed: pr.PlackettLuce(prior="gaussian"),
         "position-wise": lambda seed: pr.PositionwiseLogLinear(seed=seed),
         "position-wise, no factors": lambda seed: pr.PositionwiseLogLinear(0),
-        "position-wise, point estimate": lambda seed: pr.PositionwiseLogLinear(learner="swaps", seed=seed),
+        "position-wise, point estimate": lambda seed: pr.PositionwiseLogLinear(method="swaps", seed=seed),
         "pairwise": lambda seed: pr.PairwiseLogLinear(seed=seed),
         "pairwise, no factors": lambda seed: pr.PairwiseLogLinear(0),
     }

@@ -24,7 +24,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
 from sweep import processor_variables
 
 # Beside every model as it comes: those of its learners in which the compiler may reorder sums.
-MODES = {f"{name}()": {} for name in MODELS} | {"FactoredPlackettLuce(posterior='point')": {"posterior": "point"}}
+MODES = {f"{name}()": {} for name in MODELS} | {"FactoredPlackettLuce(method='point')": {"method": "point"}}
 
 
 def data_for(name: str) -> pr.Rankings:

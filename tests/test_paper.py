@@ -110,7 +110,7 @@ def test_section_3_1_regularised_likelihood_of_the_factored_model(kind):
     # As ratings, so that whatever a rating might add would show.
     rows = [(user, item, 10.0 - i) for user, listed in lists.items() for i, item in enumerate(listed)]
     rankings = pr.Rankings.from_ratings(dict(zip(("user", "item", "rating"), zip(*rows, strict=True), strict=True)))
-    settings = {"posterior": "point", "intercepts": False, "alpha": alpha, "beta": beta, "tol": 1e-9}
+    settings = {"method": "point", "intercepts": False, "alpha": alpha, "beta": beta, "tol": 1e-9}
     model = pr.FactoredPlackettLuce(2, damping=damping, **settings).fit(rankings)
     W, H = model.user_modes_[0].astype(float), model.item_draws_[0, :, :-1].astype(float).T
     listed = [model.item_ids.indices(lists[user]) for user in model.user_ids]
@@ -126,7 +126,7 @@ def test_section_3_1_regularised_likelihood_of_the_factored_model(kind):
     assert np.abs(differences(published, point)).max() < 0.02  # factors are kept in single precision
     assert not model.item_draws_[0, :, -1].any()
     assert model.temperature_ == 1.0
-    assert model.thresholds_.size == model.company_.size == 0
+    assert model.thresholds_.size == model.co_listing_.size == 0
     np.testing.assert_allclose(model.damping_, rho[: model.damping_.size], rtol=1e-12)
     np.testing.assert_allclose(model.score("u0"), W[model.user_ids.index("u0")] @ H, rtol=1e-5, atol=1e-6)
     assert model.rank("u0", ITEMS)["item"].to_list() == sorted(ITEMS, key=lambda y: -model.score("u0", [y])[0])
@@ -141,7 +141,7 @@ def test_section_3_1_damped_choices_are_a_distribution():
     # Answers average over what is not known of the user: nothing, where a million people have said each list.
     many, lists = 1e6, leaning_lists(12, [3, 4, 6])
     rankings = pr.Rankings.from_lists(list(lists.values()), users=list(lists), weights=[many] * 12)
-    settings = {"posterior": "point", "intercepts": False, "alpha": 0.05 * many, "beta": 0.05 * many}
+    settings = {"method": "point", "intercepts": False, "alpha": 0.05 * many, "beta": 0.05 * many}
     model = pr.FactoredPlackettLuce(2, damping="natural_log", **settings).fit(rankings)
     own = model.score("u2", ITEMS[:4])
     drawn = model.sample("u2", ITEMS[:4], size=20_000, seed=1)
@@ -217,9 +217,9 @@ def gradient_of_bound(lists, s, Q):
 def em():
     """The published EM on the same lists, broken off after 3 and 4 sweeps: lists, and the two models."""
     lists = leaning_lists(15, [2, 3, 4, 6], seed=1)
-    published = {"m_step": "published", "concentration": None, "prior_strength": None, "accelerate": False}
+    published = {"method": "published", "concentration": None, "prior_strength": None, "accelerate": False}
     models = [
-        pr.LatentPlackettLuce(2, n_starts=1, position="mode", **published).fit(
+        pr.LatentPlackettLuce(2, n_starts=1, insertion="mode", **published).fit(
             pr.Rankings.from_lists(lists), callback=stopped_after(sweeps)
         )
         for sweeps in (3, 4)

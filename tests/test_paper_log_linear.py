@@ -58,7 +58,7 @@ PAIRWISE = {"position": "linear", "item_scale": None, "pair_scale": None, "coocc
 def pairwise():
     """The pairwise model by exact maximum likelihood, without any prior."""
     rankings = pr.Rankings.from_lists(leaning_lists(60, [3, 4, 2], seed=2, n_items=5))
-    return pr.PairwiseLogLinear(0, learner="exact", insertion="published", window=3, **PAIRWISE).fit(rankings)
+    return pr.PairwiseLogLinear(0, method="exact", insertion="published", window=3, **PAIRWISE).fit(rankings)
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +66,7 @@ def positionwise():
     """The position-wise model without intercepts and prior, broken off before it fits twelve people perfectly."""
     rankings = pr.Rankings.from_lists(leaning_lists(12, [4, 3, 5], seed=3))
     published = {"intercepts": False, "factor_scale": None, "item_scale": None}
-    model = pr.PositionwiseLogLinear(2, learner="exact", window=3, **published)
+    model = pr.PositionwiseLogLinear(2, method="exact", window=3, **published)
     return model.fit(rankings, callback=stopped_after(4))
 
 
@@ -133,7 +133,7 @@ def test_section_4_2_contrastive_divergence_stands_still_at_the_law_of_the_data(
     planted = distribution(["a", "b", "c"], unary, pair, linear)
     lists = [list(order) for order, p in planted.items() for _ in range(round(900 * p))]
     settings = {**PAIRWISE, "tol": 1e-7, "window": 3}
-    model = pr.PairwiseLogLinear(0, learner="contrastive", move=move, n_steps=0, max_iter=100, **settings)
+    model = pr.PairwiseLogLinear(0, method="contrastive", move=move, n_steps=0, max_iter=100, **settings)
     model.fit(pr.Rankings.from_lists(lists, users=range(len(lists))))
     found = distribution(["a", "b", "c"], *potentials(model), linear)
     np.testing.assert_allclose(list(found.values()), list(planted.values()), rtol=0, atol=0.03)
@@ -178,7 +178,7 @@ PSEUDO = {"relocation": relocation_pseudo, "swaps": swap_pseudo, "windows": subl
 @pytest.mark.parametrize("learner", PSEUDO)
 def test_section_4_3_pseudo_likelihoods(learner, pairwise, positionwise):
     settings = {**PAIRWISE, "window": 3, "max_iter": 1_000}
-    model = pr.PairwiseLogLinear(0, learner=learner, **settings).fit(pairwise.rankings_)
+    model = pr.PairwiseLogLinear(0, method=learner, **settings).fit(pairwise.rankings_)
     unary, pair = potentials(model)
     lists = model.rankings_.lists()
 
@@ -192,7 +192,7 @@ def test_section_4_3_pseudo_likelihoods(learner, pairwise, positionwise):
     key = ("a", "b")
     up, down = ({**pair, key: pair[key] + sign * 1e-3} for sign in (1, -1))
     assert abs(published(unary, up) - published(unary, down)) / 2e-3 < 0.02
-    other = pr.PositionwiseLogLinear(2, learner=learner, intercepts=False, factor_scale=None, item_scale=None, window=3)
+    other = pr.PositionwiseLogLinear(2, method=learner, intercepts=False, factor_scale=None, item_scale=None, window=3)
     other.fit(positionwise.rankings_, callback=stopped_after(4))
     total = math.fsum(
         PSEUDO[learner](other.rankings_.lists(user)[0], personal(other, user), {}, centred) for user in other.user_ids

@@ -10,23 +10,7 @@ import numpy as np
 
 from permrank.errors import InputError
 
-# The largest whole numbers that make sense, by name: a larger one is a slip, and would fill the memory or run for
-# days without a chance to interrupt it. Factors make matrices of K x K, communities and starts multiply every array.
-_MOST = {
-    "n_factors": 500,
-    "n_communities": 1_000,
-    "n_starts": 1_000,
-    "n_draws": 100_000,
-    "n_chains": 1_000,
-    "n_steps": 10_000,
-    "max_iter": 1_000_000,
-    "n_partners": 1_000_000,
-    "max_pairs": 1_000_000_000,
-    "truncation": 1_000_000_000,
-    "min_cooccurrence": 1_000_000_000,
-    "degree": 64,
-}
-_MOST_OTHERS = 2**63 - 1  # what an array can count
+_MOST = 2**63 - 1  # what an array can count
 _SEEDS = 2**128  # as many bits as NumPy asks for
 # An answer may take this part of the memory that is free; the rest is for copies and for others.
 _SHARE_OF_MEMORY = 0.5
@@ -34,39 +18,45 @@ _MEMORY, _CONTAINER = Path("/proc/meminfo"), Path("/sys/fs/cgroup")
 _USUAL_MEMORY = 8 * 2**30  # where the system does not say what is free
 
 
-def one_of(name: str, value: object, allowed: tuple[object, ...]) -> None:
+def require_choice(name: str, value: object, allowed: tuple[object, ...]) -> None:
     """Raise unless the value is None or a string among those allowed."""
     if not (value is None or isinstance(value, str)) or value not in allowed:
         raise InputError(f"{name}={value!r}, expected one of {', '.join(repr(option) for option in allowed)}")
 
 
-def true_or_false(name: str, value: object) -> None:
+def require_bool(name: str, value: object) -> None:
     """Raise unless the value is a truth value."""
     if not isinstance(value, (bool, np.bool_)):
         raise InputError(f"{name}={value!r}, expected True or False")
 
 
-def above(name: str, value: object, bound: float) -> None:
+def require_above(name: str, value: object, bound: float) -> None:
     """Raise unless the value is a finite number above the bound."""
     if not bound < _real(value) < float("inf"):
         raise InputError(f"{name}={_shown(value)}, expected a finite number above {bound:g}")
 
 
-def from_zero(name: str, value: object) -> None:
+def require_nonnegative(name: str, value: object) -> None:
     """Raise unless the value is a finite number and not negative."""
     if not 0.0 <= _real(value) < float("inf"):
         raise InputError(f"{name}={_shown(value)}, expected a finite number from 0")
 
 
-def whole_from(name: str, value: object, least: int) -> None:
-    """Raise unless the value is a whole number, not below the least, and not beyond what makes sense."""
-    most = _MOST.get(name, _MOST_OTHERS)
-    if not _is_whole(value) or not least <= int(value) <= most:  # type: ignore[call-overload]
-        beyond = f" to {most}" if name in _MOST or (_is_whole(value) and int(value) > most) else ""  # type: ignore[call-overload]
-        raise InputError(f"{name}={_shown(value)}, expected a whole number from {least}{beyond}")
+def require_between(name: str, value: object, minimum: float, maximum: float) -> None:
+    """Raise unless the value is a number between two others, or one of them."""
+    if not minimum <= _real(value) <= maximum:
+        raise InputError(f"{name}={_shown(value)}, expected between {minimum:g} and {maximum:g}")
 
 
-def a_seed(value: object, name: str = "seed") -> None:
+def require_int(name: str, value: object, minimum: int, maximum: int | None = None) -> None:
+    """Raise unless the value is a whole number, not below the minimum, and not above the maximum if there is one."""
+    most = _MOST if maximum is None else maximum
+    if not _is_whole(value) or not minimum <= int(value) <= most:  # type: ignore[call-overload]
+        beyond = f" to {most}" if maximum is not None or (_is_whole(value) and int(value) > most) else ""  # type: ignore[call-overload]
+        raise InputError(f"{name}={_shown(value)}, expected a whole number from {minimum}{beyond}")
+
+
+def require_seed(value: object, name: str = "seed") -> None:
     """Raise unless the value is a seed. None is no seed: nothing could be repeated."""
     if not _is_whole(value) or not 0 <= int(value) < _SEEDS:  # type: ignore[call-overload]
         raise InputError(f"{name}={_shown(value)}, expected a whole number from 0 to 2**128 - 1")

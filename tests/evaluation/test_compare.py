@@ -178,7 +178,7 @@ def test_costs_are_told_apart(rankings):
 
 def test_a_fit_can_be_given_a_time_limit(rankings):
     split = pr.Given(5).split(rankings)
-    model = pr.PlackettLuce(prior="gaussian", solver="mm", tol=1e-15, prior_scale=1.0)
+    model = pr.PlackettLuce(prior="gaussian", method="mm", tol=1e-15, prior_scale=1.0)
     result = pr.evaluate(model, split, max_seconds=0.0)
     assert result.model.n_iter_ == 1
     assert result.notes == ["stopped after 0 s, 1 sweeps"]
@@ -187,7 +187,7 @@ def test_a_fit_can_be_given_a_time_limit(rankings):
 
 
 def test_a_fit_that_was_cut_off_is_marked_and_gets_no_verdict(rankings):
-    slow = pr.PlackettLuce(prior="gaussian", solver="mm", tol=1e-15, prior_scale=1.0)
+    slow = pr.PlackettLuce(prior="gaussian", method="mm", tol=1e-15, prior_scale=1.0)
     models = {"slow": slow, "Random": pr.Random(), "Borda": pr.Borda()}
     found = pr.compare(models, rankings, max_seconds=0.0)
     rows = {row["model"]: row for row in found.table().to_dicts()}

@@ -20,7 +20,7 @@ from permrank.evaluation.metrics import Metric, per_list
 from permrank.evaluation.tune import space_of, usual_validation
 from permrank.interfaces.cli.app import app
 from permrank.models import MODELS
-from permrank.models.search_spaces import Choice, Real, Whole
+from permrank.models.declared import Categorical
 
 MODEL = pr.MeanRating(item_penalty=500.0, user_penalty=300.0)
 
@@ -212,7 +212,7 @@ def test_a_metric_of_which_lower_is_better_is_lowered(ratings, tmp_path):
 
 
 def test_trials_that_were_cut_off_say_so_and_count(ratings):
-    slow = pr.PlackettLuce(prior="gaussian", solver="mm", tol=1e-15)
+    slow = pr.PlackettLuce(prior="gaussian", method="mm", tol=1e-15)
     found = pr.tune(slow, ratings, trials=2, splits=2, max_seconds=0.0)
     assert found.trials["note"].to_list() == ["cut off after 0 s on 2 of 2 splits"] * 2
     assert found.trials["score"].is_not_null().all()
@@ -248,9 +248,10 @@ def test_bad_questions_are_refused(ratings):
 @pytest.mark.parametrize("name", MODELS)
 def test_every_space_names_parameters_and_holds_values_that_are_allowed(name):
     model = getattr(pr, name)()
-    for key, known in model.space.items():
-        assert key in model.get_params()
-        ends = known.options if isinstance(known, Choice) else (known.low, known.high, *known.also)
+    for key, known in model.parameters.items():
+        if not known.tuned:
+            continue
+        ends = known.tune if isinstance(known, Categorical) else (*known.tune, *known.tune_also)
         for value in ends:
             changed = model.clone().set_params(**{key: value})
             if known.when:
@@ -261,11 +262,12 @@ def test_every_space_names_parameters_and_holds_values_that_are_allowed(name):
 
 def test_ranges_hold_the_parameters_given_and_only_what_matters():
     space = space_of(pr.FactoredPlackettLuce(100, factor_scale=9.0))
-    assert space["n_factors"] == Whole(2, 100)
-    assert space["factor_scale"] == Real(0.3, 9.0, also=("auto",), when=("posterior", "draws"))
+    assert space["n_factors"].tune == (2, 100)
+    assert space["factor_scale"].tune == (0.3, 9.0)
+    assert space["factor_scale"].tune_also == ("auto",)
     assert "alpha" not in space
-    assert "alpha" in space_of(pr.FactoredPlackettLuce(posterior="point"))
-    assert "factor_scale" not in space_of(pr.FactoredPlackettLuce(posterior="point"))
+    assert "alpha" in space_of(pr.FactoredPlackettLuce(method="point"))
+    assert "factor_scale" not in space_of(pr.FactoredPlackettLuce(method="point"))
 
 
 def test_a_value_that_is_not_a_number_is_one_of_the_choices(ratings):

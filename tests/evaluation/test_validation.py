@@ -41,7 +41,7 @@ def rated():
     return hold_out(pr.Rankings.from_ratings(pl.DataFrame(rows), user="user", item="item", rating="rating"), 0.3)
 
 
-OVERFITTING = pr.FactoredPlackettLuce(8, posterior="point", alpha=1e-3, beta=1e-3, max_iter=150, tol=1e-12)
+OVERFITTING = pr.FactoredPlackettLuce(8, method="point", alpha=1e-3, beta=1e-3, max_iter=150, tol=1e-12)
 
 
 def learned(model):
@@ -82,7 +82,7 @@ def test_a_learner_that_overfits_stops_early_and_ranks_what_nobody_has_looked_at
 MODELS = [
     (OVERFITTING, "orders"),
     (pr.FactoredPlackettLuce(2, max_iter=24, n_draws=6), "rated"),
-    (pr.PlackettLuce(prior="gaussian", solver="mm", max_iter=30), "orders"),
+    (pr.PlackettLuce(prior="gaussian", method="mm", max_iter=30), "orders"),
     (pr.PlackettLuce(prior="gaussian", ties="shuffle", max_iter=30), "rated"),
     (pr.LatentPlackettLuce(2, mixing="list", n_starts=2, prior_strength=1.0, tol=1e-7), "orders"),
     (pr.LatentPlackettLuce(2, n_starts=2, prior_strength=1.0, concentration=2.0, tol=1e-7), "orders"),
@@ -90,12 +90,12 @@ MODELS = [
     (pr.ListNet(0, max_iter=40), "rated"),
     (pr.Mallows(1, max_iter=8), "orders"),
     (pr.LatentPreference(2, n_starts=2, max_iter=20), "orders"),
-    (pr.BradleyTerry(prior="gaussian", solver="mm", max_iter=20), "orders"),
+    (pr.BradleyTerry(prior="gaussian", method="mm", max_iter=20), "orders"),
     (pr.PositionwiseLogLinear(2, max_iter=20, n_draws=6), "rated"),
-    (pr.PositionwiseLogLinear(2, learner="relocation", max_iter=20), "rated"),
-    (pr.PositionwiseLogLinear(2, learner="persistent", max_iter=10), "rated"),
+    (pr.PositionwiseLogLinear(2, method="relocation", max_iter=20), "rated"),
+    (pr.PositionwiseLogLinear(2, method="persistent", max_iter=10), "rated"),
     (pr.PairwiseLogLinear(2, min_cooccurrence=2, pair_scale=0.2, max_iter=8, n_draws=3), "rated"),
-    (pr.PairwiseLogLinear(0, learner="contrastive", min_cooccurrence=2, pair_scale=0.2, max_iter=10), "rated"),
+    (pr.PairwiseLogLinear(0, method="contrastive", min_cooccurrence=2, pair_scale=0.2, max_iter=10), "rated"),
 ]
 
 
@@ -111,7 +111,7 @@ def test_measuring_changes_no_bit_and_the_best_is_kept_exactly(model, data, part
     assert (plain.best_iter_, plain.validation_.dtype) == (plain.n_iter_, np.float64)
     sweeps, scores = watched.validation_.T
     # Every second sweep, and the last; of draws those from the first that is kept.
-    drawn = getattr(model, "posterior", "") == "draws" or getattr(model, "learner", "") == "posterior"
+    drawn = getattr(model, "method", "") in ("draws", "posterior")
     drawn = drawn or (isinstance(model, pr.PairwiseLogLinear) and model.n_factors > 0)
     burn_in = max(model.max_iter // 3, 4) if drawn else 0
     expected = sorted({*range(2, watched.n_iter_ + 1, 2), watched.n_iter_})
@@ -243,7 +243,7 @@ def test_a_likelihood_of_nought_is_told_as_such(parts, monkeypatch):
     impossible = np.zeros(held.n_rankings)
     impossible[3] = -np.inf
     monkeypatch.setattr(pr.PlackettLuce, "log_likelihood", lambda model, rankings: impossible)
-    model = pr.PlackettLuce(prior="gaussian", solver="mm")
+    model = pr.PlackettLuce(prior="gaussian", method="mm")
     with pytest.raises(InputError, match=r"the mean log_likelihood of the validation data is -inf: .*; use a prior"):
         model.fit(train, validation=pr.Validation(held, "log_likelihood", every=1))
 
@@ -264,7 +264,7 @@ def test_ballots_are_known_by_their_numbers_only_where_they_are_the_same(parts):
             OVERFITTING.clone().fit(learnt_from, validation=pr.Validation(judged_by, "pairs_right"))
     # A likelihood asks for nobody in particular.
     by_likelihood = pr.Validation(others, "log_likelihood")
-    assert quietly(pr.PlackettLuce(prior="gaussian", solver="mm"), train, validation=by_likelihood).validation_.size
+    assert quietly(pr.PlackettLuce(prior="gaussian", method="mm"), train, validation=by_likelihood).validation_.size
 
 
 def test_a_validation_can_be_a_key(parts):
@@ -291,7 +291,7 @@ def test_what_is_not_in_the_training_data_is_left_out_and_said(parts):
 
 def test_the_likelihood_of_new_people_can_decide_too(parts):
     train, held, _ = parts
-    model = pr.PlackettLuce(prior="gaussian", solver="mm")
+    model = pr.PlackettLuce(prior="gaussian", method="mm")
     model.fit(train, validation=pr.Validation(held, "log_likelihood_per_stage", patience=2))
     assert (model.validation_[:, 1] < 0).all()
 
@@ -300,7 +300,7 @@ def test_the_command_holds_out_a_share_and_tells_what_it_found(parts, tmp_path):
     data, output = tmp_path / "data.jsonl", tmp_path / "m.permrank"
     parts[0].write(data)
     given = [f"{name}={value}" for name, value in OVERFITTING.get_params().items() if name in ("alpha", "beta", "tol")]
-    settings = ["posterior=point", "n_factors=8", "max_iter=60", *given]
+    settings = ["method=point", "n_factors=8", "max_iter=60", *given]
     command = ["fit", data, "-m", "FactoredPlackettLuce", "-o", output]
     command += [part for setting in settings for part in ("-s", setting)]
 
@@ -316,7 +316,7 @@ def test_the_command_holds_out_a_share_and_tells_what_it_found(parts, tmp_path):
     train, held = hold_out(pr.read(data), 0.3)
     assert model.rankings_ == train
     options = pr.Validation(held, "pairs_right", 2, 2)
-    again = pr.FactoredPlackettLuce(8, posterior="point", alpha=1e-3, beta=1e-3, max_iter=60, tol=1e-12)
+    again = pr.FactoredPlackettLuce(8, method="point", alpha=1e-3, beta=1e-3, max_iter=60, tol=1e-12)
     require_same(model, again.fit(train, validation=options))
     assert "the last (" in run("--validate", 0.3).output
     for option, value in (("--patience", 2), ("--validate-every", 5), ("--metric", "ndcg@5")):
@@ -326,7 +326,7 @@ def test_the_command_holds_out_a_share_and_tells_what_it_found(parts, tmp_path):
     for share in (2, 0):
         assert f"--validate {share}, expected a share between 0 and 1" in run("--validate", share).stderr
     # The sweeps of a posterior are not ended by max_iter alone.
-    drawn = run("--validate", 0.3, "-s", "posterior=draws")
+    drawn = run("--validate", 0.3, "-s", "method=draws")
     assert drawn.exit_code == 0, drawn.output
     assert "fit again without --validate" in drawn.output
     assert "--set max_iter" not in drawn.output

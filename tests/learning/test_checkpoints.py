@@ -52,20 +52,20 @@ def require_same(model, other):
 SETTINGS = [
     (pr.FactoredPlackettLuce(2, max_iter=20, n_draws=6), "ratings"),
     (pr.FactoredPlackettLuce(2, max_iter=12, n_draws=6, ties="shuffle", intercepts=False), "ratings"),
-    (pr.FactoredPlackettLuce(2, posterior="point", max_iter=30), "orders"),
-    (pr.FactoredPlackettLuce(2, posterior="point", ties="shuffle", damping="learnt", max_iter=12), "ratings"),
+    (pr.FactoredPlackettLuce(2, method="point", max_iter=30), "orders"),
+    (pr.FactoredPlackettLuce(2, method="point", ties="shuffle", damping="learned", max_iter=12), "ratings"),
     (pr.LatentPlackettLuce(2, mixing="list", max_iter=14, n_starts=2, prior_strength=1.0), "orders"),
-    (pr.PlackettLuce(prior="gaussian", solver="mm", max_iter=30), "orders"),
+    (pr.PlackettLuce(prior="gaussian", method="mm", max_iter=30), "orders"),
     (pr.PlackettLuce(ties="shuffle", prior="gaussian", max_iter=40), "ratings"),
     (pr.PairwiseLogLinear(0, min_cooccurrence=2, pair_scale=0.2, max_iter=30), "orders"),
     (pr.PairwiseLogLinear(2, min_cooccurrence=2, pair_scale=0.2, max_iter=8, n_draws=3), "ratings"),
-    (pr.PairwiseLogLinear(2, learner="persistent", min_cooccurrence=2, pair_scale=0.2, max_iter=8), "ratings"),
-    (pr.PairwiseLogLinear(0, learner="contrastive", min_cooccurrence=2, pair_scale=0.2, max_iter=9), "orders"),
+    (pr.PairwiseLogLinear(2, method="persistent", min_cooccurrence=2, pair_scale=0.2, max_iter=8), "ratings"),
+    (pr.PairwiseLogLinear(0, method="contrastive", min_cooccurrence=2, pair_scale=0.2, max_iter=9), "orders"),
     (pr.PositionwiseLogLinear(0, max_iter=12, n_draws=4), "ratings"),
-    (pr.PositionwiseLogLinear(0, learner="exact", max_iter=12), "orders"),
-    (pr.PositionwiseLogLinear(2, learner="relocation", max_iter=20), "orders"),
-    (pr.PositionwiseLogLinear(2, learner="persistent", max_iter=9), "orders"),
-    (pr.PositionwiseLogLinear(2, learner="contrastive", max_iter=9), "ratings"),
+    (pr.PositionwiseLogLinear(0, method="exact", max_iter=12), "orders"),
+    (pr.PositionwiseLogLinear(2, method="relocation", max_iter=20), "orders"),
+    (pr.PositionwiseLogLinear(2, method="persistent", max_iter=9), "orders"),
+    (pr.PositionwiseLogLinear(2, method="contrastive", max_iter=9), "ratings"),
 ]
 
 
@@ -86,7 +86,7 @@ def test_wherever_it_is_broken_off_the_end_is_the_same(model, data, request, tmp
 def test_adding_data_that_was_broken_off_goes_on_to_the_same_bits(posterior, orders, tmp_path):
     people = list(orders.user_ids)
     first, second = orders.select(users=people[:40]), orders.select(users=people[40:])
-    made = pr.FactoredPlackettLuce(2, posterior=posterior, max_iter=60 if posterior == "draws" else None)
+    made = pr.FactoredPlackettLuce(2, method=posterior, max_iter=60 if posterior == "draws" else None)
     made.fit(first).save(tmp_path / "m")
     whole = pr.load(tmp_path / "m").partial_fit(second)
     assert whole.n_iter_ >= 8

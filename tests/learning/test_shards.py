@@ -63,22 +63,22 @@ LEARNERS = {
     "latent, shuffled": (pr.LatentPlackettLuce(2, ties="shuffle", max_iter=10), "tied"),
     # Few pairs, so that they are drawn at random.
     "preference": (pr.LatentPreference(2, max_pairs=5, max_iter=20), "tied"),
-    "point": (pr.FactoredPlackettLuce(3, posterior="point", max_iter=10), "tied"),
-    "point, damped": (pr.FactoredPlackettLuce(3, posterior="point", damping="learnt", max_iter=30), "strict"),
-    "point, shuffled": (pr.FactoredPlackettLuce(3, posterior="point", ties="shuffle", max_iter=10), "tied"),
+    "point": (pr.FactoredPlackettLuce(3, method="point", max_iter=10), "tied"),
+    "point, damped": (pr.FactoredPlackettLuce(3, method="point", damping="learned", max_iter=30), "strict"),
+    "point, shuffled": (pr.FactoredPlackettLuce(3, method="point", ties="shuffle", max_iter=10), "tied"),
     "draws": (pr.FactoredPlackettLuce(3, max_iter=12, n_draws=4), "strict"),
     "draws with ratings": (pr.FactoredPlackettLuce(3, max_iter=12, n_draws=4), "ratings"),
     "draws, shuffled": (pr.FactoredPlackettLuce(3, ties="shuffle", max_iter=12, n_draws=4), "tied"),
     "draws by swaps": (pr.PositionwiseLogLinear(3, max_iter=12, n_draws=4), "tied"),
     "draws and pairs": (pr.PairwiseLogLinear(3, min_cooccurrence=1, pair_scale=0.1, max_iter=10, n_draws=4), "tied"),
     "pairs of items": (pr.PairwiseLogLinear(0, min_cooccurrence=1, pair_scale=0.1, max_iter=10), "tied"),
-    "exact": (pr.PairwiseLogLinear(0, learner="exact", min_cooccurrence=1, pair_scale=0.1, max_iter=10), "tied"),
+    "exact": (pr.PairwiseLogLinear(0, method="exact", min_cooccurrence=1, pair_scale=0.1, max_iter=10), "tied"),
     "contrastive": (
-        pr.PairwiseLogLinear(0, learner="contrastive", min_cooccurrence=1, pair_scale=0.1, max_iter=10),
+        pr.PairwiseLogLinear(0, method="contrastive", min_cooccurrence=1, pair_scale=0.1, max_iter=10),
         "strict",
     ),
-    "factors by swaps": (pr.PositionwiseLogLinear(2, learner="swaps", max_iter=10), "strict"),
-    "factors by contrast": (pr.PositionwiseLogLinear(2, learner="contrastive", max_iter=10), "tied"),
+    "factors by swaps": (pr.PositionwiseLogLinear(2, method="swaps", max_iter=10), "strict"),
+    "factors by contrast": (pr.PositionwiseLogLinear(2, method="contrastive", max_iter=10), "tied"),
 }
 every_learner = pytest.mark.parametrize("name", LEARNERS)
 

@@ -28,7 +28,7 @@ def test_every_public_method_of_every_model_answers_with_the_parameters_of_the_f
 
 def test_a_list_that_is_changed_in_place_changes_no_answer():
     damping = [1.0, 0.9, 0.8]
-    model = pr.FactoredPlackettLuce(2, posterior="point", damping=damping, max_iter=20, tol=1e-3)
+    model = pr.FactoredPlackettLuce(2, method="point", damping=damping, max_iter=20, tol=1e-3)
     before = model.fit(RANKINGS).sample("u", ["a", "b", "c"], size=50), model.log_likelihood(RANKINGS)
     damping[:] = [1.0, 0.01, 0.01]
     np.testing.assert_array_equal(model.sample("u", ["a", "b", "c"], size=50), before[0])

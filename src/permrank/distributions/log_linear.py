@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from permrank.checks import one_of
+from permrank.checks import require_choice
 from permrank.distributions.base import N_DRAWS, RankingDistribution
 from permrank.distributions.normaliser import MOVES, log_normaliser, only
 from permrank.errors import InputError, NotSupportedError
@@ -161,7 +161,7 @@ class LogLinear(RankingDistribution):
         """Orders (n_chains, size, k + n) and energies of Markov chains with one move, or with heat baths."""
         k, n = len(question.free), len(question.context)
         if move is not None:
-            one_of("move", move, tuple(MOVES))
+            require_choice("move", move, tuple(MOVES))
             if n:
                 raise InputError(
                     f"move={move!r} moves every item, and {n} that the user has listed are not among those asked for, "

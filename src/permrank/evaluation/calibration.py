@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from permrank.checks import whole_from
+from permrank.checks import require_int
 from permrank.errors import InputError
 
 
@@ -38,7 +38,7 @@ def reliability(probabilities: Any, outcomes: Any, *, n_bins: int = 10) -> pl.Da
     >>> round(pr.metrics.calibration_error(bins), 3)
     0.15
     """
-    whole_from("n_bins", n_bins, 1)
+    require_int("n_bins", n_bins, 1)
     p, y = np.asarray(probabilities, np.float64), np.asarray(outcomes, np.float64)
     if p.shape != y.shape or p.ndim != 1:
         raise InputError(f"{p.size} probabilities and {y.size} outcomes; give one for each pair")

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from permrank.checks import one_of, whole_from
+from permrank.checks import require_choice, require_int
 from permrank.data.rankings import Rankings, require_rankings
 from permrank.errors import AccuracyWarning, ConvergenceWarning, InputError
 from permrank.evaluation.calibration import calibration_error, reliability
@@ -180,9 +180,9 @@ def evaluate(
     >>> result.per_user.columns
     ['user', 'weight', 'pairs_right', 'ndcg', 'tau_b']
     """
-    one_of("candidates", candidates, ("rated", "all"))
-    whole_from("k", k, 1)
-    whole_from("n_pairs", n_pairs, 0)
+    require_choice("candidates", candidates, ("rated", "all"))
+    require_int("k", k, 1)
+    require_int("n_pairs", n_pairs, 0)
     split = test if isinstance(test, Split) else None
     hidden = split.test if split else require_rankings(test)
     result = Evaluation(name or repr(model), split.seed if split else 0)

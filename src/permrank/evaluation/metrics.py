@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from permrank.checks import whole_from
+from permrank.checks import require_int
 from permrank.errors import InputError, UnknownIdError
 from permrank.evaluation.calibration import calibration_error, reliability
 from permrank.evaluation.grades import blind_log_likelihood, filled, grades_of, stages
@@ -227,7 +227,7 @@ def per_list(
             raise UnknownIdError("metric", metric.name, of_kind(*_KERNELS))
     bounds, grades, scores = _checked(indptr, grades, scores)
     if k is not None and any(metric.top_k for metric in wanted):
-        whole_from("k", k, 1)
+        require_int("k", k, 1)
     top = float(grades.max(initial=0.0)) if top_grade is None else float(top_grade)
     relevant = _RELEVANT_SHARE * top if relevant_from is None else float(relevant_from)
     lists = _Measured(bounds, grades, scores, k, relevant, top)

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from permrank.checks import a_seed, one_of, whole_from
+from permrank.checks import require_choice, require_int, require_seed
 from permrank.data.frames import as_frame
 from permrank.data.rankings import Rankings, require_rankings
 from permrank.errors import InputError
@@ -53,8 +53,8 @@ class WeakGeneralisation(Protocol):
 
     def split(self, rankings: Rankings, seed: int = 0) -> Split:
         """Split rankings; the same seed gives the same split."""
-        whole_from("n_train", self.n_train, 1)
-        whole_from("min_test", self.min_test, 1)
+        require_int("n_train", self.n_train, 1)
+        require_int("min_test", self.min_test, 1)
         owner = _one_list_each(rankings, self)
         long = np.bincount(owner, minlength=rankings.n_users) >= self.n_train + self.min_test
         position = _random_positions(owner, 1, seed)
@@ -92,8 +92,8 @@ class StrongGeneralisation(Protocol):
 
     def split(self, rankings: Rankings, seed: int = 0) -> Split:
         """Split rankings; the same seed gives the same split."""
-        whole_from("n_given", self.n_given, 1)
-        whole_from("min_test", self.min_test, 1)
+        require_int("n_given", self.n_given, 1)
+        require_int("min_test", self.min_test, 1)
         _share(self.share)
         owner = _one_list_each(rankings, self)
         long = np.flatnonzero(np.bincount(owner, minlength=rankings.n_users) >= self.n_given + self.min_test)
@@ -132,9 +132,9 @@ class LeaveOut(Protocol):
 
     def split(self, rankings: Rankings, seed: int = 0) -> Split:
         """Split rankings; the same seed gives the same split."""
-        whole_from("k", self.k, 1)
-        whole_from("min_train", self.min_train, 1)
-        one_of("of", self.of, ("items", "rankings"))
+        require_int("k", self.k, 1)
+        require_int("min_train", self.min_train, 1)
+        require_choice("of", self.of, ("items", "rankings"))
         if self.of == "items":
             owner = _one_list_each(rankings, self)
             lengths = np.ones(owner.size, np.int64)
@@ -169,7 +169,7 @@ class Given(Protocol):
 
     def split(self, rankings: Rankings, seed: int = 0) -> Split:
         """Split rankings; the same seed gives the same split."""
-        whole_from("n_given", self.n_given, 1)
+        require_int("n_given", self.n_given, 1)
         lengths = np.diff(require_rankings(rankings).indptr)
         owner = np.repeat(np.arange(lengths.size), lengths)
         test = (_random_positions(owner, 4, seed) >= self.n_given) & (lengths >= self.n_given + 2)[owner]
@@ -199,8 +199,8 @@ class Folds(Protocol):
 
     def split(self, rankings: Rankings, seed: int = 0) -> Split:
         """Split rankings; the same seed gives the same split."""
-        whole_from("n_folds", self.n_folds, 2)
-        a_seed(seed)
+        require_int("n_folds", self.n_folds, 2)
+        require_seed(seed)
         require_rankings(rankings)
         partition, fold = divmod(int(seed), self.n_folds)
         drawn = generator(stream_key(partition, 5)).permutation(rankings.n_users)
@@ -242,7 +242,7 @@ class Temporal(Protocol):
     def split(self, rankings: Rankings, seed: int = 0) -> Split:
         """Split rankings; nothing is drawn, so the seed is only kept."""
         _share(self.share)
-        whole_from("min_test", self.min_test, 1)
+        require_int("min_test", self.min_test, 1)
         owner = _one_list_each(rankings, self)
         times = self._times_of(rankings)
         order = np.sort(times)
@@ -323,7 +323,7 @@ def _one_list_each(rankings: Rankings, protocol: Protocol) -> Int64Array:
 
 def _random_positions(owner: Int64Array, stream: int, seed: int) -> Int64Array:
     """Place of every entry in a random order of its owner's, from 0; owners are sorted."""
-    a_seed(seed)
+    require_seed(seed)
     order = np.lexsort((generator(stream_key(seed, stream)).random(owner.size), owner))
     first = np.searchsorted(owner, owner)
     positions = np.empty(owner.size, np.int64)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from permrank.errors import InputError, NotSupportedError
+from permrank.models.declared import Categorical, Integer, Number
 from permrank.models.ranker import Ranker
-from permrank.models.search_spaces import Choice, Range, Space, Whole
 
 if TYPE_CHECKING:
     import optuna
 
 _NUMBER = "number"
+Space: TypeAlias = dict[str, Number | Categorical]
+"""Parameters to choose, by name: declarations of which ``tune`` and ``tune_also`` count."""
 
 
 def space_of(model: Ranker) -> Space:
@@ -19,7 +22,9 @@ def space_of(model: Ranker) -> Space:
     if not isinstance(model, Ranker):
         raise InputError(f"expected a model, got {type(model).__name__}")
     given, found = model.get_params(), Space()
-    for name, known in model.space.items():
+    for name, known in model.parameters.items():
+        if not known.tuned or name not in given or not isinstance(known, (Number, Categorical)):
+            continue
         if known.when is None or given[known.when[0]] == known.when[1]:
             found[name] = _widened(known, given[name])
     if not found:
@@ -27,15 +32,19 @@ def space_of(model: Ranker) -> Space:
     return found
 
 
-def _widened(known: Range, value: Any) -> Range:
-    if isinstance(known, Choice):
-        return known if value in known.options else known._replace(options=(*known.options, value))
+def _widened(known: Number | Categorical, value: Any) -> Number | Categorical:
+    if isinstance(known, Categorical):
+        return known if value in known.tune else replace(known, tune=(*known.tune, value))
     # Ranges are logarithmic, so that 0 is a choice of its own.
     if isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0:
-        low: Any = min(known.low, value)
-        high: Any = max(known.high, value)
-        return known._replace(low=low, high=high)
-    return known if value in known.also else known._replace(also=(*known.also, value))
+        low, high = _ends(known)
+        return replace(known, tune=(min(low, value), max(high, value)))
+    return known if value in known.tune_also else replace(known, tune_also=(*known.tune_also, value))
+
+
+def _ends(known: Number) -> tuple[Any, Any]:
+    assert known.tune is not None
+    return known.tune
 
 
 def as_trial(space: Space, model: Ranker) -> dict[str, Any]:
@@ -43,9 +52,9 @@ def as_trial(space: Space, model: Ranker) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, known in space.items():
         value = getattr(model, name)
-        if not isinstance(known, Choice) and known.also:
-            found[f"{name} is"] = value if value in known.also else _NUMBER
-        if isinstance(known, Choice) or value not in known.also:
+        if not isinstance(known, Categorical) and known.tune_also:
+            found[f"{name} is"] = value if value in known.tune_also else _NUMBER
+        if isinstance(known, Categorical) or value not in known.tune_also:
             found[name] = value
     return found
 
@@ -54,14 +63,16 @@ def suggested(trial: optuna.Trial, space: Space) -> dict[str, Any]:
     """Parameters that Optuna proposes for a trial."""
     found: dict[str, Any] = {}
     for name, known in space.items():
-        if isinstance(known, Choice):
-            found[name] = trial.suggest_categorical(name, known.options)
+        if isinstance(known, Categorical):
+            found[name] = trial.suggest_categorical(name, known.tune)
             continue
-        kind = trial.suggest_categorical(f"{name} is", (*known.also, _NUMBER)) if known.also else _NUMBER
+        low, high = _ends(known)
+        also = known.tune_also
+        kind = trial.suggest_categorical(f"{name} is", (*also, _NUMBER)) if also else _NUMBER
         if kind != _NUMBER:
             found[name] = kind
-        elif isinstance(known, Whole):
-            found[name] = trial.suggest_int(name, known.low, known.high, log=True)
+        elif isinstance(known, Integer):
+            found[name] = trial.suggest_int(name, low, high, log=True)
         else:
-            found[name] = trial.suggest_float(name, known.low, known.high, log=True)
+            found[name] = trial.suggest_float(name, low, high, log=True)
     return found

@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from permrank.checks import whole_from
+from permrank.checks import require_int
 from permrank.errors import InputError
 from permrank.kernels.resampling import resampled_means, signed_sums
 from permrank.ragged import frozen
 from permrank.randomness import stream_key
 from permrank.types import Float64Array
+
+_MOST_DRAWS = 100_000
 
 
 def randomisation_test(differences: Any, *, n_draws: int = 10_000, seed: int = 0) -> float:
@@ -34,7 +36,7 @@ def randomisation_test(differences: Any, *, n_draws: int = 10_000, seed: int = 0
     >>> randomisation_test([0.1, 0.3, 0.2, 0.1, 0.4, 0.2, 0.3, 0.1, 0.2, 0.3, 0.1, 0.2, 0.3, 0.4]) < 0.001
     True
     """
-    whole_from("n_draws", n_draws, 1)
+    require_int("n_draws", n_draws, 1, _MOST_DRAWS)
     (values,) = frozen(np.asarray(differences, np.float64))
     _finite(values)
     # Sums in another order differ by rounding; what is equal up to that has been reached.
@@ -62,7 +64,7 @@ def bootstrap_interval(
     >>> 0.1 < low < 0.5 < high < 0.9
     True
     """
-    whole_from("n_draws", n_draws, 1)
+    require_int("n_draws", n_draws, 1, _MOST_DRAWS)
     if not 0 < level < 1:
         raise InputError(f"level={level!r}, expected a number between 0 and 1")
     found = np.asarray(values, np.float64)

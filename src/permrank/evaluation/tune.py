@@ -12,18 +12,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from permrank.checks import a_seed, whole_from
+from permrank.checks import require_int, require_seed
 from permrank.data.rankings import Rankings, require_rankings
 from permrank.errors import InputError, PermrankError
 from permrank.evaluation.evaluate import Candidates, evaluate, usual_metrics
 from permrank.evaluation.metrics import Metric, find_metric
 from permrank.evaluation.protocols import LeaveOut, Protocol, usual_protocol
-from permrank.evaluation.search import as_trial, space_of, suggested
+from permrank.evaluation.search import Space, as_trial, space_of, suggested
 from permrank.evaluation.split import Split
 from permrank.evaluation.studies import finished, naming, open_study, silent_optuna, trials_of
 from permrank.learning.interrupts import ending_at_once
 from permrank.models.ranker import Ranker
-from permrank.models.search_spaces import Space
 from permrank.randomness import stream_key
 from permrank.storage.container import as_json
 
@@ -108,8 +107,8 @@ def tune(
 ) -> Tuning:
     """Choose parameters of a model by their score on held-out parts of the training data.
 
-    Each model declares what is worth choosing (its ``space``); all other parameters stay as they are in the given
-    model, whose own parameters are the first trial. The others are proposed by Optuna (tree-structured Parzen
+    Each model declares what is worth choosing (in its ``parameters``); all other parameters stay as they are in the
+    given model, whose own parameters are the first trial. The others are proposed by Optuna (tree-structured Parzen
     estimators). A trial that is worse than the median of the others on the first splits is given up.
 
     Parameters
@@ -153,9 +152,9 @@ def tune(
     >>> found.best >= found.first, found.trials.height
     (True, 5)
     """
-    whole_from("trials", trials, 1)
-    whole_from("splits", splits, 1)
-    a_seed(seed)
+    require_int("trials", trials, 1)
+    require_int("splits", splits, 1)
+    require_seed(seed)
     rankings = data.train if isinstance(data, Split) else require_rankings(data)
     space = space_of(model)
     if not rankings.has_ties and len(space) > 1:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from permrank.checks import whole_from
+from permrank.checks import require_int
 from permrank.data.hold_out import keep_entries
 from permrank.data.rankings import Rankings, require_rankings
 from permrank.errors import InputError
@@ -48,7 +48,7 @@ class Validation:
     --------
     >>> import permrank as pr
     >>> train, held = pr.hold_out(pr.datasets.load("simulated", n_users=200, n_items=20), 0.3)
-    >>> model = pr.FactoredPlackettLuce(4, posterior="point", alpha=0.01, beta=0.01)
+    >>> model = pr.FactoredPlackettLuce(4, method="point", alpha=0.01, beta=0.01)
     >>> model = model.fit(train, validation=pr.Validation(held, metric="pairs_right", every=2, patience=3))
     >>> model.best_iter_ < model.n_iter_
     True
@@ -64,9 +64,9 @@ class Validation:
     def __post_init__(self) -> None:
         if require_rankings(self.held).n_entries == 0:
             raise InputError("there is nothing to validate by: no held-out ranking has an item")
-        whole_from("every", self.every, 1)
+        require_int("every", self.every, 1)
         if self.patience is not None:
-            whole_from("patience", self.patience, 1)
+            require_int("patience", self.patience, 1)
         _ = self._parsed
 
     @property

@@ -10,7 +10,7 @@ from typing import Any
 from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 
-from permrank.checks import whole_from
+from permrank.checks import require_int
 from permrank.errors import FormatError, InputError
 from permrank.learning.learner import Hook, Run, State
 from permrank.storage.atomic import remove, require_file_or_nothing, sweep_up
@@ -48,7 +48,7 @@ class Checkpoint:
     def __post_init__(self) -> None:
         if not isinstance(self.path, (str, Path)):
             raise InputError(f"path={self.path!r}, expected the name of a file")
-        whole_from("every", self.every, 1)
+        require_int("every", self.every, 1)
 
     def remove(self) -> None:
         """Remove the file, and what a run that was killed while writing has left beside it."""

@@ -14,6 +14,11 @@ RULE = {"rule": True}
 """Metadata of a field that says how answers are made: it follows from the parameters, and is not written to files."""
 
 
+def formerly(name: str) -> dict[str, str]:
+    """Metadata of a field that had another name in earlier releases, whose files are still read."""
+    return {"formerly": name}
+
+
 @dataclass(frozen=True, eq=False)
 class Estimate:
     """Base of all estimates.
@@ -38,6 +43,12 @@ class Estimate:
     def names(cls) -> tuple[str, ...]:
         """Names of what is learnt, as attributes of the model and tensors of its file."""
         return tuple(f"{field.name}_" for field in dataclasses.fields(cls) if "rule" not in field.metadata)
+
+    @classmethod
+    def former_names(cls) -> dict[str, str]:
+        """Those names in earlier releases, each with the present one."""
+        named = {field.metadata.get("formerly"): field.name for field in dataclasses.fields(cls)}
+        return {f"{old}_": f"{name}_" for old, name in named.items() if old is not None}
 
     def tensors(self) -> dict[str, Any]:
         """What is learnt, by those names."""

@@ -20,6 +20,7 @@ from safetensors.numpy import load as load_tensors
 from permrank.data.rankings import Rankings
 from permrank.data.vocabulary import Vocabulary
 from permrank.errors import FormatError, InputError, PermrankError, UnknownIdError, shown
+from permrank.models.former_names import present_names
 from permrank.models.ranker import Ranker
 from permrank.models.registry import find_among, takes_a_built_in_name
 from permrank.processes import refuse_after_fork
@@ -125,7 +126,7 @@ def _class_of(header: dict[str, Any], path: Path, models: Iterable[type[Ranker]]
 
 
 def _rebuild(kind: type[Ranker], header: dict[str, Any], tensors: dict[str, Any]) -> Ranker:
-    model = kind(**json.loads(header["parameters"]))
+    model = kind(**present_names(kind, json.loads(header["parameters"])))
     model._validate()
     fit = json.loads(header["fit"])
     arrays = {key: tensors[f"data.{key}"] for key in _DATA if f"data.{key}" in tensors}
@@ -142,7 +143,10 @@ def _rebuild(kind: type[Ranker], header: dict[str, Any], tensors: dict[str, Any]
     )
     if rankings.fingerprint != header["fingerprint"]:
         raise FormatError("the training data do not match their fingerprint")
-    learned = {name: tensors[name] for name in model.estimate_type.names()}
+    former = {new: old for old, new in model.estimate_type.former_names().items() if old in tensors}
+    learned = {
+        name: tensors[name if name in tensors else former.get(name, name)] for name in model.estimate_type.names()
+    }
     learned = {name: value if value.ndim else value.item() for name, value in learned.items()}
     model._take(rankings, model.estimate_type.of(learned, model._rules()))
     model.history_ = np.atleast_1d(tensors["history_"]).tolist()

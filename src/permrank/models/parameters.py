@@ -11,6 +11,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from permrank.errors import NotSupportedError, UnknownIdError
+from permrank.models.declared import parameter_names
+from permrank.models.former_names import present_names
 
 # Public methods that work with the parameters as they are set; all others ask about the estimate.
 _OF_THE_SETTINGS = frozenset({"fit", "partial_fit", "get_params", "set_params", "clone"})
@@ -29,11 +31,12 @@ def answer_as_learnt(model: type[Any]) -> None:
             setattr(model, name, _as_learnt(method))
 
 
-def parameter_names(model: type[Any]) -> list[str]:
-    """Names of the constructor's arguments."""
-    several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    found = list(inspect.signature(model.__init__).parameters.values())[1:]
-    return [parameter.name for parameter in found if parameter.kind not in several]
+def check_declared(model: Any) -> None:
+    """Raise unless every parameter that its class declares is what it may be."""
+    known = parameter_names(type(model))
+    for name, declaration in type(model).parameters.items():
+        if name in known:  # a subclass may have settled it
+            declaration.check(name, getattr(model, name))
 
 
 # Methods of every model, as scikit-learn has them
@@ -50,6 +53,7 @@ def set_params(self: Model, **parameters: Any) -> Model:
     An unknown name raises and nothing is changed.
     """
     known = parameter_names(type(self))
+    parameters = present_names(type(self), parameters, stacklevel=2)
     for name in parameters:
         if name not in known:
             raise UnknownIdError(f"parameter of {type(self).__name__}", name, known)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 import numpy as np
 import polars as pl
 
-from permrank.checks import whole_from
+from permrank.checks import require_int
 from permrank.data.rankings import Rankings, require_rankings
 from permrank.data.vocabulary import Vocabulary
 from permrank.distributions.base import RankingDistribution
@@ -19,10 +19,13 @@ from permrank.errors import InputError, NotFittedError, NotSupportedError
 from permrank.learning.fit import Job, require_resumable
 from permrank.learning.learner import Learner, at_once
 from permrank.models.answers import ranked
+from permrank.models.declared import Declared
 from permrank.models.estimates import Estimate
 from permrank.models.fitting import learn_into
+from permrank.models.former_names import accept_former_names, former_estimate
 from permrank.models.parameters import (
     answer_as_learnt,
+    check_declared,
     clone,
     get_params,
     set_params,
@@ -30,7 +33,6 @@ from permrank.models.parameters import (
     sklearn_is_fitted,
     sklearn_tags,
 )
-from permrank.models.search_spaces import Space
 from permrank.models.users import (
     NewUser,
     UserReference,
@@ -55,7 +57,8 @@ class Ranker(ABC):
     A model supplies `_scores`, and `_learn`, which returns an `Estimate`, or `_learner`, a stream of steps that have
     one; ``estimate_type`` is its class. ``assumes``, ``takes`` and ``reference`` are a line each about the model.
     ``resumable = True`` says that its steps have a state to go on from; ``knows_nobody = True`` that a question may be
-    asked about nobody in particular, ``user=None``. ``space`` names the parameters that `permrank.tune` chooses.
+    asked about nobody in particular, ``user=None``. ``parameters`` declares what each argument of the constructor may
+    be, and what `permrank.tune` tries.
     Everything else has a default here; a question that a model cannot answer raises `NotSupportedError`.
 
     Attributes
@@ -83,7 +86,7 @@ class Ranker(ABC):
 
     estimate_type: ClassVar[type[Estimate]] = Estimate
     knows_nobody: ClassVar[bool] = False
-    space: ClassVar[Space] = Space()
+    parameters: ClassVar[Declared] = Declared()
     assumes: ClassVar[str]
     takes: ClassVar[str]
     reference: ClassVar[str]
@@ -100,6 +103,7 @@ class Ranker(ABC):
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         answer_as_learnt(cls)
+        accept_former_names(cls)
 
     get_params, set_params, clone, __repr__ = get_params, set_params, clone, shown
     __sklearn_tags__, __sklearn_is_fitted__ = sklearn_tags, sklearn_is_fitted
@@ -118,8 +122,12 @@ class Ranker(ABC):
     def _scores(self, user: UserReference, items: Int64Array) -> Float64Array:
         """Scores of items (matrix indices) for a user; higher is better."""
 
-    def _validate(self) -> None:  # noqa: B027
-        """Raise on bad parameters; called by `fit` before anything else."""
+    def _validate(self) -> None:
+        """Raise on bad parameters, as they are declared; called by `fit` before anything else.
+
+        A model extends it by what concerns several parameters together.
+        """
+        check_declared(self)
 
     def _check_learned(self) -> None:
         """Raise if learned arrays from a file do not fit together; finite numbers are the least.
@@ -198,6 +206,8 @@ class Ranker(ABC):
         estimate = self.__dict__.get("estimate_")
         if estimate is not None and name in estimate.names():
             return getattr(estimate, name[:-1])
+        if estimate is not None and name in estimate.former_names():
+            return former_estimate(self, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __dir__(self) -> list[str]:
@@ -246,7 +256,7 @@ class Ranker(ABC):
     def recommend(self, user: object, k: int = 10) -> pl.DataFrame:
         """Return the best ``k`` items that the user has not listed, as `rank` does; fewer if there are fewer."""
         reference = self._reference(user)
-        whole_from("k", k, 1)
+        require_int("k", k, 1)
         return ranked(self, reference, unlisted_items(reference, self.rankings_, self.item_ids), int(k))
 
     # Questions that need a distribution
@@ -295,7 +305,7 @@ class Ranker(ABC):
         """Return the probability of each item to be among the first ``k`` of the given items."""
         self._require_distribution("top_probability")
         reference = self._reference(user)
-        whole_from("k", k, 1)
+        require_int("k", k, 1)
         return self._distribution(reference, self._item_indices(items)).top(int(k))
 
     def position_probabilities(self, user: object, item: object) -> Float64Array:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from permrank.checks import whole_from
+from permrank.checks import require_int
 from permrank.types import Float64Array
 
 
@@ -22,7 +22,7 @@ def mean_cosine(rows: Any, target: Any) -> Float64Array:
 
 def nearest(similarity: Float64Array, own: int, k: int, take: Any, kind: str) -> pl.DataFrame:
     """The k most similar rows but one's own, as a frame."""
-    whole_from("k", k, 1)
+    require_int("k", k, 1)
     order = np.lexsort((np.arange(similarity.size), -similarity))
     order = order[order != own][: int(k)]
     return pl.DataFrame({"rank": np.arange(1, order.size + 1), kind: take(order), "similarity": similarity[order]})

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from permrank.checks import a_seed, require_memory, whole_from
+from permrank.checks import require_int, require_memory, require_seed
 from permrank.data.rankings import Rankings, require_rankings
 from permrank.data.vocabulary import Vocabulary, encode_with
 from permrank.errors import InputError
@@ -121,8 +121,8 @@ def aligned_items(rankings: Rankings, ids: Vocabulary) -> Int32Array:
 
 def require_drawable(size: object, seed: object, n_items: int) -> None:
     """Raise unless so many rankings of so many items can be drawn at once."""
-    whole_from("size", size, 0)
-    a_seed(seed)
+    require_int("size", size, 0)
+    require_seed(seed)
     # Orders and ids, 8 bytes each or about so.
     n_bytes = 16 * int(size) * n_items  # type: ignore[call-overload]
     require_memory(n_bytes, f"size={size} rankings of {n_items} items", "draw them in parts")

@@ -55,7 +55,7 @@ VALUES: list[Any] = [
     pl.DataFrame({"item": ["ebi", "ika", "tako", "toro", "uni"], "price": [1.0, 2, 3, 4, 5]}), None,
 ]  # fmt: skip
 # Other values of parameters that are only allowed together with others.
-NOT_ALONE: dict[str, Any] = {"damping": "log", "degree": 2, "posterior": "draws"}
+NOT_ALONE: dict[str, Any] = {"damping": "log", "degree": 2, "method": "draws"}
 
 
 def another(model: Ranker, name: str, given: dict[str, Any]) -> Any:

@@ -138,6 +138,17 @@ def test_an_estimate_that_does_not_exist_is_explained(tmp_path):
     assert not (tmp_path / "m.permrank").exists()
 
 
+def test_info_lists_the_parameters_of_a_model_in_any_spelling():
+    rows = {row["parameter"]: row for row in json.loads(run("info", "factored-plackett-luce", "--json").output)}
+    assert rows["n_factors"]["default"] == "16"
+    assert rows["n_factors"]["allowed"] == "whole number from 1 to 500, auto"
+    assert rows["alpha"]["help"].endswith("=point.")
+    assert next(iter(rows)) == "n_factors"
+    assert "kendall, spearman" in run("info", "Mallows").output
+    assert json.loads(run("info", "Copeland", "--json").output) == []
+    assert "permrank info MODEL" in " ".join(run("fit", "--help").output.replace("│", "").split())
+
+
 def test_info_describes_data_models_and_lists(ballots, model):
     described = json.loads(run("info", ballots, "--json").output)
     assert described["n_users"] == 5
@@ -232,7 +243,7 @@ def test_items_without_an_estimate_can_be_left_out(tmp_path):
 
 
 def test_a_fit_that_stops_short_warns_in_one_line(ballots, tmp_path):
-    result = run("fit", ballots, "-o", tmp_path / "m.permrank", "-s", "solver=mm", "-s", "max_iter=2")
+    result = run("fit", ballots, "-o", tmp_path / "m.permrank", "-s", "method=mm", "-s", "max_iter=2")
     assert result.stderr.startswith("warning: PlackettLuce did not converge in 2 sweeps")
     assert result.stderr.count("\n") == 1
 

@@ -90,7 +90,7 @@ def test_the_row_says_what_was_set(ratings):
 
 def test_a_model_that_ran_out_of_time_is_marked_in_its_row(ratings, tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "140")
-    slow, page = "PlackettLuce:prior=gaussian,prior_scale=1,solver=mm,tol=1e-15", tmp_path / "out.html"
+    slow, page = "PlackettLuce:prior=gaussian,prior_scale=1,method=mm,tol=1e-15", tmp_path / "out.html"
     asked = ("compare", ratings, "--models", "Borda", "-m", slow, "--max-seconds", 0)
     told = run(*asked, "--report", page).stdout
     (row,) = (line for line in told.splitlines() if "cut off after 0 s" in line)

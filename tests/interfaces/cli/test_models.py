@@ -16,7 +16,6 @@ from permrank.interfaces.cli.comparing import models_of
 from permrank.interfaces.cli.models import class_named, make_model, name_and_settings
 
 GUIDE = Path(__file__).parents[3] / "docs" / "adding-a-model.md"
-SPACE = "\nfrom permrank.models.search_spaces import Real, Space\nFirstPlaces.space = Space(smoothing=Real(0.1, 10))\n"
 LISTS = {"ann": ["toro", "ebi", "uni"], "bob": ["ebi", "toro"], "cat": ["toro", "ika"], "dan": ["ika", "ebi", "toro"]}
 LISTS |= {f"u{n}": ["toro", "ebi", "ika", "uni"] for n in range(8)}
 
@@ -25,7 +24,7 @@ def guide_source():
     """The imports and the first class of the guide."""
     examples = doctest.DocTestParser().get_examples(GUIDE.read_text())
     (model,) = [one.source for one in examples if one.source.startswith("class FirstPlaces")]
-    return "".join(one.source for one in examples[:4]) + "\n\n" + model
+    return "".join(one.source for one in examples[:5]) + "\n\n" + model
 
 
 @pytest.fixture
@@ -98,10 +97,28 @@ def test_two_classes_of_one_name_cannot_be_asked_for_at_once(folder):
     assert "the name 'FirstPlaces' is taken by the registered mymodels.FirstPlaces; rename twin.F" in done.output
 
 
-def test_a_model_with_a_space_is_tuned(folder):
-    Path("tunable.py").write_text(guide_source() + SPACE)
-    done = run("tune", "data.csv", "-m", "tunable:FirstPlaces", "--trials", 2, "--protocol", "given", "--n", 1)
-    assert "permrank fit data.csv -m tunable:FirstPlaces" in done.output
+def test_a_model_that_declares_its_parameters_is_tuned_checked_and_described(folder):
+    done = run("tune", "data.csv", "-m", "mymodels:FirstPlaces", "--trials", 2, "--protocol", "given", "--n", 1)
+    assert "permrank fit data.csv -m mymodels:FirstPlaces" in done.output
+    done = run("fit", "data.csv", "-m", "mymodels:FirstPlaces", "-s", "smoothing=0", code=1)
+    assert "smoothing=0, expected a finite number above 0" in done.output
+    (row,) = json.loads(run("info", "mymodels:FirstPlaces", "--json").output)
+    assert row == {
+        "parameter": "smoothing",
+        "default": "1.0",
+        "allowed": "number above 0",
+        "help": "Imaginary first places.",
+    }
+
+
+def test_a_model_that_declares_nothing_works_and_has_nothing_to_choose(folder):
+    lines = guide_source().splitlines(keepends=True)
+    Path("bare.py").write_text("".join(line for line in lines if "parameters = " not in line))
+    run("fit", "data.csv", "-m", "bare:FirstPlaces", "-s", "smoothing=0.5")
+    (row,) = json.loads(run("info", "bare:FirstPlaces", "--json").output)
+    assert row == {"parameter": "smoothing", "default": "1.0", "allowed": "", "help": ""}
+    done = run("tune", "data.csv", "-m", "bare:FirstPlaces", "--trials", 2, code=1)
+    assert "has no parameters to choose" in done.output
 
 
 def test_registered_models_are_among_all(folder):

@@ -156,7 +156,7 @@ def test_the_bend_along_a_change_is_the_second_difference(strict):
     assert expected @ centred**2 >= second
 
 
-@pytest.mark.parametrize("kind", ["log", "learnt"])
+@pytest.mark.parametrize("kind", ["log", "learned"])
 def test_damping_has_the_values_and_derivatives_of_its_own_kernel(kind):
     rankings, theta, users = data(6, ties=False)
     damping = damping_sequence("log" if kind == "log" else [1.0, 0.8, 0.75, 0.2], 8)

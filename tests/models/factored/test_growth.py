@@ -39,8 +39,8 @@ def test_a_grown_model_is_as_near_to_a_full_fit_as_another_full_fit(ties):
 
 def test_a_grown_point_estimate_is_at_the_optimum_of_all_the_data():
     old, new = parts(seed=1)
-    model = pr.FactoredPlackettLuce(2, posterior="point", tol=1e-7).fit(old).partial_fit(new)
-    full = pr.FactoredPlackettLuce(2, posterior="point", tol=1e-7).fit(joined(old, new))
+    model = pr.FactoredPlackettLuce(2, method="point", tol=1e-7).fit(old).partial_fit(new)
+    full = pr.FactoredPlackettLuce(2, method="point", tol=1e-7).fit(joined(old, new))
     np.testing.assert_allclose(model.history_[-1], full.history_[-1], rtol=2e-4)
     assert model.n_iter_ <= full.n_iter_
 
@@ -49,7 +49,7 @@ def test_growing_goes_on_with_the_parameters_of_the_fit():
     old, new = parts()
     model = pr.FactoredPlackettLuce(2, max_iter=6, damping="none").fit(old)
     before = model.score(old.user_ids[0])
-    for name, value, was in (("ties", "efron", "'breslow'"), ("n_factors", 3, "2"), ("posterior", "point", "'draws'")):
+    for name, value, was in (("ties", "efron", "'breslow'"), ("n_factors", 3, "2"), ("method", "point", "'draws'")):
         setattr(model, name, value)
         with pytest.raises(InputError, match=rf"{name}={value!r} was set after fit, which learnt with {was}"):
             model.partial_fit(new)
@@ -89,4 +89,4 @@ def test_the_number_of_factors_follows_the_data(tmp_path):
     simple = pr.FactoredPlackettLuce("auto", max_iter=20, n_draws=4).fit(few)
     assert simple.user_modes_.shape[2] <= 8
     with pytest.raises(InputError, match="give a number"):
-        pr.FactoredPlackettLuce("auto", posterior="point").fit(few)
+        pr.FactoredPlackettLuce("auto", method="point").fit(few)

@@ -36,7 +36,7 @@ class TestPointContract(ModelContract):
     supports = ALL
 
     def make(self, **parameters):
-        return pr.FactoredPlackettLuce(**{"n_factors": 2, "posterior": "point", "max_iter": 500, **parameters})
+        return pr.FactoredPlackettLuce(**{"n_factors": 2, "method": "point", "max_iter": 500, **parameters})
 
 
 def listed(rankings, user):
@@ -52,7 +52,7 @@ def planted(n_users, seed=0, **options):
 @pytest.mark.parametrize("intercepts", [True, False])
 def test_the_objective_of_the_point_estimate_never_falls(ties, intercepts):
     rankings = planted(150, ties=4, list_length=8).rankings
-    model = pr.FactoredPlackettLuce(3, posterior="point", ties=ties, intercepts=intercepts, max_iter=200).fit(rankings)
+    model = pr.FactoredPlackettLuce(3, method="point", ties=ties, intercepts=intercepts, max_iter=200).fit(rankings)
     assert (np.diff(model.history_) >= 0).all()
     assert model.converged_
     if not intercepts:
@@ -62,9 +62,7 @@ def test_the_objective_of_the_point_estimate_never_falls(ties, intercepts):
 def test_the_point_estimate_is_a_stationary_point_of_the_papers_objective():
     rankings = planted(60, list_length=6).rankings
     alpha, beta = 0.7, 0.4
-    model = pr.FactoredPlackettLuce(2, posterior="point", alpha=alpha, beta=beta, tol=1e-12, max_iter=3000).fit(
-        rankings
-    )
+    model = pr.FactoredPlackettLuce(2, method="point", alpha=alpha, beta=beta, tol=1e-12, max_iter=3000).fit(rankings)
     users, theta = model.user_modes_[0].astype(float), model.item_draws_[0].astype(float)
 
     def objective(users, theta):
@@ -85,7 +83,7 @@ def test_the_point_estimate_is_a_stationary_point_of_the_papers_objective():
 
 def test_a_point_estimate_that_is_stopped_short_warns():
     with pytest.warns(ConvergenceWarning):
-        pr.FactoredPlackettLuce(2, posterior="point", max_iter=2).fit(planted(50).rankings)
+        pr.FactoredPlackettLuce(2, method="point", max_iter=2).fit(planted(50).rankings)
 
 
 def test_planted_scores_are_recovered_and_the_more_the_more_data_there_is():
@@ -110,7 +108,7 @@ def test_the_posterior_beats_the_bare_point_estimate_on_short_noisy_lists():
     train, test = hold_out(rankings, 0.35, seed=1)
     right = {}
     for posterior in ("draws", "point"):
-        model = pr.FactoredPlackettLuce(6, posterior=posterior, alpha=0.05, beta=0.05, tol=1e-4)
+        model = pr.FactoredPlackettLuce(6, method=posterior, alpha=0.05, beta=0.05, tol=1e-4)
         model.set_params(max_iter=100 if posterior == "draws" else 2_000)
         model.fit(train)
         hits = []
@@ -175,7 +173,7 @@ def test_pairs_are_scored_as_one_at_a_time():
 
 
 def test_the_integrated_likelihood_is_that_of_a_one_dimensional_integral():
-    model = pr.FactoredPlackettLuce(1, posterior="point", alpha=0.5, beta=0.05, max_iter=300).fit(planted(300).rankings)
+    model = pr.FactoredPlackettLuce(1, method="point", alpha=0.5, beta=0.05, max_iter=300).fit(planted(300).rankings)
     theta = model.item_draws_[0].astype(float)
     rankings = planted(5, seed=9).rankings
     values, errors = model.log_likelihood_with_error(rankings, size=2_000)
@@ -225,7 +223,7 @@ def test_holding_out_parts_the_entries():
         ({"n_factors": 0}, "n_factors=0, expected a whole number from 1"),
         ({"max_iter": 1.5}, "max_iter=1.5"),
         ({"n_draws": True}, "n_draws=True"),
-        ({"posterior": "exact"}, "posterior='exact'"),
+        ({"method": "exact"}, "method='exact'"),
         ({"ties": "none"}, "ties='none'"),
         ({"alpha": -1}, "alpha=-1, expected a finite number above 0"),
         ({"beta": float("nan")}, "beta=nan"),
@@ -278,12 +276,12 @@ def rated(seed=0, n_users=40, n_items=11):
 
 
 @pytest.mark.parametrize(
-    "settings", [{}, {"company": False}, {"anchors": False}, {"posterior": "point", "max_iter": 500}]
+    "settings", [{}, {"co_listing": False}, {"rating_thresholds": False}, {"method": "point", "max_iter": 500}]
 )
 def test_thresholds_between_ratings_are_never_taken_for_items(settings):
     rankings = rated()
     model = pr.FactoredPlackettLuce(2, **{"max_iter": 20, "n_draws": 4, **settings}).fit(rankings)
-    assert (model.thresholds_.size > 0) == (not settings or "company" in settings)
+    assert (model.thresholds_.size > 0) == (not settings or "co_listing" in settings)
     items, users = set(rankings.item_ids), set(rankings.user_ids)
     for grown in (False, True):
         if grown:

@@ -25,7 +25,7 @@ class TestDampedContract(ModelContract):
     )
 
     def make(self, **parameters):
-        settings = {"n_factors": 2, "posterior": "point", "ties": "shuffle", "damping": "log", "max_iter": 30}
+        settings = {"n_factors": 2, "method": "point", "ties": "shuffle", "damping": "log", "max_iter": 30}
         return pr.FactoredPlackettLuce(**settings | parameters)
 
     @pytest.fixture
@@ -80,7 +80,7 @@ def general_optimum(rankings, n_factors, alpha, beta, ties, damping=None, seed=3
 def test_a_second_algorithm_meets_the_same_optimum(ties):
     rankings = planted(80, ties=4, list_length=8).rankings
     # With more factors than such penalties leave in use there are no other local maxima (it is a nuclear norm).
-    model = pr.FactoredPlackettLuce(5, posterior="point", ties=ties, alpha=1.4, beta=1.6, tol=1e-9).fit(rankings)
+    model = pr.FactoredPlackettLuce(5, method="point", ties=ties, alpha=1.4, beta=1.6, tol=1e-9).fit(rankings)
     best = general_optimum(rankings, 5, 1.4, 1.6, TREATMENTS[ties])
     np.testing.assert_allclose(model.history_[-1], best, rtol=1e-5)
 
@@ -90,7 +90,7 @@ def test_a_second_algorithm_meets_the_same_optimum_under_damping(damping):
     rankings, factors = planted(80, list_length=(4, 9)).rankings, damping_sequence(damping, 9)
     # Scores count times the factors: the penalties that leave no other local maxima grow with the first one.
     alpha, beta = 1.4 * factors[0], 1.6 * factors[0]
-    model = pr.FactoredPlackettLuce(5, posterior="point", damping=damping, alpha=alpha, beta=beta, tol=1e-9)
+    model = pr.FactoredPlackettLuce(5, method="point", damping=damping, alpha=alpha, beta=beta, tol=1e-9)
     model.fit(rankings)
     best = general_optimum(rankings, 5, alpha, beta, BRESLOW, factors)
     np.testing.assert_allclose(model.history_[-1], best, rtol=1e-5)
@@ -105,7 +105,7 @@ def test_one_thread_and_two_give_the_same_bits_on_many_blocks():
         for n_threads in (1, numba.config.NUMBA_NUM_THREADS):
             numba.set_num_threads(n_threads)
             with pytest.warns(ConvergenceWarning):
-                found.append(pr.FactoredPlackettLuce(4, posterior="point", max_iter=8).fit(rankings))
+                found.append(pr.FactoredPlackettLuce(4, method="point", max_iter=8).fit(rankings))
     finally:
         numba.set_num_threads(before)
     np.testing.assert_array_equal(found[0].item_draws_, found[1].item_draws_)
@@ -116,7 +116,7 @@ def test_the_angle_to_the_planted_factors_falls_with_the_data():
     angles = []
     for n_users in (60, 400, 3_000):
         rankings, truth = planted(n_users, seed=5, list_length=20)
-        model = pr.FactoredPlackettLuce(2, posterior="point", alpha=0.5, beta=0.1).fit(rankings)
+        model = pr.FactoredPlackettLuce(2, method="point", alpha=0.5, beta=0.1).fit(rankings)
         # A score is known up to a constant for each user: factors, up to a constant for each factor.
         found, wanted = (x - x.mean(axis=0) for x in (model.item_draws_[0, :, :-1], truth.item_factors))
         angles.append(np.degrees(subspace_angles(found, wanted).max()))
@@ -141,7 +141,7 @@ def damped_lists(n_users, length, damping, seed):
 def test_a_planted_damping_is_learnt():
     planted_damping = np.array([1.0, 0.9, 0.6, 0.5, 0.45, 0.3, 0.3, 0.3, *[0.2] * 12])
     rankings = damped_lists(2_000, 20, planted_damping, seed=3)
-    model = pr.FactoredPlackettLuce(2, posterior="point", damping="learnt", alpha=0.1, beta=0.02).fit(rankings)
+    model = pr.FactoredPlackettLuce(2, method="point", damping="learned", alpha=0.1, beta=0.02).fit(rankings)
     assert (np.diff(model.history_) >= 0).all()
     assert model.damping_[0] == 1.0
     assert (np.diff(model.damping_) <= 0).all()
@@ -150,7 +150,7 @@ def test_a_planted_damping_is_learnt():
     assert far.max() < 0.2
     assert far.mean() < 0.4 * begin.mean()
     # The same data without damping in the model explain less.
-    plain = pr.FactoredPlackettLuce(2, posterior="point", alpha=0.1, beta=0.02).fit(rankings)
+    plain = pr.FactoredPlackettLuce(2, method="point", alpha=0.1, beta=0.02).fit(rankings)
     assert plain.history_[-1] < model.history_[-1] - 50
 
 
@@ -167,15 +167,15 @@ def test_slopes_make_a_sequence_that_begins_with_one_and_falls():
 
 def test_lists_of_two_have_nothing_to_damp():
     rankings = pr.Rankings.from_lists({u: ["a", "b"] if u % 3 else ["b", "a"] for u in range(9)})
-    learnt = pr.FactoredPlackettLuce(1, posterior="point", damping="learnt").fit(rankings)
-    plain = pr.FactoredPlackettLuce(1, posterior="point").fit(rankings)
+    learnt = pr.FactoredPlackettLuce(1, method="point", damping="learned").fit(rankings)
+    plain = pr.FactoredPlackettLuce(1, method="point").fit(rankings)
     np.testing.assert_array_equal(learnt.item_draws_, plain.item_draws_)
 
 
 @pytest.fixture(scope="module")
 def damped():
     rankings = damped_lists(200, 7, damping_sequence("log", 7), seed=2)
-    return pr.FactoredPlackettLuce(1, posterior="point", damping="log", alpha=0.5, beta=0.1).fit(rankings)
+    return pr.FactoredPlackettLuce(1, method="point", damping="log", alpha=0.5, beta=0.1).fit(rankings)
 
 
 def log_probability(scores, damping):
@@ -228,7 +228,7 @@ def test_samples_under_damping_follow_its_law_and_not_that_without(damped):
 @pytest.mark.parametrize("damping", ["natural_log", [0.7, 0.3, 0.0]])
 def test_a_first_factor_other_than_one_counts_in_every_answer(damping):
     rankings = damped_lists(200, 7, damping_sequence("log", 7), seed=2)
-    model = pr.FactoredPlackettLuce(1, posterior="point", damping=damping, alpha=0.5, beta=0.1).fit(rankings)
+    model = pr.FactoredPlackettLuce(1, method="point", damping=damping, alpha=0.5, beta=0.1).fit(rankings)
     items, factors = list(model.item_ids)[:4], damping_sequence(damping, 4)
     scores = model._score_draws(model._reference(3), model.item_ids.indices(items))
     worths = np.exp(factors[0] * scores)
@@ -259,15 +259,15 @@ def test_a_new_user_under_damping_is_as_a_known_one(damped):
 def test_ties_under_damping_are_shuffled_or_refused():
     rankings = planted(60, ties=4, list_length=8).rankings
     with pytest.raises(InputError, match="these rankings have ties: set ties='shuffle'"):
-        pr.FactoredPlackettLuce(2, posterior="point", damping="log").fit(rankings)
-    model = pr.FactoredPlackettLuce(2, posterior="point", damping="log", ties="shuffle", max_iter=20).fit(rankings)
+        pr.FactoredPlackettLuce(2, method="point", damping="log").fit(rankings)
+    model = pr.FactoredPlackettLuce(2, method="point", damping="log", ties="shuffle", max_iter=20).fit(rankings)
     assert np.mean(model.history_[-5:]) > model.history_[0]
 
 
 @pytest.mark.parametrize("ties", ["shuffle", "breslow"])
 def test_shuffled_ties_are_learnt_from(ties):
     rankings, truth = planted(300, ties=4, seed=8)
-    model = pr.FactoredPlackettLuce(2, posterior="point", ties=ties, max_iter=40, tol=1e-4).fit(rankings)
+    model = pr.FactoredPlackettLuce(2, method="point", ties=ties, max_iter=40, tol=1e-4).fit(rankings)
     alike = [np.corrcoef(model.score(rankings.user_ids[u]), truth.scores(u)[0])[0, 1] for u in range(50)]
     assert np.mean(alike) > 0.7
 
@@ -275,26 +275,26 @@ def test_shuffled_ties_are_learnt_from(ties):
 @pytest.mark.parametrize(
     ("damping", "message"),
     [
-        ("linear", "damping='linear', expected one of 'none', 'log', 'natural_log', 'learnt'"),
+        ("linear", "damping='linear', expected one of 'none', 'log', 'natural_log', 'learned'"),
         ([1.0, 0.5, 0.6], "damping rises from 0.5 at stage 2 to 0.6"),
         ([0.0, 0.0], "damping begins with 0, expected a number above 0"),
         ([1.0, -0.1], "damping of stage 2 is -0.1, expected a finite number from 0"),
         ([1.0, float("nan")], "damping of stage 2 is nan"),
         ([], "damping has the shape"),
         ([[1.0]], "damping has the shape"),
-        (["a"], "expected 'none', 'log', 'natural_log', 'learnt' or numbers"),
+        (["a"], "expected 'none', 'log', 'natural_log', 'learned' or numbers"),
         (None, "damping=None"),
     ],
 )
 def test_bad_damping_is_refused_by_fit(damping, message):
     with pytest.raises(InputError, match=message):
-        pr.FactoredPlackettLuce(2, posterior="point", damping=damping).fit(planted(10).rankings)
+        pr.FactoredPlackettLuce(2, method="point", damping=damping).fit(planted(10).rankings)
 
 
 def test_damping_needs_the_point_estimate_and_models_with_it_are_kept_in_files(tmp_path, damped):
-    with pytest.raises(InputError, match="damping='log' is for posterior='point'"):
+    with pytest.raises(InputError, match="damping='log' is for method='point'"):
         pr.FactoredPlackettLuce(2, damping="log").fit(planted(10).rankings)
-    given = pr.FactoredPlackettLuce(1, posterior="point", damping=np.array([1.0, 0.5]), tol=0.1)
+    given = pr.FactoredPlackettLuce(1, method="point", damping=np.array([1.0, 0.5]), tol=0.1)
     assert "damping=array" in repr(given)
     given.fit(damped.rankings_).save(tmp_path / "m.permrank")
     loaded = pr.load(tmp_path / "m.permrank")

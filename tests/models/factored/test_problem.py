@@ -84,7 +84,7 @@ def test_the_level_of_ratings_counts_where_their_order_says_nothing():
     rows = [(u, item, 5 if item < 4 else 2) for u in range(60) for item in ([0, 1, 2, 3] if u % 2 else [4, 5, 6, 7])]
     users, items, ratings = zip(*rows, strict=True)
     rankings = pr.Rankings.from_ratings({"user": users, "item": items, "rating": ratings})
-    model = pr.FactoredPlackettLuce(2, max_iter=60, company=False).fit(rankings)
+    model = pr.FactoredPlackettLuce(2, max_iter=60, co_listing=False).fit(rankings)
     assert model.thresholds_.tolist() == [3.5]
     scores = model.score(0)
     assert scores[:4].min() > scores[4:].max() + 0.5
@@ -93,10 +93,12 @@ def test_the_level_of_ratings_counts_where_their_order_says_nothing():
 
 
 def test_thresholds_can_be_left_out():
-    for anchors, expected in ((False, 0), (True, 4)):
-        model = pr.FactoredPlackettLuce(2, max_iter=6, n_draws=2, anchors=anchors).fit(rated(20, 30, 10, seed=9))
+    for wanted, expected in ((False, 0), (True, 4)):
+        model = pr.FactoredPlackettLuce(2, max_iter=6, n_draws=2, rating_thresholds=wanted).fit(
+            rated(20, 30, 10, seed=9)
+        )
         assert model.thresholds_.size == expected
-    for name in ("anchors", "company", "intercepts"):
+    for name in ("rating_thresholds", "co_listing", "intercepts"):
         with pytest.raises(InputError, match=f"{name}='always', expected True or False"):
             pr.FactoredPlackettLuce(2, **{name: "always"}).fit(rated(5, 5, 3, seed=9))
 

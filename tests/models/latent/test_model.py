@@ -35,7 +35,7 @@ class TestShuffledContract(ModelContract):
     supports = frozenset(ALL)
 
     def make(self, **parameters):
-        settings = {"n_communities": 2, "ties": "shuffle", "position": "mode", "m_step": "gradient", **parameters}
+        settings = {"n_communities": 2, "ties": "shuffle", "insertion": "mode", "method": "gradient", **parameters}
         return pr.LatentPlackettLuce(**{"prior_strength": 1.0, "concentration": 2.0, "n_starts": 1, **settings})
 
 
@@ -45,7 +45,7 @@ class TestPublishedContract(ModelContract):
     supports = frozenset(ALL)
 
     def make(self, **parameters):
-        settings = {"n_communities": 2, "m_step": "published", "position": "mode", "accelerate": False, "tol": 0.05}
+        settings = {"n_communities": 2, "method": "published", "insertion": "mode", "accelerate": False, "tol": 0.05}
         without = {"prior_strength": None, "concentration": None, "n_starts": 1}
         return pr.LatentPlackettLuce(**{**settings, **without, **parameters})
 
@@ -289,12 +289,12 @@ def test_many_pairs_at_once_have_the_scores_of_one_user_at_a_time():
         model.score_pairs(["u", "v"], ["a"])
 
 
-@pytest.mark.parametrize("m_step", ["mm", "gradient", "published"])
-def test_without_priors_the_likelihood_alone_is_raised(m_step, tmp_path):
+@pytest.mark.parametrize("method", ["mm", "gradient", "published"])
+def test_without_priors_the_likelihood_alone_is_raised(method, tmp_path):
     # c is never chosen, d never there with others: neither has a maximum-likelihood estimate.
     lists = [["a", "b", "c"], ["b", "a", "c"], ["b", "c"], ["a", "c"], ["d"], ["b", "a"], ["a", "b"]] * 4
     rankings = pr.Rankings.from_lists(lists, users=range(28))
-    without = {"prior_strength": None, "concentration": None, "m_step": m_step, "accelerate": False}
+    without = {"prior_strength": None, "concentration": None, "method": method, "accelerate": False}
     model = pr.LatentPlackettLuce(2, n_starts=2, **without)
     model.fit(rankings, callback=lambda progress: progress.iteration == 150)  # it would go on for ever
     assert (np.diff(model.history_) >= -1e-9).all()
@@ -303,7 +303,7 @@ def test_without_priors_the_likelihood_alone_is_raised(m_step, tmp_path):
     assert model.rank(0, ["c", "a"])["item"].to_list() == ["a", "c"]
     model.save(tmp_path / "m.permrank")
     loaded = pr.load(tmp_path / "m.permrank")
-    assert (loaded.prior_strength, loaded.concentration, loaded.m_step) == (None, None, m_step)
+    assert (loaded.prior_strength, loaded.concentration, loaded.method) == (None, None, method)
     np.testing.assert_array_equal(loaded.score(1), model.score(1))
 
 
@@ -320,8 +320,8 @@ def test_one_prior_may_be_chosen_and_the_other_left_out():
     [
         ({"mixing": "both"}, "mixing='both', expected one of 'stage', 'list'"),
         ({"ties": "exact"}, "ties='exact'"),
-        ({"position": "median"}, "position='median'"),
-        ({"m_step": "newton"}, "m_step='newton'"),
+        ({"insertion": "median"}, "insertion='median'"),
+        ({"method": "newton"}, "method='newton'"),
         ({"n_communities": 0}, "n_communities=0, expected a whole number from 1"),
         ({"n_communities": "many"}, "n_communities='many'"),
         ({"n_starts": 1.5}, "n_starts=1.5"),

@@ -40,7 +40,7 @@ class TestPairwiseWithFactorsContract(ModelContract):
     supports = ASKED
 
     def make(self, **parameters):
-        settings = {"n_factors": 2, "max_iter": 20, "n_draws": 4, "min_cooccurrence": 2, "learner": "persistent"}
+        settings = {"n_factors": 2, "max_iter": 20, "n_draws": 4, "min_cooccurrence": 2, "method": "persistent"}
         return pr.PairwiseLogLinear(**{**settings, "insertion": "mode", **parameters})
 
     def burn_in(self, model):
@@ -74,7 +74,7 @@ def planted():
 def test_every_learner_finds_planted_pairs_again(planted, learner, tolerance):
     rankings, strength = planted
     # γ g is a sum over pairs too: a narrow prior leaves it to λ.
-    model = pr.PairwiseLogLinear(0, learner=learner, item_scale=0.01, pair_scale=10.0, window=3).fit(rankings)
+    model = pr.PairwiseLogLinear(0, method=learner, item_scale=0.01, pair_scale=10.0, window=3).fit(rankings)
     np.testing.assert_allclose(model.pair_values_, strength[np.triu_indices(5, 1)], rtol=0, atol=3 * tolerance)
     assert np.sqrt(np.mean((model.pair_values_ - strength[np.triu_indices(5, 1)]) ** 2)) < tolerance
 
@@ -82,9 +82,9 @@ def test_every_learner_finds_planted_pairs_again(planted, learner, tolerance):
 def test_one_step_of_contrast_is_biased_towards_nothing_and_longer_chains_less(planted):
     rankings, _ = planted
     settings = {"item_scale": 0.01, "pair_scale": 10.0}
-    exact = pr.PairwiseLogLinear(0, learner="exact", **settings).fit(rankings).log_likelihood(rankings).sum()
+    exact = pr.PairwiseLogLinear(0, method="exact", **settings).fit(rankings).log_likelihood(rankings).sum()
     values = [
-        pr.PairwiseLogLinear(0, learner="contrastive", n_steps=n, **settings)
+        pr.PairwiseLogLinear(0, method="contrastive", n_steps=n, **settings)
         .fit(rankings)
         .log_likelihood(rankings)
         .sum()
@@ -255,7 +255,7 @@ def planted_factors():
 )
 def test_every_learner_finds_planted_factors_again(planted_factors, learner):
     rankings, scores = planted_factors
-    model = pr.PositionwiseLogLinear(1, learner=learner, factor_scale=3.0, max_iter=150).fit(rankings)
+    model = pr.PositionwiseLogLinear(1, method=learner, factor_scale=3.0, max_iter=150).fit(rankings)
     found = np.stack([model.score(user) for user in range(200)])
     found, wanted = found - found.mean(axis=1, keepdims=True), scores - scores.mean(axis=1, keepdims=True)
     assert np.corrcoef(found.ravel(), wanted.ravel())[0, 1] > 0.65
@@ -279,7 +279,7 @@ def test_gradients_of_factors_are_those_of_differences():
 def test_bad_parameters_are_refused_with_their_names(models):
     rankings = models["pairwise"].rankings_
     bad = [
-        ({"learner": "magic"}, "learner='magic'"),
+        ({"method": "magic"}, "method='magic'"),
         ({"position": "steep"}, "position='steep'"),
         ({"position": [0.0, 1.0]}, "numbers that decrease"),
         ({"position": [0.5]}, "two or more numbers"),
@@ -303,8 +303,8 @@ def test_bad_parameters_are_refused_with_their_names(models):
     with pytest.raises(InputError, match="degree=2 with n_factors=16"):
         pr.PairwiseLogLinear(degree=2).fit(rankings)
     long = pr.Rankings.from_lists({"u": list(range(20))})
-    with pytest.raises(InputError, match="the longest has 20; take another learner"):
-        pr.PairwiseLogLinear(0, learner="exact").fit(long)
+    with pytest.raises(InputError, match="the longest has 20; take another method"):
+        pr.PairwiseLogLinear(0, method="exact").fit(long)
 
 
 def test_a_given_position_function_is_interpolated_and_kept_in_the_file(models, tmp_path):
@@ -319,7 +319,7 @@ def test_a_given_position_function_is_interpolated_and_kept_in_the_file(models, 
 @pytest.mark.parametrize("learner", ["swaps", "exact", "contrastive", "persistent", "posterior"])
 def test_without_intercepts_all_items_are_alike_to_somebody_unknown(models, learner, tmp_path):
     rankings, without = models["pairwise"].rankings_, {"intercepts": False, "item_scale": None, "n_draws": 2}
-    model = pr.PositionwiseLogLinear(2, learner=learner, max_iter=6, move="relocation", **without)
+    model = pr.PositionwiseLogLinear(2, method=learner, max_iter=6, move="relocation", **without)
     model.fit(rankings, callback=lambda progress: progress.iteration == 6)
     # A posterior holds them at 0 by a prior of a millionth.
     np.testing.assert_allclose(model.item_draws_[:, :, -1], 0.0, rtol=0, atol=1e-4 if learner == "posterior" else 0.0)
@@ -370,7 +370,7 @@ def test_learners_of_the_pairwise_model_come_near_the_exact_one_on_sushi(data_fo
     train, test = rankings.select(users=people[1000:]), rankings.select(users=people[:1000])
     nats = {}
     for learner in ("exact", "relocation", "persistent"):
-        model = pr.PairwiseLogLinear(0, learner=learner, item_scale=10.0, pair_scale=10.0, max_iter=100).fit(train)
+        model = pr.PairwiseLogLinear(0, method=learner, item_scale=10.0, pair_scale=10.0, max_iter=100).fit(train)
         nats[learner] = -model.log_likelihood(test).mean()
     pooled = -pr.PlackettLuce().fit(train).log_likelihood(test).mean()
     assert nats["exact"] < pooled - 0.3

@@ -28,7 +28,7 @@ class TestRaoKupperContract(ModelContract):
     other = {"prior_scale": 2.0}  # noqa: RUF012
 
     def make(self, **parameters):
-        return pr.BradleyTerry(**{"prior": "gaussian", "ties": "rao-kupper", "solver": "mm", **parameters})
+        return pr.BradleyTerry(**{"prior": "gaussian", "ties": "rao-kupper", "method": "mm", **parameters})
 
 
 def outcome_probabilities(first, second, tie, form):
@@ -59,15 +59,15 @@ def pair_list(rankings):
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("solver", ["newton", "mm"])
-def test_the_estimate_is_that_of_choix_on_the_same_pairs(solver):
+@pytest.mark.parametrize("method", ["newton", "mm"])
+def test_the_estimate_is_that_of_choix_on_the_same_pairs(method):
     rng = np.random.default_rng(5)
     scores = rng.normal(size=20)
     pairs = [rng.permutation(20)[:2] for _ in range(2000)]
     pairs = [(y, x) if rng.random() < 1 / (1 + np.exp(scores[x] - scores[y])) else (x, y) for y, x in pairs]
     wanted = choix.opt_pairwise(20, pairs, tol=1e-12)
     frame = {"winner": [int(y) for y, _ in pairs], "loser": [int(x) for _, x in pairs]}
-    model = pr.BradleyTerry(solver=solver, tol=1e-10).fit(pr.Rankings.from_pairs(frame, user=None))
+    model = pr.BradleyTerry(method=method, tol=1e-10).fit(pr.Rankings.from_pairs(frame, user=None))
     np.testing.assert_allclose(model.scores_, wanted - wanted.mean(), rtol=0, atol=1e-6)
     np.testing.assert_allclose(model.scores_, choix.ilsr_pairwise(20, pairs, tol=1e-12), rtol=0, atol=1e-6)
     assert model.tie_parameter_ == 0.0
@@ -94,7 +94,7 @@ def test_planted_ties_are_found_again_by_both_solvers_and_by_the_other_form_less
     assert error < 0.06
     frame = model.standard_errors().sort("item")
     assert (np.abs(frame["score"].to_numpy() - scores) < 4 * frame["standard_error"].to_numpy()).all()
-    by_mm = pr.BradleyTerry(ties=form, solver="mm", tol=1e-10).fit(rankings)
+    by_mm = pr.BradleyTerry(ties=form, method="mm", tol=1e-10).fit(rankings)
     np.testing.assert_allclose(by_mm.scores_, model.scores_, rtol=0, atol=1e-6)
     np.testing.assert_allclose(by_mm.tie_parameter_, model.tie_parameter_, rtol=1e-6)
     assert (np.diff(by_mm.history_) >= -1e-9 * abs(by_mm.history_[-1])).all()
@@ -201,7 +201,7 @@ def test_a_prior_is_a_penalty_and_gives_an_estimate_where_there_is_none_without(
     np.testing.assert_allclose(slope(a, b) + slope(a, c) - a / 0.25, 0, atol=1e-7)
     np.testing.assert_allclose(slope(b, c) - slope(a, b) - b / 0.25, 0, atol=1e-7)
     assert model.standard_errors()["standard_error"].max() < 0.5  # never wider than the prior
-    by_mm = pr.BradleyTerry(prior="gaussian", prior_scale=0.5, solver="mm", tol=1e-10).fit(rankings)
+    by_mm = pr.BradleyTerry(prior="gaussian", prior_scale=0.5, method="mm", tol=1e-10).fit(rankings)
     np.testing.assert_allclose(by_mm.scores_, model.scores_, rtol=0, atol=1e-7)
 
 
@@ -253,7 +253,7 @@ def test_bad_parameters_and_hopeless_data_are_refused():
     for parameters in (
         {"ties": "exact"},
         {"prior": "gamma"},
-        {"solver": "sgd"},
+        {"method": "sgd"},
         {"prior_scale": 1e-9},
         {"tol": 0},
         {"max_iter": 0},

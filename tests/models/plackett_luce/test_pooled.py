@@ -96,16 +96,16 @@ def test_newton_and_mm_meet_at_the_same_optimum(ties, prior, seed):
     rankings = random_rankings(seed)
     arguments = {"ties": ties, "prior": prior, "prior_scale": 1.3}
     by_newton = pr.PlackettLuce(**arguments).fit(rankings)
-    by_mm = pr.PlackettLuce(**arguments, solver="mm", tol=1e-10).fit(rankings)
+    by_mm = pr.PlackettLuce(**arguments, method="mm", tol=1e-10).fit(rankings)
     np.testing.assert_allclose(by_newton.scores_, by_mm.scores_, rtol=0, atol=1e-6)
     np.testing.assert_allclose(by_newton.history_[-1], by_mm.history_[-1], rtol=1e-12)
 
 
-@pytest.mark.parametrize("solver", ["newton", "mm"])
+@pytest.mark.parametrize("method", ["newton", "mm"])
 @pytest.mark.parametrize("ties", TIES)
-def test_the_objective_never_falls(solver, ties):
+def test_the_objective_never_falls(method, ties):
     for seed in range(5):
-        model = pr.PlackettLuce(ties=ties, solver=solver, tol=1e-6).fit(random_rankings(seed))
+        model = pr.PlackettLuce(ties=ties, method=method, tol=1e-6).fit(random_rankings(seed))
         steps = np.diff(model.history_)
         assert (steps >= -1e-11 * abs(model.history_[-1])).all()
 
@@ -219,15 +219,15 @@ def test_newton_climbs_out_of_where_partition_is_not_concave():
     rankings = pr.Rankings.from_lists([*lists, [3, 1], [2, 0]])
     settings = {"ties": "partition", "prior": "gaussian", "prior_scale": 10.0}
     by_newton = pr.PlackettLuce(**settings).fit(rankings)
-    by_mm = pr.PlackettLuce(**settings, solver="mm").fit(rankings)
+    by_mm = pr.PlackettLuce(**settings, method="mm").fit(rankings)
     assert by_newton.converged_
     assert by_newton.history_[-1] >= by_mm.history_[-1] - 1e-9
 
 
-@pytest.mark.parametrize("solver", ["newton", "mm"])
+@pytest.mark.parametrize("method", ["newton", "mm"])
 @pytest.mark.parametrize("ties", [*TIES, "shuffle"])
-def test_a_single_item_has_the_score_zero(solver, ties):
-    model = pr.PlackettLuce(solver=solver, ties=ties).fit(pr.Rankings.from_lists([["a"]]))
+def test_a_single_item_has_the_score_zero(method, ties):
+    model = pr.PlackettLuce(method=method, ties=ties).fit(pr.Rankings.from_lists([["a"]]))
     assert model.scores_.tolist() == [0.0]
     assert model.converged_
     assert model.worths()["worth"].to_list() == [1.0]
@@ -341,7 +341,7 @@ def test_a_failed_fit_leaves_the_model_as_it_was():
 
 def test_stopping_short_warns_and_keeps_the_estimate():
     with pytest.warns(ConvergenceWarning, match="did not converge in 2 sweeps"):
-        model = pr.PlackettLuce(solver="mm", max_iter=2).fit(random_rankings(9))
+        model = pr.PlackettLuce(method="mm", max_iter=2).fit(random_rankings(9))
     assert not model.converged_
     assert len(model.history_) == 2
     assert np.isfinite(model.scores_).all()
@@ -365,7 +365,7 @@ def test_the_warning_counts_the_sweeps_that_were_made_and_advises_accordingly(mo
         ({"prior": "flat"}, "prior='flat', expected one of None, 'gaussian', 'gamma'"),
         ({"ties": "none"}, "ties='none'"),
         ({"prior": np.zeros(2)}, "prior=array"),
-        ({"solver": "sgd"}, "solver='sgd'"),
+        ({"method": "sgd"}, "method='sgd'"),
         ({"prior_scale": 0}, "prior_scale=0, expected a finite number above 0"),
         ({"prior_scale": "big"}, "prior_scale='big'"),
         ({"prior_shape": 1.0}, "prior_shape=1.0, expected a finite number above 1"),

@@ -125,19 +125,19 @@ def pairs_right(model, test):
 
 def test_what_people_choose_to_list_tells_of_their_taste():
     train, test = hold_out(tastes(0, choose=True), 0.5, seed=1)
-    found = {c: pr.FactoredPlackettLuce(4, max_iter=60, company=c).fit(train) for c in (True, False)}
-    assert found[True].company_.shape == (60, 1)
+    found = {c: pr.FactoredPlackettLuce(4, max_iter=60, co_listing=c).fit(train) for c in (True, False)}
+    assert found[True].co_listing_.shape == (60, 1)
     assert found[True].user_slopes_.shape == (len(found[True].item_draws_), 1, 4)
-    assert found[False].company_.shape == (60, 0)
+    assert found[False].co_listing_.shape == (60, 0)
     assert pairs_right(found[True], test) > pairs_right(found[False], test) + 0.01
     # Where lists are handed out it makes no difference: there is no dimension.
-    assert pr.FactoredPlackettLuce(4, max_iter=4).fit(tastes(2, choose=False)).company_.shape == (60, 0)
+    assert pr.FactoredPlackettLuce(4, max_iter=4).fit(tastes(2, choose=False)).co_listing_.shape == (60, 0)
 
 
 def test_with_company_folding_in_and_explanations_agree_with_what_was_learnt(tmp_path):
     rankings = tastes(3, choose=True)
     model = pr.FactoredPlackettLuce(4, max_iter=60).fit(rankings)
-    assert model.company_.shape[1] == 1
+    assert model.co_listing_.shape[1] == 1
     folded = model.fold_in_many(rankings)
     np.testing.assert_allclose(folded.transpose(1, 0, 2), model.user_modes_, rtol=0, atol=0.05)
     unseen = next(i for i in range(60) if i not in rankings.lists(7)[0])
@@ -161,8 +161,8 @@ def test_the_likelihood_of_somebody_new_is_an_integral_over_the_prior_mean():
     from itertools import permutations
 
     rankings = tastes(4, choose=True)
-    model = pr.FactoredPlackettLuce(2, max_iter=30, n_draws=4, anchors=False).fit(rankings)
-    assert model.company_.shape[1] == 1
+    model = pr.FactoredPlackettLuce(2, max_iter=30, n_draws=4, rating_thresholds=False).fit(rankings)
+    assert model.co_listing_.shape[1] == 1
     orders = [list(order) for order in permutations([0, 2, 5])]
     lists = pr.Rankings.from_lists(orders, items=model.item_ids.ids.to_list())
     values, errors = model.log_likelihood_with_error(lists)
@@ -170,7 +170,7 @@ def test_the_likelihood_of_somebody_new_is_an_integral_over_the_prior_mean():
     assert abs(np.exp(values).sum() - 1) < 5 * np.sqrt(np.sum(errors**2))
     assert errors.max() < 0.01
     rng, total = np.random.default_rng(0), np.zeros(6)
-    place = model.company_[[0, 2, 5]].sum(axis=0) / 4
+    place = model.co_listing_[[0, 2, 5]].sum(axis=0) / 4
     for theta, slopes in zip(model.item_draws_, model.user_slopes_, strict=True):
         users = place @ slopes + rng.normal(size=(20_000, 2))
         for j, order in enumerate(orders):

@@ -258,7 +258,10 @@ def rank(
 def info(
     source: Annotated[
         str | None,
-        typer.Argument(metavar="[DATA|MODEL]", help="A file of rankings, a data set, or a model."),
+        typer.Argument(
+            metavar="[DATA|MODEL]",
+            help="A file of rankings, a data set, a model file, or the name of a model, whose parameters are listed.",
+        ),
     ] = None,
     models: Annotated[bool, typer.Option("--models", help="List the models.")] = False,
     datasets: Annotated[bool, typer.Option("--datasets", help="List the data sets, their owners and terms.")] = False,
@@ -268,9 +271,11 @@ def info(
     *,
     reading: dict[str, Any],
 ) -> None:
-    """Say what is in a file, a data set or a model.
+    """Say what is in a file, a data set or a model file, or which parameters a model has.
 
     Example: permrank info sushi
+
+    Example: permrank info FactoredPlackettLuce
     """
     from permrank.interfaces.cli import info as summary
     from permrank.interfaces.cli.models import load_model
@@ -282,6 +287,8 @@ def info(
         show(summary.models(), as_json=as_json, title="models")
     elif datasets:
         show(summary.datasets(whole=as_json), as_json=as_json, title="data sets (--json gives owners and addresses)")
+    elif (kind := summary.class_meant(str(source))) is not None:
+        show(summary.parameters(kind), as_json=as_json, title=f"{kind.__name__}: {getattr(kind, 'assumes', '')}")
     else:
         found = summary.describe(str(source), own, **reading)
         show_values(found if as_json else summary.readable(found), as_json=as_json)

@@ -20,8 +20,8 @@ from permrank.storage.atomic import require_file_or_nothing, writable_place
 from permrank.types import Float64Array
 
 _BARS, _MOST_BARS = "▁▂▃▄▅▆▇█", 40
-# Learners of the log-linear models that average over the last sweeps.
-_AVERAGED = ("posterior", "contrastive", "persistent")
+# Methods that average over the last sweeps.
+_AVERAGED = ("draws", "posterior", "contrastive", "persistent")
 
 
 def require_checkpoint(path: Path | None, every: int, output: Path) -> Checkpoint | None:
@@ -73,8 +73,7 @@ def ends_anywhere(model: Ranker, rankings: Rankings) -> bool:
     """
     settings = model.get_params()
     in_parts = model.clone().set_params(max_iter=1)._sweeps(rankings) > 1
-    averaged = settings.get("posterior") == "draws" or settings.get("learner") in _AVERAGED
-    return not (in_parts or averaged)
+    return not (in_parts or settings.get("method") in _AVERAGED)
 
 
 def sparkline(values: Float64Array) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from permrank.data import datasets as registry
-from permrank.interfaces.cli.models import load_model
+from permrank.interfaces.cli.models import class_named, known_name, load_model
 from permrank.interfaces.cli.sources import open_rankings
 from permrank.models.latent.model import LatentPlackettLuce
 from permrank.models.ranker import Ranker
@@ -20,6 +21,28 @@ def models() -> pl.DataFrame:
     said = ("assumes", "takes", "reference")
     rows = [{"model": kind.__name__} | {name: getattr(kind, name, "") for name in said} for kind in every()]
     return pl.DataFrame(rows)
+
+
+def class_meant(source: str) -> type[Ranker] | None:
+    """The class that a word of the command line names, in any spelling or as module:Class, unless it is a file."""
+    module, colon, attribute = source.partition(":")
+    if Path(source).exists() or source in registry.names():
+        return None
+    own = colon and attribute.isidentifier() and module.replace(".", "_").isidentifier()
+    return class_named(source) if own or known_name(source) is not None else None
+
+
+def parameters(kind: type[Ranker]) -> pl.DataFrame:
+    """Parameters of a model in the order of its constructor: default, what is allowed, and what each is."""
+    rows = []
+    for name, argument in inspect.signature(kind).parameters.items():
+        declared = kind.parameters.get(name)
+        only = "" if declared is None or declared.when is None else "Only with {}={}.".format(*declared.when)
+        about = "" if declared is None else f"{declared.help} {only}".strip()
+        allowed = "" if declared is None else declared.allowed
+        default = "" if argument.default is argument.empty else str(argument.default)
+        rows.append({"parameter": name, "default": default, "allowed": allowed, "help": about})
+    return pl.DataFrame(rows, schema=dict.fromkeys(("parameter", "default", "allowed", "help"), pl.String))
 
 
 def datasets(*, whole: bool) -> pl.DataFrame:

@@ -25,7 +25,8 @@ OwnClass = Annotated[
     typer.Option("--model", "-m", metavar="MODULE:CLASS", help="Class of the file, if it is yours and not installed."),
 ]
 Settings = Annotated[
-    list[str] | None, typer.Option("--set", "-s", metavar="KEY=VALUE", help="A parameter; may be repeated.")
+    list[str] | None,
+    typer.Option("--set", "-s", metavar="KEY=VALUE", help="A parameter, see 'permrank info MODEL'; may be repeated."),
 ]
 
 _COLUMNS = "Columns, where their headers are not recognised"

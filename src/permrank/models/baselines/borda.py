@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from permrank.checks import from_zero
 from permrank.data.rankings import Rankings
+from permrank.models.declared import Declared, Float
 from permrank.models.one_order import OneOrderRanker, shares_below
-from permrank.models.search_spaces import Real, Space
 from permrank.types import Float64Array
 
 
@@ -38,15 +37,12 @@ class Borda(OneOrderRanker):
     assumes = "an item is as good as the share of its comparisons that it wins"
     takes = "rankings and ratings, ties, weights"
     reference = "de Borda (1781)"
-    space = Space(
-        shrinkage=Real(0.1, 100.0),
+    parameters = Declared(
+        shrinkage=Float(tune=(0.1, 100.0), help="Imaginary comparisons of every item, half of them won."),
     )
 
     def __init__(self, *, shrinkage: float = 5.0) -> None:
         self.shrinkage = shrinkage
-
-    def _validate(self) -> None:
-        from_zero("shrinkage", self.shrinkage)
 
     def _count(self, rankings: Rankings) -> Float64Array:
         beaten, others = shares_below(rankings)

@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from permrank.checks import above, true_or_false, whole_from
 from permrank.data.rankings import Rankings
 from permrank.errors import InputError
 from permrank.learning.learner import Learner, Step, standing
+from permrank.models.declared import MOST_SWEEPS, Declared, Flag, Float, Integer
 from permrank.models.estimates import RULE, Estimate
 from permrank.models.one_order import shares_below
 from permrank.models.ranker import Ranker
-from permrank.models.search_spaces import Real, Space
 from permrank.models.users import NewUser, UserReference
 from permrank.types import Float64Array, Int64Array
 
@@ -80,9 +79,12 @@ class MeanRating(Ranker):
     assumes = "a rating is the sum of a user's level and an item's, whatever the taste"
     takes = "ratings, or rankings by their places; ties, weights"
     reference = "Koren (2010), baseline estimates"
-    space = Space(
-        item_penalty=Real(0.3, 100.0),
-        user_penalty=Real(0.3, 100.0),
+    parameters = Declared(
+        item_penalty=Float(above=0.0, tune=(0.3, 100.0), help="Imaginary ratings of the mean for every item."),
+        user_penalty=Float(above=0.0, tune=(0.3, 100.0), help="Imaginary ratings of the mean for every user."),
+        centred=Flag(help="Whether users have biases of their own."),
+        max_iter=Integer(1, MOST_SWEEPS, help="The most sweeps."),
+        tol=Float(above=0.0, help="Ends when no bias changes by more than this part of the standard deviation."),
     )
     knows_nobody = True
     estimate_type = Biases
@@ -105,13 +107,6 @@ class MeanRating(Ranker):
         self.centred = centred
         self.max_iter = max_iter
         self.tol = tol
-
-    def _validate(self) -> None:
-        above("item_penalty", self.item_penalty, 0.0)
-        above("user_penalty", self.user_penalty, 0.0)
-        above("tol", self.tol, 0.0)
-        whole_from("max_iter", self.max_iter, 1)
-        true_or_false("centred", self.centred)
 
     def _rules(self) -> dict[str, Any]:
         return {"centred": bool(self.centred), "user_penalty": float(self.user_penalty)}

@@ -6,10 +6,9 @@ from typing import Literal
 
 import numpy as np
 
-from permrank.checks import one_of
 from permrank.data.rankings import Rankings
+from permrank.models.declared import Categorical, Declared
 from permrank.models.one_order import OneOrderRanker, shares_below
-from permrank.models.search_spaces import Choice, Space
 from permrank.types import Float64Array
 
 
@@ -40,15 +39,16 @@ class Popularity(OneOrderRanker):
     assumes = "what more people like, or come across, is better"
     takes = "rankings and ratings, ties, weights"
     reference = "Cremonesi, Koren and Turrin (2010), top popular"
-    space = Space(
-        count=Choice(("liked", "listed")),
+    parameters = Declared(
+        count=Categorical(
+            ("liked", "listed"),
+            tune=("liked", "listed"),
+            help="Count the rankings that have an item in their upper half, or all that list it.",
+        ),
     )
 
     def __init__(self, *, count: Literal["liked", "listed"] = "liked") -> None:
         self.count = count
-
-    def _validate(self) -> None:
-        one_of("count", self.count, ("liked", "listed"))
 
     def _count(self, rankings: Rankings) -> Float64Array:
         weights = np.repeat(rankings.weights, np.diff(rankings.indptr))

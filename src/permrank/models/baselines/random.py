@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import gammaln
 
-from permrank.checks import a_seed
 from permrank.data.rankings import Rankings
 from permrank.distributions.uniform import Uniform
 from permrank.errors import InputError
 from permrank.learning.learner import Learner, at_once
+from permrank.models.declared import Declared, Seed
 from permrank.models.estimates import Estimate
 from permrank.models.ranker import Ranker
 from permrank.models.users import NewUser, UserReference
@@ -42,14 +42,12 @@ class Random(Ranker):
     assumes = "nothing: every order is equally likely"
     takes = "rankings and ratings, ties, weights"
     reference = "the uniform distribution over permutations"
+    parameters = Declared(seed=Seed(help="Of the scores."))
 
     knows_nobody = True
 
     def __init__(self, *, seed: int = 0) -> None:
         self.seed = seed
-
-    def _validate(self) -> None:
-        a_seed(self.seed)
 
     def _learner(self, rankings: Rankings) -> Learner[Estimate]:
         return at_once(Estimate(), float(rankings.weights @ _log_probabilities(rankings)))

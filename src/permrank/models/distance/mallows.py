@@ -10,13 +10,24 @@ import numpy as np
 import polars as pl
 from scipy.special import logsumexp
 
-from permrank.checks import a_seed, above, one_of, require_memory, whole_from
+from permrank.checks import require_int, require_memory
 from permrank.data.rankings import Rankings
 from permrank.distributions.mallows import MallowsMixture
 from permrank.errors import AccuracyWarning, InputError
 from permrank.kernels.distance.mallows import precedence
 from permrank.kernels.distance.spearman import MOST_ITEMS, spearman_precedence
 from permrank.learning.learner import Learner, mapped
+from permrank.models.declared import (
+    MOST_COMMUNITIES,
+    MOST_DRAWS,
+    MOST_STARTS,
+    MOST_SWEEPS,
+    Categorical,
+    Declared,
+    Float,
+    Integer,
+    Seed,
+)
 from permrank.models.distance.mallows_learning import (
     LARGEST_DISPERSION,
     Kendall,
@@ -28,7 +39,6 @@ from permrank.models.distance.mallows_learning import (
 )
 from permrank.models.estimates import RULE, Estimate
 from permrank.models.ranker import Ranker
-from permrank.models.search_spaces import Choice, Space, Whole
 from permrank.models.users import NewUser, UserReference
 from permrank.randomness import stream_key
 from permrank.types import Float64Array, Int64Array
@@ -111,9 +121,16 @@ class Mallows(Ranker):
     assumes = "people vary around one ranking, or around the ranking of their community"
     takes = "rankings and ratings, ties, top-k, weights; complete ones are quickest"
     reference = "Mallows (1957); Lu and Boutilier (2014) for partial lists"
-    space = Space(
-        n_communities=Whole(1, 8),
-        distance=Choice(("kendall", "spearman")),
+    parameters = Declared(
+        n_communities=Integer(1, MOST_COMMUNITIES, tune=(1, 8), help="Centres."),
+        distance=Categorical(
+            ("kendall", "spearman"), tune=("kendall", "spearman"), help="From a ranking to the centre of its community."
+        ),
+        n_starts=Integer(1, MOST_STARTS, help="Starts of EM, of which the best go on."),
+        n_draws=Integer(1, MOST_DRAWS, help="Completions drawn for each list that leaves items out."),
+        max_iter=Integer(1, MOST_SWEEPS, help="The most sweeps."),
+        tol=Float(above=0.0, help="Ends when no dispersion and no share changes by more than this."),
+        seed=Seed(help="Of the starts and the completions."),
     )
     resumable = True
     knows_nobody = True
@@ -144,15 +161,6 @@ class Mallows(Ranker):
         self.max_iter = max_iter
         self.tol = tol
         self.seed = seed
-
-    def _validate(self) -> None:
-        whole_from("n_communities", self.n_communities, 1)
-        one_of("distance", self.distance, ("kendall", "spearman"))
-        whole_from("n_starts", self.n_starts, 1)
-        whole_from("n_draws", self.n_draws, 1)
-        whole_from("max_iter", self.max_iter, 1)
-        above("tol", self.tol, 0.0)
-        a_seed(self.seed)
 
     # Learning
 
@@ -266,7 +274,7 @@ class Mallows(Ranker):
         values, errors : float64 (n_rankings,)
         """
         self._require_fitted()
-        whole_from("size", size, 1)
+        require_int("size", size, 1)
         lists = lists_to_learn(rankings, self._aligned_items(rankings))
         distance = self._distance(rankings, len(self.item_ids))
         logs, errors = distance.log_likelihoods(lists, self._state, int(size))

@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from permrank.checks import one_of
+from permrank.checks import require_choice
 from permrank.data.rankings import Rankings
 from permrank.errors import InputError
 from permrank.kernels.factored.items import item_noise
 from permrank.kernels.plackett_luce.damping import damping_sequence
 from permrank.kernels.plackett_luce.likelihood import BRESLOW, EFRON, EXACT, PARTITION
-from permrank.models.estimates import RULE, Estimate
+from permrank.models.estimates import RULE, Estimate, formerly
 from permrank.models.factored.problem import Lists
 from permrank.models.priors.co_listing import user_places
 from permrank.ragged import frozen
@@ -22,7 +22,7 @@ from permrank.randomness import stream_key
 from permrank.types import Float64Array, Int32Array, Int64Array
 
 TIES = {"exact": EXACT, "efron": EFRON, "breslow": BRESLOW, "partition": PARTITION, "shuffle": EXACT}
-KINDS = ("none", "log", "natural_log", "learnt")
+KINDS = ("none", "log", "natural_log", "learned")
 # Of these the factors of any stage are known, also of lists longer than those learnt from.
 _FORMULAS = ("log", "natural_log")
 
@@ -47,7 +47,7 @@ class FactoredEstimate(Estimate):
     factor_scale: float
     temperature: float
     thresholds: Float64Array
-    company: Float64Array
+    co_listing: Float64Array = field(metadata=formerly("company"))
     user_slopes: Any
     item_variances: Any
     curve: Float64Array
@@ -87,7 +87,7 @@ class FactoredEstimate(Estimate):
     def places(self, said: Said, *, alone: bool = False) -> Float64Array:
         """Places of users by what they list (models/priors/co_listing.py); ``alone``: every ranking is a user's."""
         bounds = said.rankings.indptr if alone else said.rankings.indptr[said.rankings.user_indptr]
-        return user_places(np.asarray(self.company, np.float64), *frozen(bounds, said.items))
+        return user_places(np.asarray(self.co_listing, np.float64), *frozen(bounds, said.items))
 
     def scores(self, items: Int64Array, modes: Float64Array) -> Float64Array:
         """Scores of items for a user with these modes (n_kept, K), averaged over the draws."""
@@ -131,9 +131,9 @@ class FactoredEstimate(Estimate):
             raise InputError(f"item_draws_ has shape {shape}, which does not fit the items and factors")
         if np.shape(self.user_modes) != (n_kept, n_users, k):
             raise InputError(f"user_modes_ has shape {np.shape(self.user_modes)}, which does not fit the users")
-        table, slopes = np.shape(self.company), np.shape(self.user_slopes)
+        table, slopes = np.shape(self.co_listing), np.shape(self.user_slopes)
         if len(table) != 2 or table[0] != n_items or slopes != (n_kept, table[1], k):
-            raise InputError(f"company_ and user_slopes_ have shapes {table} and {slopes}, which do not fit")
+            raise InputError(f"co_listing_ and user_slopes_ have shapes {table} and {slopes}, which do not fit")
         if np.shape(self.item_variances) != shape[:2] or np.any(np.asarray(self.item_variances) < 0):
             raise InputError("item_variances_ does not fit the items, or holds values below 0")
         check_damping(np.asarray(self.damping))
@@ -147,13 +147,13 @@ def rule_of(damping: str | Sequence[float]) -> str:
 def check_damping(damping: object) -> None:
     """Raise unless it is a known word, or numbers that begin above 0, never rise and end at 0 or above."""
     if isinstance(damping, str) or damping is None:
-        one_of("damping", damping, KINDS)
+        require_choice("damping", damping, KINDS)
         return
     try:
         values = np.asarray(damping, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(
-            f"damping={damping!r}, expected 'none', 'log', 'natural_log', 'learnt' or numbers: the factor of each stage"
+            f"damping={damping!r}, expected 'none', 'log', 'natural_log', 'learned' or numbers: a factor for each stage"
         ) from error
     if values.ndim != 1 or values.size == 0:
         raise InputError(f"damping has the shape {values.shape}, expected one number for each stage")

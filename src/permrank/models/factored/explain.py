@@ -20,7 +20,7 @@ def contributions(
     lists, places, precision = estimate.lists(said), estimate.places(said), estimate.precisions()
     items = lists.items
     real = items < estimate.n_items
-    parts = parts_of_place(np.asarray(estimate.company), items[real])
+    parts = parts_of_place(np.asarray(estimate.co_listing), items[real])
     total = np.zeros(items.size)
     for d, stored in enumerate(estimate.item_draws):
         theta = stored.astype(np.float64)

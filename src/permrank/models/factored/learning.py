@@ -23,12 +23,12 @@ class Settings(NamedTuple):
     """Parameters of the model that learning depends on, by their names there."""
 
     n_factors: Any
-    posterior: str
+    method: str
     ties: str
     intercepts: bool
     factor_scale: Any
-    anchors: bool
-    company: bool
+    rating_thresholds: bool
+    co_listing: bool
     alpha: float
     beta: float
     damping: str | Sequence[float]
@@ -45,14 +45,14 @@ class Settings(NamedTuple):
         """The data in the form of the sweeps."""
         return Problem.of(
             rankings, TIES[self.ties], shuffle=self.ties == "shuffle", intercepts=self.intercepts,
-            thresholds=thresholds, company=company(rankings, self.seed) if self.company else None,
+            thresholds=thresholds, company=company(rankings, self.seed) if self.co_listing else None,
         )  # fmt: skip
 
     def learner(self, rankings: Rankings, n_sweeps: int, rules: dict[str, Any]) -> Learner[FactoredEstimate]:
         """From nothing."""
-        if self.posterior == "point":
+        if self.method == "point":
             return self._point(rankings, n_sweeps, rules, None)
-        thresholds = thresholds_of(rankings) if self.anchors else np.zeros(0)
+        thresholds = thresholds_of(rankings) if self.rating_thresholds else np.zeros(0)
         problem = self.problem(rankings, thresholds)
         scale = problem.usual_scale() if self.factor_scale == "auto" else float(self.factor_scale)
         if self.n_factors == "auto":
@@ -73,13 +73,13 @@ class Settings(NamedTuple):
         self, before: FactoredEstimate, start: Start, rankings: Rankings, n_sweeps: int, rules: dict[str, Any]
     ) -> Learner[FactoredEstimate]:
         """From an estimate of less data."""
-        if self.posterior == "point":
+        if self.method == "point":
             return self._point(rankings, n_sweeps, rules, (start.theta, start.modes))
         problem, key = self.problem(rankings, before.thresholds), stream_key(self.seed, 1)
 
         def learned(found: Posterior) -> FactoredEstimate:
             return replace(
-                before, item_draws=found.items, user_modes=found.users, company=problem.company,
+                before, item_draws=found.items, user_modes=found.users, co_listing=problem.company,
                 user_slopes=found.slopes, item_variances=found.variances, **rules,
             )  # fmt: skip
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 import polars as pl
 
-from permrank.checks import a_seed, above, one_of, require_memory, true_or_false, whole_from
+from permrank.checks import require_int, require_memory
 from permrank.data.joining import joined
 from permrank.data.rankings import Rankings, require_rankings
 from permrank.distributions.base import RankingDistribution
@@ -20,14 +20,14 @@ from permrank.errors import InputError
 from permrank.learning.fit import Job, as_digest
 from permrank.learning.learner import Learner
 from permrank.models.factored import damped, race
-from permrank.models.factored.estimate import TIES, FactoredEstimate, Said, check_damping, rule_of
+from permrank.models.factored.estimate import TIES, FactoredEstimate, Said, rule_of
 from permrank.models.factored.explain import contributions
 from permrank.models.factored.learning import Settings, grown
+from permrank.models.factored.parameters import PARAMETERS
 from permrank.models.factored.problem import one_user
 from permrank.models.fitting import learn_into
 from permrank.models.parameters import changed_params
 from permrank.models.ranker import Ranker
-from permrank.models.search_spaces import Choice, Real, Space, Whole
 from permrank.models.similarity import mean_cosine, nearest
 from permrank.models.users import NewUser, UserReference, new_user
 from permrank.types import Callback, Float64Array, Int64Array
@@ -61,7 +61,7 @@ class FactoredPlackettLuce(Ranker):
     ----------
     n_factors : int or "auto"
         K. "auto" takes the one of 4, 8, 16 and 32 that foretells held-out pairs best; ``curve_`` shows all of them.
-    posterior : {"draws", "point"}
+    method : {"draws", "point"}
         ``point`` is the paper's regularised maximum likelihood, Σ_u log P - alpha ‖W‖² - beta ‖H‖².
     ties : {"breslow", "efron", "exact", "partition", "shuffle"}
         What a tie says (see the page on ties). For ratings a tie is evidence of closeness, and ``breslow``
@@ -70,17 +70,17 @@ class FactoredPlackettLuce(Ranker):
         Whether items have an intercept b_y; False is the paper's form.
     factor_scale : float or "auto"
         Standard deviation of the score that the factors make around its mean, a priori. "auto": 1 for strict rankings,
-        0.7 where there are ties. Only for ``posterior="draws"``.
-    anchors : bool
+        0.7 where there are ties. Only for ``method="draws"``.
+    rating_thresholds : bool
         Where there are ratings, let thresholds between their values stand in every list like items, so that the level
-        of the ratings counts and not only their order. Only for ``posterior="draws"``.
-    company : bool
+        of the ratings counts and not only their order. Only for ``method="draws"``.
+    co_listing : bool
         Let what people list together tell of their taste: prior means of users' and items' factors depend on it, as
-        far as it stands out from chance. Only for ``posterior="draws"``.
+        far as it stands out from chance. Only for ``method="draws"``.
     alpha, beta : float
-        Penalties of ``posterior="point"``.
-    damping : {"none", "log", "natural_log", "learnt"} or sequence of float
-        Benter's factors ρ_i of the scores at each stage of a list, for ``posterior="point"``: 1 / log2(1 + i), the
+        Penalties of ``method="point"``.
+    damping : {"none", "log", "natural_log", "learned"} or sequence of float
+        Benter's factors ρ_i of the scores at each stage of a list, for ``method="point"``: 1 / log2(1 + i), the
         paper's 1 / log(1 + i), learnt from the data, or given: the first above 0, never rising, 0 where choices are
         uniform; a short sequence goes on with its last value. They are for strict orders: rankings with ties need
         ``ties="shuffle"``.
@@ -108,7 +108,7 @@ class FactoredPlackettLuce(Ranker):
         Ratings between which the thresholds stand.
     curve_ : float64 (n_tried, 3)
         With ``n_factors="auto"``: number, loss (nats) of a held-out pair, its standard error.
-    company_ : float64 (n_items, n_dimensions)
+    co_listing_ : float64 (n_items, n_dimensions)
         Places of the items by what is listed together; no dimension where that does not stand out from chance.
     user_slopes_ : float32 (n_kept, n_dimensions, n_factors)
         How the prior mean of a user's factors depends on the mean place of the items listed.
@@ -129,13 +129,7 @@ class FactoredPlackettLuce(Ranker):
     assumes = "scores of users and items come from a few factors"
     takes = "rankings and ratings, ties, weights"
     reference = "Tran and Venkatesh (2010), section 3.1"
-    space = Space(
-        n_factors=Whole(2, 32),
-        factor_scale=Real(0.3, 3.0, also=("auto",), when=("posterior", "draws")),
-        alpha=Real(0.03, 30.0, when=("posterior", "point")),
-        beta=Real(0.03, 30.0, when=("posterior", "point")),
-        intercepts=Choice((True, False)),
-    )
+    parameters = PARAMETERS
     resumable = True
     estimate_type = FactoredEstimate
     estimate_: FactoredEstimate
@@ -150,12 +144,12 @@ class FactoredPlackettLuce(Ranker):
         self,
         n_factors: int | Literal["auto"] = 16,
         *,
-        posterior: Literal["draws", "point"] = "draws",
+        method: Literal["draws", "point"] = "draws",
         ties: Ties = "breslow",
         intercepts: bool = True,
         factor_scale: float | Literal["auto"] = "auto",
-        anchors: bool = True,
-        company: bool = True,
+        rating_thresholds: bool = True,
+        co_listing: bool = True,
         alpha: float = 1.0,
         beta: float = 1.0,
         damping: str | Sequence[float] = "none",
@@ -165,12 +159,12 @@ class FactoredPlackettLuce(Ranker):
         seed: int = 0,
     ) -> None:
         self.n_factors = n_factors
-        self.posterior = posterior
+        self.method = method
         self.ties = ties
         self.intercepts = intercepts
         self.factor_scale = factor_scale
-        self.anchors = anchors
-        self.company = company
+        self.rating_thresholds = rating_thresholds
+        self.co_listing = co_listing
         self.alpha = alpha
         self.beta = beta
         self.damping = damping
@@ -180,32 +174,20 @@ class FactoredPlackettLuce(Ranker):
         self.seed = seed
 
     def _validate(self) -> None:
-        if self.n_factors != "auto":
-            whole_from("n_factors", self.n_factors, 1)
-        elif self.posterior == "point":
-            raise InputError("n_factors='auto' is for posterior='draws'; give a number")
-        whole_from("n_draws", self.n_draws, 1)
-        a_seed(self.seed)
-        if self.max_iter is not None:
-            whole_from("max_iter", self.max_iter, 1)
-        one_of("posterior", self.posterior, ("draws", "point"))
-        one_of("ties", self.ties, tuple(TIES))
-        for name in ("intercepts", "anchors", "company"):
-            true_or_false(name, getattr(self, name))
-        for name in ("alpha", "beta", "tol", *(() if self.factor_scale == "auto" else ("factor_scale",))):
-            above(name, getattr(self, name), 0.0)
-        check_damping(self.damping)
-        if rule_of(self.damping) != "none" and self.posterior != "point":
-            raise InputError(f"damping={self.damping!r} is for posterior='point'; draws are made without damping")
+        super()._validate()
+        if self.n_factors == "auto" and self.method == "point":
+            raise InputError("n_factors='auto' is for method='draws'; give a number")
+        if rule_of(self.damping) != "none" and self.method != "point":
+            raise InputError(f"damping={self.damping!r} is for method='point'; draws are made without damping")
 
     def _rules(self) -> dict[str, Any]:
         # 1 by convention, 2 alpha for the paper's penalty.
-        precision = 2.0 * float(self.alpha) if self.posterior == "point" else 1.0
+        precision = 2.0 * float(self.alpha) if self.method == "point" else 1.0
         damping = rule_of(self.damping)
         return {"ties": TIES[self.ties], "precision": precision, "rule_of_damping": damping, "seed": int(self.seed)}
 
     def _sweeps(self, rankings: Rankings) -> int:
-        return self.max_iter or (_usual_sweeps(rankings) if self.posterior == "draws" else _MOST_ASCENTS)
+        return self.max_iter or (_usual_sweeps(rankings) if self.method == "draws" else _MOST_ASCENTS)
 
     def _learner(self, rankings: Rankings) -> Learner[FactoredEstimate]:
         return Settings.of(self.get_params()).learner(rankings, self._sweeps(rankings), self._rules())
@@ -257,7 +239,7 @@ class FactoredPlackettLuce(Ranker):
             raise InputError("there is nothing to add: no ranking has an item")
         everything = joined(self.rankings_, rankings)
         start, n_sweeps = grown(self.estimate_, self.rankings_, everything), self._sweeps(everything)
-        if self.posterior == "draws":
+        if self.method == "draws":
             n_sweeps = max(1, n_sweeps // _SHARE_OF_SWEEPS)
 
         def learner() -> Learner[FactoredEstimate]:
@@ -343,7 +325,7 @@ class FactoredPlackettLuce(Ranker):
         """
         self._require_fitted()
         n = require_rankings(rankings).n_rankings
-        whole_from("size", size, 1)
+        require_int("size", size, 1)
         n_points = int(size) * n * len(self.item_draws_)
         require_memory(24 * n_points, f"size={size} draws for each of {n} rankings", "take fewer")
         said = Said(rankings, self._aligned_items(rankings))
@@ -383,7 +365,7 @@ class FactoredPlackettLuce(Ranker):
 
         At the mode of a user's posterior, precision * (W_u - mean) = Σ_e g_e H_e over the listed entries, g_e being how
         much more often an item was chosen than expected; the mean is itself a sum over what was listed, whatever its
-        order (see ``company``). So the personal part of a score is a sum over the list: W_u H_y = Σ_e (c_e H_y +
+        order (see ``co_listing``). So the personal part of a score is a sum over the list: W_u H_y = Σ_e (c_e H_y +
         g_e <H_e, H_y> / precision), averaged over the draws.
 
         Returns
@@ -401,18 +383,14 @@ class FactoredPlackettLuce(Ranker):
         order = np.argsort(-np.abs(parts), kind="stable")
         names = self.item_ids.take(items[order])
         rest = self._scores(reference, np.array([index]))[0] - parts.sum()
-        return pl.DataFrame(
-            {
-                "item": pl.concat([pl.Series([None], dtype=names.dtype), names]),
-                "contribution": np.append(rest, parts[order]),
-            }
-        )
+        listed = pl.concat([pl.Series([None], dtype=names.dtype), names])
+        return pl.DataFrame({"item": listed, "contribution": np.append(rest, parts[order])})
 
     def _check_learned(self) -> None:
         super()._check_learned()
         n_kept, n_factors = len(self.item_draws_), self.estimate_.n_factors
-        if n_kept > (1 if self.posterior == "point" else self.n_draws):
-            raise InputError(f"item_draws_ has {n_kept} draws, more than n_draws={self.n_draws} of {self.posterior!r}")
+        if n_kept > (1 if self.method == "point" else self.n_draws):
+            raise InputError(f"item_draws_ has {n_kept} draws, more than n_draws={self.n_draws} of {self.method!r}")
         if n_factors != self.n_factors and self.n_factors != "auto":
             raise InputError(f"user_modes_ has {n_factors} factors, and n_factors is {self.n_factors}")
 

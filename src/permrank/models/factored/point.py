@@ -309,7 +309,7 @@ def point_estimate(
     if not (isinstance(damping, str) and damping == "none"):
         if rankings.has_ties and not shuffle:
             raise InputError("damping is for strict orders, and these rankings have ties: set ties='shuffle'")
-        if isinstance(damping, str) and damping == "learnt":
+        if isinstance(damping, str) and damping == "learned":
             slopes = first_slopes(n_stages)  # none for lists of two, whose only stage has the factor 1
         else:
             damped = damping_sequence(damping, n_stages)

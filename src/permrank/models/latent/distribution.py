@@ -8,13 +8,14 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from permrank.checks import whole_from
+from permrank.checks import require_int
 from permrank.data.rankings import Rankings, require_rankings
 from permrank.distributions.communities import Communities
 from permrank.errors import InputError
 from permrank.kernels.latent.insertion import EXPECTED, MODE, insertion_scores
 from permrank.kernels.latent.membership import given_log_likelihoods, integrated_log_likelihoods, memberships
 from permrank.kernels.latent.stages import BRESLOW, BY_LIST, BY_STAGE, EFRON, worth_table
+from permrank.models.declared import MOST_DRAWS
 from permrank.models.estimates import RULE, Estimate
 from permrank.models.ranker import Ranker
 from permrank.models.users import NewUser, UserReference, lists_of
@@ -165,7 +166,7 @@ class CommunityRanker(Ranker):
         rankings = require_rankings(rankings)
         if new not in ("integrated", "maximised"):
             raise InputError(f"new={new!r}, expected 'integrated' or 'maximised'")
-        whole_from("n_draws", n_draws, 1)
+        require_int("n_draws", n_draws, 1, MOST_DRAWS)
         owners = self._owners(rankings)
         values, errors = zip(
             *(self._fit_log_likelihood(fit, rankings, owners, new, n_draws) for fit in range(len(self.scores_))),
@@ -237,7 +238,7 @@ class CommunityRanker(Ranker):
         return self._nearest(similarity, k, "item", place)
 
     def _nearest(self, values: Float64Array, k: int, kind: str, without: int | None) -> pl.DataFrame:
-        whole_from("k", k, 1)
+        require_int("k", k, 1)
         order = np.lexsort((np.arange(values.size), -values))
         order = order[order != (-1 if without is None else without)][: int(k)]
         ids = self.user_ids if kind == "user" else self.item_ids

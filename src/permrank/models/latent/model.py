@@ -8,11 +8,22 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from permrank.checks import a_seed, above, one_of, require_memory, true_or_false, whole_from
+from permrank.checks import require_int, require_memory
 from permrank.data.rankings import Rankings
 from permrank.errors import ConvergenceWarning, InputError
 from permrank.kernels.latent.stages import BY_LIST, BY_STAGE
 from permrank.learning.learner import Learner, mapped
+from permrank.models.declared import (
+    MOST_COMMUNITIES,
+    MOST_STARTS,
+    MOST_SWEEPS,
+    Categorical,
+    Declared,
+    Flag,
+    Float,
+    Integer,
+    Seed,
+)
 from permrank.models.latent.communities import communities_frame
 from permrank.models.latent.distribution import (
     MIXING,
@@ -26,7 +37,6 @@ from permrank.models.latent.distribution import (
 from permrank.models.latent.learning import Fit, MStep, Priors, Problem, learner_of, members, problem_of, starts, warmed
 from permrank.models.latent.selection import Selection, choose_number
 from permrank.models.plackett_luce.pooled import PlackettLuce
-from permrank.models.search_spaces import Real, Space, Whole
 from permrank.types import Float64Array
 
 # Scores and memberships of all starts: now, before, their sums, and two of the extrapolation.
@@ -60,13 +70,13 @@ class LatentPlackettLuce(CommunityRanker):
         Worths have a Gamma prior around those of the pooled model, worth this many imaginary choices of each item in
         each community: a rare item in a rare community stays near its pooled worth. "auto" is empirical Bayes. None
         is maximum likelihood, the paper's: scores of items that a community always or never chooses grow without end.
-    position : {"expected", "mode"}
+    insertion : {"expected", "mode"}
         Score by the expected place of an item in the list, or by the paper's rule: the likeliest place, and among items
         at the same place their likelihood there.
     ties : {"efron", "breslow", "shuffle"}
         Every item of a tie is chosen from the rest and a part of the tie: on average half of it (Efron's denominators,
         averaged) or all of it (Breslow). ``shuffle`` learns from five random orders of each tie, a fifth each.
-    m_step : {"mm", "gradient", "published"}
+    method : {"mm", "gradient", "published"}
         Hunter's closed update of the scores, or a step along the paper's gradient in each sweep. ``published`` is
         the second, and every P(z | u) is the mean of Q over all stages, the last included, which is certain and only
         makes steps shorter; memberships are those of the last sweep, while the others work them out to the end.
@@ -108,10 +118,34 @@ class LatentPlackettLuce(CommunityRanker):
     assumes = "each choice is made by one of a few communities"
     takes = "rankings and ratings, ties, weights"
     reference = "Tran and Venkatesh (2010), section 3.2"
-    space = Space(
-        n_communities=Whole(2, 32),
-        prior_strength=Real(0.3, 100.0, also=("auto",)),
-        concentration=Real(0.1, 30.0, also=("auto",), when=("mixing", "stage")),
+    parameters = Declared(
+        n_communities=Integer(1, MOST_COMMUNITIES, also=("auto",), tune=(2, 32), help="Communities."),
+        prior_strength=Float(
+            above=0.0,
+            also=("auto", None),
+            tune=(0.3, 100.0),
+            tune_also=("auto",),
+            help="Imaginary choices of every item in every community; None is maximum likelihood.",
+        ),
+        concentration=Float(
+            above=0.0,
+            also=("auto", None),
+            tune=(0.1, 30.0),
+            tune_also=("auto",),
+            when=("mixing", "stage"),
+            help="Strength of the memberships' Dirichlet prior; None is maximum likelihood.",
+        ),
+        mixing=Categorical(tuple(MIXING), help="Whether each stage of a list or each user has one community."),
+        n_starts=Integer(1, MOST_STARTS, help="Starts of EM; answers are means over them."),
+        insertion=Categorical(
+            tuple(POSITION), formerly="position", help="By the expected or the likeliest place in a list."
+        ),
+        ties=Categorical(tuple(TIES), help="What a tie says."),
+        method=Categorical(("mm", "gradient", "published"), formerly="m_step", help="How a sweep updates the scores."),
+        accelerate=Flag(help="Extrapolate every third sweep (SQUAREM)."),
+        max_iter=Integer(1, MOST_SWEEPS, help="The most sweeps."),
+        tol=Float(above=0.0, help="Ends when no start's objective grows by more than this part of itself."),
+        seed=Seed(help="Of the starts."),
     )
     resumable = True
     estimate_type = CommunityEstimate
@@ -127,9 +161,9 @@ class LatentPlackettLuce(CommunityRanker):
         n_starts: int = 4,
         concentration: float | Literal["auto"] | None = "auto",
         prior_strength: float | Literal["auto"] | None = "auto",
-        position: Literal["expected", "mode"] = "expected",
+        insertion: Literal["expected", "mode"] = "expected",
         ties: Literal["efron", "breslow", "shuffle"] = "efron",
-        m_step: MStep = "mm",
+        method: MStep = "mm",
         accelerate: bool = True,
         max_iter: int = 500,
         tol: float = 1e-5,
@@ -140,37 +174,21 @@ class LatentPlackettLuce(CommunityRanker):
         self.n_starts = n_starts
         self.concentration = concentration
         self.prior_strength = prior_strength
-        self.position = position
+        self.insertion = insertion
         self.ties = ties
-        self.m_step = m_step
+        self.method = method
         self.accelerate = accelerate
         self.max_iter = max_iter
         self.tol = tol
         self.seed = seed
 
-    def _validate(self) -> None:
-        one_of("mixing", self.mixing, tuple(MIXING))
-        one_of("position", self.position, tuple(POSITION))
-        one_of("ties", self.ties, tuple(TIES))
-        one_of("m_step", self.m_step, ("mm", "gradient", "published"))
-        true_or_false("accelerate", self.accelerate)
-        if self.n_communities != "auto":
-            whole_from("n_communities", self.n_communities, 1)
-        whole_from("n_starts", self.n_starts, 1)
-        whole_from("max_iter", self.max_iter, 1)
-        for name in ("concentration", "prior_strength"):
-            if getattr(self, name) not in ("auto", None):
-                above(name, getattr(self, name), 0.0)
-        above("tol", self.tol, 0.0)
-        a_seed(self.seed)
-
     def _rules(self) -> dict[str, Any]:
-        return {"mixing": MIXING[self.mixing], "ties": TIES[self.ties], "position": POSITION[self.position]}
+        return {"mixing": MIXING[self.mixing], "ties": TIES[self.ties], "position": POSITION[self.insertion]}
 
     def _learner(self, rankings: Rankings) -> Learner[CommunityEstimate]:
         pooled = pooled_scores(rankings, self.ties)
         shuffle = self.seed if self.ties == "shuffle" else None
-        problem = problem_of(rankings, pooled, TIES[self.ties], self.m_step, shuffle)
+        problem = problem_of(rankings, pooled, TIES[self.ties], self.method, shuffle)
         curve, number = np.zeros((0, 3)), self.n_communities
         if number == "auto":
             curve, number = choose_number(problem, MIXING[self.mixing], self._given(), self.seed)
@@ -221,7 +239,7 @@ class LatentPlackettLuce(CommunityRanker):
         """Scores, memberships that suit them and concentrations: best start first, largest communities first."""
         order = np.argsort(-fit.objectives, kind="stable")
         scores, concentration = fit.scores[order], concentration[order]
-        if self.m_step == "published" and self.mixing == "stage":
+        if self.method == "published" and self.mixing == "stage":
             found = fit.mixtures[order]
         else:
             found = memberships_of(
@@ -253,7 +271,7 @@ class LatentPlackettLuce(CommunityRanker):
         """
         self._require_fitted()
         for name, value in {"n_items": n_items, "n_users": n_users}.items():
-            whole_from(name, value, 0)
+            require_int(name, value, 0)
         data = self.rankings_
         seen = np.bincount(data.items, minlength=data.n_items).astype(np.float64)
         people = np.array(data.weights) if data.anonymous else np.ones(data.n_users)

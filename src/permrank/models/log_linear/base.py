@@ -9,12 +9,23 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 
-from permrank.checks import a_seed, above, one_of, whole_from
+from permrank.checks import require_above, require_choice, require_int
 from permrank.data.rankings import Rankings, require_rankings
 from permrank.distributions.log_linear import LogLinear, Question, tie_means
 from permrank.distributions.normaliser import LONGEST_EXACT, MOVES
 from permrank.errors import InputError
 from permrank.learning.learner import Learner
+from permrank.models.declared import (
+    MOST_DRAWS,
+    MOST_FACTORS,
+    MOST_SWEEPS,
+    Categorical,
+    Checked,
+    Declared,
+    Float,
+    Integer,
+    Seed,
+)
 from permrank.models.estimates import Estimate
 from permrank.models.log_linear.estimate import LogLinearEstimate
 from permrank.models.log_linear.factors import draw_factors, modes_of, usual_scale
@@ -25,7 +36,50 @@ from permrank.models.ranker import Ranker
 from permrank.models.users import NewUser, UserReference, lists_of, new_user, require_drawable
 from permrank.types import Float64Array, Int64Array
 
-LEARNERS = (*STRUCTURES, *CONTRASTS)
+_MOST_CHAINS = 1_000
+METHODS = (*STRUCTURES, *CONTRASTS)
+
+
+def check_position(position: object) -> None:
+    """Raise unless it is a known word, or two or more numbers that decrease."""
+    if isinstance(position, str) or not isinstance(position, Iterable):
+        require_choice("position", position, ("centred", "linear"))
+        return
+    numbers = list(position)
+    for number in numbers:
+        require_above("position", number, -float("inf"))
+    if len(numbers) < 2 or any(b > a for a, b in itertools.pairwise(numbers)) or numbers[0] == numbers[-1]:
+        raise InputError(f"position={position!r}, expected two or more numbers that decrease")
+
+
+FACTOR_SCALE = Float(
+    above=0.0,
+    also=("auto",),
+    tune=(0.3, 3.0),
+    tune_also=("auto",),
+    help="Prior standard deviation of the score that the factors make.",
+)
+COMMON = Declared(
+    n_factors=Integer(0, MOST_FACTORS, tune=(2, 32), help="Factors of every user and item; 0 leaves them out."),
+    factor_scale=FACTOR_SCALE,
+    item_scale=Float(
+        above=0.0,
+        also=(None,),
+        tune=(0.3, 10.0),
+        help="Prior standard deviation of an item's coefficients; None for no prior.",
+    ),
+    position=Checked(
+        check_position, "centred, linear, list of numbers", help="How much each position of a list counts."
+    ),
+    window=Integer(2, LONGEST_EXACT, help="Length of the sublists that are summed over, or moved."),
+    move=Categorical(tuple(MOVES), help="Of the chains of contrastive learning."),
+    n_steps=Integer(0, 10_000, help="Moves of a chain in a sweep; 0 for as many as the list has items."),
+    max_iter=Integer(1, MOST_SWEEPS, also=(None,), help="The most sweeps; None for what is usual."),
+    n_draws=Integer(1, MOST_DRAWS, help="Draws of the factors that are kept."),
+    tol=Float(above=0.0, help="Ends when the objective rises by less than this part of itself."),
+    seed=Seed(help="Of the draws and the chains."),
+)
+"""Parameters that both models have."""
 
 
 class LogLinearRanker(Ranker):
@@ -35,6 +89,7 @@ class LogLinearRanker(Ranker):
     """
 
     estimate_type: ClassVar[type[Estimate]] = LogLinearEstimate
+    parameters: ClassVar[Declared] = COMMON
     knows_nobody = True
     resumable = True
     estimate_: LogLinearEstimate
@@ -63,12 +118,12 @@ class LogLinearRanker(Ranker):
             rankings, self.position, self.n_factors, scale, self.n_draws, self.seed, n_sweeps, intercepts
         )
 
-    def _check_lengths(self, rankings: Rankings, learner: str) -> None:
+    def _check_lengths(self, rankings: Rankings, method: str) -> None:
         longest = int(np.diff(rankings.indptr).max(initial=0))
-        if learner == "exact" and longest > LONGEST_EXACT:
+        if method == "exact" and longest > LONGEST_EXACT:
             raise InputError(
-                f"learner='exact' sums over all rankings of lists of up to {LONGEST_EXACT} items, and the longest has "
-                f"{longest}; take another learner, for example 'relocation'"
+                f"method='exact' sums over all rankings of lists of up to {LONGEST_EXACT} items, and the longest has "
+                f"{longest}; take another method, for example 'relocation'"
             )
 
     def _estimate(self, items: Any, users: Any, pairs: Pairs, values: Float64Array, **more: float) -> Any:
@@ -200,8 +255,8 @@ class LogLinearRanker(Ranker):
     ) -> tuple[Any, Float64Array, list[Any]]:
         """Chains for `diagnose`: orders (n_chains, size, n), energies (n_chains, size), names of the free items."""
         reference = self._reference(user)
-        for name, value in {"n_chains": n_chains, "size": size}.items():
-            whole_from(name, value, 1)
+        require_int("n_chains", n_chains, 1, _MOST_CHAINS)
+        require_int("size", size, 1)
         places = self._item_indices(items)
         require_drawable(int(n_chains) * int(size), seed, len(self.item_ids))
         if places.size < 2:
@@ -237,30 +292,3 @@ class LogLinearRanker(Ranker):
         if self.estimate_.n_factors:
             return with_factors(self.estimate_, rankings, items)
         return without_factors(self.estimate_, rankings, items.astype(np.int64))
-
-
-def check_common(model: Any) -> None:
-    """Raise on bad parameters that both models have."""
-    whole_from("n_factors", model.n_factors, 0)
-    whole_from("window", model.window, 2)
-    if model.window > LONGEST_EXACT:
-        raise InputError(f"window={model.window}, expected at most {LONGEST_EXACT}: its orders are summed over")
-    whole_from("n_steps", model.n_steps, 0)
-    whole_from("n_draws", model.n_draws, 1)
-    a_seed(model.seed)
-    if model.max_iter is not None:
-        whole_from("max_iter", model.max_iter, 1)
-    one_of("move", model.move, tuple(MOVES))
-    above("tol", model.tol, 0.0)
-    for name in ("item_scale", "factor_scale"):
-        value = getattr(model, name)
-        if value is not None and not (name == "factor_scale" and value == "auto"):
-            above(name, value, 0.0)
-    if isinstance(model.position, str) or not isinstance(model.position, Iterable):
-        one_of("position", model.position, ("centred", "linear"))
-    else:
-        numbers = list(model.position)
-        for number in numbers:
-            above("position", number, -float("inf"))
-        if len(numbers) < 2 or any(b > a for a, b in itertools.pairwise(numbers)) or numbers[0] == numbers[-1]:
-            raise InputError(f"position={model.position!r}, expected two or more numbers that decrease")

@@ -8,18 +8,17 @@ from typing import Any, Literal
 
 import numpy as np
 
-from permrank.checks import above, from_zero, one_of, whole_from
 from permrank.data.rankings import Rankings
 from permrank.distributions.normaliser import MOVES
 from permrank.errors import InputError
 from permrank.kernels.log_linear.insertion import EXPECTED, MODE, PUBLISHED, insertion_scores
 from permrank.learning.learner import Learner, State, in_turn, mapped
+from permrank.models.declared import Categorical, Declared, Float, Integer
 from permrank.models.estimates import RULE
-from permrank.models.log_linear.base import LEARNERS, LogLinearRanker, check_common
+from permrank.models.log_linear.base import COMMON, METHODS, LogLinearRanker
 from permrank.models.log_linear.estimate import LogLinearEstimate
 from permrank.models.log_linear.learning import Parameters, Task, choose_pair_scale, learner_of, precision_of
 from permrank.models.log_linear.lists import pairs_of, position_table
-from permrank.models.search_spaces import Real, Space, Whole
 from permrank.models.users import UserReference, lists_of
 from permrank.ragged import frozen
 from permrank.types import Float64Array, Int64Array
@@ -50,7 +49,7 @@ class PairwiseLogLinear(LogLinearRanker):
     n_factors : int
         K; 0 is the paper's model. With factors, first the scores s are learnt as in `PositionwiseLogLinear`, then λ
         given them.
-    learner : {"relocation", "swaps", "windows", "exact", "contrastive", "persistent"}
+    method : {"relocation", "swaps", "windows", "exact", "contrastive", "persistent"}
         For λ (and γ without factors): a pseudo-likelihood (§4.3), exact maximum likelihood for lists of up to 16
         items, or contrastive divergence (§4.2) with chains from the lists or persistent ones.
     min_cooccurrence : int
@@ -110,10 +109,18 @@ class PairwiseLogLinear(LogLinearRanker):
     assumes = "two items have an order that does not depend on the others"
     takes = "rankings and ratings, ties, weights"
     reference = "Tran and Venkatesh (2010), section 4.5.2"
-    space = Space(
-        n_factors=Whole(2, 32),
-        factor_scale=Real(0.3, 3.0, also=("auto",)),
-        item_scale=Real(0.3, 10.0),
+    parameters = Declared(
+        COMMON,
+        method=Categorical(METHODS, formerly="learner", help="Pseudo-likelihoods, exact, or by chains."),
+        min_cooccurrence=Integer(1, 1_000_000_000, help="Lists that two items must share to have a parameter."),
+        cooccurrence_above=Float(also=(None,), help="Instead of min_cooccurrence: more lists than this."),
+        degree=Integer(1, 64, help="Degree of the polynomial of positions that items have."),
+        insertion=Categorical(tuple(RULES), help="Place of an item that enters a list: expected, or likeliest."),
+        pair_scale=Float(
+            above=0.0,
+            also=("auto", None),
+            help="Prior standard deviation of λ; None for no prior.",
+        ),
     )
     estimate_type = PairwiseEstimate
     estimate_: PairwiseEstimate
@@ -123,7 +130,7 @@ class PairwiseLogLinear(LogLinearRanker):
         self,
         n_factors: int = 16,
         *,
-        learner: str = "relocation",
+        method: str = "relocation",
         min_cooccurrence: int = 5,
         cooccurrence_above: float | None = None,
         position: str | Sequence[float] = "centred",
@@ -141,7 +148,7 @@ class PairwiseLogLinear(LogLinearRanker):
         seed: int = 0,
     ) -> None:
         self.n_factors = n_factors
-        self.learner = learner
+        self.method = method
         self.min_cooccurrence = min_cooccurrence
         self.cooccurrence_above = cooccurrence_above
         self.position = position
@@ -159,19 +166,9 @@ class PairwiseLogLinear(LogLinearRanker):
         self.seed = seed
 
     def _validate(self) -> None:
-        check_common(self)
-        one_of("learner", self.learner, LEARNERS)
-        one_of("insertion", self.insertion, tuple(RULES))
-        whole_from("min_cooccurrence", self.min_cooccurrence, 1)
-        if self.cooccurrence_above is not None:
-            from_zero("cooccurrence_above", self.cooccurrence_above)
-        if self.factor_scale is None:
-            raise InputError("factor_scale=None, expected a number or 'auto': factors are drawn, and need a prior")
-        whole_from("degree", self.degree, 1)
+        super()._validate()
         if self.degree > 1 and self.n_factors:
             raise InputError(f"degree={self.degree} with n_factors={self.n_factors}; take n_factors=0, or degree=1")
-        if self.pair_scale is not None and self.pair_scale != "auto":
-            above("pair_scale", self.pair_scale, 0.0)
 
     def _rules(self) -> dict[str, Any]:
         return super()._rules() | {"insertion": RULES[self.insertion]}
@@ -180,7 +177,7 @@ class PairwiseLogLinear(LogLinearRanker):
         return (2 if self.n_factors else 1) * (self.max_iter or 200)
 
     def _learner(self, rankings: Rankings) -> Learner[PairwiseEstimate]:
-        self._check_lengths(rankings, self.learner)
+        self._check_lengths(rankings, self.method)
         strict = self.cooccurrence_above
         pairs = pairs_of(rankings, self.min_cooccurrence if strict is None else float(np.nextafter(strict, np.inf)))
         task = Task(
@@ -200,9 +197,9 @@ class PairwiseLogLinear(LogLinearRanker):
 
     def _pairs_learner(self, task: Task, n_sweeps: int, first: int = 0) -> tuple[Learner[Parameters], float]:
         """Learner of the coefficients of pairs, and the standard deviation of their prior; 0 stands for none."""
-        scale = choose_pair_scale(self.learner, task) if self.pair_scale == "auto" else self.pair_scale
+        scale = choose_pair_scale(self.method, task) if self.pair_scale == "auto" else self.pair_scale
         task = task._replace(pair_precision=precision_of(scale))
-        return learner_of(self.learner, task, n_sweeps, first), float(scale or 0.0)
+        return learner_of(self.method, task, n_sweeps, first), float(scale or 0.0)
 
     def _factors_then_pairs(self, rankings: Rankings, task: Task) -> Learner[PairwiseEstimate]:
         """Two stages of as many sweeps each: factors by draws, then pairs with the factors as they are."""

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 
-from permrank.checks import one_of
 from permrank.data.rankings import Rankings
 from permrank.distributions.normaliser import MOVES
 from permrank.errors import InputError
 from permrank.learning.learner import Learner, mapped
-from permrank.models.log_linear.base import LEARNERS, LogLinearRanker, check_common
+from permrank.models.declared import Categorical, Declared, Flag
+from permrank.models.log_linear.base import COMMON, FACTOR_SCALE, METHODS, LogLinearRanker
 from permrank.models.log_linear.estimate import LogLinearEstimate
 from permrank.models.log_linear.factors import point_factors, usual_scale
 from permrank.models.log_linear.learning import Parameters, Task, learner_of, precision_of
 from permrank.models.log_linear.lists import no_pairs, position_table
-from permrank.models.search_spaces import Real, Space, Whole
 from permrank.models.users import UserReference
 from permrank.types import Float64Array, Int64Array
 
@@ -35,7 +35,7 @@ class PositionwiseLogLinear(LogLinearRanker):
     ----------
     n_factors : int
         K; 0 gives everybody the same scores.
-    learner : {"posterior", "swaps", "relocation", "windows", "exact", "contrastive", "persistent"}
+    method : {"posterior", "swaps", "relocation", "windows", "exact", "contrastive", "persistent"}
         ``posterior``: users and items are drawn in turn, with the pseudo-likelihood of swaps, and answers are averages.
         The others give point estimates, which overfit short lists: a pseudo-likelihood (§4.3), exact maximum
         likelihood for lists of up to 16 items, or contrastive divergence (§4.2).
@@ -82,17 +82,22 @@ class PositionwiseLogLinear(LogLinearRanker):
     assumes = "an item's place depends on a score from a few factors"
     takes = "rankings and ratings, ties, weights"
     reference = "Tran and Venkatesh (2010), section 4.5.1"
-    space = Space(
-        n_factors=Whole(2, 32),
-        factor_scale=Real(0.3, 3.0, also=("auto",)),
-        item_scale=Real(0.3, 10.0),
+    parameters = Declared(
+        COMMON,
+        factor_scale=replace(FACTOR_SCALE, also=("auto", None)),
+        method=Categorical(
+            ("posterior", *METHODS),
+            formerly="learner",
+            help="Draws, or a point estimate: by pseudo-likelihood, exactly, or by chains.",
+        ),
+        intercepts=Flag(help="Whether items have an intercept."),
     )
 
     def __init__(
         self,
         n_factors: int = 16,
         *,
-        learner: str = "posterior",
+        method: str = "posterior",
         position: str | Sequence[float] = "centred",
         intercepts: bool = True,
         factor_scale: float | Literal["auto"] | None = "auto",
@@ -106,7 +111,7 @@ class PositionwiseLogLinear(LogLinearRanker):
         seed: int = 0,
     ) -> None:
         self.n_factors = n_factors
-        self.learner = learner
+        self.method = method
         self.position = position
         self.intercepts = intercepts
         self.factor_scale = factor_scale
@@ -120,28 +125,25 @@ class PositionwiseLogLinear(LogLinearRanker):
         self.seed = seed
 
     def _validate(self) -> None:
-        check_common(self)
-        one_of("learner", self.learner, ("posterior", *LEARNERS))
-        if not isinstance(self.intercepts, (bool, np.bool_)):
-            raise InputError(f"intercepts={self.intercepts!r}, expected True or False")
+        super()._validate()
         if not self.intercepts and not self.n_factors:
             raise InputError("intercepts=False with n_factors=0 leaves nothing to learn; give factors or intercepts")
-        if self.factor_scale is None and self.learner == "posterior":
-            raise InputError("factor_scale=None is for point estimates; learner='posterior' needs a prior")
+        if self.factor_scale is None and self.method == "posterior":
+            raise InputError("factor_scale=None is for point estimates; method='posterior' needs a prior")
 
     def _sweeps(self, rankings: Rankings) -> int:
         if self.max_iter is not None:
             return self.max_iter
-        if self.learner != "posterior":
-            return {"contrastive": 200, "persistent": 200}.get(self.learner, 500)
+        if self.method != "posterior":
+            return {"contrastive": 200, "persistent": 200}.get(self.method, 500)
         lengths = np.diff(rankings.indptr).astype(np.float64)
         wanted = _SWAPS_VISITED / max(0.5 * float(np.sum(lengths**2)), 1.0)
         return int(np.clip(wanted, _FEWEST_SWEEPS, _MOST_SWEEPS))
 
     def _learner(self, rankings: Rankings) -> Learner[LogLinearEstimate]:
         nothing, n_sweeps = no_pairs(rankings.n_items), self._sweeps(rankings)
-        self._check_lengths(rankings, self.learner)
-        if self.learner == "posterior":
+        self._check_lengths(rankings, self.method)
+        if self.method == "posterior":
 
             def drawn(found: tuple[Any, Any]) -> Any:
                 items, users = found
@@ -154,7 +156,7 @@ class PositionwiseLogLinear(LogLinearRanker):
         if self.n_factors:
             scale = usual_scale(rankings) if self.factor_scale == "auto" else self.factor_scale
             factors = point_factors(
-                rankings, self.learner, self.window, MOVES[self.move], self.n_steps, table, self.n_factors, scale,
+                rankings, self.method, self.window, MOVES[self.move], self.n_steps, table, self.n_factors, scale,
                 self.item_scale, bool(self.intercepts), self.seed, n_sweeps, self.tol,
             )  # fmt: skip
             return mapped(factors, lambda found: self._estimate(found[0], found[1], nothing, np.zeros(0)))
@@ -166,7 +168,7 @@ class PositionwiseLogLinear(LogLinearRanker):
         def learned(point: Parameters) -> Any:
             return self._estimate(point.items[None].copy(), np.zeros((1, rankings.n_users, 0)), nothing, np.zeros(0))
 
-        return mapped(learner_of(self.learner, task, n_sweeps), learned)
+        return mapped(learner_of(self.method, task, n_sweeps), learned)
 
     def _scores(self, user: UserReference, items: Int64Array) -> Float64Array:
         return np.asarray(self._coefficients(user, items)[:, :, 0].mean(axis=0))

@@ -9,10 +9,10 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import polars as pl
 
-from permrank.checks import a_seed, above, true_or_false, whole_from
 from permrank.data.rankings import Rankings
 from permrank.learning.learner import Learner, mapped
 from permrank.models.baselines.mean_rating import MeanRating
+from permrank.models.declared import MOST_FACTORS, MOST_SWEEPS, Declared, Flag, Float, Integer, Seed
 from permrank.models.estimates import Estimate
 from permrank.models.matrix.learning import Data, Design, Fit, Loss, Settings, best_users, learner_of
 from permrank.models.matrix.relevance import standardised
@@ -28,6 +28,15 @@ NOISE_SHARE = 0.65
 # Ratings of an item that pull its mean, as a covariate, half-way from that of all: so many that a rating counts little
 # in what is then said to have been expected of it. Set likewise.
 _HALF_MEAN = 50.0
+# Parameters that all these models have, and the penalty that most have.
+COMMON = Declared(
+    n_factors=Integer(1, MOST_FACTORS, tune=(2, 32), help="Factors of every user and item."),
+    intercepts=Flag(help="Whether items have an intercept."),
+    max_iter=Integer(1, MOST_SWEEPS, help="The most sweeps."),
+    tol=Float(above=0.0, help="Ends when the objective gains less than this part of itself in two sweeps."),
+    seed=Seed(help="Of the start."),
+)
+PENALTY = Float(above=0.0, also=("auto",), help="Penalty of the factors; auto: what keeps most of the noise out.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +58,7 @@ class MatrixRanker(Ranker):
 
     estimate_type: ClassVar[type[Estimate]] = FactorEstimate
     resumable = True
-    fewest_factors: ClassVar[int] = 1
+    parameters: ClassVar[Declared] = COMMON
     user_factors_: Any
     item_factors_: Any
     item_intercepts_: Any
@@ -80,13 +89,6 @@ class MatrixRanker(Ranker):
         mentions = np.log1p(np.bincount(data.items, minlength=data.rankings.n_items))
         means = MeanRating(item_penalty=_HALF_MEAN, tol=1e-3).fit(data.rankings, verbose=False).item_biases_
         return Design(standardised(np.column_stack([mentions, means])), none)
-
-    def _validate(self) -> None:
-        whole_from("n_factors", self.n_factors, self.fewest_factors)
-        whole_from("max_iter", self.max_iter, 1)
-        a_seed(self.seed)
-        above("tol", self.tol, 0.0)
-        true_or_false("intercepts", self.intercepts)
 
     def _learner(self, rankings: Rankings) -> Learner[Any]:
         data = Data.of(rankings)
@@ -156,12 +158,6 @@ class MatrixRanker(Ranker):
         self.estimate_.check_shapes(
             user_factors=users, item_factors=items, item_intercepts=(n_items,), alpha=(), beta=()
         )
-
-
-def check_penalty(name: str, value: object) -> None:
-    """Raise unless a penalty is a positive number or "auto"."""
-    if value != "auto":
-        above(name, value, 0.0)
 
 
 def pair_weights(indptr: Int64Array) -> Float64Array:

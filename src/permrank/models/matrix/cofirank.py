@@ -6,14 +6,13 @@ from typing import Literal
 
 import numpy as np
 
-from permrank.checks import above, one_of, whole_from
 from permrank.data.rankings import Rankings
 from permrank.kernels.matrix.listwise_losses import ndcg_bound, squared_errors
 from permrank.kernels.matrix.pairwise_losses import hinge_pairs
-from permrank.models.matrix.base import NOISE_SHARE, MatrixRanker, Penalty, check_penalty, pair_weights
+from permrank.models.declared import Categorical, Declared, Float, Integer
+from permrank.models.matrix.base import COMMON, NOISE_SHARE, PENALTY, MatrixRanker, Penalty, pair_weights
 from permrank.models.matrix.learning import Loss
 from permrank.models.matrix.relevance import relevance
-from permrank.models.search_spaces import Choice, Real, Space, Whole
 from permrank.types import Float64Array
 
 # The bound on NDCG leans on the few best items of a list and needs more of a penalty; set as `NOISE_SHARE`.
@@ -71,10 +70,14 @@ class CofiRank(MatrixRanker):
     assumes = "scores from a few factors order each list with a margin"
     takes = "ratings, or rankings taken for evenly spread ratings; ties, weights"
     reference = "Weimer, Karatzoglou, Le and Smola (2007)"
-    space = Space(
-        n_factors=Whole(2, 32),
-        loss=Choice(("ndcg", "ordinal", "squared")),
-        smoothing=Real(0.1, 10.0),
+    parameters = Declared(
+        COMMON,
+        loss=Categorical(
+            ("ndcg", "ordinal", "squared"), tune=("ndcg", "ordinal", "squared"), help="What is minimised for each list."
+        ),
+        smoothing=Float(above=0.0, tune=(0.1, 10.0), help="How far the maximum, or the hinge, is rounded."),
+        truncation=Integer(1, 1_000_000_000, also=(None,), help="Places that NDCG counts; None for all."),
+        penalty=PENALTY,
     )
 
     def __init__(
@@ -99,14 +102,6 @@ class CofiRank(MatrixRanker):
         self.max_iter = max_iter
         self.tol = tol
         self.seed = seed
-
-    def _validate(self) -> None:
-        super()._validate()
-        one_of("loss", self.loss, ("ndcg", "ordinal", "squared"))
-        if self.truncation is not None:
-            whole_from("truncation", self.truncation, 1)
-        check_penalty("penalty", self.penalty)
-        above("smoothing", self.smoothing, 0.0)
 
     def _penalties(self, rankings: Rankings) -> tuple[float | None, float | None, bool]:
         penalty = None if self.penalty == "auto" else float(self.penalty)

@@ -8,18 +8,17 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from permrank.checks import one_of
 from permrank.data.rankings import Rankings
 from permrank.errors import InputError
 from permrank.kernels.matrix.listwise_losses import top_one_divergence
 from permrank.kernels.plackett_luce.likelihood import BRESLOW, stage_statistics
+from permrank.models.declared import MOST_FACTORS, Categorical, Checked, Declared, Integer
 from permrank.models.estimates import Estimate
-from permrank.models.matrix.base import FactorEstimate, MatrixRanker, Penalty, check_penalty
+from permrank.models.matrix.base import COMMON, PENALTY, FactorEstimate, MatrixRanker, Penalty
 from permrank.models.matrix.features import Features, looked_up
 from permrank.models.matrix.learning import Data, Design, Fit, Loss
 from permrank.models.matrix.relevance import relevance
 from permrank.models.plackett_luce.luce import LuceChoiceRanker
-from permrank.models.search_spaces import Choice, Space, Whole
 from permrank.models.users import UserReference
 from permrank.types import Float64Array, Int64Array
 
@@ -86,12 +85,18 @@ class ListNet(MatrixRanker, LuceChoiceRanker):
     assumes = "scores come from given features, or from a few factors"
     takes = "ratings or rankings, ties, weights; features of items or of users and items"
     reference = "Cao et al. (2007); Xia et al. (2008); Shi, Larson and Hanjalic (2010)"
-    space = Space(
-        n_factors=Whole(2, 32),
-        loss=Choice(("listnet", "listmle")),
+    parameters = Declared(
+        COMMON,
+        n_factors=Integer(0, MOST_FACTORS, tune=(2, 32), help="Factors of every user and item; 0 leaves them out."),
+        loss=Categorical(("listnet", "listmle"), tune=("listnet", "listmle"), help="What is minimised for each list."),
+        penalty=PENALTY,
+        features=Checked(
+            lambda frame: frame is None or Features(frame),
+            "frame, None",
+            help="Columns of numbers for every item, or every user and item.",
+        ),
     )
     estimate_type = WeightedEstimate
-    fewest_factors = 0
     feature_weights_: Any
 
     def __init__(
@@ -117,12 +122,8 @@ class ListNet(MatrixRanker, LuceChoiceRanker):
 
     def _validate(self) -> None:
         super()._validate()
-        one_of("loss", self.loss, ("listnet", "listmle"))
-        check_penalty("penalty", self.penalty)
         if self.features is None and self.n_factors == 0 and not self.intercepts:
             raise InputError("nothing to learn: no features, no factors, no intercepts; give at least one of them")
-        if self.features is not None:
-            Features(self.features)
 
     def _penalties(self, rankings: Rankings) -> tuple[float | None, float | None, bool]:
         penalty = None if self.penalty == "auto" else float(self.penalty)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 
-from permrank.checks import from_zero, one_of, whole_from
 from permrank.data.rankings import Rankings
 from permrank.kernels.matrix.pairwise_losses import hinge_pairs, logistic_pairs, squared_pairs
-from permrank.models.matrix.base import MatrixRanker, Penalty, check_penalty, pair_weights
+from permrank.models.declared import Categorical, Declared, Float, Integer
+from permrank.models.matrix.base import COMMON, PENALTY, MatrixRanker, Penalty, pair_weights
 from permrank.models.matrix.learning import Loss
-from permrank.models.search_spaces import Choice, Real, Space, Whole
 from permrank.randomness import stream_key
 from permrank.types import Float64Array
 
@@ -68,10 +68,16 @@ class PairwiseFactorisation(MatrixRanker):
     assumes = "scores from a few factors put the pairs of a list right"
     takes = "rankings and ratings, ties, weights"
     reference = "Tran and Venkatesh (2010), section 2"
-    space = Space(
-        n_factors=Whole(2, 32),
-        loss=Choice(("logistic", "hinge", "squared")),
-        smoothing=Real(0.1, 10.0),
+    parameters = Declared(
+        COMMON,
+        loss=Categorical(
+            ("logistic", "hinge", "squared"), tune=("logistic", "hinge", "squared"), help="Of each ordered pair."
+        ),
+        smoothing=Float(tune=(0.1, 10.0), help="Width over which the hinge is rounded."),
+        weighting=Categorical(("entries", "published"), help="Whether a list counts by its length or by its pairs."),
+        alpha=replace(PENALTY, help="Penalty of the users' factors."),
+        beta=replace(PENALTY, help="Penalty of the items' factors."),
+        n_partners=Integer(1, 1_000_000, help="Others that an entry of a long list is compared with."),
     )
 
     def __init__(
@@ -100,15 +106,6 @@ class PairwiseFactorisation(MatrixRanker):
         self.max_iter = max_iter
         self.tol = tol
         self.seed = seed
-
-    def _validate(self) -> None:
-        super()._validate()
-        one_of("loss", self.loss, ("logistic", "hinge", "squared"))
-        one_of("weighting", self.weighting, ("entries", "published"))
-        check_penalty("alpha", self.alpha)
-        check_penalty("beta", self.beta)
-        from_zero("smoothing", self.smoothing)
-        whole_from("n_partners", self.n_partners, 1)
 
     def _penalties(self, rankings: Rankings) -> tuple[float | None, float | None, bool]:
         by_entries = self.weighting == "entries"

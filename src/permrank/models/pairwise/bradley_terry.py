@@ -9,18 +9,17 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import polars as pl
 
-from permrank.checks import above, one_of, whole_from
 from permrank.data.rankings import Rankings
 from permrank.errors import EstimateError, InputError
 from permrank.kernels.pairwise.bradley_terry import DAVIDSON, RAO_KUPPER, bradley_terry_sums
 from permrank.learning.learner import Learner, mapped
 from permrank.learning.optimisers import Evaluation, minorise_maximise, newton
 from permrank.models.comparisons import Comparisons, comparisons
+from permrank.models.declared import MOST_SWEEPS, Categorical, Declared, Float, Integer
 from permrank.models.one_order import ItemScores, OneOrderRanker
 from permrank.models.plackett_luce.existence import require_estimates, require_tie_estimate
 from permrank.models.plackett_luce.standard_errors import errors_frame, inverse_information, require_few
 from permrank.models.priors.item_scores import Flat, GaussianPrior, Prior
-from permrank.models.search_spaces import Real, Space
 from permrank.types import Float64Array
 
 Ties = Literal["davidson", "rao-kupper", "half", "ignore"]
@@ -59,7 +58,7 @@ class BradleyTerry(OneOrderRanker):
         every other; `fit` names the items that are in the way. With a prior there is always an estimate.
     prior_scale : float
         Standard deviation of the scores under the Gaussian prior.
-    solver : {"newton", "mm"}
+    method : {"newton", "mm"}
         Truncated Newton, or Hunter's (2004) minorise-maximise; both end at the same maximum.
     max_iter : int, optional
         The most sweeps; 100 for Newton, 20,000 for MM if not given.
@@ -85,8 +84,20 @@ class BradleyTerry(OneOrderRanker):
     assumes = "each comparison of two depends on their worths only; lists are broken into pairs"
     takes = "pairs, rankings and ratings, ties, weights"
     reference = "Bradley and Terry (1952); Davidson (1970); Rao and Kupper (1967); Hunter (2004)"
-    space = Space(
-        prior_scale=Real(0.05, 5.0, when=("prior", "gaussian")),
+    parameters = Declared(
+        prior_scale=Float(
+            above=0.0,
+            minimum=_SCALES[0],
+            maximum=_SCALES[1],
+            tune=(0.05, 5.0),
+            when=("prior", "gaussian"),
+            help="Standard deviation of the scores under the prior.",
+        ),
+        ties=Categorical(("davidson", "rao-kupper", "half", "ignore"), help="What a tie says."),
+        prior=Categorical((None, "gaussian"), help="None is maximum likelihood."),
+        method=Categorical(("newton", "mm"), formerly="solver", help="Truncated Newton, or minorise-maximise."),
+        max_iter=Integer(1, MOST_SWEEPS, also=(None,), help="The most sweeps; None: 100 for newton, 20,000 for mm."),
+        tol=Float(above=0.0, help="Ends when no score changes by more than this."),
     )
     resumable = True
     estimate_type = PairEstimate
@@ -98,30 +109,19 @@ class BradleyTerry(OneOrderRanker):
         ties: Ties = "davidson",
         prior: Literal["gaussian"] | None = None,
         prior_scale: float = 1.0,
-        solver: Literal["newton", "mm"] = "newton",
+        method: Literal["newton", "mm"] = "newton",
         max_iter: int | None = None,
         tol: float = 1e-8,
     ) -> None:
         self.ties = ties
         self.prior = prior
         self.prior_scale = prior_scale
-        self.solver = solver
+        self.method = method
         self.max_iter = max_iter
         self.tol = tol
 
-    def _validate(self) -> None:
-        one_of("ties", self.ties, ("davidson", "rao-kupper", "half", "ignore"))
-        one_of("prior", self.prior, (None, "gaussian"))
-        one_of("solver", self.solver, ("newton", "mm"))
-        above("prior_scale", self.prior_scale, 0.0)
-        if not _SCALES[0] <= self.prior_scale <= _SCALES[1]:
-            raise InputError(f"prior_scale={self.prior_scale!r}, expected between {_SCALES[0]:g} and {_SCALES[1]:g}")
-        above("tol", self.tol, 0.0)
-        if self.max_iter is not None:
-            whole_from("max_iter", self.max_iter, 1)
-
     def _sweeps(self, rankings: Rankings) -> int:
-        return self.max_iter or _MAX_ITER[self.solver]
+        return self.max_iter or _MAX_ITER[self.method]
 
     @property
     def _form(self) -> int:
@@ -153,7 +153,7 @@ class BradleyTerry(OneOrderRanker):
             tie = float(np.exp(point[n])) if share > 0 else float(self._form == RAO_KUPPER)
             return PairEstimate(self._prior.centred(point[:n]), tie)
 
-        if self.solver == "mm":
+        if self.method == "mm":
             return mapped(minorise_maximise(self._update(met), start, tol=self.tol), learned)
         return mapped(newton(self._objective(met), start, tol=self.tol), learned)
 

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from permrank.checks import a_seed, above, whole_from
+from permrank.checks import require_int
 from permrank.data.rankings import Rankings
 from permrank.errors import InputError
 from permrank.learning.learner import Learner, mapped, run
+from permrank.models.declared import MOST_COMMUNITIES, MOST_STARTS, MOST_SWEEPS, Declared, Float, Integer, Seed
 from permrank.models.estimates import Estimate
 from permrank.models.pairwise.latent_preference_learning import appeal, learner_of, memberships_of, problem_of
 from permrank.models.ranker import Ranker
-from permrank.models.search_spaces import Real, Space, Whole
 from permrank.models.users import NewUser, UserReference
 from permrank.types import Float64Array, Int64Array
 
@@ -85,10 +85,15 @@ class LatentPreference(Ranker):
     assumes = "a few communities; each pair is compared by one of the user's communities"
     takes = "rankings and ratings, weights; tied pairs do not count"
     reference = "Liu, Zhao and Yang (2009), probabilistic latent preference analysis"
-    space = Space(
-        n_communities=Whole(2, 16),
-        prior_strength=Real(0.1, 30.0),
-        concentration=Real(0.1, 30.0),
+    parameters = Declared(
+        n_communities=Integer(1, MOST_COMMUNITIES, tune=(2, 16), help="Communities."),
+        prior_strength=Float(above=0.0, tune=(0.1, 30.0), help="Imaginary choices of every item in every community."),
+        concentration=Float(above=0.0, tune=(0.1, 30.0), help="Strength of the memberships' Dirichlet prior."),
+        n_starts=Integer(1, MOST_STARTS, help="Starts of EM; answers are means over them."),
+        max_pairs=Integer(1, 1_000_000_000, help="Of a list with more pairs as many are drawn."),
+        max_iter=Integer(1, MOST_SWEEPS, help="The most sweeps."),
+        tol=Float(above=0.0, help="Ends when the objective grows by less than this part of itself in three sweeps."),
+        seed=Seed(help="Of the starts and the pairs that are drawn."),
     )
     resumable = True
     knows_nobody = True
@@ -118,13 +123,6 @@ class LatentPreference(Ranker):
         self.max_iter = max_iter
         self.tol = tol
         self.seed = seed
-
-    def _validate(self) -> None:
-        for name in ("n_communities", "n_starts", "max_pairs", "max_iter"):
-            whole_from(name, getattr(self, name), 1)
-        for name in ("prior_strength", "concentration", "tol"):
-            above(name, getattr(self, name), 0.0)
-        a_seed(self.seed)
 
     def _learner(self, rankings: Rankings) -> Learner[PreferenceEstimate]:
         one = self._problem(rankings, rankings.items, np.zeros(rankings.n_items))._replace(strength=_POOLED_STRENGTH)
@@ -176,7 +174,7 @@ class LatentPreference(Ranker):
     def communities(self, n_items: int = 5) -> pl.DataFrame:
         """Communities of the first start, largest first: ``community``, ``size``, and ``items`` that set it apart."""
         self._require_fitted()
-        whole_from("n_items", n_items, 0)
+        require_int("n_items", n_items, 0)
         sizes = self._sizes()[0]
         order = np.argsort(-sizes, kind="stable")
         lift = self.scores_[0] - self.pooled_scores_[:, None]

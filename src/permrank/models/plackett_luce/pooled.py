@@ -9,12 +9,12 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from permrank.checks import a_seed, above, one_of, whole_from
 from permrank.data.rankings import Rankings
 from permrank.errors import InputError
 from permrank.kernels.plackett_luce.likelihood import BRESLOW, EFRON, EXACT, PARTITION, stage_statistics
 from permrank.learning.learner import Learner, State, Step, at_once, mapped, run, standing
 from permrank.learning.optimisers import Evaluation, minorise_maximise, newton
+from permrank.models.declared import MOST_SWEEPS, Categorical, Declared, Float, Integer, Seed
 from permrank.models.estimates import RULE
 from permrank.models.one_order import ItemScores
 from permrank.models.plackett_luce.existence import require_estimates, require_partition_estimates
@@ -22,7 +22,6 @@ from permrank.models.plackett_luce.luce import LuceChoiceRanker
 from permrank.models.plackett_luce.standard_errors import uncertainty_frame
 from permrank.models.plackett_luce.statistics import PooledStatistics
 from permrank.models.priors.item_scores import Flat, GammaPrior, GaussianPrior, Prior
-from permrank.models.search_spaces import Choice, Real, Space
 from permrank.models.users import UserReference
 from permrank.randomness import stream_key
 from permrank.types import Float64Array, Int64Array
@@ -89,7 +88,7 @@ class PlackettLuce(LuceChoiceRanker):
         ``efron``, ``breslow``: the approximations of survival analysis, under which tied items are
         close. ``partition``: ordered partitions, where a block is chosen with its mean worth.
         ``shuffle``: a new random order every sweep.
-    solver : {"newton", "mm"}
+    method : {"newton", "mm"}
         Truncated Newton, or Hunter's (2004) minorise-maximise. Both reach the same optimum where there is
         one; under ``partition`` the objective need not be concave, and they may end on different peaks.
     max_iter : int, optional
@@ -120,10 +119,28 @@ class PlackettLuce(LuceChoiceRanker):
     assumes = "everybody chooses by the same worths"
     takes = "rankings and ratings, ties, weights"
     reference = "Plackett (1975); Hunter (2004)"
-    space = Space(
-        prior_scale=Real(0.05, 5.0, also=("auto",), when=("prior", "gaussian")),
-        prior_shape=Real(1.05, 20.0, when=("prior", "gamma")),
-        ties=Choice(("exact", "efron", "breslow")),
+    parameters = Declared(
+        prior_scale=Float(
+            above=0.0,
+            minimum=_SCALES[0],
+            maximum=_SCALES[1],
+            also=("auto",),
+            tune=(0.05, 5.0),
+            tune_also=("auto",),
+            when=("prior", "gaussian"),
+            help="Standard deviation of the scores under the Gaussian prior; auto learns it.",
+        ),
+        prior_shape=Float(
+            above=1.0, tune=(1.05, 20.0), when=("prior", "gamma"), help="Shape of the Gamma prior of the worths."
+        ),
+        ties=Categorical(tuple(TIES), tune=("exact", "efron", "breslow"), help="What a tie says."),
+        prior=Categorical((None, "gaussian", "gamma"), help="None is maximum likelihood."),
+        method=Categorical(("newton", "mm"), formerly="solver", help="Truncated Newton, or minorise-maximise."),
+        max_iter=Integer(
+            1, MOST_SWEEPS, also=(None,), help="The most sweeps; None: 100 for newton, 20,000 for mm, 200 for shuffle."
+        ),
+        tol=Float(above=0.0, help="Ends when no score changes by more than this."),
+        seed=Seed(when=("ties", "shuffle"), help="Of the random orders of ties."),
     )
     resumable = True
     knows_nobody = True
@@ -139,7 +156,7 @@ class PlackettLuce(LuceChoiceRanker):
         prior_scale: float | Literal["auto"] = "auto",
         prior_shape: float = 2.0,
         ties: Ties = "exact",
-        solver: Literal["newton", "mm"] = "newton",
+        method: Literal["newton", "mm"] = "newton",
         max_iter: int | None = None,
         tol: float = 1e-8,
         seed: int = 0,
@@ -148,29 +165,13 @@ class PlackettLuce(LuceChoiceRanker):
         self.prior_scale = prior_scale
         self.prior_shape = prior_shape
         self.ties = ties
-        self.solver = solver
+        self.method = method
         self.max_iter = max_iter
         self.tol = tol
         self.seed = seed
 
-    def _validate(self) -> None:
-        one_of("prior", self.prior, (None, "gaussian", "gamma"))
-        one_of("ties", self.ties, tuple(TIES))
-        one_of("solver", self.solver, ("newton", "mm"))
-        if self.prior_scale != "auto":
-            above("prior_scale", self.prior_scale, 0.0)
-            if not _SCALES[0] <= self.prior_scale <= _SCALES[1]:
-                raise InputError(
-                    f"prior_scale={self.prior_scale!r}, expected between {_SCALES[0]:g} and {_SCALES[1]:g}"
-                )
-        above("prior_shape", self.prior_shape, 1.0)
-        above("tol", self.tol, 0.0)
-        if self.max_iter is not None:
-            whole_from("max_iter", self.max_iter, 1)
-        a_seed(self.seed)
-
     def _sweeps(self, rankings: Rankings) -> int:
-        return self.max_iter or _MAX_ITER["shuffle" if self.ties == "shuffle" else self.solver]
+        return self.max_iter or _MAX_ITER["shuffle" if self.ties == "shuffle" else self.method]
 
     def _rules(self) -> dict[str, Any]:
         return {"ties": TIES[self.ties], "prior": self.prior, "prior_shape": float(self.prior_shape)}
@@ -209,7 +210,7 @@ class PlackettLuce(LuceChoiceRanker):
             value, chosen, expected = statistics(scores)
             return prior.centred(prior.maximise(scores, chosen, expected)), value + prior.value(scores)
 
-        if self.solver == "mm":
+        if self.method == "mm":
             return minorise_maximise(update, start, tol=tol)
         return newton(objective, start, tol=tol)
 
@@ -229,7 +230,7 @@ class PlackettLuce(LuceChoiceRanker):
         """
         prior, statistics = GaussianPrior(1.0), PooledStatistics.of(rankings, TIES[self.ties])
         for _ in range(50):
-            scores = run(self._solver(rankings, scores, prior, 1e-3), max_iter=_MAX_ITER[self.solver]).estimate
+            scores = run(self._solver(rankings, scores, prior, 1e-3), max_iter=_MAX_ITER[self.method]).estimate
             _, _, expected = statistics(scores)
             variance = 1.0 / (expected + prior.curvature(scores))
             scale = float(np.sqrt((np.sum(scores**2 + variance) + 2.0) / (scores.size + 2)))
