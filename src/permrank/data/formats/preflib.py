@@ -233,7 +233,7 @@ def _orders_of(rankings: Rankings) -> list[str]:
 
 
 def _refuse_what_is_lost(rankings: Rankings, kind: str) -> None:
-    lengths = np.diff(rankings.indptr)
+    lengths = rankings.lengths
     numbered = rankings.user_ids.is_integer and np.array_equal(
         rankings.user_ids.ids.to_numpy(), np.arange(rankings.n_rankings)
     )

@@ -86,7 +86,7 @@ class FactoredEstimate(Estimate):
 
     def places(self, said: Said, *, alone: bool = False) -> Float64Array:
         """Places of users by what they list (models/priors/co_listing.py); ``alone``: every ranking is a user's."""
-        bounds = said.rankings.indptr if alone else said.rankings.indptr[said.rankings.user_indptr]
+        bounds = said.rankings.indptr if alone else said.rankings.user_bounds
         return user_places(np.asarray(self.company, np.float64), *frozen(bounds, said.items))
 
     def scores(self, items: Int64Array, modes: Float64Array) -> Float64Array:

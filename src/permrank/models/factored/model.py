@@ -12,7 +12,8 @@ import polars as pl
 
 from permrank.checks import a_seed, above, one_of, require_memory, true_or_false, whole_from
 from permrank.data.joining import joined
-from permrank.data.rankings import Rankings, require_rankings
+from permrank.data.rankings import Rankings
+from permrank.data.validate import require_rankings
 from permrank.distributions.base import RankingDistribution
 from permrank.distributions.damped import DampedLuce
 from permrank.distributions.luce import LuceMixture

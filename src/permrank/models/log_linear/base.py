@@ -10,7 +10,8 @@ import numpy as np
 import polars as pl
 
 from permrank.checks import a_seed, above, one_of, whole_from
-from permrank.data.rankings import Rankings, require_rankings
+from permrank.data.rankings import Rankings
+from permrank.data.validate import require_rankings
 from permrank.distributions.log_linear import LogLinear, Question, tie_means
 from permrank.distributions.normaliser import LONGEST_EXACT, MOVES
 from permrank.errors import InputError
@@ -64,7 +65,7 @@ class LogLinearRanker(Ranker):
         )
 
     def _check_lengths(self, rankings: Rankings, learner: str) -> None:
-        longest = int(np.diff(rankings.indptr).max(initial=0))
+        longest = int(rankings.lengths.max(initial=0))
         if learner == "exact" and longest > LONGEST_EXACT:
             raise InputError(
                 f"learner='exact' sums over all rankings of lists of up to {LONGEST_EXACT} items, and the longest has "

@@ -134,7 +134,7 @@ class PositionwiseLogLinear(LogLinearRanker):
             return self.max_iter
         if self.learner != "posterior":
             return {"contrastive": 200, "persistent": 200}.get(self.learner, 500)
-        lengths = np.diff(rankings.indptr).astype(np.float64)
+        lengths = rankings.lengths.astype(np.float64)
         wanted = _SWAPS_VISITED / max(0.5 * float(np.sum(lengths**2)), 1.0)
         return int(np.clip(wanted, _FEWEST_SWEEPS, _MOST_SWEEPS))
 
@@ -150,7 +150,7 @@ class PositionwiseLogLinear(LogLinearRanker):
                 return self._estimate(items, users, nothing, np.zeros(0))
 
             return mapped(self._draws(rankings, n_sweeps, bool(self.intercepts)), drawn)
-        table = position_table(np.diff(rankings.indptr), self.position, 1)
+        table = position_table(rankings.lengths, self.position, 1)
         if self.n_factors:
             scale = usual_scale(rankings) if self.factor_scale == "auto" else self.factor_scale
             factors = point_factors(
