@@ -29,8 +29,8 @@ def item_steps(
         for k in range(size):
             step[k] = precision[k] * (centre[y, k] - theta[y, k])
             system[k, k] = precision[k]
-        for place in range(view_indptr[y], view_indptr[y + 1]):
-            e = view_entries[place]
+        for index in range(view_indptr[y], view_indptr[y + 1]):
+            e = view_entries[index]
             user, g, c = users[user_of_entry[e]], residual[e], curvature[e]
             for k in range(n_factors):
                 step[k] += g * user[k]

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from permrank.kernels.latent.insertion import place_log_probabilities
+from permrank.kernels.latent.insertion import position_log_probabilities
 from permrank.kernels.latent.membership import memberships
 from permrank.kernels.latent.stages import BY_LIST, BY_STAGE, worth_table
 from permrank.learning.learner import run
@@ -108,7 +108,7 @@ def place_scores(test: LeftOut, problem: Problem, fit: Fit, prior: Float64Array,
     lists = test.indptr, test.items, test.levels
     theta = memberships(each, *lists, ones, worths, prior, problem.ties, mixing, 100, 1e-6)
     places = test.candidates, test.first, test.last
-    return np.asarray(place_log_probabilities(*lists, worths, theta, *places, problem.ties, mixing))
+    return np.asarray(position_log_probabilities(*lists, worths, theta, *places, problem.ties, mixing))
 
 
 class Selection:
