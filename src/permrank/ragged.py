@@ -1,16 +1,18 @@
-"""Ragged arrays: lists of different lengths, one after the other, with the place where each begins.
+"""Ragged arrays: lists of different lengths, one after the other, with the index at which each begins.
 
 List r has the entries ``indptr[r]:indptr[r + 1]``; every array of this library that holds lists is laid out so.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from permrank.types import Int64Array
+from permrank.types import BoolArray, Int64Array
+
+Scalar = TypeVar("Scalar", bound=np.generic)
 
 
 def indptr_of(lengths: ArrayLike) -> Int64Array:
@@ -27,7 +29,7 @@ def indptr_of(lengths: ArrayLike) -> Int64Array:
     return indptr
 
 
-def owners(indptr: Int64Array) -> Int64Array:
+def owners(indptr: Int64Array, dtype: DTypeLike = np.int64) -> NDArray[Any]:
     """The list that each entry belongs to.
 
     Examples
@@ -35,7 +37,44 @@ def owners(indptr: Int64Array) -> Int64Array:
     >>> owners(np.array([0, 2, 2, 5])).tolist()
     [0, 0, 2, 2, 2]
     """
-    return np.repeat(np.arange(indptr.size - 1), np.diff(indptr))
+    return np.repeat(np.arange(indptr.size - 1, dtype=dtype), np.diff(indptr))
+
+
+def positions(indptr: Int64Array) -> Int64Array:
+    """The position of each entry in its list, from 0.
+
+    Examples
+    --------
+    >>> positions(np.array([0, 2, 2, 5])).tolist()
+    [0, 1, 0, 1, 2]
+    """
+    return np.asarray(np.arange(indptr[-1]) - np.repeat(indptr[:-1], np.diff(indptr)))
+
+
+def first_entries(indptr: Int64Array) -> BoolArray:
+    """Whether each entry is the first of its list.
+
+    Examples
+    --------
+    >>> first_entries(np.array([0, 2, 2, 5])).tolist()
+    [True, False, True, False, False]
+    """
+    first = np.zeros(indptr[-1], bool)
+    first[indptr[:-1][np.diff(indptr) > 0]] = True
+    return first
+
+
+def new_blocks(levels: NDArray[Any], indptr: Int64Array) -> BoolArray:
+    """Whether a tie block begins at each entry: a list begins there, or the level is another than before.
+
+    Examples
+    --------
+    >>> new_blocks(np.array([0, 0, 1, 1, 2]), np.array([0, 3, 5])).tolist()
+    [True, False, True, True, True]
+    """
+    new = first_entries(indptr)
+    new[1:] |= levels[1:] != levels[:-1]
+    return new
 
 
 def ranges(first: Int64Array, last: Int64Array) -> Int64Array:
@@ -50,11 +89,13 @@ def ranges(first: Int64Array, last: Int64Array) -> Int64Array:
     return np.asarray(np.repeat(first - indptr[:-1], last - first) + np.arange(indptr[-1]))
 
 
+def read_only(array: NDArray[Scalar]) -> NDArray[Scalar]:
+    """The array, contiguous, so that it cannot be written."""
+    view = np.ascontiguousarray(array).view()
+    view.flags.writeable = False
+    return view
+
+
 def frozen(*arrays: Any) -> tuple[Any, ...]:
     """Arrays that cannot be written, as those of `Rankings`: Numba compiles every kernel once for each kind."""
-    found = []
-    for array in arrays:
-        view = np.ascontiguousarray(array).view()
-        view.flags.writeable = False
-        found.append(view)
-    return tuple(found)
+    return tuple(read_only(array) for array in arrays)

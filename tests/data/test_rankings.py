@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import permrank as pr
-from permrank.data.build import keys_of
-from permrank.data.rankings import compact
+from permrank.data.build import compact, keys_of
 from permrank.data.vocabulary import Vocabulary
 from permrank.errors import InputError, UnknownIdError
 

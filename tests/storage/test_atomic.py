@@ -14,7 +14,7 @@ import pytest
 import permrank as pr
 from permrank.errors import InputError
 from permrank.storage import atomic
-from permrank.storage.atomic import atomic_folder, atomic_write, remove, sweep_up, writable_place
+from permrank.storage.atomic import atomic_folder, atomic_write, remove, remove_temporaries, writable_place
 
 LEFT = "0123456789ab"  # in place of the random digits of a temporary file
 
@@ -300,11 +300,11 @@ def test_a_living_writer_is_left_alone(tmp_path):
     with atomic_write(path) as file:
         file.write(b"first")
         write(path, b"second")
-        sweep_up(path)
+        remove_temporaries(path)
         assert path.read_bytes() == b"second"
     assert path.read_bytes() == b"first"
     with atomic_folder(tmp_path / "f") as folder:
-        sweep_up(tmp_path / "f")
+        remove_temporaries(tmp_path / "f")
         write(folder / "x")
     assert (tmp_path / "f" / "x").read_bytes() == b"new"
 

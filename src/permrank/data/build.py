@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from permrank.errors import InputError
+from permrank.ragged import new_blocks
 from permrank.types import BoolArray, Float64Array, Int32Array, Int64Array
 
 Duplicates: TypeAlias = Literal["error", "first", "last", "mean"]
@@ -77,8 +78,8 @@ def keys_of(values: Float64Array, *, descending: bool) -> Keys:
             codes = sign * (np.rint(scaled).astype(np.int64) - best)
             return Keys(codes, lambda codes, best=best, step=step: (best + sign * codes) / step)  # type: ignore[misc]
     distinct = np.unique(values)[::sign]
-    places = np.searchsorted(distinct[::sign], values)
-    codes = places if not descending else distinct.size - 1 - places
+    ranks = np.searchsorted(distinct[::sign], values)
+    codes = ranks if not descending else distinct.size - 1 - ranks
     return Keys(codes.astype(np.int64), lambda codes: distinct[codes])
 
 
@@ -118,6 +119,11 @@ def number_levels(new_level: BoolArray, indptr: NDArray[np.integer]) -> Int32Arr
     return levels
 
 
+def renumbered(levels: Int32Array, indptr: Int64Array) -> Int32Array:
+    """Levels without the gaps that dropped entries have left."""
+    return number_levels(new_blocks(levels, indptr), indptr)
+
+
 def repeated_rows(rankings: Int64Array, items: Int32Array, n_items: int) -> tuple[int, int] | None:
     """The earliest row that repeats a (ranking, item) and the row it repeats, or None."""
     pairs = pl.Series(rankings * n_items + items)
@@ -146,3 +152,10 @@ def settle_duplicates(
         .agg(value)
     )
     return kept["ranking"].to_numpy(), kept["item"].to_numpy(), kept["value"].to_numpy()
+
+
+def compact(ratings: Any) -> Any:
+    """Ratings as float32 where that loses nothing, which is nearly always."""
+    with np.errstate(over="ignore", under="ignore"):
+        small = ratings.astype(np.float32)
+    return small if np.array_equal(small.astype(np.float64), ratings.astype(np.float64)) else ratings.astype(np.float64)

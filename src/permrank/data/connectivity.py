@@ -9,6 +9,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from permrank.data.rankings import Rankings
+from permrank.ragged import indptr_of
 from permrank.types import Int32Array, Int64Array
 
 
@@ -51,9 +52,9 @@ def strong_components(rankings: Rankings, *, ties_connect: bool = False) -> Comp
         it): it then joins them both ways.
     """
     n = rankings.n_items
-    owner = np.repeat(np.arange(rankings.n_rankings), np.diff(rankings.indptr))
-    n_levels = rankings.levels[rankings.indptr[1:] - 1].astype(np.int64) + 1
-    first_block = np.concatenate(([0], np.cumsum(n_levels)))
+    owner = rankings.entry_rankings()
+    n_levels = rankings.last_levels.astype(np.int64) + 1
+    first_block = indptr_of(n_levels)
     block = first_block[owner] + rankings.levels
     is_last = rankings.levels == (n_levels - 1)[owner]
     is_first = rankings.levels == 0

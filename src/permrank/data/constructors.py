@@ -28,11 +28,13 @@ from permrank.data.frames import (
     row_number,
     weight_column,
 )
-from permrank.data.rankings import Rankings, Unlisted
+from permrank.data.named_constructors import Unlisted
+from permrank.data.rankings import Rankings
 from permrank.data.selection import merged, with_unlisted_last
 from permrank.data.tops import check_unlisted
 from permrank.data.vocabulary import Vocabulary, encode, encode_with, id_series
 from permrank.errors import InputError, shown
+from permrank.ragged import indptr_of
 from permrank.types import Float64Array, Int32Array, Int64Array
 
 
@@ -107,7 +109,7 @@ def _group(frame: pl.DataFrame, columns: Columns, locate: Locate) -> Groups:
     packed = users.astype(np.int64) * len(names) + numbers
     distinct, rankings = np.unique(packed, return_inverse=True)
     counts = np.bincount(distinct // len(names), minlength=len(user_ids))
-    return Groups(rankings.astype(np.int64), np.concatenate(([0], np.cumsum(counts))), user_ids)
+    return Groups(rankings.astype(np.int64), indptr_of(counts), user_ids)
 
 
 def _weights(
@@ -170,8 +172,7 @@ def from_pairs(
         user_ids = Vocabulary(pl.Series("user", np.arange(n), dtype=pl.Int64), "user")
         user_indptr = np.arange(n + 1)
     else:
-        counts = np.bincount(kept["user"].to_numpy(), minlength=len(user_ids))
-        user_indptr = np.concatenate(([0], np.cumsum(counts)))
+        user_indptr = indptr_of(np.bincount(kept["user"].to_numpy(), minlength=len(user_ids)))
     levels = np.column_stack([np.zeros(n, np.int32), ~kept["drawn"].to_numpy()]).ravel()
     return Rankings._trusted(
         user_indptr,
@@ -212,9 +213,9 @@ def from_lists(
     flat, levels, lengths = _flatten(rows)
     extra = [] if items is None else list(items)
     item_ids = Vocabulary.of([*flat, *extra], "item")
-    places = encode_with(id_series(flat, "item"), item_ids) if flat else np.zeros(0, np.int32)
+    codes = encode_with(id_series(flat, "item"), item_ids) if flat else np.zeros(0, np.int32)
     given = _list_weights(weights, len(rows))
-    arrays = _order_by_user(list(names), lengths, places, levels, given, item_ids.__len__())
+    arrays = _order_by_user(list(names), lengths, codes, levels, given, len(item_ids))
     rankings = Rankings._trusted(*arrays, item_ids, anonymous=False)
     if unlisted == "last":
         rankings = with_unlisted_last(rankings)
@@ -225,9 +226,9 @@ def _flatten(rows: list[Any]) -> tuple[list[Any], list[int], list[int]]:
     flat: list[Any] = []
     levels: list[int] = []
     lengths: list[int] = []
-    for place, row in enumerate(rows):
+    for index, row in enumerate(rows):
         if isinstance(row, (str, bytes, set, frozenset, Mapping)) or not isinstance(row, Iterable):
-            raise InputError(f"ranking {place} is {shown(row)}, expected a list of items, best first")
+            raise InputError(f"ranking {index} is {shown(row)}, expected a list of items, best first")
         seen: set[Any] = set()
         before = len(flat)
         level = 0
@@ -238,12 +239,12 @@ def _flatten(rows: list[Any]) -> tuple[list[Any], list[int], list[int]]:
                     name = name.item()
                 if not isinstance(name, (str, int)) or isinstance(name, bool):
                     raise InputError(
-                        f"ranking {place} holds {shown(name)}, expected the id of an item: string or integer"
+                        f"ranking {index} holds {shown(name)}, expected the id of an item: string or integer"
                     )
                 if isinstance(name, str) and not name.strip():
-                    raise InputError(f"ranking {place}: an item id is empty")
+                    raise InputError(f"ranking {index}: an item id is empty")
                 if name in seen:
-                    raise InputError(f"ranking {place}: item {shown(name)} comes twice; drop one")
+                    raise InputError(f"ranking {index}: item {shown(name)} comes twice; drop one")
                 seen.add(name)
                 flat.append(name)
                 levels.append(level)
@@ -263,8 +264,8 @@ def _list_weights(weights: Iterable[float] | None, n: int) -> Float64Array:
         raise InputError(f"{given.size} weights for {n} rankings; give one weight for each ranking")
     bad = bad_weights(given)
     if bad.any():
-        place = int(np.argmax(bad))
-        raise InputError(f"ranking {place}: {weight_problem(given[place])}")
+        index = int(np.argmax(bad))
+        raise InputError(f"ranking {index}: {weight_problem(given[index])}")
     return given
 
 
@@ -284,9 +285,8 @@ def _order_by_user(
     sizes = np.array(lengths, np.int64)
     kept = np.flatnonzero(sizes)
     order = kept[np.argsort(users[kept], kind="stable")]
-    place = np.empty(sizes.size, np.int64)
-    place[order] = np.arange(order.size)
-    layout = lay_out(np.repeat(place, sizes), np.array(levels, np.int64), items, order.size, max(n_items, 1))
-    counts = np.bincount(users[order], minlength=len(user_ids))
-    user_indptr = np.concatenate(([0], np.cumsum(counts)))
+    index = np.empty(sizes.size, np.int64)
+    index[order] = np.arange(order.size)
+    layout = lay_out(np.repeat(index, sizes), np.array(levels, np.int64), items, order.size, max(n_items, 1))
+    user_indptr = indptr_of(np.bincount(users[order], minlength=len(user_ids)))
     return user_indptr, *layout[:3], weights[order], user_ids

@@ -10,6 +10,7 @@ import polars as pl
 
 from permrank.data.connectivity import strong_components
 from permrank.data.rankings import Rankings
+from permrank.ragged import new_blocks
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ def _text(value: object) -> str:
 
 def describe(rankings: Rankings) -> Description:
     """Describe a data set in time linear in its entries."""
-    lengths = np.diff(rankings.indptr)
+    lengths = rankings.lengths
     blocks = _block_sizes(rankings)
     components = strong_components(rankings)
     empty = lengths.size == 0
@@ -107,17 +108,15 @@ def describe(rankings: Rankings) -> Description:
 
 
 def _block_sizes(rankings: Rankings) -> np.ndarray:
-    new_block = np.ones(rankings.n_entries, bool)
-    new_block[1:] = rankings.levels[1:] != rankings.levels[:-1]
-    new_block[rankings.indptr[:-1]] = True
-    return np.diff(np.append(np.flatnonzero(new_block), rankings.n_entries))
+    first = np.flatnonzero(new_blocks(rankings.levels, rankings.indptr))
+    return np.diff(first, append=rankings.n_entries)
 
 
 def _weighted_median(values: np.ndarray, weights: np.ndarray) -> float:
     order = np.argsort(values, kind="stable")
     total = np.cumsum(weights[order])
     half = total[-1] / 2
-    place = int(np.searchsorted(total, half))
-    if total[place] == half and place + 1 < values.size:
-        return float(values[order[place]] + values[order[place + 1]]) / 2
-    return float(values[order[place]])
+    index = int(np.searchsorted(total, half))
+    if total[index] == half and index + 1 < values.size:
+        return float(values[order[index]] + values[order[index + 1]]) / 2
+    return float(values[order[index]])

@@ -6,9 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from permrank.data.build import number_levels
+from permrank.data.build import renumbered
 from permrank.data.rankings import Rankings
 from permrank.errors import InputError
+from permrank.ragged import indptr_of
 from permrank.randomness import Seed, generator
 from permrank.types import BoolArray
 
@@ -52,8 +53,7 @@ def held_out_entries(rankings: Rankings, share: float, *, min_length: int = 3, s
     """Mark the entries that `hold_out` puts into the test part."""
     if not 0 < share < 1:
         raise InputError(f"share={share!r}, expected a number between 0 and 1")
-    lengths = np.diff(rankings.indptr)
-    owner = np.repeat(np.arange(lengths.size), lengths)
+    lengths, owner = rankings.lengths, rankings.entry_rankings()
     order = np.lexsort((generator(seed).random(rankings.n_entries), owner))
     position = np.empty(rankings.n_entries, np.int64)
     position[order] = np.arange(rankings.n_entries) - rankings.indptr[owner]
@@ -64,20 +64,15 @@ def held_out_entries(rankings: Rankings, share: float, *, min_length: int = 3, s
 
 def keep_entries(rankings: Rankings, keep: BoolArray) -> Rankings:
     """Only these entries, all users and all items; rankings that lose all their entries are dropped."""
-    lengths = np.diff(rankings.indptr)
-    left = np.add.reduceat(keep, rankings.indptr[:-1], dtype=np.int64) if lengths.size else lengths
+    n_rankings = rankings.n_rankings
+    left = np.add.reduceat(keep, rankings.indptr[:-1], dtype=np.int64) if n_rankings else np.zeros(0, np.int64)
     kept = left > 0
-    indptr = np.concatenate(([0], np.cumsum(left[kept])))
-    per_user = np.concatenate(([0], np.cumsum(kept)))[rankings.user_indptr]
-    levels = rankings.levels[keep]
-    new_level = np.ones(levels.size, bool)
-    new_level[1:] = levels[1:] != levels[:-1]
-    new_level[indptr[:-1]] = True
+    indptr = indptr_of(left[kept])
     return Rankings._trusted(
-        per_user,
+        indptr_of(kept)[rankings.user_indptr],
         indptr,
         rankings.items[keep],
-        number_levels(new_level, indptr),
+        renumbered(rankings.levels[keep], indptr),
         rankings.weights[kept],
         rankings.user_ids,
         rankings.item_ids,

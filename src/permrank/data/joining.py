@@ -9,6 +9,7 @@ from permrank.data.build import keys_of, lay_out
 from permrank.data.rankings import Rankings
 from permrank.data.vocabulary import Vocabulary
 from permrank.errors import InputError
+from permrank.ragged import indptr_of, ranges
 from permrank.types import Int64Array
 
 
@@ -37,16 +38,16 @@ def joined(first: Rankings, second: Rankings) -> Rankings:
     items = _union(first.item_ids, second.item_ids, "item")
     if first.ratings is not None and _one_each(first) and _one_each(second):
         return _joined_ratings(first, second, users, items)
-    owners = np.concatenate([_owners(part, users) for part in (first, second)])
-    order = np.argsort(owners, kind="stable")
-    lengths = np.concatenate([np.diff(part.indptr) for part in (first, second)])
+    owner = np.concatenate([_owners(part, users) for part in (first, second)])
+    order = np.argsort(owner, kind="stable")
+    lengths = np.concatenate((first.lengths, second.lengths))
     begins = np.concatenate((first.indptr[:-1], second.indptr[:-1] + first.n_entries))
-    entries = _ranges(begins[order], lengths[order])
+    entries = ranges(begins[order], begins[order] + lengths[order])
     codes = np.concatenate([_codes(part.item_ids, items)[part.items] for part in (first, second)])
     ratings = None if first.ratings is None else np.concatenate((first.ratings, second.ratings))[entries]
     return Rankings(
-        np.concatenate(([0], np.cumsum(np.bincount(owners, minlength=len(users))))),
-        np.concatenate(([0], np.cumsum(lengths[order]))),
+        indptr_of(np.bincount(owner, minlength=len(users))),
+        indptr_of(lengths[order]),
         codes[entries],
         np.concatenate((first.levels, second.levels))[entries],
         np.concatenate((first.weights, second.weights))[order],
@@ -61,7 +62,7 @@ def _joined_ratings(first: Rankings, second: Rankings, users: Vocabulary, items:
     """One list per user: entries of the first that the second rates anew are left out."""
     rows = []
     for part in (first, second):
-        owner = np.repeat(_owners(part, users), np.diff(part.indptr))
+        owner = np.repeat(_owners(part, users), part.lengths)
         rows.append((owner, _codes(part.item_ids, items)[part.items], part.ratings.astype(np.float64)))
     keys = [owner * len(items) + item for owner, item, _ in rows]
     kept = ~np.isin(keys[0], keys[1])
@@ -105,15 +106,9 @@ def _union(first: Vocabulary, second: Vocabulary, kind: str) -> Vocabulary:
 
 
 def _codes(own: Vocabulary, all_ids: Vocabulary) -> Int64Array:
-    """Place of every own id among all."""
+    """Index of every own id among all."""
     return np.asarray(all_ids.ids.search_sorted(own.ids)).astype(np.int64)
 
 
 def _owners(rankings: Rankings, users: Vocabulary) -> Int64Array:
-    return np.repeat(_codes(rankings.user_ids, users), np.diff(rankings.user_indptr))
-
-
-def _ranges(begins: Int64Array, lengths: Int64Array) -> Int64Array:
-    """begin, begin + 1, ... of every ranking, one after the other."""
-    ends = np.cumsum(lengths)
-    return np.asarray(np.arange(int(lengths.sum())) + np.repeat(begins - (ends - lengths), lengths))
+    return np.asarray(_codes(rankings.user_ids, users)[rankings.ranking_users])

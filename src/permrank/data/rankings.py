@@ -2,42 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from itertools import starmap
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import DTypeLike, NDArray
 
+from permrank.data import named_constructors
+from permrank.data.build import compact
+from permrank.data.item_view import ItemView, entries_by_item
 from permrank.data.vocabulary import Vocabulary
-from permrank.errors import InputError
 from permrank.processes import refuse_after_fork
-from permrank.types import Float64Array, Int32Array, Int64Array, UserId
+from permrank.ragged import new_blocks, owners, read_only
+from permrank.types import Float64Array, Int32Array, Int64Array
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from permrank.data.build import Duplicates
     from permrank.data.describe import Description
-
-Unlisted = Literal["ignore", "last"]
-
-
-class ItemView(NamedTuple):
-    """Which entries mention an item: those of item ``y`` are ``entries[indptr[y]:indptr[y + 1]]``."""
-
-    indptr: Int64Array
-    entries: Int32Array | Int64Array
-
-
-def entries_by_item(items: Int32Array, n_items: int) -> ItemView:
-    """Entries of every item, in their order."""
-    counts = np.bincount(items, minlength=n_items)
-    indptr = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
-    # A stable sort of the packed (item, entry) is quicker than argsort.
-    packed = (items.astype(np.int64) << 40) | np.arange(items.size)
-    entries = pl.Series(packed).sort().to_numpy() & ((1 << 40) - 1)
-    return ItemView(indptr, entries.astype(np.int32) if items.size < 2**31 else entries)
 
 
 class Rankings:
@@ -118,9 +103,13 @@ class Rankings:
         self._user_ids, self._item_ids = user_ids, item_ids
         self.ratings: Any = None if ratings is None else compact(np.ascontiguousarray(ratings))
         self.anonymous = bool(anonymous)
-        for array in (self.user_indptr, self.indptr, self.items, self.levels, self.weights, self.ratings):
-            if array is not None:
-                array.setflags(write=False)
+        for array in self._arrays:
+            array.setflags(write=False)
+
+    @property
+    def _arrays(self) -> list[Any]:
+        arrays = [self.user_indptr, self.indptr, self.items, self.levels, self.weights, self.ratings]
+        return [array for array in arrays if array is not None]
 
     @classmethod
     def _trusted(cls, *arrays: Any, **options: Any) -> Rankings:
@@ -129,170 +118,11 @@ class Rankings:
         self._set(*arrays, **options)
         return self
 
-    # Constructors: see `permrank.data.constructors`, one function each.
-
-    @classmethod
-    def from_lists(
-        cls,
-        lists: Mapping[Any, Iterable[Any]] | Iterable[Iterable[Any]],
-        *,
-        users: Iterable[UserId] | None = None,
-        weights: Iterable[float] | None = None,
-        items: Iterable[str | int] | None = None,
-        unlisted: Unlisted | None = None,
-    ) -> Rankings:
-        """Rankings from Python lists of items, best first; a set (or a list) inside is a tie.
-
-        Parameters
-        ----------
-        lists : mapping of user to ranking, or sequence of rankings
-            A sequence without ``users`` holds ballots without a voter; equal ones are merged.
-        users : sequence, optional
-            User of each ranking; a user who comes several times has several rankings.
-        weights : sequence, optional
-            How often each ranking was given (1).
-        items : sequence, optional
-            Items that exist beside those that are ranked: the choice set.
-        unlisted : {"ignore", "last"}, optional
-            What is known of items that a ranking does not list: nothing, or that they are all
-            below the listed ones (a top-k list over a known choice set). Left out, nothing; a
-            `permrank.errors.ChoiceSetWarning` then says if the lists look like such tops.
-
-        Examples
-        --------
-        >>> import permrank as pr
-        >>> ballots = pr.Rankings.from_lists([["a", "b"], ["b"], ["a", "b"]], unlisted="last")
-        >>> ballots.lists(), ballots.weights.tolist()
-        ([['a', 'b'], ['b', 'a']], [2.0, 1.0])
-        """
-        from permrank.data import constructors
-        from permrank.data.tops import notice_tops
-
-        rankings = constructors.from_lists(lists, users, weights, items, unlisted)
-        if unlisted is None:
-            notice_tops(rankings, stacklevel=2)
-        return rankings
-
-    @classmethod
-    def from_ratings(
-        cls,
-        frame: Any,
-        *,
-        user: str = "user",
-        item: str = "item",
-        rating: str = "rating",
-        ranking: str | None = None,
-        weight: str | None = None,
-        duplicates: Duplicates = "error",
-    ) -> Rankings:
-        """Rankings from rows of (user, item, rating): higher is better and equal ratings tie.
-
-        Parameters
-        ----------
-        frame : any Arrow-speaking frame, or a dict of columns
-        user, item, rating : str
-            Names of the columns.
-        ranking : str, optional
-            Column that tells several rankings of one user apart.
-        weight : str, optional
-            Column of weights, the same in all rows of a ranking.
-        duplicates : {"error", "first", "last", "mean"}
-            What to do when a user rates an item twice.
-
-        Examples
-        --------
-        >>> import permrank as pr
-        >>> frame = {"user": ["ann", "ann", "ann"], "item": ["ebi", "uni", "toro"], "rating": [3, 5, 5]}
-        >>> pr.Rankings.from_ratings(frame).lists("ann") == [[{"toro", "uni"}, "ebi"]]
-        True
-        """
-        from permrank.data import constructors
-
-        columns = constructors.Columns(user, item, rating, ranking, weight)
-        return constructors.from_values(frame, columns, "rating", duplicates)
-
-    @classmethod
-    def from_ranks(
-        cls,
-        frame: Any,
-        *,
-        user: str = "user",
-        item: str = "item",
-        rank: str = "rank",
-        ranking: str | None = None,
-        weight: str | None = None,
-        duplicates: Duplicates = "error",
-        unlisted: Unlisted | None = None,
-    ) -> Rankings:
-        """Rankings from rows of (user, item, rank): lower is better and equal ranks tie.
-
-        Parameters
-        ----------
-        frame : any Arrow-speaking frame, or a dict of columns
-        user, item, rank : str
-            Names of the columns. Ranks may be any numbers; only their order counts.
-        ranking, weight, duplicates
-            As for `from_ratings`.
-        unlisted : {"ignore", "last"}, optional
-            As for `from_lists`.
-
-        Examples
-        --------
-        >>> import permrank as pr
-        >>> frame = {"user": [7, 7, 7], "item": ["ebi", "uni", "toro"], "rank": [2, 1, 3]}
-        >>> pr.Rankings.from_ranks(frame).lists(7)
-        [['uni', 'ebi', 'toro']]
-        """
-        from permrank.data import constructors
-        from permrank.data.tops import check_unlisted, notice_tops
-
-        check_unlisted(unlisted)
-        columns = constructors.Columns(user, item, rank, ranking, weight)
-        rankings = constructors.from_values(frame, columns, "rank", duplicates)
-        if unlisted is None:
-            notice_tops(rankings, stacklevel=2)
-        return rankings.with_unlisted_last() if unlisted == "last" else rankings
-
-    @classmethod
-    def from_pairs(
-        cls,
-        frame: Any,
-        *,
-        user: str | None = "user",
-        winner: str = "winner",
-        loser: str = "loser",
-        draw: str | None = None,
-        weight: str | None = None,
-    ) -> Rankings:
-        """Rankings of two from rows of (user, winner, loser); equal rows are merged with their weights.
-
-        Parameters
-        ----------
-        frame : any Arrow-speaking frame, or a dict of columns
-        user : str or None
-            Column of users; None for choices without a known chooser.
-        winner, loser : str
-            Names of the columns.
-        draw : str, optional
-            Column that says of which rows neither won, so that the two are tied: true or false, 1 or 0 (blank is
-            no), ``"draw"`` or ``"win"``, or a score such as ``"2-2"``.
-        weight : str, optional
-            Column of weights.
-
-        Examples
-        --------
-        >>> import permrank as pr
-        >>> frame = {"winner": ["a", "b", "a"], "loser": ["b", "a", "b"]}
-        >>> pairs = pr.Rankings.from_pairs(frame, user=None)
-        >>> pairs.lists(), pairs.weights.tolist()
-        ([['a', 'b'], ['b', 'a']], [2.0, 1.0])
-        >>> games = {"winner": ["a", "b"], "loser": ["b", "a"], "drawn": [False, True]}
-        >>> pr.Rankings.from_pairs(games, user=None, draw="drawn").lists() == [["a", "b"], [{"a", "b"}]]
-        True
-        """
-        from permrank.data import constructors
-
-        return constructors.from_pairs(frame, user, winner, loser, draw, weight)
+    # Documented, with their arguments, in `permrank.data.named_constructors`.
+    from_lists = classmethod(named_constructors.from_lists)
+    from_ratings = classmethod(named_constructors.from_ratings)
+    from_ranks = classmethod(named_constructors.from_ranks)
+    from_pairs = classmethod(named_constructors.from_pairs)
 
     # Sizes and views
 
@@ -331,16 +161,42 @@ class Rankings:
     @cached_property
     def has_ties(self) -> bool:
         """Whether any two entries of a ranking are tied."""
-        return self.n_entries > 0 and bool(
-            np.count_nonzero(self.levels[1:] == self.levels[:-1])
-            > np.count_nonzero((self.levels[1:] == self.levels[:-1]) & self._starts[1:])
-        )
+        return int(np.count_nonzero(new_blocks(self.levels, self.indptr))) < self.n_entries
 
-    @property
-    def _starts(self) -> Any:
-        starts = np.zeros(self.n_entries, bool)
-        starts[self.indptr[:-1]] = True  # no ranking is empty
-        return starts
+    # Arrays that follow from those above. The properties hold one number for each user or ranking; they are read-only,
+    # and made once. The methods give one for each entry: these are large, mostly used once, and made anew by each call.
+
+    @cached_property
+    def lengths(self) -> Int64Array:
+        """Entries in each ranking: (n_rankings,)."""
+        return read_only(np.diff(self.indptr))
+
+    @cached_property
+    def last_levels(self) -> Int32Array:
+        """Level of the last tie block of each ranking: (n_rankings,)."""
+        return read_only(self.levels[self.indptr[1:] - 1])
+
+    @cached_property
+    def ranking_users(self) -> Int64Array:
+        """Index of the user of each ranking: (n_rankings,)."""
+        return read_only(owners(self.user_indptr))
+
+    @cached_property
+    def user_bounds(self) -> Int64Array:
+        """Entries of user ``u``, of all rankings, are ``user_bounds[u]:user_bounds[u + 1]``: (n_users + 1,)."""
+        return read_only(self.indptr[self.user_indptr])
+
+    def entry_rankings(self) -> Int64Array:
+        """Ranking that each entry belongs to: a new array (n_entries,)."""
+        return owners(self.indptr)
+
+    def entry_users(self, dtype: DTypeLike = np.int64) -> NDArray[Any]:
+        """Index of the user of each entry: a new array (n_entries,)."""
+        return owners(self.user_bounds, dtype)
+
+    def entry_weights(self) -> Float64Array:
+        """Weight of the ranking of each entry: a new array (n_entries,)."""
+        return np.repeat(self.weights, self.lengths)
 
     @cached_property
     def item_view(self) -> ItemView:
@@ -350,7 +206,7 @@ class Rankings:
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 over the whole content; equal for equal rankings."""
-        from permrank.data.validate import fingerprint
+        from permrank.data.fingerprint import fingerprint
 
         return fingerprint(self)
 
@@ -365,20 +221,9 @@ class Rankings:
 
     def lists(self, user: object = None) -> list[list[Any]]:
         """Rankings as Python lists of ids, ties as sets; of one user or of all."""
-        if user is None:
-            chosen = range(self.n_rankings)
-        else:
-            place = self.user_ids.index(user)
-            chosen = range(int(self.user_indptr[place]), int(self.user_indptr[place + 1]))
-        return [self._as_list(ranking) for ranking in chosen]
+        from permrank.data.selection import to_lists
 
-    def _as_list(self, ranking: int) -> list[Any]:
-        part = slice(int(self.indptr[ranking]), int(self.indptr[ranking + 1]))
-        ids = self.item_ids.take(self.items[part].astype(np.int64)).to_list()
-        blocks: list[list[Any]] = [[] for _ in range(int(self.levels[part][-1]) + 1)]
-        for name, level in zip(ids, self.levels[part], strict=True):
-            blocks[level].append(name)
-        return [block[0] if len(block) == 1 else set(block) for block in blocks]
+        return to_lists(self, user)
 
     # Other rankings made from these: see `permrank.data.selection`.
 
@@ -502,13 +347,8 @@ class Rankings:
             and self.anonymous == other.anonymous
             and self.user_ids == other.user_ids
             and self.item_ids == other.item_ids
-            and np.array_equal(self.user_indptr, other.user_indptr)
-            and np.array_equal(self.indptr, other.indptr)
-            and np.array_equal(self.items, other.items)
-            and np.array_equal(self.levels, other.levels)
-            and np.array_equal(self.weights, other.weights)
             and (self.ratings is None) == (other.ratings is None)
-            and (self.ratings is None or np.array_equal(self.ratings, other.ratings))
+            and all(starmap(np.array_equal, zip(self._arrays, other._arrays, strict=True)))
         )
 
     __hash__ = None  # type: ignore[assignment]
@@ -520,21 +360,3 @@ class Rankings:
             f"Rankings({self.n_users} {users}, {self.n_rankings} rankings, {self.n_items} items, "
             f"{self.n_entries} entries{tail})"
         )
-
-
-def compact(ratings: Any) -> Any:
-    """Ratings as float32 where that loses nothing, which is nearly always."""
-    with np.errstate(over="ignore", under="ignore"):
-        small = ratings.astype(np.float32)
-    return small if np.array_equal(small.astype(np.float64), ratings.astype(np.float64)) else ratings.astype(np.float64)
-
-
-def require_rankings(data: object) -> Rankings:
-    """Say what to do when something else than `Rankings` is passed where they are needed."""
-    refuse_after_fork()
-    if not isinstance(data, Rankings):
-        raise InputError(
-            f"expected Rankings, got {type(data).__name__}; make them with permrank.read(path), "
-            "Rankings.from_lists(...) or Rankings.from_ratings(frame)"
-        )
-    return data

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import polars as pl
 
-from permrank.data.build import check_sums, number_levels
+from permrank.data.build import check_sums, renumbered
 from permrank.data.rankings import Rankings
 from permrank.data.vocabulary import Vocabulary
 from permrank.errors import InputError
+from permrank.ragged import indptr_of, positions
 from permrank.randomness import generator
-from permrank.types import BoolArray, Int64Array
+from permrank.types import BoolArray
 
 # 2^27 entries are 1 GiB of items and levels, and a few more while they are made.
 _MOST_ENTRIES = 2**27
@@ -40,20 +42,19 @@ def _mask(vocabulary: Vocabulary, chosen: Iterable[object] | None) -> BoolArray:
 
 def restrict(rankings: Rankings, keep_user: BoolArray, keep_item: BoolArray) -> Rankings:
     """Only the users and items that are marked."""
-    user_of_ranking = np.repeat(np.arange(rankings.n_users), np.diff(rankings.user_indptr))
-    lengths = np.diff(rankings.indptr)
-    keep_entry = np.repeat(keep_user[user_of_ranking], lengths) & keep_item[rankings.items]
-    left = np.bincount(np.repeat(np.arange(lengths.size), lengths)[keep_entry], minlength=lengths.size)
+    user_of_ranking = rankings.ranking_users
+    keep_entry = np.repeat(keep_user[user_of_ranking], rankings.lengths) & keep_item[rankings.items]
+    left = np.bincount(rankings.entry_rankings()[keep_entry], minlength=rankings.n_rankings)
     keep_ranking = left > 0
-    indptr = np.concatenate(([0], np.cumsum(left[keep_ranking])))
+    indptr = indptr_of(left[keep_ranking])
     new_user = np.cumsum(keep_user) - 1
     counts = np.bincount(new_user[user_of_ranking[keep_ranking]], minlength=int(keep_user.sum()))
     new_item = np.cumsum(keep_item) - 1
     return Rankings._trusted(
-        np.concatenate(([0], np.cumsum(counts))),
+        indptr_of(counts),
         indptr,
         new_item[rankings.items[keep_entry]],
-        _renumber(rankings.levels[keep_entry], indptr),
+        renumbered(rankings.levels[keep_entry], indptr),
         rankings.weights[keep_ranking],
         Vocabulary(rankings.user_ids.ids.filter(keep_user), "user"),
         Vocabulary(rankings.item_ids.ids.filter(keep_item), "item"),
@@ -62,33 +63,24 @@ def restrict(rankings: Rankings, keep_user: BoolArray, keep_item: BoolArray) -> 
     )
 
 
-def _renumber(levels: np.ndarray, indptr: Int64Array) -> np.ndarray:
-    """Close the gaps that dropped tie blocks have left."""
-    new_level = np.ones(levels.size, bool)
-    new_level[1:] = levels[1:] != levels[:-1]
-    new_level[indptr[:-1]] = True
-    return number_levels(new_level, indptr)
-
-
 def merged(rankings: Rankings) -> Rankings:
     """Equal rankings once, in the order in which they first come, with summed weights."""
-    places: dict[bytes, int] = {}
+    groups: dict[bytes, int] = {}
     group = np.empty(rankings.n_rankings, np.int64)
     for ranking in range(rankings.n_rankings):
         part = slice(rankings.indptr[ranking], rankings.indptr[ranking + 1])
         content = rankings.items[part].tobytes() + rankings.levels[part].tobytes()
-        group[ranking] = places.setdefault(content, len(places))
-    n = len(places)
+        group[ranking] = groups.setdefault(content, len(groups))
+    n = len(groups)
     weights = np.bincount(group, weights=rankings.weights, minlength=n).astype(np.float64)
     check_sums(weights)
     _, first = np.unique(group, return_index=True)
-    lengths = np.diff(rankings.indptr)
     keep = np.zeros(rankings.n_rankings, bool)
     keep[first] = True
-    keep_entry = np.repeat(keep, lengths)
+    keep_entry = np.repeat(keep, rankings.lengths)
     return Rankings._trusted(
         np.arange(n + 1),
-        np.concatenate(([0], np.cumsum(lengths[first]))),
+        indptr_of(rankings.lengths[first]),
         rankings.items[keep_entry],
         rankings.levels[keep_entry],
         weights,
@@ -106,16 +98,14 @@ def with_unlisted_last(rankings: Rankings) -> Rankings:
             f"{n} rankings over {m} items would make {n * m} entries; "
             "unlisted='last' is for choice sets that a person could look through"
         )
-    lengths = np.diff(rankings.indptr)
-    owner = np.repeat(np.arange(n), lengths)
     unlisted = np.ones(n * m, bool)
-    unlisted[owner * m + rankings.items] = False
+    unlisted[rankings.entry_rankings() * m + rankings.items] = False
     rest = np.flatnonzero(unlisted)
     # Each ranking's own entries come first, then the rest in the order of the items.
-    is_rest = np.arange(m) >= lengths[:, None]
+    is_rest = np.arange(m) >= rankings.lengths[:, None]
     items, levels = np.empty((n, m), np.int32), np.empty((n, m), np.int32)
     items[~is_rest], levels[~is_rest] = rankings.items, rankings.levels
-    items[is_rest], levels[is_rest] = rest % m, np.repeat(rankings.levels[rankings.indptr[1:] - 1] + 1, m - lengths)
+    items[is_rest], levels[is_rest] = rest % m, np.repeat(rankings.last_levels + 1, m - rankings.lengths)
     completed = Rankings._trusted(
         rankings.user_indptr,
         np.arange(n + 1) * m,
@@ -132,15 +122,13 @@ def with_unlisted_last(rankings: Rankings) -> Rankings:
 
 def shuffled_ties(rankings: Rankings, seed: int | None) -> Rankings:
     """Draw the order inside every tie block at random."""
-    lengths = np.diff(rankings.indptr)
-    owner = np.repeat(np.arange(lengths.size), lengths)
-    order = np.lexsort((generator(seed).random(rankings.n_entries), rankings.levels, owner))
-    positions = np.arange(rankings.n_entries) - np.repeat(rankings.indptr[:-1], lengths)
+    shuffled = generator(seed).random(rankings.n_entries)
+    order = np.lexsort((shuffled, rankings.levels, rankings.entry_rankings()))
     return Rankings._trusted(
         rankings.user_indptr,
         rankings.indptr,
         rankings.items[order],
-        positions,
+        positions(rankings.indptr),
         rankings.weights,
         rankings.user_ids,
         rankings.item_ids,
@@ -151,19 +139,33 @@ def shuffled_ties(rankings: Rankings, seed: int | None) -> Rankings:
 
 def to_frame(rankings: Rankings) -> pl.DataFrame:
     """One row per entry."""
-    lengths = np.diff(rankings.indptr)
-    per_user = np.diff(rankings.user_indptr)
-    user_of_ranking = np.repeat(np.arange(rankings.n_users), per_user)
     columns: dict[str, object] = {
-        "ballot" if rankings.anonymous else "user": rankings.user_ids.take(np.repeat(user_of_ranking, lengths))
+        "ballot" if rankings.anonymous else "user": rankings.user_ids.take(rankings.entry_users())
     }
-    if per_user.size and per_user.max() > 1:
-        number = np.arange(rankings.n_rankings) - np.repeat(rankings.user_indptr[:-1], per_user)
-        columns["ranking"] = np.repeat(number, lengths)
+    if np.diff(rankings.user_indptr).max(initial=0) > 1:
+        columns["ranking"] = np.repeat(positions(rankings.user_indptr), rankings.lengths)
     columns["item"] = rankings.item_ids.take(rankings.items.astype(np.int64))
     columns["rank"] = rankings.levels + 1
     if rankings.ratings is not None:
         columns["rating"] = rankings.ratings
     if (rankings.weights != 1).any():
-        columns["weight"] = np.repeat(rankings.weights, lengths)
+        columns["weight"] = rankings.entry_weights()
     return pl.DataFrame(columns)
+
+
+def to_lists(rankings: Rankings, user: object = None) -> list[list[Any]]:
+    """Python lists of ids, ties as sets; of one user or of all."""
+    chosen = range(rankings.n_rankings)
+    if user is not None:
+        index = rankings.user_index(user)
+        chosen = range(int(rankings.user_indptr[index]), int(rankings.user_indptr[index + 1]))
+    return [_to_list(rankings, ranking) for ranking in chosen]
+
+
+def _to_list(rankings: Rankings, ranking: int) -> list[Any]:
+    part = slice(int(rankings.indptr[ranking]), int(rankings.indptr[ranking + 1]))
+    ids = rankings.item_ids.take(rankings.items[part].astype(np.int64)).to_list()
+    blocks: list[list[Any]] = [[] for _ in range(int(rankings.levels[part][-1]) + 1)]
+    for name, level in zip(ids, rankings.levels[part], strict=True):
+        blocks[level].append(name)
+    return [block[0] if len(block) == 1 else set(block) for block in blocks]

@@ -62,21 +62,21 @@ def evidence_of_tops(rankings: Rankings) -> str | None:
     Liked items that were handed out much more often look the same: hence a warning, never a choice. Ratings, several
     rankings of one person, pairs, large catalogues and few rankings are never taken for ballots.
     """
-    m, total, lengths = rankings.n_items, float(rankings.weights.sum()), np.diff(rankings.indptr)
+    m, total, lengths = rankings.n_items, float(rankings.weights.sum()), rankings.lengths
     if not 4 <= m <= _MOST_ITEMS or total < max(_FEWEST_RANKINGS, 2 * m) or rankings.n_rankings < 2 * m:
         return None
     if rankings.ratings is not None or rankings.n_rankings > rankings.n_users or (lengths == 2).all():
         return None
-    # An order that lacks one item only is complete: the last place is left for it.
+    # An order that lacks one item only is complete: the last position is left for it.
     shares = [float(rankings.weights[of].sum()) / total for of in (lengths < m - 1, lengths >= m - 1, lengths == 1)]
     short, whole, single = shares
-    listed = np.bincount(rankings.items, np.repeat(rankings.weights, lengths), minlength=m) / total
+    listed = np.bincount(rankings.items, rankings.entry_weights(), minlength=m) / total
     if short < _SHORT_SHARE or _unevenness(listed, total) < _UNEVEN:
         return None
-    places = _mean_places(rankings)
-    correlation = _correlation(listed, places)
+    positions = _mean_positions(rankings)
+    correlation = _correlation(listed, positions)
     signs = []
-    if correlation > _COMMON and _spread(listed, 2 * listed - 1) > _FURTHER * _spread(listed, places):
+    if correlation > _COMMON and _spread(listed, 2 * listed - 1) > _FURTHER * _spread(listed, positions):
         signs.append("items differ more in how often they are listed than in where they are placed")
     elif whole > _WHOLE_SHARE and correlation * np.sqrt(m - 1) > _ASSOCIATED:
         signs.append(f"items that are listed more often are also placed better (rank correlation {correlation:.2f})")
@@ -87,20 +87,19 @@ def evidence_of_tops(rankings: Rankings) -> str | None:
     return "; ".join([f"{short:.0%} of {total:,.0f} rankings list fewer than {m - 1} of {m} items", *signs])
 
 
-def _mean_places(rankings: Rankings) -> Float64Array:
-    """Mean place of each item among those who list it: from -1, always last, to 1, always first; NaN if unknown."""
-    lengths = np.diff(rankings.indptr)
-    last = np.repeat(rankings.levels[rankings.indptr[1:] - 1], lengths)
+def _mean_positions(rankings: Rankings) -> Float64Array:
+    """Mean position of each item among those who list it: from -1, always last, to 1, always first; NaN if unknown."""
+    last = np.repeat(rankings.last_levels, rankings.lengths)
     ordered = last > 0
-    items, weights = rankings.items[ordered], np.repeat(rankings.weights, lengths)[ordered]
-    places = 1 - 2 * rankings.levels[ordered] / last[ordered]
-    sums = np.bincount(items, weights * places, minlength=rankings.n_items)
+    items, weights = rankings.items[ordered], rankings.entry_weights()[ordered]
+    positions = 1 - 2 * rankings.levels[ordered] / last[ordered]
+    sums = np.bincount(items, weights * positions, minlength=rankings.n_items)
     counts = np.bincount(items, weights, minlength=rankings.n_items)
     return np.asarray(np.divide(sums, counts, out=np.full(rankings.n_items, np.nan), where=counts > 0))
 
 
 def _correlation(first: Float64Array, second: Float64Array) -> float:
-    """Spearman's, over places where both are known; 0 if one of them is constant."""
+    """Spearman's, over items of which both are known; 0 if one of them is constant."""
     known = np.isfinite(first) & np.isfinite(second)
     a, b = (_centred_ranks(values[known]) for values in (first, second))
     norm = np.sqrt((a @ a) * (b @ b))

@@ -1,19 +1,30 @@
-"""Checks of finished arrays, and the fingerprint of their content."""
+"""Checks that something is `Rankings`, and that the arrays of `Rankings` are what they should be."""
 
 from __future__ import annotations
-
-import hashlib
 
 import numpy as np
 
 from permrank.data.build import bad_weights, repeated_rows, weight_problem
 from permrank.data.rankings import Rankings
 from permrank.errors import InputError
+from permrank.processes import refuse_after_fork
+from permrank.ragged import first_entries, owners
 from permrank.types import BoolArray, Float64Array, Int32Array, Int64Array
 
 
+def require_rankings(data: object) -> Rankings:
+    """Say what to do when something else than `Rankings` is passed where they are needed."""
+    refuse_after_fork()
+    if not isinstance(data, Rankings):
+        raise InputError(
+            f"expected Rankings, got {type(data).__name__}; make them with permrank.read(path), "
+            "Rankings.from_lists(...) or Rankings.from_ratings(frame)"
+        )
+    return data
+
+
 def check_arrays(rankings: Rankings) -> None:
-    """Raise unless the arrays are what `Rankings` says; the message names the first bad place."""
+    """Raise unless the arrays are what `Rankings` says; the message names the first that is wrong."""
     n_rankings, n_entries = rankings.n_rankings, rankings.n_entries
     for name, bounds, end, n in (
         ("user_indptr", rankings.user_indptr, n_rankings, len(rankings.user_ids)),
@@ -47,18 +58,16 @@ def check_arrays(rankings: Rankings) -> None:
 
 def order_in_ties(rankings: Rankings) -> Int64Array | None:
     """Order that sorts the items inside every tie, or None if they are: equal rankings have equal arrays."""
-    same_block = (np.diff(rankings.levels) == 0) & ~rankings._starts[1:]
+    same_block = (np.diff(rankings.levels) == 0) & ~first_entries(rankings.indptr)[1:]
     if not (same_block & (np.diff(rankings.items) < 0)).any():
         return None
-    owner = np.repeat(np.arange(rankings.n_rankings), np.diff(rankings.indptr))
-    return np.lexsort((rankings.items, rankings.levels, owner))
+    return np.lexsort((rankings.items, rankings.levels, rankings.entry_rankings()))
 
 
 def _check_entries(rankings: Rankings) -> None:
     if rankings.n_entries == 0:
         return
-    starts = np.zeros(rankings.n_entries, bool)
-    starts[rankings.indptr[:-1]] = True
+    starts = first_entries(rankings.indptr)
     _refuse(starts & (rankings.levels != 0), "entry", "begins a ranking but its level is not 0")
     step = np.diff(rankings.levels)
     _refuse(np.concatenate(([False], ~starts[1:] & (step < 0))), "entry", "has a lower level than the one before")
@@ -74,7 +83,7 @@ def _check_entries(rankings: Rankings) -> None:
             raise InputError(
                 f"entry {inverted[1]} has a higher rating than entry {inverted[0]}, which is ranked above it"
             )
-    owner = np.repeat(np.arange(rankings.n_rankings), np.diff(rankings.indptr))
+    owner = rankings.entry_rankings()
     repeat = repeated_rows(owner, rankings.items, rankings.n_items)
     if repeat is not None:
         item = rankings.item_ids[rankings.items[repeat[1]]]
@@ -86,36 +95,16 @@ def inverted_entries(indptr: Int64Array, levels: Int32Array, ratings: Float64Arr
 
     Equal ratings may stand apart (a tie that was broken) and different ones together (a coarser order).
     """
-    inside = np.ones(levels.size, bool)
-    inside[indptr[:-1]] = False
-    if not (inside[1:] & (ratings[1:] > ratings[:-1])).any():
+    if not (~first_entries(indptr)[1:] & (ratings[1:] > ratings[:-1])).any():
         return None
-    owner = np.repeat(np.arange(indptr.size - 1), np.diff(indptr))
+    owner = owners(indptr)
     order = np.lexsort((-ratings, levels, owner))
     before, after = order[:-1], order[1:]
     bad = (owner[before] == owner[after]) & (levels[after] > levels[before]) & (ratings[after] > ratings[before])
-    place = int(np.argmax(bad))
-    return (int(before[place]), int(after[place])) if bad[place] else None
+    index = int(np.argmax(bad))
+    return (int(before[index]), int(after[index])) if bad[index] else None
 
 
 def _refuse(bad: BoolArray, what: str, complaint: str) -> None:
     if bad.any():
         raise InputError(f"{what} {int(np.argmax(bad))} {complaint}")
-
-
-def fingerprint(rankings: Rankings) -> str:
-    """SHA-256 over ids and arrays."""
-    digest = hashlib.sha256()
-    for vocabulary in (rankings.user_ids, rankings.item_ids):
-        digest.update(repr((vocabulary.is_integer, len(vocabulary))).encode())
-        if vocabulary.is_integer:
-            digest.update(vocabulary.ids.to_numpy().tobytes())
-        else:
-            digest.update(vocabulary.ids.str.len_bytes().cast(int).to_numpy().tobytes())
-            digest.update("".join(vocabulary.ids.to_list()).encode())
-    for array in (rankings.user_indptr, rankings.indptr, rankings.items, rankings.levels, rankings.weights):
-        digest.update(np.ascontiguousarray(array).tobytes())
-    if rankings.ratings is not None:
-        digest.update(rankings.ratings.astype(np.float64).tobytes())
-    digest.update(str(rankings.anonymous).encode())
-    return digest.hexdigest()

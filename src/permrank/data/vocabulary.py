@@ -15,7 +15,7 @@ INT32_MAX = 2**31 - 1
 
 
 class Vocabulary:
-    """The sorted ids of one kind (users or items), each known by its place.
+    """The sorted ids of one kind (users or items), each known by its index.
 
     Ids are all strings or all integers. They are kept sorted, so that two sources with the same
     content give the same indices, whatever the order of their rows.
@@ -55,7 +55,7 @@ class Vocabulary:
     def index(self, value: object) -> int:
         """Place of one id; an unknown one raises and names the nearest known id."""
         if self._index is None:
-            self._index = {name: place for place, name in enumerate(self._ids.to_list())}
+            self._index = {name: index for index, name in enumerate(self._ids.to_list())}
         if isinstance(value, np.generic):
             value = value.item()
         # True == 1 and 1.0 == 1 in Python, but neither is an id.
@@ -74,12 +74,12 @@ class Vocabulary:
             raise InputError(f"expected several {self.kind}s, got {values!r}; pass a list")
         return np.array([self.index(value) for value in values], dtype=np.int64)
 
-    def take(self, places: Int64Array) -> pl.Series:
-        """Ids at several places."""
-        return self._ids.gather(places)
+    def take(self, indices: Int64Array) -> pl.Series:
+        """Ids of several indices."""
+        return self._ids.gather(indices)
 
-    def __getitem__(self, place: int) -> str | int:
-        value: str | int = self._ids[int(place)]
+    def __getitem__(self, index: int) -> str | int:
+        value: str | int = self._ids[int(index)]
         return value
 
     def __len__(self) -> int:
@@ -107,15 +107,15 @@ class Vocabulary:
 
 
 def id_series(values: Iterable[str | int], kind: str) -> pl.Series:
-    """Ids from Python objects as one column; mixed or foreign types are refused with the place."""
+    """Ids from Python objects as one column; mixed or foreign types are refused, and the first is named."""
     refuse_after_fork()
     listed = values.to_list() if isinstance(values, pl.Series) else list(values)
     listed = [value.item() if isinstance(value, np.generic) else value for value in listed]
     wanted = str if listed and isinstance(listed[0], str) else int
-    for place, value in enumerate(listed):
+    for index, value in enumerate(listed):
         if isinstance(value, bool) or not isinstance(value, wanted):
             raise InputError(
-                f"{kind} id {value!r} (entry {place}) is {type(value).__name__}, "
+                f"{kind} id {value!r} (entry {index}) is {type(value).__name__}, "
                 f"expected {wanted.__name__}: ids must be all strings or all integers"
             )
     try:
@@ -167,8 +167,8 @@ def encode_with(ids: pl.Series, vocabulary: Vocabulary) -> Int32Array:
             raise UnknownIdError(vocabulary.kind, ids[int(unknown.arg_max() or 0)], vocabulary)
         return codes.cast(pl.Int32).to_numpy()
     known, values = vocabulary.ids.to_numpy(), ids.to_numpy()
-    places = np.searchsorted(known, values)
-    wrong = (places == known.size) | (known[np.minimum(places, max(known.size - 1, 0))] != values)
+    indices = np.searchsorted(known, values)
+    wrong = (indices == known.size) | (known[np.minimum(indices, max(known.size - 1, 0))] != values)
     if wrong.any():
         raise UnknownIdError(vocabulary.kind, int(values[wrong.argmax()]), vocabulary)
-    return places.astype(np.int32)
+    return indices.astype(np.int32)

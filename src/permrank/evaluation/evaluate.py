@@ -11,7 +11,8 @@ import numpy as np
 import polars as pl
 
 from permrank.checks import require_choice, require_int
-from permrank.data.rankings import Rankings, require_rankings
+from permrank.data.rankings import Rankings
+from permrank.data.validate import require_rankings
 from permrank.errors import AccuracyWarning, ConvergenceWarning, InputError
 from permrank.evaluation.calibration import calibration_error, reliability
 from permrank.evaluation.grades import filled, grades_of, stages
@@ -21,7 +22,6 @@ from permrank.evaluation.scoring import (
     catalogue_lists,
     hidden_lists,
     log_likelihoods,
-    owners,
     pair_probabilities,
 )
 from permrank.evaluation.significance import bootstrap_interval
@@ -204,7 +204,7 @@ def evaluate(
         columns = _measure(fitted, hidden, given, by_list, candidates, options, result.notes)
     result.score_seconds = cost.seconds
     weights = hidden.weights if hidden.anonymous else np.ones(hidden.n_rankings)
-    frame = pl.DataFrame({"user": hidden.user_ids.take(owners(hidden)), "weight": weights, **columns})
+    frame = pl.DataFrame({"user": hidden.user_ids.take(hidden.ranking_users), "weight": weights, **columns})
     result.per_user = frame.with_columns(pl.col(list(columns)).fill_nan(None)) if columns else frame
     if n_pairs == 0 and len(by_list) < len(wanted):
         n_pairs = _USUAL_PAIRS

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from permrank.data.rankings import Rankings
+from permrank.ragged import new_blocks, owners
 from permrank.types import Float64Array, Int64Array
 
 # Grades of a list without ratings lie evenly between these: the scale of stars, on which gains of 2^g - 1 are usual.
@@ -27,7 +28,7 @@ def filled(indptr: Int64Array, scores: Any) -> Float64Array:
     values: Float64Array = np.array(scores, np.float64)
     missing = ~np.isfinite(values)
     if missing.any():
-        owner = np.repeat(np.arange(indptr.size - 1), np.diff(indptr))
+        owner = owners(indptr)
         count = np.bincount(owner[~missing], minlength=indptr.size - 1)
         total = np.bincount(owner[~missing], values[~missing], minlength=indptr.size - 1)
         values[missing] = (total / np.maximum(count, 1))[owner[missing]]
@@ -45,15 +46,14 @@ def grades_of(rankings: Rankings) -> Float64Array:
     """
     if rankings.ratings is not None:
         return np.asarray(rankings.ratings, np.float64)
-    lengths = np.diff(rankings.indptr)
-    steps = np.maximum(rankings.levels[rankings.indptr[1:] - 1], 1) if lengths.size else lengths
-    fall = (_BEST_GRADE - _LAST_GRADE) * rankings.levels / np.repeat(steps, lengths)
+    steps = np.repeat(np.maximum(rankings.last_levels, 1), rankings.lengths)
+    fall = (_BEST_GRADE - _LAST_GRADE) * rankings.levels / steps
     return np.asarray(_BEST_GRADE - fall)
 
 
 def stages(rankings: Rankings) -> Int64Array:
     """Choices that each ranking tells of: all its entries but the last, which is certain."""
-    return np.asarray(np.diff(rankings.indptr) - 1)
+    return np.asarray(rankings.lengths - 1)
 
 
 def blind_log_likelihood(rankings: Rankings) -> Float64Array:
@@ -65,10 +65,7 @@ def blind_log_likelihood(rankings: Rankings) -> Float64Array:
     >>> pr.metrics.blind_log_likelihood(pr.Rankings.from_lists({"ann": ["a", {"b", "c"}]})).round(4).tolist()
     [-1.0986]
     """
-    lengths = np.diff(rankings.indptr)
-    owner = np.repeat(np.arange(lengths.size), lengths)
-    new = np.ones(rankings.n_entries, bool)
-    new[1:] = (np.diff(rankings.levels) != 0) | (np.diff(owner) != 0)
-    sizes = np.diff(np.append(np.flatnonzero(new), rankings.n_entries))
-    inside = np.bincount(owner[new], gammaln(sizes + 1.0), minlength=lengths.size)
-    return np.asarray(inside - gammaln(lengths + 1.0))
+    new_block = new_blocks(rankings.levels, rankings.indptr)
+    sizes = np.diff(np.flatnonzero(new_block), append=rankings.n_entries)
+    inside = np.bincount(rankings.entry_rankings()[new_block], gammaln(sizes + 1.0), minlength=rankings.n_rankings)
+    return np.asarray(inside - gammaln(rankings.lengths + 1.0))

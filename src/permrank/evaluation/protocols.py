@@ -11,7 +11,8 @@ import polars as pl
 
 from permrank.checks import require_choice, require_int, require_seed
 from permrank.data.frames import as_frame
-from permrank.data.rankings import Rankings, require_rankings
+from permrank.data.rankings import Rankings
+from permrank.data.validate import require_rankings
 from permrank.errors import InputError
 from permrank.evaluation.split import Split, make_split
 from permrank.randomness import generator, stream_key
@@ -139,8 +140,7 @@ class LeaveOut(Protocol):
             owner = _one_list_each(rankings, self)
             lengths = np.ones(owner.size, np.int64)
         else:
-            owner = np.repeat(np.arange(rankings.n_users), np.diff(require_rankings(rankings).user_indptr))
-            lengths = np.diff(rankings.indptr)
+            owner, lengths = require_rankings(rankings).ranking_users, rankings.lengths
         enough = np.bincount(owner, minlength=rankings.n_users) >= self.k + self.min_train
         test = np.repeat(enough[owner] & (_random_positions(owner, 3, seed) < self.k), lengths)
         return make_split(rankings, ~test, test, None, repr(self), seed)
@@ -206,7 +206,7 @@ class Folds(Protocol):
         drawn = generator(stream_key(partition, 5)).permutation(rankings.n_users)
         held = np.zeros(rankings.n_users, bool)
         held[np.array_split(drawn, self.n_folds)[fold]] = True
-        test = held[_owner_of_entries(rankings)]
+        test = held[rankings.entry_users()]
         return make_split(rankings, ~test, test, None, repr(self), int(seed))
 
 
@@ -265,7 +265,7 @@ class Temporal(Protocol):
             raise InputError(f"times= has no column {missing[0]!r}; it needs user, item and time")
         wanted = pl.DataFrame(
             {
-                "user": rankings.user_ids.take(_owner_of_entries(rankings)),
+                "user": rankings.user_ids.take(rankings.entry_users()),
                 "item": rankings.item_ids.take(rankings.items.astype(np.int64)),
             }
         )
@@ -297,16 +297,11 @@ def usual_protocol(rankings: Rankings) -> Protocol:
     >>> usual_protocol(pr.datasets.load("simulated", n_users=50, n_items=12, list_length=10))
     Given(n_given=7)
     """
-    lengths = np.diff(rankings.indptr)
+    lengths = rankings.lengths
     middle = float(np.median(lengths)) if lengths.size else 0.0
     if rankings.anonymous or np.diff(rankings.user_indptr).max(initial=0) > 1 or middle < 4:
         return Folds()
     return WeakGeneralisation() if middle >= 20 else Given(min(round(0.7 * middle), int(middle) - 2))
-
-
-def _owner_of_entries(rankings: Rankings) -> Int64Array:
-    user_of_ranking = np.repeat(np.arange(rankings.n_users), np.diff(rankings.user_indptr))
-    return np.repeat(user_of_ranking, np.diff(rankings.indptr))
 
 
 def _one_list_each(rankings: Rankings, protocol: Protocol) -> Int64Array:
@@ -318,7 +313,7 @@ def _one_list_each(rankings: Rankings, protocol: Protocol) -> Int64Array:
             f"user {name!r} has {counts.max()} rankings, and {type(protocol).__name__} draws entries of one; "
             "take LeaveOut(of='rankings') or Folds()"
         )
-    return _owner_of_entries(rankings)
+    return rankings.entry_users()
 
 
 def _random_positions(owner: Int64Array, stream: int, seed: int) -> Int64Array:

@@ -14,6 +14,7 @@ from permrank.data.vocabulary import Vocabulary
 from permrank.errors import NotSupportedError
 from permrank.evaluation.grades import grades_of
 from permrank.models.ranker import Ranker
+from permrank.ragged import indptr_of
 from permrank.randomness import generator, stream_key
 from permrank.types import BoolArray, Float64Array, Int64Array
 
@@ -43,24 +44,18 @@ def indices_in(other: Vocabulary, known: Vocabulary) -> Int64Array:
     return np.where(ours[indices] == theirs, indices, -1)
 
 
-def owners(rankings: Rankings) -> Int64Array:
-    """User of every ranking."""
-    return np.repeat(np.arange(rankings.n_users), np.diff(rankings.user_indptr))
-
-
 def hidden_lists(model: Ranker, test: Rankings, given: Rankings | None) -> Lists:
     """Every test ranking with the scores of its own entries."""
     scores = np.full(test.n_entries, np.nan)
     item = indices_in(test.item_ids, model.item_ids)[test.items]
-    lengths = np.diff(test.indptr)
     if given is None:
-        user = np.repeat(indices_in(test.user_ids, model.user_ids)[owners(test)], lengths)
+        user = indices_in(test.user_ids, model.user_ids)[test.entry_users()]
         asked = np.flatnonzero((item >= 0) & (user >= 0))
         if asked.size:
             who, what = model.user_ids.take(user[asked]), model.item_ids.take(item[asked])
             scores[asked] = model.score_pairs(who, what)
     else:
-        bounds = test.indptr[test.user_indptr]
+        bounds = test.user_bounds
         for index, person in people(model, test, given):
             part = np.arange(bounds[index], bounds[index + 1])
             part = part[item[part] >= 0]
@@ -96,7 +91,7 @@ def catalogue_lists(model: Ranker, test: Rankings, given: Rankings | None) -> It
     """
     n_items = len(model.item_ids)
     in_model = indices_in(test.item_ids, model.item_ids)
-    grades, bounds = grades_of(test), test.indptr[test.user_indptr]
+    grades, bounds = grades_of(test), test.user_bounds
     held: list[tuple[int, Float64Array, Float64Array]] = []
     for index, person in people(model, test, given):
         if person is None:
@@ -124,14 +119,14 @@ def catalogue_lists(model: Ranker, test: Rankings, given: Rankings | None) -> It
 
 def _joined(held: list[tuple[int, Float64Array, Float64Array]]) -> tuple[Int64Array, Lists]:
     indices, grades, scores = zip(*held, strict=True)
-    indptr = np.cumsum([0, *map(len, grades)])
+    indptr = indptr_of([len(each) for each in grades])
     return np.array(indices), Lists(indptr, np.concatenate(grades), np.concatenate(scores))
 
 
 def log_likelihoods(model: Ranker, test: Rankings) -> Float64Array:
     """log P of every test ranking, of its known items; NaN where fewer than two are known."""
     known: BoolArray = (indices_in(test.item_ids, model.item_ids) >= 0)[test.items]
-    owner = np.repeat(np.arange(test.n_rankings), np.diff(test.indptr))
+    owner = test.entry_rankings()
     known &= (np.bincount(owner[known], minlength=test.n_rankings) >= 2)[owner]
     asked = np.unique(owner[known])
     out = np.full(test.n_rankings, np.nan)
@@ -152,7 +147,7 @@ def pair_probabilities(
     bounds = test.indptr
     told: list[float] = []
     true: list[float] = []
-    persons, owner = dict(people(model, test, given)), owners(test)
+    persons, owner = dict(people(model, test, given)), test.ranking_users
     # Many pairs that are drawn are tied or unknown: four draws for each that is wanted.
     for ranking in np.resize(rng.permutation(test.n_rankings), 4 * n_pairs):
         person = persons.get(int(owner[ranking]))

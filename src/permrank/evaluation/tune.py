@@ -13,7 +13,8 @@ import numpy as np
 import polars as pl
 
 from permrank.checks import require_int, require_seed
-from permrank.data.rankings import Rankings, require_rankings
+from permrank.data.rankings import Rankings
+from permrank.data.validate import require_rankings
 from permrank.errors import InputError, PermrankError
 from permrank.evaluation.evaluate import Candidates, evaluate, usual_metrics
 from permrank.evaluation.metrics import Metric, find_metric
@@ -85,7 +86,7 @@ class Tuning:
 def usual_validation(rankings: Rankings) -> Protocol:
     """A protocol that leaves nearly everything to learn from: a fifth of a usual list is held out, at least two."""
     usual = usual_protocol(rankings)
-    length = float(np.median(np.diff(rankings.indptr))) if usual.measures_order else 0.0
+    length = float(np.median(rankings.lengths)) if usual.measures_order else 0.0
     return LeaveOut(max(2, round(_SHARE * length))) if length >= 4 else usual
 
 

@@ -10,11 +10,12 @@ import numpy as np
 
 from permrank.checks import require_int
 from permrank.data.hold_out import keep_entries
-from permrank.data.rankings import Rankings, require_rankings
+from permrank.data.rankings import Rankings
+from permrank.data.validate import require_rankings
 from permrank.errors import InputError
 from permrank.evaluation.evaluate import evaluate, usual_metrics
 from permrank.evaluation.metrics import Metric, find_metric
-from permrank.evaluation.scoring import indices_in, owners
+from permrank.evaluation.scoring import indices_in
 from permrank.models.ranker import Ranker
 from permrank.types import Int64Array
 
@@ -120,10 +121,9 @@ class Validation:
         held = self.held
         if by_user:
             _require_the_same_people(held, training)
-        ranking = np.repeat(np.arange(held.n_rankings), np.diff(held.indptr))
         known = (indices_in(held.item_ids, training.item_ids) >= 0)[held.items]
         if by_user:
-            known &= (indices_in(held.user_ids, training.user_ids) >= 0)[owners(held)[ranking]]
+            known &= (indices_in(held.user_ids, training.user_ids) >= 0)[held.entry_users()]
         strange = int(held.n_entries - known.sum())
         if not known.any():
             raise InputError(
@@ -159,6 +159,6 @@ def _require_the_same_people(held: Rankings, training: Rankings) -> None:
 
 def _entries(part: Rankings, known: Rankings) -> Int64Array:
     """A number for every entry, the same for the same ids of user and item; -1 if one of them is not known."""
-    user = np.repeat(indices_in(part.user_ids, known.user_ids)[owners(part)], np.diff(part.indptr))
+    user = indices_in(part.user_ids, known.user_ids)[part.entry_users()]
     item = indices_in(part.item_ids, known.item_ids)[part.items]
     return np.asarray(np.where((user >= 0) & (item >= 0), user.astype(np.int64) * known.n_items + item, -1))

@@ -19,37 +19,37 @@ TAU_B, SPEARMAN, PAIRS_RIGHT = range(3)
 
 @njit(error_model="numpy")
 def _stable_sort(values, order, spare):
-    """Sort places by their values, upwards and stable; return how many pairs stood wrong before (Knight 1966)."""
+    """Sort indices by their values, upwards and stable; return how many pairs stood wrong before (Knight 1966)."""
     n, swaps, width = order.size, 0, 8
     for left in range(0, n, width):  # short runs by insertion, then merged two by two
-        for place in range(left + 1, min(left + width, n)):
-            moved, gap = order[place], place
+        for position in range(left + 1, min(left + width, n)):
+            moved, gap = order[position], position
             while gap > left and values[order[gap - 1]] > values[moved]:
                 order[gap] = order[gap - 1]
                 gap -= 1
             order[gap] = moved
-            swaps += place - gap
+            swaps += position - gap
     while width < n:
         for left in range(0, n, 2 * width):
             middle, right = min(left + width, n), min(left + 2 * width, n)
             a, b = left, middle
-            for place in range(left, right):
+            for position in range(left, right):
                 if a < middle and (b >= right or values[order[a]] <= values[order[b]]):
-                    spare[place] = order[a]
+                    spare[position] = order[a]
                     a += 1
                 else:
-                    spare[place] = order[b]
+                    spare[position] = order[b]
                     b += 1
                     swaps += middle - a
-        for place in range(n):
-            order[place] = spare[place]
+        for position in range(n):
+            order[position] = spare[position]
         width *= 2
     return swaps
 
 
 @njit(error_model="numpy")
 def _end_of_tie(values, begin):
-    """First place after the run of equal values that begins at `begin`."""
+    """First position after the run of equal values that begins at `begin`."""
     end = begin + 1
     while end < values.size and values[end] == values[begin]:
         end += 1
@@ -101,7 +101,7 @@ def _expected_reciprocal_rank(grades, scores, top_grade, k, means):
 
 @njit(error_model="numpy")
 def _reciprocal_rank(relevant, scores, k):
-    """E[1 / place of the first relevant entry], 0 beyond k: it is at place j of a block if at none before."""
+    """E[1 / position of the first relevant entry], 0 beyond k: it is at position j of a block if at none before."""
     begin = 0
     while begin < min(k, scores.size):
         end = _end_of_tie(scores, begin)
@@ -169,8 +169,8 @@ def _graded(grades, scores, discounts, k, relevant_from, top_grade, out):
     _stable_sort(scores, order, spare)
     n_relevant = 0
     for p in range(n):
-        place = order[n - 1 - p]
-        shown[p], own[p] = scores[place], grades[place]
+        index = order[n - 1 - p]
+        shown[p], own[p] = scores[index], grades[index]
         relevant[p] = own[p] >= relevant_from
         n_relevant += relevant[p]
     sums, reach = np.empty(2), min(k, n)
@@ -195,7 +195,7 @@ def _graded(grades, scores, discounts, k, relevant_from, top_grade, out):
 
 @njit(error_model="numpy", parallel=True)
 def graded_metrics(indptr, grades, scores, discounts, k, relevant_from, top_grade, out):
-    """Metrics of the first k places, one row of `out` a list; columns NDCG to OVERLAP.
+    """Metrics of the first k positions, one row of `out` a list; columns NDCG to OVERLAP.
 
     `out` comes filled with NaN, `discounts` is 1 / log2(2, 3, ...).
     """
@@ -218,7 +218,7 @@ def _tied_pairs(sorted_values):
 
 @njit(error_model="numpy")
 def _middle_ranks(sorted_values, order, ranks):
-    """Ranks of places less their mean, ties sharing theirs; returns the sum of squares."""
+    """Ranks of indices less their mean, ties sharing theirs; returns the sum of squares."""
     middle, squares, begin = (order.size - 1) / 2.0, 0.0, 0
     while begin < order.size:
         end = _end_of_tie(sorted_values, begin)

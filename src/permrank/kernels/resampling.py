@@ -15,10 +15,10 @@ def signed_sums(values, key, n_draws):
     for draw in prange(n_draws):
         branch, word, total = derive(key, draw), np.uint64(0), 0.0
         for i in range(values.size):
-            place = np.uint64(i) % _WORD
-            if place == 0:
+            bit = np.uint64(i) % _WORD
+            if bit == 0:
                 word = bits(branch, np.uint64(i) // _WORD)
-            total += values[i] if (word >> place) & _ONE else -values[i]
+            total += values[i] if (word >> bit) & _ONE else -values[i]
         out[draw] = total
     return out
 

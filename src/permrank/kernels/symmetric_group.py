@@ -98,8 +98,8 @@ def isotypic_components(values: Array) -> tuple[list[Partition], Array]:
     elements = permutations(n)
     shapes = partitions(n)
     class_of = np.zeros(int(2**n) + 1, np.int64)
-    for place, cycles in enumerate(shapes):
-        class_of[math.prod(int(_PRIMES[length]) for length in cycles)] = place
+    for index, cycles in enumerate(shapes):
+        class_of[math.prod(int(_PRIMES[length]) for length in cycles)] = index
     seen = np.flatnonzero(values)
     inverses = np.argsort(elements[seen], axis=1)
     sums = _class_sums(elements, inverses, values[seen].astype(np.float64), class_of, _PRIMES, len(shapes))
@@ -116,9 +116,9 @@ def pair_index(first, second, n):
 
 @njit
 def ranking_marginals(indptr, items, levels, weights, n, pairs_too):
-    """How often items stand in places, over complete rankings; a tie is spread evenly over its places.
+    """How often items stand in positions, over complete rankings; a tie is spread evenly over its positions.
 
-    Returns first[y, k], the weight of rankings with item y at place k; together[{y, x}, {k, l}], with y and x at k
+    Returns first[y, k], the weight of rankings with item y at position k; together[{y, x}, {k, l}], with y and x at k
     and l in either order; and apart[(y, x), (k, l)] for y < x and k < l, half of (y at k, x at l) - (x at k, y at l).
     """
     n_pairs = n * (n - 1) // 2 if pairs_too else 0

@@ -13,7 +13,7 @@ from safetensors.numpy import load as load_tensors
 from permrank.checks import require_int
 from permrank.errors import FormatError, InputError
 from permrank.learning.learner import Hook, Run, State
-from permrank.storage.atomic import remove, require_file_or_nothing, sweep_up
+from permrank.storage.atomic import remove, remove_temporaries, require_file_or_nothing
 from permrank.storage.container import read_bytes, read_header, write
 
 
@@ -69,7 +69,7 @@ class CheckpointStore(Hook):
         self._every, self._kept = checkpoint.every, 0
         self._path = Path(checkpoint.path).expanduser()
         self._header = {"library": __version__, **identity}
-        sweep_up(require_file_or_nothing(self._path).path)
+        remove_temporaries(require_file_or_nothing(self._path).path)
 
     def resume(self, run: Run[Any], kept: State) -> None:
         """Count from the sweep that learning goes on from."""

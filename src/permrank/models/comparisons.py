@@ -10,6 +10,7 @@ from permrank.checks import require_memory
 from permrank.data.rankings import Rankings
 from permrank.errors import InputError
 from permrank.kernels.pairwise.pairs import net_majorities, pair_counts, pair_rows
+from permrank.ragged import owners
 from permrank.types import Float64Array, Int32Array, Int64Array
 
 # A billion comparisons take some ten seconds to count.
@@ -36,7 +37,7 @@ class Comparisons(NamedTuple):
     @property
     def items(self) -> Int64Array:
         """Item y of each k."""
-        return np.repeat(np.arange(self.rows.size - 1), np.diff(self.rows))
+        return owners(self.rows)
 
     def sums(self, values: Float64Array) -> Float64Array:
         """Sum of values over each item's row."""
@@ -52,7 +53,7 @@ class Comparisons(NamedTuple):
 
 def comparisons(rankings: Rankings) -> Comparisons:
     """Break every ranking into its pairs, each with the weight of the ranking; too many different pairs raise."""
-    longest = int(np.diff(rankings.indptr).max(initial=0))
+    longest = int(rankings.lengths.max(initial=0))
     _require_few(longest * (longest - 1) // 2)  # before anything is counted
     data = _entries(rankings)
     rows = pair_rows(*data)
@@ -78,9 +79,8 @@ def majorities(rankings: Rankings) -> Float64Array:
 
 def _entries(rankings: Rankings) -> tuple[Any, Any, Any, Any, Any]:
     """Entries by item, the ranking of each, and the rankings; too many comparisons raise."""
-    lengths = np.diff(rankings.indptr)
-    total = int(np.sum(lengths * lengths))
+    total = int(np.sum(rankings.lengths**2))
     if total > _MOST_COMPARISONS:
         raise InputError(f"the lists make {total:,} comparisons, more than can be counted; use shorter lists")
     view = rankings.item_view
-    return view.indptr, view.entries, np.repeat(np.arange(lengths.size), lengths), rankings.indptr, rankings.items
+    return view.indptr, view.entries, rankings.entry_rankings(), rankings.indptr, rankings.items

@@ -12,6 +12,7 @@ from permrank.errors import InputError
 from permrank.models.estimates import Estimate
 from permrank.models.ranker import Ranker
 from permrank.models.users import UserReference
+from permrank.ragged import new_blocks
 from permrank.types import Float64Array, Int64Array
 
 
@@ -48,12 +49,9 @@ class OneOrderRanker(Ranker):
 
 def shares_below(rankings: Rankings) -> tuple[Float64Array, Float64Array]:
     """Of each entry, how many entries of its ranking it beats (a tie counts one half), and how many others it has."""
-    lengths = np.diff(rankings.indptr)
-    owner = np.repeat(np.arange(lengths.size), lengths)
-    edge = np.ones(rankings.n_entries, bool)
-    edge[1:] = (rankings.levels[1:] != rankings.levels[:-1]) | (owner[1:] != owner[:-1])
-    first = np.flatnonzero(edge)
+    owner = rankings.entry_rankings()
+    first = np.flatnonzero(new_blocks(rankings.levels, rankings.indptr))
     sizes = np.diff(first, append=rankings.n_entries)
     begin, size = np.repeat(first, sizes), np.repeat(sizes, sizes)
     beaten = rankings.indptr[1:][owner] - begin - size + (size - 1) / 2.0
-    return beaten, (lengths[owner] - 1).astype(np.float64)
+    return beaten, (rankings.lengths[owner] - 1).astype(np.float64)

@@ -12,7 +12,8 @@ import numpy as np
 import polars as pl
 
 from permrank.checks import require_int
-from permrank.data.rankings import Rankings, require_rankings
+from permrank.data.rankings import Rankings
+from permrank.data.validate import require_rankings
 from permrank.data.vocabulary import Vocabulary
 from permrank.distributions.base import RankingDistribution
 from permrank.errors import InputError, NotFittedError, NotSupportedError

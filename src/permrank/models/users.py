@@ -9,7 +9,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from permrank.checks import require_int, require_memory, require_seed
-from permrank.data.rankings import Rankings, require_rankings
+from permrank.data.rankings import Rankings
+from permrank.data.validate import require_rankings
 from permrank.data.vocabulary import Vocabulary, encode_with
 from permrank.errors import InputError
 from permrank.types import Float64Array, Int32Array, Int64Array

@@ -118,7 +118,7 @@ def require_file_or_nothing(path: str | Path) -> Place:
 def atomic_folder(path: Path) -> Iterator[Path]:
     """Make a temporary folder beside ``path``, where nothing is yet; it is renamed when the block ends well."""
     with _naming(path):
-        sweep_up(path)
+        remove_temporaries(path)
         temporary, lock = _temporary(path, folder=True)
         try:
             yield temporary
@@ -138,10 +138,10 @@ def remove(path: str | Path) -> None:
     if not place.is_file:
         raise InputError(f"{path} is not a regular file and was not removed")
     place.path.unlink(missing_ok=True)
-    sweep_up(place.path)
+    remove_temporaries(place.path)
 
 
-def sweep_up(path: Path) -> None:
+def remove_temporaries(path: Path) -> None:
     """Remove the temporary files, or folders, that killed writers of ``path`` have left beside it."""
     ours = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{12}}\.tmp")
     with contextlib.suppress(OSError):
@@ -192,7 +192,7 @@ def _temporary(path: Path, *, folder: bool = False, mode: int = 0o666) -> tuple[
 
 @contextlib.contextmanager
 def _replacing(place: Place) -> Iterator[BinaryIO]:
-    sweep_up(place.path)
+    remove_temporaries(place.path)
     temporary, descriptor = _temporary(place.path, mode=0o666 if place.found is None else 0o600)
     try:
         with os.fdopen(descriptor, "wb") as file:

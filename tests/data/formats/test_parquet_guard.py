@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from permrank.data.formats.parquet_guard import Damaged, check_pages
+from permrank.data.formats.parquet_guard import CorruptParquet, check_pages
 
 
 def sample(n):
@@ -49,7 +49,7 @@ def test_a_negative_count_in_a_page_is_noticed(tmp_path):
     place = data.index(b"\x2c\x15\x0a")
     data[place + 2] = 9
     path.write_bytes(data)
-    with pytest.raises(Damaged, match="negative"):
+    with pytest.raises(CorruptParquet, match="negative"):
         check_pages(path, ["user"])
     check_pages(path, ["item"])
 
@@ -60,7 +60,7 @@ def test_a_negative_count_in_a_page_is_noticed(tmp_path):
 def test_what_is_no_parquet_is_damaged(content, tmp_path):
     path = tmp_path / "file.parquet"
     path.write_bytes(content)
-    with pytest.raises(Damaged):
+    with pytest.raises(CorruptParquet):
         check_pages(path, ["user"])
 
 
@@ -68,5 +68,5 @@ def test_headers_nested_without_end_are_damaged(tmp_path):
     path = tmp_path / "file.parquet"
     footer = b"\x1c" * 5000
     path.write_bytes(b"PAR1" + footer + len(footer).to_bytes(4, "little") + b"PAR1")
-    with pytest.raises(Damaged, match="deep"):
+    with pytest.raises(CorruptParquet, match="deep"):
         check_pages(path, ["user"])

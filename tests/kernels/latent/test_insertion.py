@@ -13,7 +13,7 @@ from permrank.kernels.latent.insertion import (
     MODE,
     insertion_scores,
     latent_insertion_probabilities,
-    place_log_probabilities,
+    position_log_probabilities,
 )
 from permrank.kernels.latent.stages import BY_LIST, BY_STAGE, EFRON
 from permrank.testing.oracles import community_probability as probability
@@ -189,7 +189,7 @@ def test_the_log_probability_of_a_place_is_that_of_the_distribution():
     items, levels = np.arange(5, dtype=np.int32), np.arange(5, dtype=np.int32)
     wanted = probabilities(worths, theta, "stage")
     for first, last in ((0, 0), (2, 2), (5, 5), (1, 3)):
-        found = place_log_probabilities(
+        found = position_log_probabilities(
             np.array([0, 5]), items, levels, worths, theta[None], np.array([5]), np.array([first]), np.array([last]),
             EFRON, BY_STAGE,
         )  # fmt: skip

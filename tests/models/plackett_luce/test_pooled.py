@@ -2,6 +2,7 @@
 
 import itertools
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -239,6 +240,16 @@ def test_the_update_under_a_gaussian_prior_is_found_from_far_away():
         found = GaussianPrior(scale).maximise(scores, chosen, expected)
         slope = chosen - expected * np.exp(found - scores) - found / scale**2
         np.testing.assert_allclose(slope, 0, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("wanted", [-1e4, -760.0, -40.0, -1.0, 0.999, 1.0, 1.001, 30.0, 1e6, 1e12])
+def test_the_update_under_a_gaussian_prior_has_all_its_digits(wanted):
+    # With scale 1 and nothing chosen it is t = u - s, where e^u + u = s.
+    found = float(GaussianPrior(1.0).maximise(np.array([-wanted]), np.zeros(1), np.ones(1))[0])
+    with mpmath.workdps(50):
+        first = mpmath.log(wanted) if wanted > 1 else mpmath.mpf(wanted)
+        u = mpmath.findroot(lambda u: mpmath.exp(u) + u - wanted, first)
+        assert abs(found - (u - wanted)) <= 2e-15 * max(abs(u), abs(wanted), 1)
 
 
 def test_weights_count_as_repetitions():

@@ -14,6 +14,7 @@ from permrank.data.build import lay_out
 from permrank.data.rankings import Rankings
 from permrank.data.vocabulary import Vocabulary
 from permrank.errors import InputError
+from permrank.ragged import indptr_of, owners, positions
 from permrank.randomness import Seed, generator
 from permrank.types import Float64Array, Int64Array
 
@@ -153,19 +154,20 @@ def simulated(
         noise=float(noise),
     )
     lengths = rng.integers(low, high + 1, size=n_users)
-    indptr = np.concatenate(([0], np.cumsum(lengths)))
+    indptr = indptr_of(lengths)
     items = np.empty(int(indptr[-1]), np.int32)
     levels = np.empty(items.size, np.int32)
     ratings = None if ties is None else np.empty(items.size, np.float32)
     thresholds: Float64Array | None = None
     for first, last, seen in _seen_items(rng, lengths, truth.popularity):
         part = slice(int(indptr[first]), int(indptr[last]))
-        owner = np.repeat(np.arange(last - first), lengths[first:last])
+        bounds = indptr[first : last + 1] - indptr[first]
+        owner = owners(bounds)
         values = truth._scores_of(owner + first, seen) + noise * rng.gumbel(size=seen.size)
         if ratings is None:
             order = np.lexsort((-values, owner))
             items[part] = seen[order]
-            levels[part] = np.arange(part.start, part.stop) - np.repeat(indptr[first:last], lengths[first:last])
+            levels[part] = positions(bounds)
             continue
         if thresholds is None:
             thresholds = np.quantile(values[:_QUANTILE_SAMPLE], np.arange(1, ties or 1) / (ties or 1))
@@ -235,7 +237,7 @@ def _seen_by_keys(rng: np.random.Generator, wanted: Int64Array, popularity: Floa
 def _seen_by_draws(rng: np.random.Generator, wanted: Int64Array, popularity: Float64Array, n_draws: int) -> Int64Array:
     share = np.cumsum(np.exp(_EXPOSURE * popularity))
     draws: Int64Array = np.searchsorted(share, rng.random((wanted.size, n_draws)) * share[-1], side="right")
-    # Drop what has come before in the same row: sort by (item, place) and look at the neighbour.
+    # Drop what has come before in the same row: sort by (item, position) and look at the neighbour.
     packed = np.sort(draws * n_draws + np.arange(n_draws), axis=1)
     again = np.zeros(draws.shape, bool)
     repeats = packed[:, 1:] // n_draws == packed[:, :-1] // n_draws

@@ -59,7 +59,7 @@ def parse_orders(data: bytes, names: tuple[str, ...] | None, where: str, duplica
     users: list[int] = []
     items: list[int] = []
     ranks: list[int] = []
-    places: list[int] = []  # lines of the users
+    line_numbers: list[int] = []  # lines of the users
     for number, line in enumerate(lines[1:], 2):
         if not line.strip():
             continue
@@ -69,11 +69,11 @@ def parse_orders(data: bytes, names: tuple[str, ...] | None, where: str, duplica
         for rank, item in enumerate(fields[2:]):
             if item >= n_items:
                 raise FormatError(f"{where}, line {number}: item {item} is not one of 0 to {n_items - 1}")
-            users.append(len(places))
+            users.append(len(line_numbers))
             items.append(item)
             ranks.append(rank)
-        places.append(number)
-    if not places:
+        line_numbers.append(number)
+    if not line_numbers:
         raise FormatError(f"{where} has no orders after its first line")
     if names is not None and len(names) != n_items:
         raise FormatError(f"{where}: {n_items} items, but {len(names)} names")
@@ -86,7 +86,7 @@ def parse_orders(data: bytes, names: tuple[str, ...] | None, where: str, duplica
         Columns("user", "item", "rank"),
         "rank",
         duplicates,
-        locate=lambda row: f"{where}, line {places[users[row]]}",
+        locate=lambda row: f"{where}, line {line_numbers[users[row]]}",
     )
     return with_catalogue(rankings, None, ids)
 
@@ -105,9 +105,9 @@ def parse_rank_table(data: bytes, where: str) -> Rankings:
     texts, ranks = _numbers(frame)
     bad = (texts != "") & ~np.isfinite(ranks)
     if bad.any():
-        row, place = (int(at[0]) for at in np.nonzero(bad))
+        row, column = (int(at[0]) for at in np.nonzero(bad))
         raise FormatError(
-            f"{locate(row)}: rank {shown(texts[row, place])} of {shown(source.names[place])} is not a number"
+            f"{locate(row)}: rank {shown(texts[row, column])} of {shown(source.names[column])} is not a number"
         )
     rows, items = np.nonzero(np.isfinite(ranks))
     if rows.size == 0:
@@ -130,17 +130,17 @@ def parse_races(data: bytes, drivers: bytes, where: str, duplicates: Duplicates)
     names = [line.strip() for line in lines_of(drivers, where) if line.strip()]
     if len(set(names)) < len(names):
         raise FormatError(f"{where}: a driver is listed twice in drivers.txt")
-    n_places = data[: data.find(b"\n") + 1 or len(data)].count(b",") + 1
-    source = delimited(data, ",", where, [f"place {place}" for place in range(1, n_places + 1)])
+    n_columns = data[: data.find(b"\n") + 1 or len(data)].count(b",") + 1
+    source = delimited(data, ",", where, [f"place {number}" for number in range(1, n_columns + 1)])
     frame, locate = source.load(source.names)
     numbers = _numbers(frame)[1]
     bad = ~np.isin(numbers, np.arange(1, len(names) + 1))
     if bad.any():
         row, column = (int(at[0]) for at in np.nonzero(bad))
         raise FormatError(f"{locate(row)}: {frame[row, column]!r} is not one of the drivers 1 to {len(names)}")
-    rows, places = np.nonzero(~bad)
+    rows, positions = np.nonzero(~bad)
     ids = pl.Series(names)
-    tall = pl.DataFrame({"user": rows + 1, "item": ids.gather(numbers.astype(np.int64).ravel() - 1), "rank": places})
+    tall = pl.DataFrame({"user": rows + 1, "item": ids.gather(numbers.astype(np.int64).ravel() - 1), "rank": positions})
     columns = Columns("user", "item", "rank")
     rankings = from_values(tall, columns, "rank", duplicates, locate=lambda row: locate(int(rows[row])))
     return with_catalogue(rankings, None, ids)
@@ -196,7 +196,7 @@ def _sushi(fetch: Fetch, part: str, where: str, duplicates: Duplicates) -> Ranki
     if part == "b":
         lines = lines_of(fetch("sushi3.idata"), f"{where}/sushi3.idata")
         rows = [line.split("\t") for line in lines if line.strip()]
-        if any(len(row) < 2 or row[0] != str(place) for place, row in enumerate(rows)):
+        if any(len(row) < 2 or row[0] != str(index) for index, row in enumerate(rows)):
             raise FormatError(f"{where}/sushi3.idata: expected lines of number, name and features, from 0 on")
         names = tuple(row[1] for row in rows)
     return parse_orders(fetch(file), names, f"{where}/{file}", duplicates)

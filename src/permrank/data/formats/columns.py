@@ -18,6 +18,7 @@ from permrank.data.rankings import Rankings
 from permrank.data.validate import inverted_entries
 from permrank.data.vocabulary import Vocabulary, encode, encode_with
 from permrank.errors import FormatError, InputError, shown
+from permrank.ragged import indptr_of
 
 # How messages write the argument that names a column; the command line has its own way.
 ARGUMENT: ContextVar[str] = ContextVar("ARGUMENT", default="{}=")
@@ -253,7 +254,7 @@ def with_ratings(
     owner, items, values = owners, codes, given
     if owner.size > rankings.n_entries:
         owner, items, values = settle_duplicates(owner, items, values, duplicates)
-    entry_owner = np.repeat(np.arange(rankings.n_rankings), np.diff(rankings.indptr))
+    entry_owner = rankings.entry_rankings()
     by_row = np.argsort(owner * rankings.n_items + items)
     by_entry = np.argsort(entry_owner * rankings.n_items + rankings.items)
     ratings = np.empty(rankings.n_entries)
@@ -275,12 +276,12 @@ def with_ratings(
 
 def with_catalogue(rankings: Rankings, users: pl.Series | None, items: pl.Series | None) -> Rankings:
     """Add users without rankings and items that nobody ranked."""
-    user_ids, user_places = _enlarged(rankings.user_ids, users)
-    item_ids, item_places = _enlarged(rankings.item_ids, items)
+    user_ids, user_indices = _enlarged(rankings.user_ids, users)
+    item_ids, item_indices = _enlarged(rankings.item_ids, items)
     counts = np.zeros(len(user_ids), np.int64)
-    counts[user_places] = np.diff(rankings.user_indptr)
+    counts[user_indices] = np.diff(rankings.user_indptr)
     return Rankings._trusted(
-        np.concatenate(([0], np.cumsum(counts))), rankings.indptr, item_places[rankings.items],
+        indptr_of(counts), rankings.indptr, item_indices[rankings.items],
         rankings.levels, rankings.weights, user_ids, item_ids,
         ratings=rankings.ratings, anonymous=rankings.anonymous,
     )  # fmt: skip

@@ -20,31 +20,31 @@ _SLACK = 100
 _MOST_DEPTH = 20
 
 
-class Damaged(Exception):  # noqa: N818 (never leaves this package)
+class CorruptParquet(Exception):  # noqa: N818 (never leaves this package)
     """The counts of a Parquet file contradict each other."""
 
 
 def check_pages(path: Path, names: Collection[str]) -> None:
-    """Raise `Damaged` if the pages of the named columns cannot be what their headers say."""
+    """Raise `CorruptParquet` if the pages of the named columns cannot be what their headers say."""
     with path.open("rb") as file:
         size = file.seek(0, 2)
         if size < 12:
-            raise Damaged("too short")
+            raise CorruptParquet("too short")
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             _check(data, size, names)
 
 
 def _check(data: mmap.mmap, size: int, names: Collection[str]) -> None:
     if data[:4] != _MAGIC or data[-4:] != _MAGIC:
-        raise Damaged("it does not begin and end with PAR1; the file may be cut short")
+        raise CorruptParquet("it does not begin and end with PAR1; the file may be cut short")
     (length,) = struct.unpack("<I", data[-8:-4])
     end = size - 8 - length
     if end < 4:
-        raise Damaged("the footer is longer than the file")
+        raise CorruptParquet("the footer is longer than the file")
     footer = _Reader(data, end, size - 8).struct()
     groups = footer.get(4, [])
     if not isinstance(groups, list):
-        raise Damaged("no row groups")
+        raise CorruptParquet("no row groups")
     n_rows = 0
     for group in groups:
         n_rows += _number(group, 3)
@@ -53,69 +53,69 @@ def _check(data: mmap.mmap, size: int, names: Collection[str]) -> None:
             where = [bytes(part).decode("utf-8", "replace") for part in _fields(column, 3)]
             if where and where[0] in names:
                 if len(where) == 1 and _number(column, 5) != _number(group, 3):
-                    raise Damaged(f"column {where[0]!r} has another number of values than rows")
+                    raise CorruptParquet(f"column {where[0]!r} has another number of values than rows")
                 _check_chunk(data, end, column, where[0])
     if n_rows != _number(footer, 3):
-        raise Damaged("the row groups do not add up to the rows of the file")
+        raise CorruptParquet("the row groups do not add up to the rows of the file")
 
 
 def _check_chunk(data: mmap.mmap, end: int, column: dict[int, Any], name: str) -> None:
     starts = [_number(column, field) for field in (9, 11) if column.get(field)]
-    place, n_values = min(starts, default=0), _number(column, 5)
-    stop = place + _number(column, 7) + _SLACK
+    position, n_values = min(starts, default=0), _number(column, 5)
+    stop = position + _number(column, 7) + _SLACK
     n_seen = 0
     while n_seen < n_values:
-        if not 4 <= place < min(end, stop):
-            raise Damaged(f"a page of column {name!r} lies outside of it")
-        reader = _Reader(data, place, end)
+        if not 4 <= position < min(end, stop):
+            raise CorruptParquet(f"a page of column {name!r} lies outside of it")
+        reader = _Reader(data, position, end)
         header = reader.struct()
-        place = reader.place + _number(header, 3)
+        position = reader.position + _number(header, 3)
         if _number(header, 2) > max(_number(column, 6), _number(header, 3)):
-            raise Damaged(f"a page of column {name!r} is larger than the column")
+            raise CorruptParquet(f"a page of column {name!r} is larger than the column")
         kind = _number(header, 1)
         if kind in (_DATA_PAGE, _DATA_PAGE_V2):
             page = _member(header, 5 if kind == _DATA_PAGE else 8)
             n_seen += _number(page, 1)
             if kind == _DATA_PAGE_V2 and max(_number(page, 2), _number(page, 3)) > _number(page, 1):
-                raise Damaged(f"a page of column {name!r} has more rows than values")
+                raise CorruptParquet(f"a page of column {name!r} has more rows than values")
         elif kind == _DICTIONARY_PAGE and _number(_member(header, 7), 1) > n_values:
-            raise Damaged(f"the dictionary of column {name!r} has more entries than the column")
+            raise CorruptParquet(f"the dictionary of column {name!r} has more entries than the column")
     if n_seen != n_values:
-        raise Damaged(f"the pages of column {name!r} do not add up to its values")
+        raise CorruptParquet(f"the pages of column {name!r} do not add up to its values")
 
 
 def _number(fields: Any, key: int) -> int:
     value = fields.get(key) if isinstance(fields, dict) else None
     if not isinstance(value, int) or value < 0:
-        raise Damaged("a count is missing or negative")
+        raise CorruptParquet("a count is missing or negative")
     return value
 
 
 def _member(fields: Any, key: int) -> dict[int, Any]:
     value = fields.get(key) if isinstance(fields, dict) else None
     if not isinstance(value, dict):
-        raise Damaged("a header is missing")
+        raise CorruptParquet("a header is missing")
     return value
 
 
 def _fields(fields: Any, key: int) -> list[Any]:
     value = fields.get(key) if isinstance(fields, dict) else None
     if not isinstance(value, list):
-        raise Damaged("a list is missing")
+        raise CorruptParquet("a list is missing")
     return value
 
 
 class _Reader:
     """Thrift's compact protocol: structs as dicts from field number to value."""
 
-    def __init__(self, data: mmap.mmap, place: int, end: int) -> None:
-        self.data, self.place, self.end = data, place, end
+    def __init__(self, data: mmap.mmap, position: int, end: int) -> None:
+        self.data, self.position, self.end = data, position, end
 
     def byte(self) -> int:
-        if self.place >= self.end:
-            raise Damaged("a header runs past the end")
-        self.place += 1
-        return self.data[self.place - 1]
+        if self.position >= self.end:
+            raise CorruptParquet("a header runs past the end")
+        self.position += 1
+        return self.data[self.position - 1]
 
     def varint(self) -> int:
         value = shift = 0
@@ -126,17 +126,17 @@ class _Reader:
                 return value
             shift += 7
             if shift > 63:
-                raise Damaged("a number is too long")
+                raise CorruptParquet("a number is too long")
 
     def zigzag(self) -> int:
         value = self.varint()
         return (value >> 1) ^ -(value & 1)
 
     def take(self, n: int) -> bytes:
-        if n > self.end - self.place:
-            raise Damaged("a text runs past the end")
-        self.place += n
-        return self.data[self.place - n : self.place]
+        if n > self.end - self.position:
+            raise CorruptParquet("a text runs past the end")
+        self.position += n
+        return self.data[self.position - n : self.position]
 
     def struct(self, depth: int = 0) -> dict[int, Any]:
         fields: dict[int, Any] = {}
@@ -150,7 +150,7 @@ class _Reader:
 
     def value(self, kind: int, depth: int) -> Any:
         if depth > _MOST_DEPTH:
-            raise Damaged("headers are nested too deeply")
+            raise CorruptParquet("headers are nested too deeply")
         if kind in (1, 2, 3):
             return self.byte()
         if kind in (4, 5, 6):
@@ -162,15 +162,15 @@ class _Reader:
         if kind in (9, 10):
             head = self.byte()
             n = head >> 4 if head >> 4 < 15 else self.varint()
-            if n > self.end - self.place:
-                raise Damaged("a list runs past the end")
+            if n > self.end - self.position:
+                raise CorruptParquet("a list runs past the end")
             return [self.value(head & 15, depth + 1) for _ in range(n)]
         if kind == 11:
             n = self.varint()
             kinds = self.byte() if n else 0
-            if n > self.end - self.place:
-                raise Damaged("a map runs past the end")
+            if n > self.end - self.position:
+                raise CorruptParquet("a map runs past the end")
             return [(self.value(kinds >> 4, depth + 1), self.value(kinds & 15, depth + 1)) for _ in range(n)]
         if kind == 12:
             return self.struct(depth + 1)
-        raise Damaged("an unknown kind of field")
+        raise CorruptParquet("an unknown kind of field")

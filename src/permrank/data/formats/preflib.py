@@ -85,11 +85,11 @@ def _read_header(lines: list[str], where: str) -> _Header:
         if key == _IDS:
             header = header._replace(ids=text.strip())
         elif name:
-            place = int(name[1])
-            if place in header.names:
-                raise FormatError(f"{where}, line {number}: alternative {place} has a second name; drop one")
+            alternative = int(name[1])
+            if alternative in header.names:
+                raise FormatError(f"{where}, line {number}: alternative {alternative} has a second name; drop one")
             # A name that this library wrote may begin or end with a space.
-            header.names[place] = text.removeprefix(" ") if header.ids else text.strip()
+            header.names[alternative] = text.removeprefix(" ") if header.ids else text.strip()
         elif key in _COUNTS:
             if not re.fullmatch(r"[0-9]{1,15}", text.strip()):
                 raise FormatError(f"{where}, line {number}: {key} is {text.strip()!r}, not a whole number")
@@ -160,7 +160,7 @@ def _check_kind(kind: str, orders: _Orders, n: int, where: str) -> None:
 
 def _item_ids(header: _Header, where: str) -> pl.Series:
     """Ids of the alternatives in order."""
-    names = [header.names[place] or f"alternative {place}" for place in range(1, len(header.names) + 1)]
+    names = [header.names[number] or f"alternative {number}" for number in range(1, len(header.names) + 1)]
     if header.ids == "integers":
         numbers = pl.Series(names, dtype=pl.String).cast(pl.Int64, strict=False)
         if numbers.null_count() or numbers.n_unique() < len(names):
@@ -169,11 +169,11 @@ def _item_ids(header: _Header, where: str) -> pl.Series:
     seen = set(names)
     if len(seen) < len(names):
         taken: set[str] = set()
-        for place, name in enumerate(names):
-            while name in taken or (name != names[place] and name in seen):
-                name = f"{name} ({place + 1})"
+        for index, name in enumerate(names):
+            while name in taken or (name != names[index] and name in seen):
+                name = f"{name} ({index + 1})"
             taken.add(name)
-            names[place] = name
+            names[index] = name
     return pl.Series(names, dtype=pl.String)
 
 
@@ -213,7 +213,7 @@ def write_preflib(rankings: Rankings, kind: str, name: str) -> Put:
         f"# NUMBER VOTERS: {counts.sum()}",
         f"# NUMBER UNIQUE ORDERS: {rankings.n_rankings}",
         f"# {_IDS}: {'integers' if rankings.item_ids.is_integer else 'strings'}",
-        *(f"# ALTERNATIVE NAME {place}: {item}" for place, item in enumerate(ids, 1)),
+        *(f"# ALTERNATIVE NAME {number}: {item}" for number, item in enumerate(ids, 1)),
     ]
     body = [f"{count}: {order}" for count, order in zip(counts, _orders_of(rankings), strict=True)]
     text = ("\n".join([*head, *body]) + "\n").encode()
@@ -233,7 +233,7 @@ def _orders_of(rankings: Rankings) -> list[str]:
 
 
 def _refuse_what_is_lost(rankings: Rankings, kind: str) -> None:
-    lengths = np.diff(rankings.indptr)
+    lengths = rankings.lengths
     numbered = rankings.user_ids.is_integer and np.array_equal(
         rankings.user_ids.ids.to_numpy(), np.arange(rankings.n_rankings)
     )

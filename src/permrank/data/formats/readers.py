@@ -9,7 +9,8 @@ import polars as pl
 from permrank.data.build import DUPLICATES, Duplicates
 from permrank.data.formats import FORMATS, Contents, Format, format_named, format_of
 from permrank.data.formats.text import existing_file
-from permrank.data.rankings import Rankings, Unlisted
+from permrank.data.named_constructors import Unlisted
+from permrank.data.rankings import Rankings
 from permrank.data.tops import check_unlisted, notice_tops
 from permrank.errors import FormatError, InputError, PermrankError
 from permrank.processes import refuse_after_fork

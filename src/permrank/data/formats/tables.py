@@ -11,6 +11,7 @@ from permrank.data.formats.columns import find_roles, rankings_of
 from permrank.data.formats.contents import Contents, Put
 from permrank.data.formats.tabular import Source, delimited, parquet
 from permrank.data.rankings import Rankings
+from permrank.ragged import first_entries
 
 
 def parse_delimited(contents: Contents, separator: str) -> Rankings:
@@ -64,7 +65,7 @@ def table_of(rankings: Rankings) -> pl.DataFrame:
 
 def _ratings_tell_the_order(rankings: Rankings) -> bool:
     """Whether ratings fall exactly where a new tie block begins: not so after `Rankings.shuffled_ties`."""
-    inside = ~rankings._starts[1:]
+    inside = ~first_entries(rankings.indptr)[1:]
     step = np.diff(rankings.levels)[inside]
     fall = rankings.ratings[:-1][inside] > rankings.ratings[1:][inside]
     same = rankings.ratings[:-1][inside] == rankings.ratings[1:][inside]

@@ -74,7 +74,7 @@ def delimited(data: bytes, separator: str, where: str, header: Sequence[str] | N
         n_lines = _count_lines(data, separator, where, header)
         if n_lines is not None:
             return _line_by_line(data, separator, where, header, n_lines)
-    return _careful(data, separator, where, header)
+    return _parse_with_csv_module(data, separator, where, header)
 
 
 def _line_by_line(data: bytes, separator: str, where: str, header: Sequence[str] | None, n_lines: int) -> Source:
@@ -87,18 +87,18 @@ def _line_by_line(data: bytes, separator: str, where: str, header: Sequence[str]
     has_quotes = b'"' in data
 
     def load(wanted: Sequence[str]) -> Table:
-        places = _places(names, wanted)
+        indices = _indices(names, wanted)
         try:
             frame = pl.read_csv(
-                data, separator=separator, has_header=header is None, columns=places, infer_schema=False,
+                data, separator=separator, has_header=header is None, columns=indices, infer_schema=False,
                 quote_char='"' if has_quotes else None,
             )  # fmt: skip
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
-            return _careful(data, separator, where, header).load(wanted)
+            return _parse_with_csv_module(data, separator, where, header).load(wanted)
         if frame.height != n_lines - n_above:
             # Two ways of counting disagree: let the parser decide that knows its lines.
-            return _careful(data, separator, where, header).load(wanted)
-        frame.columns = [names[place] for place in places]
+            return _parse_with_csv_module(data, separator, where, header).load(wanted)
+        frame.columns = [names[index] for index in indices]
         if has_quotes:  # "" is as blank as nothing
             frame = frame.with_columns(pl.when(pl.all() != "").then(pl.all()))
         return Table(frame, lambda row: f"{where}, line {row + 1 + n_above}")
@@ -124,7 +124,7 @@ def _count_lines(data: bytes, separator: str, where: str, header: Sequence[str] 
         separators = np.flatnonzero(piece == ord(separator))
         quotes = np.flatnonzero(piece == ord('"'))
         if quotes.size:
-            if not _quotes_are_clear(piece, quotes, ends, ord(separator)):
+            if not _quotes_are_simple(piece, quotes, ends, ord(separator)):
                 return None
             separators = separators[np.searchsorted(quotes, separators) % 2 == 0]
         fields = np.diff(np.searchsorted(separators, ends), prepend=0) + 1
@@ -136,7 +136,7 @@ def _count_lines(data: bytes, separator: str, where: str, header: Sequence[str] 
     return n_lines
 
 
-def _quotes_are_clear(piece: NDArray[np.uint8], quotes: Int64Array, ends: Int64Array, separator: int) -> bool:
+def _quotes_are_simple(piece: NDArray[np.uint8], quotes: Int64Array, ends: Int64Array, separator: int) -> bool:
     """Whether every quote opens or closes a field (or is doubled inside one) and all are closed in their line."""
     if quotes.size % 2 or (np.searchsorted(quotes, ends) % 2).any():
         return False
@@ -146,14 +146,14 @@ def _quotes_are_clear(piece: NDArray[np.uint8], quotes: Int64Array, ends: Int64A
     return bool(np.isin(before, around).all() and np.isin(after, [*around, ord("\r")]).all())
 
 
-def _careful(data: bytes, separator: str, where: str, header: Sequence[str] | None) -> Source:
+def _parse_with_csv_module(data: bytes, separator: str, where: str, header: Sequence[str] | None) -> Source:
     def rows() -> Any:
         text = io.TextIOWrapper(io.BytesIO(data), encoding="utf-8", newline="")
         return csv.reader(text, delimiter=separator, strict=True)
 
     def load(wanted: Sequence[str]) -> Table:
-        places = _places(names, wanted)
-        pieces: list[list[pl.Series]] = [[] for _ in places]
+        indices = _indices(names, wanted)
+        pieces: list[list[pl.Series]] = [[] for _ in indices]
         kept: list[list[str]] = []
         lines = array("q")
         reader = rows()
@@ -161,8 +161,8 @@ def _careful(data: bytes, separator: str, where: str, header: Sequence[str] | No
 
         def flush() -> None:
             columns = list(zip(*kept, strict=True)) or [()] * len(names)
-            for piece, place in zip(pieces, places, strict=True):
-                piece.append(pl.Series([text or None for text in columns[place]], dtype=pl.String))
+            for piece, index in zip(pieces, indices, strict=True):
+                piece.append(pl.Series([text or None for text in columns[index]], dtype=pl.String))
             kept.clear()
 
         try:
@@ -180,7 +180,7 @@ def _careful(data: bytes, separator: str, where: str, header: Sequence[str] | No
             raise _bad_quotes(where, after + 1, error) from error
         flush()
         frame = pl.DataFrame(
-            [pl.concat(piece).rename(names[place]) for piece, place in zip(pieces, places, strict=True)]
+            [pl.concat(piece).rename(names[index]) for piece, index in zip(pieces, indices, strict=True)]
         )
         n_above = 0
         if header is None:
@@ -200,10 +200,10 @@ def _careful(data: bytes, separator: str, where: str, header: Sequence[str] | No
 def _header(found: list[str], given: Sequence[str] | None) -> list[str]:
     """Names of the columns, without spaces around them, made different where they repeat."""
     names: dict[str, None] = {}  # in order; a list would make wide headers quadratic
-    for place, text in enumerate(found if given is None else given):
-        name = text.strip() or f"column {place + 1}"
+    for index, text in enumerate(found if given is None else given):
+        name = text.strip() or f"column {index + 1}"
         while name in names:
-            name = f"{name} (column {place + 1})"
+            name = f"{name} (column {index + 1})"
         names[name] = None
     return list(names)
 
@@ -213,9 +213,9 @@ def original_name(name: str) -> str:
     return re.sub(r"( \(column [0-9]+\))+$", "", name) if name.endswith(")") else name
 
 
-def _places(names: list[str], wanted: Sequence[str]) -> list[int]:
+def _indices(names: list[str], wanted: Sequence[str]) -> list[int]:
     chosen = set(wanted)
-    return [place for place, name in enumerate(names) if name in chosen]
+    return [index for index, name in enumerate(names) if name in chosen]
 
 
 def _wrong_fields(where: str, line: int, n_found: int, n_expected: int) -> FormatError:

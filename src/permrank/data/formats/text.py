@@ -1,4 +1,4 @@
-"""Bytes of a file, and the words that name a place in it."""
+"""Bytes of a file, and the words that name a part of it."""
 
 from __future__ import annotations
 

@@ -168,7 +168,7 @@ def _example(found: Comparison, split: Split) -> dict[str, Any] | None:
 
 def _median_person(result: Evaluation, metric: str, split: Split) -> dict[str, Any] | None:
     """The row of the person with the median value, among those with a list of a handy length if there are any."""
-    lengths = np.diff(split.test.indptr[split.test.user_indptr])
+    lengths = np.diff(split.test.user_bounds)
     rows = result.per_user.filter(pl.col(metric).is_not_null()).sort(metric, "user").to_dicts()
     handy = [row for row in rows if _EXAMPLE[0] <= lengths[split.test.user_index(row["user"])] <= _EXAMPLE[1]]
     rows = handy or rows

@@ -41,37 +41,37 @@ def exact_order(above):
         best[members], last[members] = least, chosen
     order = np.empty(n, np.int64)
     members = (1 << n) - 1
-    for place in range(n - 1, -1, -1):
-        order[place] = last[members]
-        members ^= 1 << order[place]
+    for position in range(n - 1, -1, -1):
+        order[position] = last[members]
+        members ^= 1 << order[position]
     return order
 
 
 @njit
 def _improve(above, order):
-    """Move single items to their best places until none gains; in place. O(n²) a round."""
+    """Move single items to their best positions until none gains; in place. O(n²) a round."""
     n = order.size
     improved = True
     while improved:
         improved = False
         for item in range(n):
-            place = 0
-            while order[place] != item:
-                place += 1
-            best, target, change = -1e-9, place, 0.0
-            for k in range(place - 1, -1, -1):  # to the front
+            position = 0
+            while order[position] != item:
+                position += 1
+            best, target, change = -1e-9, position, 0.0
+            for k in range(position - 1, -1, -1):  # to the front
                 change += above[order[k], item] - above[item, order[k]]
                 if change < best:
                     best, target = change, k
             change = 0.0
-            for k in range(place + 1, n):  # to the back
+            for k in range(position + 1, n):  # to the back
                 change += above[item, order[k]] - above[order[k], item]
                 if change < best:
                     best, target = change, k
-            if target != place:
+            if target != position:
                 improved = True
-                step = 1 if target > place else -1
-                for k in range(place, target, step):
+                step = 1 if target > position else -1
+                for k in range(position, target, step):
                     order[k] = order[k + step]
                 order[target] = item
 

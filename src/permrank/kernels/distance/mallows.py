@@ -109,13 +109,13 @@ def repeated_insertion(centre, theta, key, size):
 
 
 @njit
-def _block_log_probability(items, levels, places, theta, log_z):
+def _block_log_probability(items, levels, positions, theta, log_z):
     """log P of a complete list with ties."""
     n = items.size
     crossed, value, size = 0, 0.0, 1
     for i in range(n):
         for j in range(i + 1, n):
-            crossed += levels[j] > levels[i] and places[items[j]] < places[items[i]]
+            crossed += levels[j] > levels[i] and positions[items[j]] < positions[items[i]]
         if i + 1 < n and levels[i + 1] == levels[i]:
             size += 1
         else:
@@ -125,10 +125,10 @@ def _block_log_probability(items, levels, places, theta, log_z):
 
 
 @njit(parallel=True, error_model="numpy")
-def list_log_probabilities(indptr, items, levels, centres, places, thetas, log_z, key, n_draws):
+def list_log_probabilities(indptr, items, levels, centres, positions, thetas, log_z, key, n_draws):
     """log P(list | community) (n_lists, n_communities): exact for complete lists, else the log of the mean weight.
 
-    `places` has the place of each item in each centre, `log_z` the normalisers by size.
+    `positions` has the position of each item in each centre, `log_z` the normalisers by size.
     """
     n_lists, n = indptr.size - 1, centres.shape[1]
     out = np.zeros((n_lists, centres.shape[0]))
@@ -140,10 +140,12 @@ def list_log_probabilities(indptr, items, levels, centres, places, thetas, log_z
         for z in range(centres.shape[0]):
             first, last = n, -1
             for e in range(start, end):
-                first, last = min(first, places[z, items[e]]), max(last, places[z, items[e]])
+                first, last = min(first, positions[z, items[e]]), max(last, positions[z, items[e]])
             # All items, or neighbours in the centre: the others lie before or after all of them and change nothing.
             if last - first + 1 == end - start:
-                out[r, z] = _block_log_probability(items[start:end], levels[start:end], places[z], thetas[z], log_z[z])
+                out[r, z] = _block_log_probability(
+                    items[start:end], levels[start:end], positions[z], thetas[z], log_z[z]
+                )
                 continue
             total, top = 0.0, -np.inf
             for draw in range(n_draws):
@@ -158,7 +160,7 @@ def list_log_probabilities(indptr, items, levels, centres, places, thetas, log_z
 
 
 @njit
-def _add_block_pairs(items, levels, places, chance, weight, inside, above):
+def _add_block_pairs(items, levels, positions, chance, weight, inside, above):
     """Add P(i before j | list) of a complete list with ties: certain between blocks, Mallows' inside.
 
     `inside` is room for a block, in the order of the centre.
@@ -171,7 +173,7 @@ def _add_block_pairs(items, levels, places, chance, weight, inside, above):
             end += 1
         for e in range(begin, end):
             slot = e - begin
-            while slot > 0 and places[inside[slot - 1]] > places[items[e]]:
+            while slot > 0 and positions[inside[slot - 1]] > positions[items[e]]:
                 inside[slot] = inside[slot - 1]
                 slot -= 1
             inside[slot] = items[e]
@@ -185,7 +187,7 @@ def _add_block_pairs(items, levels, places, chance, weight, inside, above):
 
 
 @njit(parallel=True, error_model="numpy")
-def _pairs_by_block(indptr, items, levels, centres, places, thetas, chances, shares, key, n_draws):
+def _pairs_by_block(indptr, items, levels, centres, positions, thetas, chances, shares, key, n_draws):
     """`expected_pairs` of each block of lists."""
     n_lists, (n_communities, n) = indptr.size - 1, centres.shape
     parts = np.zeros((_N_BLOCKS, n_communities, n, n))
@@ -201,7 +203,9 @@ def _pairs_by_block(indptr, items, levels, centres, places, thetas, chances, sha
                 if share < 1e-12:
                     continue
                 if end - start == n:
-                    _add_block_pairs(items[start:end], levels[start:end], places[z], chances[z], share, inside, above)
+                    _add_block_pairs(
+                        items[start:end], levels[start:end], positions[z], chances[z], share, inside, above
+                    )
                     continue
                 total, top = 0.0, -np.inf
                 for draw in range(n_draws):
@@ -222,12 +226,12 @@ def _pairs_by_block(indptr, items, levels, centres, places, thetas, chances, sha
 
 
 def expected_pairs(
-    indptr: Array, items: Array, levels: Array, centres: Array, places: Array, thetas: Array, chances: Array,
+    indptr: Array, items: Array, levels: Array, centres: Array, positions: Array, thetas: Array, chances: Array,
     shares: Array, key: Any, n_draws: int,
 ) -> Array:  # fmt: skip
     """E[i before j] summed over lists (n_communities, n, n), each list counting `shares` (n_lists, n_communities).
 
     Exact for complete lists; otherwise over the draws of `list_log_probabilities`, by their weights.
     """
-    parts = _pairs_by_block(indptr, items, levels, centres, places, thetas, chances, shares, key, n_draws)
+    parts = _pairs_by_block(indptr, items, levels, centres, positions, thetas, chances, shares, key, n_draws)
     return np.asarray(parts.sum(axis=0))

@@ -42,7 +42,7 @@ def _log_sum(a, b):
 
 @njit(error_model="numpy")
 def pair_log_probability(gap, agrees, theta):
-    """log P of the order of two items that lie `gap` places apart in the centre (Mallows 1957).
+    """log P of the order of two items that lie `gap` positions apart in the centre (Mallows 1957).
 
     They disagree with the centre with probability g / (e^{gθ} - 1) - (g + 1) / (e^{(g+1)θ} - 1).
     """
@@ -244,21 +244,21 @@ def _sampled_log_probability(centre, level_of, n_wanted, kinds, sizes, theta, lo
 
 
 @njit(error_model="numpy")
-def _list_log_likelihood(listed, level, centre, places, theta, log_z, key, n_draws, most_work):
+def _list_log_likelihood(listed, level, centre, positions, theta, log_z, key, n_draws, most_work):
     """log P of one list and its standard error."""
     first, last, level_of = centre.size, -1, np.full(centre.size, -1, np.int64)
     for e in range(listed.size):
         level_of[listed[e]] = level[e]
-        first, last = min(first, places[listed[e]]), max(last, places[listed[e]])
+        first, last = min(first, positions[listed[e]]), max(last, positions[listed[e]])
     if last - first + 1 <= listed.size:
-        return _block_log_probability(listed, level, places, theta, log_z), 0.0
+        return _block_log_probability(listed, level, positions, theta, log_z), 0.0
     if listed.size == 2:
         if level[0] == level[1]:
             return 0.0, 0.0
-        return pair_log_probability(last - first, places[listed[0]] < places[listed[1]], theta), 0.0
+        return pair_log_probability(last - first, positions[listed[0]] < positions[listed[1]], theta), 0.0
     labels = np.empty(last - first + 1, np.int64)
-    for place in range(first, last + 1):
-        labels[place - first] = level_of[centre[place]]
+    for position in range(first, last + 1):
+        labels[position - first] = level_of[centre[position]]
     kinds, sizes = _classes(labels)
     if _work(kinds, sizes) <= most_work:
         return _summed_log_probability(kinds, sizes, theta, log_z), 0.0
@@ -266,17 +266,17 @@ def _list_log_likelihood(listed, level, centre, places, theta, log_z, key, n_dra
 
 
 @njit(parallel=True)
-def list_log_likelihoods(indptr, items, levels, centres, places, thetas, log_z, key, n_draws, most_work):
+def list_log_likelihoods(indptr, items, levels, centres, positions, thetas, log_z, key, n_draws, most_work):
     """log P(list | community) and its standard error, (n_lists, n_communities) each; 0 where it is exact.
 
-    `places` has the place of each item in each centre, `log_z` the normalisers by size.
+    `positions` has the position of each item in each centre, `log_z` the normalisers by size.
     """
     n_lists, n_communities = indptr.size - 1, centres.shape[0]
     out, errors = np.zeros((n_lists, n_communities)), np.zeros((n_lists, n_communities))
     for r in prange(n_lists):
         for z in range(n_communities):
             out[r, z], errors[r, z] = _list_log_likelihood(
-                items[indptr[r] : indptr[r + 1]], levels[indptr[r] : indptr[r + 1]], centres[z], places[z], thetas[z],
-                log_z[z], derive(derive(key, r), z), n_draws, most_work,
+                items[indptr[r] : indptr[r + 1]], levels[indptr[r] : indptr[r + 1]], centres[z], positions[z],
+                thetas[z], log_z[z], derive(derive(key, r), z), n_draws, most_work,
             )  # fmt: skip
     return out, errors

@@ -1,6 +1,6 @@
-"""Mallows' model with Spearman's distance, the sum of squared differences of places, by sums over all subsets.
+"""Mallows' model with Spearman's distance, the sum of squared differences of positions, by sums over all subsets.
 
-Z_n(θ) = perm(e^{-θ (i - j)²}) (permanent), in O(2^n n): place by place, over the set of items placed so far.
+Z_n(θ) = perm(e^{-θ (i - j)²}) (permanent), in O(2^n n): position by position, over the set of items placed so far.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ def _n_members(members):
 def completions(theta, n, first, second):
     """Sums over the orders of what is not yet placed, by the set of items placed (2^n,), and minus their θ-slopes.
 
-    Item i of the centre at place k weighs e^{-θ (i - k)²}. Where first >= 0 only orders with
+    Item i of the centre at position k weighs e^{-θ (i - k)²}. Where first >= 0 only orders with
     `first` before `second` count.
     """
     size = 1 << n
     value, slope = np.zeros(size), np.zeros(size)
     value[size - 1] = 1.0
     for members in range(size - 2, -1, -1):
-        place = _n_members(members)
+        position = _n_members(members)
         for i in range(n):
             if members >> i & 1 or (i == second and first >= 0 and not members >> first & 1):
                 continue
-            squared = float((i - place) ** 2)
+            squared = float((i - position) ** 2)
             weight = math.exp(-theta * squared)
             after = members | 1 << i
             value[members] += weight * value[after]
@@ -70,16 +70,16 @@ def spearman_rankings(centre, theta, key, size):
     out = np.empty((size, n), np.int64)
     for draw in range(size):
         stream, members = derive(key, draw), 0
-        for place in range(n):
-            left = uniform(stream, place) * value[members]
+        for position in range(n):
+            left = uniform(stream, position) * value[members]
             chosen = -1
             for i in range(n):
                 if members >> i & 1:
                     continue
                 chosen = i  # rounding may leave nothing: the last one serves
-                left -= math.exp(-theta * float((i - place) ** 2)) * value[members | 1 << i]
+                left -= math.exp(-theta * float((i - position) ** 2)) * value[members | 1 << i]
                 if left <= 0.0:
                     break
             members |= 1 << chosen
-            out[draw, place] = centre[chosen]
+            out[draw, position] = centre[chosen]
     return out

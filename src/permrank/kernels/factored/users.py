@@ -160,12 +160,12 @@ def _log_prior(user, mean, precision):
 
 
 @njit(error_model="numpy")
-def prior_mean(place, slopes):
-    """Prior mean of a user's factors, Σ_j place_j slopes_j."""
+def prior_mean(coordinates, slopes):
+    """Prior mean of a user's factors, Σ_j coordinate_j slopes_j."""
     mean = np.zeros(slopes.shape[1])
-    for j in range(place.size):
+    for j in range(coordinates.size):
         for k in range(mean.size):
-            mean[k] += place[j] * slopes[j, k]
+            mean[k] += coordinates[j] * slopes[j, k]
     return mean
 
 
@@ -215,12 +215,13 @@ def _climb_user(
 @njit(error_model="numpy", parallel=True)
 def move_users(
     before, user_indptr, indptr, items, levels, weights, ties, theta, precision, modes, draws, key, draw, most, tol,
-    residual, curvature, places, slopes,
+    residual, curvature, coordinates, slopes,
 ):  # fmt: skip
     """Move every user to the mode of its posterior given the items, and draw around it if asked.
 
-    A priori W_u ~ N(places_u slopes, 1 / precision); places: (n_users, n_dimensions), slopes: (n_dimensions, K).
-    modes: (n_users, K), start and result; draws: (n_users, K), written: a draw from N(mode, H^-1), or the mode.
+    A priori W_u ~ N(coordinates_u slopes, 1 / precision); coordinates: (n_users, n_dimensions).
+    slopes: (n_dimensions, K); modes: (n_users, K), start and result; draws: (n_users, K), written: a draw from
+    N(mode, H^-1), or the mode.
     residual, curvature: (n_entries,), written: weight * (chosen - expected) and weight * expected at ``draws``.
     before: users of others before the first, whose streams of random numbers are not these.
     Returns the users' log-posteriors at the modes, constants left out, (n_users,).
@@ -230,7 +231,7 @@ def move_users(
     scores = np.empty(items.size)
     for u in prange(n_users):
         first, last = user_indptr[u], user_indptr[u + 1]
-        user, mean = modes[u].copy(), prior_mean(places[u], slopes)
+        user, mean = modes[u].copy(), prior_mean(coordinates[u], slopes)
         values[u], lower = _climb_user(
             first, last, indptr, items, levels, weights, ties, theta, user, mean, precision, scores, residual,
             curvature, most, tol,
@@ -281,8 +282,9 @@ def user_log_likelihoods(user_indptr, indptr, items, levels, weights, ties, thet
 
 @njit(error_model="numpy", parallel=True)
 def posterior_draws(
-    user_indptr, indptr, items, levels, weights, ties, theta, precision, modes, key, size, log_density, places, slopes
-):
+    user_indptr, indptr, items, levels, weights, ties, theta, precision, modes, key, size, log_density, coordinates,
+    slopes,
+):  # fmt: skip
     """Draws of each user's vector from its Laplace posterior given the items: (n_users, size, K).
 
     modes: (n_users, K), start of the ascent and, when done, the modes. log_density: (n_users, size), written: log of
@@ -293,7 +295,7 @@ def posterior_draws(
     scores, chosen, expected = np.empty(items.size), np.empty(items.size), np.empty(items.size)
     for u in prange(n_users):
         first, last = user_indptr[u], user_indptr[u + 1]
-        user, mean = modes[u].copy(), prior_mean(places[u], slopes)
+        user, mean = modes[u].copy(), prior_mean(coordinates[u], slopes)
         _, lower = _climb_user(
             first, last, indptr, items, levels, weights, ties, theta, user, mean, precision, scores, chosen, expected,
             _NEWTON_STEPS, 1e-9,

@@ -1,7 +1,7 @@
-"""Rankings of given items under communities: draws, and the chance of the first k places (paper, §3.2).
+"""Rankings of given items under communities: draws, and the chance of the first k positions (paper, §3.2).
 
-By stage, a community is drawn anew for every place and chooses among the items left; by list, it is drawn once. Tables
-hold one or several fits of the model, which share the probability evenly.
+By stage, a community is drawn anew for every position and chooses among the items left; by list, it is drawn once.
+Tables hold one or several fits of the model, which share the probability evenly.
 """
 
 import numpy as np
@@ -26,26 +26,26 @@ def _pick(weights, left, n_left, draw):
 
 
 @njit(error_model="numpy", parallel=True)
-def latent_rankings(tables, thetas, mixing, n_places, key, size):
-    """The first n_places of `size` rankings drawn from P(π | u): int32 (size, n_places), best first.
+def latent_rankings(tables, thetas, mixing, n_positions, key, size):
+    """The first n_positions of `size` rankings drawn from P(π | u): int32 (size, n_positions), best first.
 
-    tables (F, K, n): worths of the n items in each of F fits; thetas (F, K): P(z | u). O(n) a place; draw d reads the
-    stream of (key, d) only, so it does not depend on `size` or on threads.
+    tables (F, K, n): worths of the n items in each of F fits; thetas (F, K): P(z | u). O(n) a position; draw d reads
+    the stream of (key, d) only, so it does not depend on `size` or on threads.
     """
     n_fits, n_communities, n = tables.shape
-    rankings = np.empty((size, n_places), dtype=np.int32)
+    rankings = np.empty((size, n_positions), dtype=np.int32)
     communities = np.arange(n_communities)
     for d in prange(size):
         own = derive(key, d)
         fit = min(int(uniform(own, 0) * n_fits), n_fits - 1)
         left = np.arange(n)
         z = _pick(thetas[fit], communities, n_communities, uniform(own, 1))
-        for place in range(n_places):
-            if place > 0 and mixing != BY_LIST:
-                z = _pick(thetas[fit], communities, n_communities, uniform(own, 2 * place + 1))
-            j = _pick(tables[fit, z], left, n - place, uniform(own, 2 * place + 2))
-            rankings[d, place] = left[j]
-            for later in range(j, n - place - 1):  # keep the order: a choice must not depend on past swaps
+        for position in range(n_positions):
+            if position > 0 and mixing != BY_LIST:
+                z = _pick(thetas[fit], communities, n_communities, uniform(own, 2 * position + 1))
+            j = _pick(tables[fit, z], left, n - position, uniform(own, 2 * position + 2))
+            rankings[d, position] = left[j]
+            for later in range(j, n - position - 1):  # keep the order: a choice must not depend on past swaps
                 left[later] = left[later + 1]
     return rankings
 
@@ -54,8 +54,8 @@ def latent_rankings(tables, thetas, mixing, n_places, key, size):
 def top_by_subsets(table, theta, k):
     """P(item is among the first k) with a community for every stage, exactly: float64 (n,).
 
-    table (K, n), theta (K,). Goes through the sets of items that can hold the first places, 2^n of them at most, each
-    reached with the sum over its last item: O(2^n n K).
+    table (K, n), theta (K,). Goes through the sets of items that can hold the first positions, 2^n of them at most,
+    each reached with the sum over its last item: O(2^n n K).
     """
     n_communities, n = table.shape
     reached = np.zeros(1 << n)

@@ -1,7 +1,7 @@
 """Where a new item enters a list, with communities (paper, §3.2.2), in (n + 1) K steps a candidate.
 
 Only the candidate's K worths x^z are new: all candidates of a user share the denominators D_i^z of the old list. With
-p_i = Σ_z θ_z w_i^z / D_i^z, and p'_i the same with D_i^z + x^z, the candidate at place j has the probability
+p_i = Σ_z θ_z w_i^z / D_i^z, and p'_i the same with D_i^z + x^z, the candidate at position j has the probability
 
     L_j ∝ Π_{i<j} (p'_i / p_i) c_j,   c_j = Σ_z θ_z x^z / (D_j^z + x^z),   c_n = 1,
 
@@ -44,7 +44,7 @@ def _prepare(levels, items, start, stop, worths, theta, ties, mixing):
 
 
 @njit(error_model="numpy")
-def _places_by_stage(block_ends, denominators, tops, inverse_p, theta, x, places):
+def _positions_by_stage(block_ends, denominators, tops, inverse_p, theta, x, probabilities):
     """L_j for one candidate with worths x (K,), not normalised; block_ends[i] is where the tie of entry i ends."""
     n, n_communities = denominators.shape
     before, i = 1.0, 0
@@ -65,15 +65,15 @@ def _places_by_stage(block_ends, denominators, tops, inverse_p, theta, x, places
                 log_passes += math.log(other * inverse_p[t])
             passes = math.exp(log_passes / (end - i))
         for t in range(i, end):
-            places[t] = before * enters
+            probabilities[t] = before * enters
             before *= passes
         i = end
-    places[n] = before
+    probabilities[n] = before
 
 
 @njit(error_model="numpy")
-def _places_by_list(denominators, theta, x, places, before):
-    """As `_places_by_stage`, with one community for the whole list; before (K,) is scratch."""
+def _positions_by_list(denominators, theta, x, probabilities, before):
+    """As `_positions_by_stage`, with one community for the whole list; before (K,) is scratch."""
     n, n_communities = denominators.shape
     before[:] = theta
     for i in range(n):
@@ -82,8 +82,8 @@ def _places_by_list(denominators, theta, x, places, before):
             step = before[z] / (denominators[i, z] + x[z])
             enters += step * x[z]
             before[z] = step * denominators[i, z]
-        places[i] = enters
-    places[n] = before.sum()
+        probabilities[i] = enters
+    probabilities[n] = before.sum()
 
 
 @njit(error_model="numpy")
@@ -98,38 +98,38 @@ def _block_ends(levels, start, stop):
 
 @njit(error_model="numpy")
 def latent_insertion_probabilities(levels, items, worths, theta, candidate, ties, mixing):
-    """P(a new item enters a list of n at place j): float64 (n + 1,), sums to one. The equation heads this file.
+    """P(a new item enters a list of n at position j): float64 (n + 1,), sums to one. The equation heads this file.
 
     levels, items: of the list; worths (n_items, K); theta (K,): P(z | user); candidate (K,): worths of the new item.
     """
-    places = np.empty(items.size + 1)
+    probabilities = np.empty(items.size + 1)
     denominators, tops, inverse_p = _prepare(levels, items, np.int64(0), items.size, worths, theta, ties, mixing)
     if mixing == BY_LIST:
-        _places_by_list(denominators, theta, candidate, places, np.empty(theta.size))
+        _positions_by_list(denominators, theta, candidate, probabilities, np.empty(theta.size))
     else:
         ends = _block_ends(levels, np.int64(0), items.size)
-        _places_by_stage(ends, denominators, tops, inverse_p, theta, candidate, places)
-    return places / places.sum()
+        _positions_by_stage(ends, denominators, tops, inverse_p, theta, candidate, probabilities)
+    return probabilities / probabilities.sum()
 
 
 @njit(error_model="numpy")
-def _summary(places, position):
+def _summary(probabilities, position):
     """Of the n items of a list, how many the candidate is expected to come before; or n - mode, and its likelihood.
 
-    For `MODE` the fraction is L_j <= 1 of the best place: candidates at the same place are ordered by it (§3.2.2).
+    For `MODE` the fraction is L_j <= 1 of the best position: it orders candidates at the same position (§3.2.2).
     """
-    n = places.size - 1
+    n = probabilities.size - 1
     if position == EXPECTED:
         total, moment = 0.0, 0.0
         for j in range(n + 1):
-            total += places[j]
-            moment += j * places[j]
+            total += probabilities[j]
+            moment += j * probabilities[j]
         return n - moment / total
     best = 0
     for j in range(1, n + 1):
-        if places[j] > places[best]:
+        if probabilities[j] > probabilities[best]:
             best = j
-    return n - best + places[best]
+    return n - best + probabilities[best]
 
 
 @njit(error_model="numpy", parallel=True)
@@ -144,16 +144,16 @@ def _scores(jobs, user_indptr, indptr, levels, items, worths, memberships, candi
         for r in range(user_indptr[u], user_indptr[u + 1]):
             start, stop = indptr[r], indptr[r + 1]
             length += stop - start + (1 if position == MODE else 0)
-            places = np.empty(stop - start + 1)
+            probabilities = np.empty(stop - start + 1)
             ends = _block_ends(levels, start, stop)
             denominators, tops, inverse_p = _prepare(levels, items, start, stop, worths, theta, ties, mixing)
             for c in range(first, last):
                 x = worths[candidates[c]]
                 if mixing == BY_STAGE:
-                    _places_by_stage(ends, denominators, tops, inverse_p, theta, x, places)
+                    _positions_by_stage(ends, denominators, tops, inverse_p, theta, x, probabilities)
                 else:
-                    _places_by_list(denominators, theta, x, places, before)
-                scores[c] += _summary(places, position)
+                    _positions_by_list(denominators, theta, x, probabilities, before)
+                scores[c] += _summary(probabilities, position)
         for c in range(first, last):
             scores[c] /= max(length, 1)
     return scores
@@ -175,9 +175,9 @@ def insertion_scores(
     """Share of a user's listed items that each candidate is expected to come before, in [0, 1] (§3.2.2).
 
     Lists as in `latent_statistics`; memberships (n_users, K); candidates[candidate_indptr[u] : candidate_indptr[u + 1]]
-    are item indices for user u. `EXPECTED`: Σ over lists of n - E(place), over the number of entries. `MODE`: the
-    paper's rule, n - place, a fraction for its likelihood. Returns (n_candidates,); parallel over users and chunks of
-    their candidates; memory is that of the answer.
+    are item indices for user u. `EXPECTED`: Σ over lists of n - E(position), over the number of entries. `MODE`: the
+    paper's rule, n - position, a fraction for its likelihood. Returns (n_candidates,); parallel over users and chunks
+    of their candidates; memory is that of the answer.
     """
     starts = [np.arange(a, b, _CHUNK) for a, b in itertools.pairwise(candidate_indptr)]
     users = np.repeat(np.arange(len(starts)), [part.size for part in starts])
@@ -191,8 +191,8 @@ def insertion_scores(
 
 
 @njit(error_model="numpy", parallel=True)
-def place_log_probabilities(indptr, items, levels, worths, memberships, candidates, first, last, ties, mixing):
-    """log P(the candidate of each list enters it from place `first` to place `last`), (n_lists,).
+def position_log_probabilities(indptr, items, levels, worths, memberships, candidates, first, last, ties, mixing):
+    """log P(the candidate of each list enters it from position `first` to position `last`), (n_lists,).
 
     memberships (n_lists, K); candidates, first, last (n_lists,).
     """

@@ -2,7 +2,7 @@
 
 The path goes from a Plackett-Luce distribution q, whose normaliser is known, to the model:
 log f_β = (1 - β) log q - β E. With equal worths q is uniform. Every step is a heat bath of one item over all its
-places (a single pass for both parts). Forward runs start from exact draws of q and underestimate log Z on average,
+positions (a single pass for both parts). Forward runs start from exact draws of q and underestimate log Z on average,
 reverse runs start from draws of the model and overestimate it: the two bracket it (Grosse, Ghahramani, Adams 2015).
 """
 
@@ -29,7 +29,7 @@ def luce_log_probability(order, worths):
 
 @njit(error_model="numpy")
 def luce_insertion_energies(others, n_others, item, worths, tail, out):
-    """-log q of an item at each place among others, relative to the first: a single pass.
+    """-log q of an item at each position among others, relative to the first: a single pass.
 
     Before it passes others[j] the stage after the item chooses from others[j:], afterwards from it and others[j + 1:].
     """

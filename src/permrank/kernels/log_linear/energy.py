@@ -50,10 +50,10 @@ def swap_energy_delta(order, first, second, unary, basis, pair):
 
 @njit(error_model="numpy")
 def insertion_energies(others, n_others, item, unary, basis, pair, out):
-    """Energies of an item at each of the n_others + 1 places among others, relative to the first place; §4.3.
+    """Energies of an item at each of the n_others + 1 positions among others, relative to the first position; §4.3.
 
-    A single pass: from place j to j + 1 the item passes others[j], and only these two change. ``basis`` is that of the
-    longer list.
+    A single pass: from position j to j + 1 the item passes others[j], and only these two change. ``basis`` is that of
+    the longer list.
     """
     out[0] = 0.0
     for j in range(n_others):
@@ -121,8 +121,8 @@ def softmax_of_energies(energies, n, out):
 
 
 @njit(error_model="numpy")
-def pair_places(items, pair_indptr, pair_items, places):
-    """Where λ of each two items of a list is stored: places[a, b] for a < b, or -1. ``items`` ascend.
+def pair_indices(items, pair_indptr, pair_items, indices):
+    """Where λ of each two items of a list is stored: indices[a, b] for a < b, or -1. ``items`` ascend.
 
     Looks each partner up by bisection, from where the one before it was found.
     """
@@ -138,38 +138,38 @@ def pair_places(items, pair_indptr, pair_items, places):
                     low = middle + 1
                 else:
                     high = middle
-            places[a, b] = low if low < stop and pair_items[low] == wanted else -1
+            indices[a, b] = low if low < stop and pair_items[low] == wanted else -1
 
 
 @njit(error_model="numpy")
-def pair_table(places, n, values):
-    """Antisymmetric (n, n) table of λ from their places; 0 where there is none."""
+def pair_table(indices, n, values):
+    """Antisymmetric (n, n) table of λ from their indices; 0 where there is none."""
     table = np.zeros((n, n))
     for a in range(n):
         for b in range(a + 1, n):
-            if places[a, b] >= 0:
-                table[a, b] = values[places[a, b]]
-                table[b, a] = -values[places[a, b]]
+            if indices[a, b] >= 0:
+                table[a, b] = values[indices[a, b]]
+                table[b, a] = -values[indices[a, b]]
     return table
 
 
 @njit(error_model="numpy")
 def potentials_of(ascending, order, pair_indptr, pair_items, values):
-    """Table of λ of a list with the items ``ascending``, which stand at the places ``order`` of the list.
+    """Table of λ of a list with the items ``ascending``, which stand at the positions ``order`` of the list.
 
     It is (0, 0) if there are no pairwise parameters at all.
     """
     if pair_items.size == 0:
         return np.zeros((0, 0))
     n = ascending.size
-    places = np.empty((n, n), np.int64)
-    pair_places(ascending, pair_indptr, pair_items, places)
+    indices = np.empty((n, n), np.int64)
+    pair_indices(ascending, pair_indptr, pair_items, indices)
     table = np.zeros((n, n))
     for a in range(n):
         for b in range(a + 1, n):
-            if places[a, b] >= 0:
-                table[order[a], order[b]] = values[places[a, b]]
-                table[order[b], order[a]] = -values[places[a, b]]
+            if indices[a, b] >= 0:
+                table[order[a], order[b]] = values[indices[a, b]]
+                table[order[b], order[a]] = -values[indices[a, b]]
     return table
 
 
@@ -184,8 +184,8 @@ def count_pairs(view_indptr, view_entries, ranking_of_entry, indptr, items, weig
     fill = pair_items.size > 0
     for a in prange(n_items):
         together = np.zeros(n_items)
-        for place in range(view_indptr[a], view_indptr[a + 1]):
-            r = ranking_of_entry[view_entries[place]]
+        for index in range(view_indptr[a], view_indptr[a + 1]):
+            r = ranking_of_entry[view_entries[index]]
             for e in range(indptr[r], indptr[r + 1]):
                 together[items[e]] += weights[r]
         count = 0

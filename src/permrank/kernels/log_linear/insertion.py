@@ -30,15 +30,15 @@ def _pair_value(a, b, pair_indptr, pair_items, pair_values):
 
 
 @njit(error_model="numpy")
-def place_energies(item, own, items, levels, unary, basis, pair_indptr, pair_items, pair_values, energies):
-    """Energies of an item at the places of a list, relative to the first; returns the number of places.
+def position_energies(item, own, items, levels, unary, basis, pair_indptr, pair_items, pair_values, energies):
+    """Energies of an item at the positions of a list, relative to the first; returns the number of positions.
 
     own: (B,), coefficients of the item; items, levels, unary (n, B): the list. If the item is on the list, it is taken
-    from it; basis: (at least the number of places, B) is that of the list with the item.
+    from it; basis: (at least the number of positions, B) is that of the list with the item.
     """
     n, n_columns = items.size, basis.shape[1]
     energies[0] = 0.0
-    place = 0
+    position = 0
     first = 0
     while first < n:
         end = first + 1
@@ -58,35 +58,35 @@ def place_energies(item, own, items, levels, unary, basis, pair_indptr, pair_ite
                 for e in range(first, end):
                     if items[e] != item:
                         mean += unary[e, k] / size
-                delta += (own[k] - mean) * (basis[place, k] - basis[place + 1, k])
-            energies[place + 1] = energies[place] + delta
-            place += 1
+                delta += (own[k] - mean) * (basis[position, k] - basis[position + 1, k])
+            energies[position + 1] = energies[position] + delta
+            position += 1
         first = end
-    return place + 1
+    return position + 1
 
 
 @njit(error_model="numpy")
-def _place_score(probabilities, n_places, rule):
-    """Share of the list that the item comes before, 0 to 1: expected, or at the likeliest place.
+def _position_score(probabilities, n_positions, rule):
+    """Share of the list that the item comes before, 0 to 1: expected, or at the likeliest position.
 
-    Equal places are told apart by how likely they are, which is less than a place: under `PUBLISHED` the likelier is
-    the better everywhere (§3.2.2), under `MODE` in the upper half of the list only.
+    Equal positions are told apart by how likely they are, which is less than a position: under `PUBLISHED` the likelier
+    is the better everywhere (§3.2.2), under `MODE` in the upper half of the list only.
     """
-    if n_places == 1:
+    if n_positions == 1:
         return 0.5
     if rule == EXPECTED:
         total = 0.0
-        for j in range(n_places):
-            total += probabilities[j] * (n_places - 1 - j)
-        return total / (n_places - 1)
+        for j in range(n_positions):
+            total += probabilities[j] * (n_positions - 1 - j)
+        return total / (n_positions - 1)
     best = 0
-    for j in range(1, n_places):
+    for j in range(1, n_positions):
         if probabilities[j] > probabilities[best]:
             best = j
     # More likely at the top is better, more likely at the bottom is worse.
-    middle = 0.5 * (n_places - 1)
+    middle = 0.5 * (n_positions - 1)
     sure = probabilities[best] if rule == PUBLISHED or best <= middle else 1.0 - probabilities[best]
-    return (n_places - 1 - best + sure) / n_places
+    return (n_positions - 1 - best + sure) / n_positions
 
 
 @njit(error_model="numpy")
@@ -98,18 +98,18 @@ def _candidate(
     total, weight = 0.0, 0.0
     for r in range(first, last):
         start, stop = indptr[r], indptr[r + 1]
-        n_places = np.int64(1)  # a literal would have the calls below compiled twice
+        n_positions = np.int64(1)  # a literal would have the calls below compiled twice
         for e in range(start, stop):
             if items[e] != item:
-                n_places += 1
-        basis = basis_table[basis_start[n_places] : basis_start[n_places] + n_places]
-        place_energies(
+                n_positions += 1
+        basis = basis_table[basis_start[n_positions] : basis_start[n_positions] + n_positions]
+        position_energies(
             item, own, items[start:stop], levels[start:stop], unary[start:stop], basis, pair_indptr, pair_items,
             pair_values, energies,
         )  # fmt: skip
-        softmax_of_energies(energies, n_places, probabilities)
-        total += (n_places - 1) * _place_score(probabilities, n_places, rule)
-        weight += n_places - 1
+        softmax_of_energies(energies, n_positions, probabilities)
+        total += (n_positions - 1) * _position_score(probabilities, n_positions, rule)
+        weight += n_positions - 1
     return total / weight if weight > 0.0 else np.nan
 
 

@@ -17,7 +17,7 @@ from permrank.kernels.log_linear.energy import (
     insert,
     insertion_energies,
     insertion_energy_delta,
-    pair_places,
+    pair_indices,
     pair_table,
     softmax_of_energies,
     swap_energy_delta,
@@ -37,7 +37,7 @@ def acceptance(energy_delta):
 
 @njit(error_model="numpy")
 def insertion_probabilities(order, source, unary, basis, pair, energies, probabilities):
-    """Heat bath of one item over all n places, the others keeping their order: P(place), by a single pass."""
+    """Heat bath of one item over all n positions, the others keeping their order: P(position), by a single pass."""
     n = order.size
     others = np.empty(n - 1, order.dtype)
     others[:source] = order[:source]
@@ -47,17 +47,17 @@ def insertion_probabilities(order, source, unary, basis, pair, energies, probabi
 
 
 @njit(error_model="numpy")
-def informed_weights(order, place, unary, basis, pair, weights):
-    """Weights e^{-ΔE/2} of swapping the item at one place with each other (0 at the place itself), and their sum.
+def informed_weights(order, position, unary, basis, pair, weights):
+    """Weights e^{-ΔE/2} of swapping the item at one position with each other (0 at the position itself), and their sum.
 
-    Locally balanced proposals (Zanella 2020) with the balancing function sqrt: with the same place for the way back,
+    Locally balanced proposals (Zanella 2020) with the balancing function sqrt: with the same position for the way back,
     a proposal is accepted with min(1, sum here / sum there). O(n) position-wise, O(n²) with pairs.
     """
     total = 0.0
     for m in range(order.size):
         weights[m] = 0.0
-        if m != place:
-            delta = swap_energy_delta(order, min(m, place), max(m, place), unary, basis, pair)
+        if m != position:
+            delta = swap_energy_delta(order, min(m, position), max(m, position), unary, basis, pair)
             weights[m] = math.exp(min(-0.5 * delta, 600.0))
             total += weights[m]
     return total
@@ -70,21 +70,21 @@ def _below(key, counter, n):
 
 
 @njit(error_model="numpy")
-def _two_places(key, counter, n):
-    """Two different places, the smaller one first."""
+def _two_positions(key, counter, n):
+    """Two different positions, the smaller one first."""
     first, second = _below(key, counter, n), _below(key, counter + 1, n - 1)
     return (second, first) if second < first else (first, second + 1)
 
 
 @njit(error_model="numpy")
 def swap_steps(order, unary, basis, pair, key, n_steps):
-    """Metropolis steps that swap two places each; returns how many were accepted."""
+    """Metropolis steps that swap two positions each; returns how many were accepted."""
     accepted = 0
     n = order.size
     if n < 2:
         return 0
     for t in range(n_steps):
-        first, second = _two_places(key, 3 * t, n)
+        first, second = _two_positions(key, 3 * t, n)
         delta = swap_energy_delta(order, first, second, unary, basis, pair)
         if delta <= 0.0 or uniform(key, 3 * t + 2) < math.exp(-delta):
             order[first], order[second] = order[second], order[first]
@@ -111,7 +111,7 @@ def _draw(probabilities, n, u):
 
 @njit(error_model="numpy")
 def insertion_step(order, source, unary, basis, pair, u, energies, probabilities):
-    """Put the item at ``source`` to a place drawn from its conditional distribution; always accepted."""
+    """Put the item at ``source`` to a position drawn from its conditional distribution; always accepted."""
     insertion_probabilities(order, source, unary, basis, pair, energies, probabilities)
     insert(order, source, _draw(probabilities, order.size, u))
 
@@ -129,7 +129,7 @@ def window_step(order, start, width, unary, basis, pair, key):
 
 @njit(error_model="numpy")
 def sublist_energy(order, start, width, unary, basis, pair):
-    """Energy of the items of a sublist at their places and among themselves, all of E that their order changes."""
+    """Energy of the items of a sublist at their positions and among themselves, all of E that their order changes."""
     total = 0.0
     for i in range(start, start + width):
         for k in range(basis.shape[1]):
@@ -157,20 +157,20 @@ def _sublist_step(order, start, width, unary, basis, pair, key):
 @njit(error_model="numpy")
 def _informed_step(order, unary, basis, pair, key, counter, here, there):
     n = order.size
-    place = _below(key, counter, n)
-    total = informed_weights(order, place, unary, basis, pair, here)
+    position = _below(key, counter, n)
+    total = informed_weights(order, position, unary, basis, pair, here)
     u = uniform(key, counter + 1) * total
     other = -1
     for m in range(n):
-        if m != place:
+        if m != position:
             other = m
             u -= here[m]
             if u < 0.0:
                 break
-    order[place], order[other] = order[other], order[place]
-    back = informed_weights(order, place, unary, basis, pair, there)
+    order[position], order[other] = order[other], order[position]
+    back = informed_weights(order, position, unary, basis, pair, there)
     if uniform(key, counter + 2) * back > total:
-        order[place], order[other] = order[other], order[place]
+        order[position], order[other] = order[other], order[position]
 
 
 @njit(error_model="numpy")
@@ -187,7 +187,7 @@ def mixed_steps(order, mixture, width, unary, basis, pair, key, n_steps):
         if u < mixture[RELOCATION]:
             _relocation_step(order, unary, basis, pair, key, counter)
         elif u < mixture[SWAP]:
-            first, second = _two_places(key, counter, n)
+            first, second = _two_positions(key, counter, n)
             delta = swap_energy_delta(order, first, second, unary, basis, pair)
             if uniform(key, counter + 2) < acceptance(delta):
                 order[first], order[second] = order[second], order[first]
@@ -233,7 +233,7 @@ def draw_orders(start, n_free, mixture, width, unary, basis, pair, key, burn_in,
     """Chains side by side: orders (n_chains, size, n), energies (n_chains, size), after burn_in steps, every thin-th.
 
     start: (n_chains, n). Only the items numbered below n_free move, the others keep their order among themselves; if
-    that is fewer than all, every step is a heat bath of one item over all its places.
+    that is fewer than all, every step is a heat bath of one item over all its positions.
     """
     n_chains, n = start.shape
     orders, energies = np.empty((n_chains, size, n), np.int64), np.empty((n_chains, size))
@@ -249,9 +249,9 @@ def draw_orders(start, n_free, mixture, width, unary, basis, pair, key, burn_in,
 def _advance(items, order, unary, basis, pair_indptr, pair_items, pair_values, move, width, n_steps, key):
     n = order.size
     size = n if pair_items.size > 0 else 0
-    places = np.empty((size, size), np.int64)
-    pair_places(items[:size], pair_indptr, pair_items, places)
-    pair = pair_table(places, size, pair_values)
+    indices = np.empty((size, size), np.int64)
+    pair_indices(items[:size], pair_indptr, pair_items, indices)
+    pair = pair_table(indices, size, pair_values)
     if move == SWAP:
         swap_steps(order, unary, basis, pair, key, n_steps)
     elif move == INSERTION:

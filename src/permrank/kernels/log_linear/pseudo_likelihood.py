@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from permrank.kernels.jit import njit, prange
-from permrank.kernels.log_linear.energy import insertion_energies, pair_places, pair_table, softmax_of_energies
+from permrank.kernels.log_linear.energy import insertion_energies, pair_indices, pair_table, softmax_of_energies
 from permrank.kernels.log_linear.subsets import exact_expectations
 
 BY_RELOCATION, BY_SWAPS, BY_WINDOWS, EXACT = 0, 1, 2, 3
@@ -29,7 +29,7 @@ def _add_pair(pair_gradient, a, b, value):
 
 @njit(error_model="numpy")
 def relocations(order, unary, basis, pair, unary_gradient, pair_gradient):
-    """Σ_i log P(place of the i-th item | order of the others): every item in turn, all its places in a single pass."""
+    """Σ_i log P(position of the i-th item | order of the others): every item in turn, all positions in one pass."""
     n, n_columns = order.size, basis.shape[1]
     energies, p, others = np.empty(n), np.empty(n), np.empty(max(n - 1, 0), order.dtype)
     value = 0.0
@@ -122,7 +122,7 @@ def windows(order, width, unary, basis, pair, unary_gradient, pair_gradient):
     width = min(width, n)
     paired = pair.shape[0] > 0
     nothing, beside = np.empty((0, n_columns)), np.empty((width, 0))
-    before, ranks, places = np.empty((width, width)), np.empty((width, width)), np.empty((width, 1))
+    before, ranks, positions = np.empty((width, width)), np.empty((width, width)), np.empty((width, 1))
     local, own = np.empty((width, n_columns)), np.zeros((width, width))
     value = 0.0
     for start in range(n + 1 - width):
@@ -137,7 +137,7 @@ def windows(order, width, unary, basis, pair, unary_gradient, pair_gradient):
                     own[i, j] = pair[a, order[start + j]]
                     if j > i:
                         value += own[i, j]
-        value -= exact_expectations(local, nothing, inside, own, beside, before, ranks, places)
+        value -= exact_expectations(local, nothing, inside, own, beside, before, ranks, positions)
         for i in range(width):
             a = order[start + i]
             for k in range(n_columns):
@@ -158,9 +158,9 @@ def _one_list(
 ):  # fmt: skip
     n = order.size
     size = n if pair_items.size > 0 else 0
-    places, slope = np.empty((size, size), np.int64), np.zeros((size, size))
-    pair_places(items[:size], pair_indptr, pair_items, places)
-    pair = pair_table(places, size, pair_values)
+    indices, slope = np.empty((size, size), np.int64), np.zeros((size, size))
+    pair_indices(items[:size], pair_indptr, pair_items, indices)
+    pair = pair_table(indices, size, pair_values)
     own = np.zeros((n, basis.shape[1]))
     if structure == BY_RELOCATION:
         value = relocations(order, unary, basis, pair, own, slope)
@@ -173,8 +173,8 @@ def _one_list(
             unary_gradient[a, k] = weight * own[a, k]
     for a in range(size):
         for b in range(a + 1, size):
-            if places[a, b] >= 0:
-                pair_gradient[places[a, b]] += weight * slope[a, b]
+            if indices[a, b] >= 0:
+                pair_gradient[indices[a, b]] += weight * slope[a, b]
     return value
 
 
@@ -217,15 +217,15 @@ def _one_statistics(items, order, levels, weight, basis, pair_indptr, pair_items
                 unary_out[order[i], k] = weight * mean
         first = end
     size = n if pair_items.size > 0 else 0
-    places = np.empty((size, size), np.int64)
-    pair_places(items[:size], pair_indptr, pair_items, places)
+    indices = np.empty((size, size), np.int64)
+    pair_indices(items[:size], pair_indptr, pair_items, indices)
     for i in range(size):
         for j in range(i + 1, size):
             if levels[i] != levels[j]:
                 a, b = order[i], order[j]
-                place, sign = (places[a, b], weight) if a < b else (places[b, a], -weight)
-                if place >= 0:
-                    pair_out[place] += sign
+                index, sign = (indices[a, b], weight) if a < b else (indices[b, a], -weight)
+                if index >= 0:
+                    pair_out[index] += sign
 
 
 @njit(error_model="numpy", parallel=True)

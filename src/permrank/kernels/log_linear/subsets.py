@@ -113,10 +113,10 @@ def prefix_sums(free, context, basis, pair, beside):
 
 
 @njit(error_model="numpy")
-def exact_expectations(free, context, basis, pair, beside, before, ranks, places):
+def exact_expectations(free, context, basis, pair, beside, before, ranks, positions):
     """Log Z and the marginals of the exact distribution, by one pass forwards and one backwards.
 
-    Written: before (k, k), P(a before b); ranks (k, k), P(a is the r-th of the free items); places (k, n + 1),
+    Written: before (k, k), P(a before b); ranks (k, k), P(a is the r-th of the free items); positions (k, n + 1),
     P(a comes after exactly i of the context).
     """
     k, n = beside.shape
@@ -130,7 +130,7 @@ def exact_expectations(free, context, basis, pair, beside, before, ranks, places
     backward[(1 << k) - 1, n] = 0.0
     # P(S just before a), summed over the low and the high half of S: the order of two items in O(2^k k) altogether.
     low_mass, high_mass = np.zeros((k, low.shape[0])), np.zeros((k, high.shape[0]))
-    before[:], ranks[:], places[:] = 0.0, 0.0, 0.0
+    before[:], ranks[:], positions[:] = 0.0, 0.0, 0.0
     for s in range((1 << k) - 1, -1, -1):
         size = _popcount(s)
         for i in range(n, -1, -1):
@@ -144,7 +144,7 @@ def exact_expectations(free, context, basis, pair, beside, before, ranks, places
                     value = _log_add(value, after)
                     p = math.exp(here + after)
                     ranks[a, size] += p
-                    places[a, i] += p
+                    positions[a, i] += p
                     low_mass[a, s & mask] += p
                     high_mass[a, s >> half] += p
             if i < n:

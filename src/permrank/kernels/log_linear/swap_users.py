@@ -4,8 +4,8 @@ The likelihood of a list is the pseudo-likelihood of its swaps, Σ_{i<j} log σ(
 Unscaled it counts a list many times over, and a posterior would be far too sure. At equal scores the factor 2 / n gives
 exactly the information of the full likelihood; where scores differ, distant swaps are nearly certain and say less than
 the list does, and twice that factor predicts better, on strict lists of 7 as on 50 ratings (splits that no benchmark
-uses). Tied items share the mean of g over their places, so that their own swaps say nothing. The objective is concave
-in s.
+uses). Tied items share the mean of g over their positions, so that their own swaps say nothing. The objective is
+concave in s.
 
 Rows of ``theta``, users and the two passes are as in `kernels.factored`.
 """
@@ -34,7 +34,7 @@ MOST_DISTANCES = 64
 def _distances(n):
     """Circular distances of the swaps that count, and what each counts: all of them, or evenly spread ones.
 
-    The swaps of places i and i + d (modulo n), for d up to n / 2, are all swaps, once each (those of d = n / 2 twice).
+    The swaps of positions i and i + d (modulo n), for d up to n / 2, are all swaps, each once (of d = n / 2 twice).
     """
     all_of_them = n // 2
     kept = min(all_of_them, MOST_DISTANCES)

@@ -95,8 +95,8 @@ def project_on_permutahedron(z, discounts):
 def ndcg_bound(indptr, levels, gains, weights, truncation, smoothing, scores, gradient):
     """CofiRank's convex bound on 1 - NDCG: max over orders π of 1 - NDCG(π) + <c, s_π - s> (Weimer et al. 2007).
 
-    With c the discounts 1 / log2(1 + place) of DCG, cut after ``truncation`` places, the cost of putting entry j at
-    place p is c_p (s_j - n g_j / ideal DCG): the assignment is solved by sorting. Scores are measured in units of
+    With c the discounts 1 / log2(1 + position) of DCG, cut after ``truncation`` positions, the cost of putting entry j
+    at position p is c_p (s_j - n g_j / ideal DCG): the assignment is solved by sorting. Scores are measured in units of
     1 / n, and the bound is n times that of 1 - NDCG, so that scores of lists of any length have a margin of about one.
     Where entries are tied, s is compared with the mean of c over the tie, and the bound still holds.
     With a smoothing μ > 0 the maximum goes over the whole hull of the orders of c and loses μ/2 (‖v‖² - ‖c‖²) at v:

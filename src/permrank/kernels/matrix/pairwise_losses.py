@@ -63,25 +63,25 @@ def squared_pairs(indptr, levels, weights, scores, gradient):
 
 
 @njit(error_model="numpy")
-def _add(tree, place, s):
-    """Enter a score at a 0-based place of a Fenwick tree of (count, Σ s, Σ s²)."""
-    place += 1
-    while place < tree.shape[0]:
-        tree[place, 0] += 1.0
-        tree[place, 1] += s
-        tree[place, 2] += s * s
-        place += place & -place
+def _add(tree, index, s):
+    """Enter a score at a 0-based index of a Fenwick tree of (count, Σ s, Σ s²)."""
+    index += 1
+    while index < tree.shape[0]:
+        tree[index, 0] += 1.0
+        tree[index, 1] += s
+        tree[index, 2] += s * s
+        index += index & -index
 
 
 @njit(error_model="numpy")
-def _prefix(tree, place):
-    """(count, Σ s, Σ s²) of what was entered before a place."""
+def _prefix(tree, index):
+    """(count, Σ s, Σ s²) of what was entered before an index."""
     count, total, squares = 0.0, 0.0, 0.0
-    while place > 0:
-        count += tree[place, 0]
-        total += tree[place, 1]
-        squares += tree[place, 2]
-        place -= place & -place
+    while index > 0:
+        count += tree[index, 0]
+        total += tree[index, 1]
+        squares += tree[index, 2]
+        index -= index & -index
     return count, total, squares
 
 
@@ -99,9 +99,9 @@ def hinge_pairs(indptr, levels, weights, smoothing, scores, gradient):
         s = scores[start:stop] - _mean(scores, start, stop)
         order = np.argsort(s)
         ascending = s[order]
-        place = np.empty(n, np.int64)
+        position = np.empty(n, np.int64)
         for i in range(n):
-            place[order[i]] = i
+            position[order[i]] = i
         tree = np.zeros((n + 1, 3))
         first = 0
         while first < n:  # the entry is the worse one of its pairs: better ones with a score below 1 + s count
@@ -121,7 +121,7 @@ def hinge_pairs(indptr, levels, weights, smoothing, scores, gradient):
                 values[r] += far * (a - 0.5 * smoothing) - far_total
                 gradient[start + i] = slope + far
             for i in range(first, end):
-                _add(tree, place[i], s[i])
+                _add(tree, position[i], s[i])
             first = end
         tree[:] = 0.0
         entered = 0.0
@@ -140,7 +140,7 @@ def hinge_pairs(indptr, levels, weights, smoothing, scores, gradient):
                     gradient[start + i] -= ((below_total - low_total) - (below - low) * a) / smoothing
                 gradient[start + i] -= far
             for i in range(first, end):
-                _add(tree, place[i], s[i])
+                _add(tree, position[i], s[i])
                 entered += 1.0
             end = first
         values[r] *= weights[r]

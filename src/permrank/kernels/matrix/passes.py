@@ -48,8 +48,8 @@ def item_gradients(view_indptr, view_entries, user_of_entry, users, residual):
     n_factors = users.shape[1]
     out = np.zeros((view_indptr.size - 1, n_factors + 1))
     for y in prange(view_indptr.size - 1):
-        for place in range(view_indptr[y], view_indptr[y + 1]):
-            e = view_entries[place]
+        for index in range(view_indptr[y], view_indptr[y + 1]):
+            e = view_entries[index]
             row, g = users[user_of_entry[e]], residual[e]
             for k in range(n_factors):
                 out[y, k] += g * row[k]

@@ -46,7 +46,7 @@ def _fill_rows(item_indptr, entries, owner, indptr, items, levels, weights, n_bl
     for b in prange(n_blocks):
         sums, met = np.zeros((n_items, 3)), np.zeros(n_items, np.bool_)
         for y in range(b, n_items, n_blocks):
-            place = rows[y]
+            index = rows[y]
             for k in range(item_indptr[y], item_indptr[y + 1]):
                 e = entries[k]
                 r = owner[e]
@@ -56,11 +56,11 @@ def _fill_rows(item_indptr, entries, owner, indptr, items, levels, weights, n_bl
                         continue
                     if not met[x]:
                         met[x] = True
-                        partners[place] = x
-                        place += 1
+                        partners[index] = x
+                        index += 1
                     column = 0 if levels[e] < levels[f] else (1 if levels[e] > levels[f] else 2)
                     sums[x, column] += weights[r]
-            for k in range(rows[y], place):
+            for k in range(rows[y], index):
                 x = partners[k]
                 met[x] = False
                 for column in range(3):

@@ -18,8 +18,8 @@ def _close(item, item_indptr, item_entries, items, block, bounds, is_last, left,
         n_done += 1
         if verified[y]:
             return n_reached, n_done, True
-        for place in range(item_indptr[y], item_indptr[y + 1]):
-            b = block[item_entries[place]]
+        for index in range(item_indptr[y], item_indptr[y + 1]):
+            b = block[item_entries[index]]
             left[b] -= 1
             if left[b] == 0 and not is_last[b]:
                 for e in range(bounds[b + 1], bounds[b + 2]):
@@ -57,6 +57,6 @@ def small_closed_sets(starts, item_indptr, item_entries, items, block, bounds, i
         for k in range(n_reached):
             reached[queue[k]] = False
             if k < n_done and not (met and k == n_done - 1):
-                for place in range(item_indptr[queue[k]], item_indptr[queue[k] + 1]):
-                    left[block[item_entries[place]]] += 1
+                for index in range(item_indptr[queue[k]], item_indptr[queue[k] + 1]):
+                    left[block[item_entries[index]]] += 1
     return marked

@@ -313,11 +313,11 @@ def damped_rankings(scores, turns, damping, key):
         for j in range(n):
             own[j] = j
         for i in range(n - 1):
-            best, place = -np.inf, i
+            best, index = -np.inf, i
             for j in range(i, n):
                 value = damping[i] * scores[turns[d], own[j]] + gumbel(stream, counter)
                 counter += 1
                 if value > best:
-                    best, place = value, j
-            own[i], own[place] = own[place], own[i]
+                    best, index = value, j
+            own[i], own[index] = own[index], own[i]
     return orders

@@ -1,12 +1,12 @@
 """Where a new item enters a list whose order is kept (paper, §3.2.2, one community), ties treated exactly.
 
 Let A_b be the total worth of block b and all below it, R_b what is below it, x the worth of the candidate.
-Against the list alone, whose probability is the sum over all places for the candidate,
+Against the list alone, whose probability is the sum over all positions for the candidate,
 
     P(x just before block b) = Π_{c<b} P(T_c before R_c + x) / P(T_c before R_c) · x / (A_b + x),
 
 as blocks after the candidate are not touched by it. Without ties the ratio is A_c / (A_c + x), and
-neighbouring places have the odds O_j = A_j / (A_{j+1} + x), as in §3.2.2. Inside a block T of m items, with R
+neighbouring positions have the odds O_j = A_j / (A_{j+1} + x), as in §3.2.2. Inside a block T of m items, with R
 below it, the candidate stands after exactly j of them, 0 < j < m, with probability
 
     Σ_{S in T, |S| = j} P(S comes first) · x / (w(T - S) + W + x) · P(T - S before R)   over P(T before R),
@@ -265,12 +265,12 @@ def _inside(scores, log_rest, log_alone, candidate, inside):
 def _insert(starts, log_totals, log_alone, scores, candidate):
     """`insertion_probabilities` from what `_blocks` returns."""
     n_blocks = log_alone.size
-    places = np.zeros(scores.size + 1)
+    probabilities = np.zeros(scores.size + 1)
     log_before = 0.0  # log Π_{c<b} P(T_c before R_c + x) / P(T_c before R_c)
     for b in range(n_blocks):
         start, stop = starts[b], starts[b + 1]
         log_with = _log_add(log_totals[b], candidate)
-        places[start] = math.exp(log_before + candidate - log_with)
+        probabilities[start] = math.exp(log_before + candidate - log_with)
         if stop - start == 1:
             log_before += log_totals[b] - log_with
             continue
@@ -279,15 +279,15 @@ def _insert(starts, log_totals, log_alone, scores, candidate):
             inside = np.empty(stop - start)
             _inside(block, log_rest, log_alone[b], candidate, inside)
             for j in range(1, stop - start):
-                places[start + j] = math.exp(log_before) * inside[j]
+                probabilities[start + j] = math.exp(log_before) * inside[j]
         log_before += log_block_probability(block, _log_add(log_rest, candidate)) - log_alone[b]
-    places[scores.size] = math.exp(log_before)
-    return places / places.sum()  # one but for rounding and the quadrature of blocks
+    probabilities[scores.size] = math.exp(log_before)
+    return probabilities / probabilities.sum()  # one but for rounding and the quadrature of blocks
 
 
 @njit(error_model="numpy")
 def insertion_probabilities(levels, scores, candidate):
-    """P(a new item with score `candidate` enters at place j of a list of n): float64 (n + 1,), sums to one.
+    """P(a new item with score `candidate` enters at position j of a list of n): float64 (n + 1,), sums to one.
 
     levels int32 (n,), not decreasing, equal for tied items; scores float64 (n,) of the list's items, best
     first. Place j has j of the list's items before the candidate, in whatever order tied ones are. The
@@ -299,13 +299,13 @@ def insertion_probabilities(levels, scores, candidate):
 
 @njit(error_model="numpy", parallel=True)
 def expected_positions(levels, scores, candidates):
-    """Mean place, sum_j j P(place = j) of `insertion_probabilities`, of candidates (c,): float64 (c,)."""
+    """Mean position, sum_j j P(position = j) of `insertion_probabilities`, of candidates (c,): float64 (c,)."""
     starts, log_totals, log_alone = _blocks(levels, scores)
     expected = np.empty(candidates.size)
     for c in prange(candidates.size):
-        places = _insert(starts, log_totals, log_alone, scores, candidates[c])
+        probabilities = _insert(starts, log_totals, log_alone, scores, candidates[c])
         total = 0.0
-        for j in range(places.size):
-            total += j * places[j]
+        for j in range(probabilities.size):
+            total += j * probabilities[j]
         expected[c] = total
     return expected

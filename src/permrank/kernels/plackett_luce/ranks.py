@@ -85,13 +85,13 @@ def _add_count_without(counts, first, last, chance, weight, out):
 
 
 @njit(error_model="numpy")
-def _add_rank_node(times, places, x, weight, out):
-    """Add weight a_i e^{-a_i} P(N_{-i} = p) to out (m, n) for the items at places (m,) of times (n,)."""
+def _add_rank_node(times, positions, x, weight, out):
+    """Add weight a_i e^{-a_i} P(N_{-i} = p) to out (m, n) for the items at positions (m,) of times (n,)."""
     first, last = open_range(times, x)
-    density = np.zeros(places.size)
-    for target in range(places.size):
-        if first <= places[target] < last:
-            log_a = x - times[places[target]]
+    density = np.zeros(positions.size)
+    for target in range(positions.size):
+        if first <= positions[target] < last:
+            log_a = x - times[positions[target]]
             density[target] = weight * math.exp(log_a - math.exp(log_a))
     if density.max() < 1e-20:
         return
@@ -99,19 +99,19 @@ def _add_rank_node(times, places, x, weight, out):
     for j in range(first, last):
         chances[j - first] = -math.expm1(-math.exp(x - times[j]))
     counts, low, high = _count_distribution(chances)
-    for target in range(places.size):
+    for target in range(positions.size):
         if density[target] > 1e-20:
-            chance = chances[places[target] - first]
+            chance = chances[positions[target] - first]
             _add_count_without(counts, low, high, chance, density[target], out[target, first:last])
 
 
 @njit(error_model="numpy", parallel=True)
-def _rank_integrals(times, places, nodes, weights):
+def _rank_integrals(times, positions, nodes, weights):
     """∫ a_i e^{-a_i} P(N_{-i} = p) dx, in parts to be added up: float64 (CHUNKS, m, n)."""
-    parts = np.zeros((CHUNKS, places.size, times.size))
+    parts = np.zeros((CHUNKS, positions.size, times.size))
     for chunk in prange(CHUNKS):
         for node in range(chunk, nodes.size, CHUNKS):
-            _add_rank_node(times, places, nodes[node], weights[node], parts[chunk])
+            _add_rank_node(times, positions, nodes[node], weights[node], parts[chunk])
     return parts
 
 
@@ -125,16 +125,16 @@ def rank_distributions(scores, targets):
     if n <= 1 or m == 0:
         return np.ones((m, n))
     order, times = log_times(scores)
-    place_of = np.empty(n, dtype=np.int64)
+    position_of = np.empty(n, dtype=np.int64)
     for j in range(n):
-        place_of[order[j]] = j
-    places = place_of[targets]
+        position_of[order[j]] = j
+    positions = position_of[targets]
     # The arrival before e^-37 mean times, or after e^3.7 = 40, has a probability below 1e-16.
-    low, high = times[places.min()] - TAIL, times[places.max()] + 3.7
+    low, high = times[positions.min()] - TAIL, times[positions.max()] + 3.7
     inside, width, change = np.zeros(m * n), WIDEST_PANEL, np.inf
     while change > CHANGE and width >= NARROWEST_PANEL:
         nodes, weights = quadrature(times, low, high, width)
-        change = add_up(_rank_integrals(times, places, nodes, weights).reshape(CHUNKS, m * n), inside)
+        change = add_up(_rank_integrals(times, positions, nodes, weights).reshape(CHUNKS, m * n), inside)
         width *= 0.5
     return inside.reshape(m, n)
 
@@ -283,13 +283,13 @@ def approximate_rank_quantiles(scores, targets, probabilities):
     """`rank_quantiles` by the Edgeworth expansion at the head of this file."""
     n, m = scores.size, targets.size
     order, times = log_times(scores)
-    place_of = np.empty(n, dtype=np.int64)
+    position_of = np.empty(n, dtype=np.int64)
     for j in range(n):
-        place_of[order[j]] = j
+        position_of[order[j]] = j
     own_times, first_rows = np.empty(m), np.empty(m, dtype=np.int64)
     wanted = np.empty(m * _ROWS, dtype=np.int64)
     for t in range(m):
-        own_times[t] = times[place_of[targets[t]]]
+        own_times[t] = times[position_of[targets[t]]]
         first_rows[t] = math.floor(own_times[t] * _ROWS_PER_UNIT) - _ROWS_BEFORE
         for row in range(_ROWS):
             wanted[t * _ROWS + row] = first_rows[t] + row

@@ -46,7 +46,7 @@ class Borda(OneOrderRanker):
 
     def _count(self, rankings: Rankings) -> Float64Array:
         beaten, others = shares_below(rankings)
-        weights = np.repeat(rankings.weights, np.diff(rankings.indptr))
+        weights = rankings.entry_weights()
         won = np.bincount(rankings.items, weights * beaten, rankings.n_items) + self.shrinkage / 2.0
         compared = np.bincount(rankings.items, weights * others, rankings.n_items) + self.shrinkage
         return np.where(compared > 0, won / np.where(compared > 0, compared, 1.0), 0.5)

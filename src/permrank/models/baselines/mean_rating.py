@@ -164,8 +164,8 @@ class MeanRating(Ranker):
 
 def _rated(rankings: Rankings) -> tuple[Float64Array, Float64Array, Int64Array]:
     """Value and weight of each entry, and its user."""
-    owner = np.repeat(np.arange(rankings.n_users), np.diff(rankings.indptr[rankings.user_indptr]))
-    weights = np.repeat(rankings.weights, np.diff(rankings.indptr))
+    owner = rankings.entry_users()
+    weights = rankings.entry_weights()
     if rankings.ratings is not None:
         return rankings.ratings.astype(np.float64), weights, owner
     beaten, others = shares_below(rankings)

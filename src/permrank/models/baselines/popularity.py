@@ -51,7 +51,7 @@ class Popularity(OneOrderRanker):
         self.count = count
 
     def _count(self, rankings: Rankings) -> Float64Array:
-        weights = np.repeat(rankings.weights, np.diff(rankings.indptr))
+        weights = rankings.entry_weights()
         if self.count == "liked":
             beaten, others = shares_below(rankings)
             weights = weights * (beaten >= others / 2.0)

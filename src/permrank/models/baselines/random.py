@@ -13,6 +13,7 @@ from permrank.models.declared import Declared, Seed
 from permrank.models.estimates import Estimate
 from permrank.models.ranker import Ranker
 from permrank.models.users import NewUser, UserReference
+from permrank.ragged import new_blocks
 from permrank.randomness import generator, stream_key
 from permrank.types import Float64Array, Int64Array
 
@@ -80,10 +81,7 @@ def _indices(user: UserReference) -> list[int]:
 
 def _log_probabilities(rankings: Rankings) -> Float64Array:
     """log Π m_b! - log n!   of each ranking with blocks of sizes m_b."""
-    lengths = np.diff(rankings.indptr)
-    owner = np.repeat(np.arange(lengths.size), lengths)
-    edge = np.ones(rankings.n_entries, bool)
-    edge[1:] = (rankings.levels[1:] != rankings.levels[:-1]) | (owner[1:] != owner[:-1])
-    sizes = np.diff(np.flatnonzero(edge), append=rankings.n_entries)
-    inside = np.bincount(owner[edge], gammaln(sizes + 1.0), lengths.size)
-    return np.asarray(inside - gammaln(lengths + 1.0))
+    new_block = new_blocks(rankings.levels, rankings.indptr)
+    sizes = np.diff(np.flatnonzero(new_block), append=rankings.n_entries)
+    inside = np.bincount(rankings.entry_rankings()[new_block], gammaln(sizes + 1.0), rankings.n_rankings)
+    return np.asarray(inside - gammaln(rankings.lengths + 1.0))

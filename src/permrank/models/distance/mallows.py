@@ -203,7 +203,7 @@ class Mallows(Ranker):
             return Kendall(n, stream_key(self.seed), int(self.n_draws))
         if n > MOST_ITEMS:
             raise InputError(f"distance='spearman' takes up to {MOST_ITEMS} items, not {n}; use 'kendall'")
-        short = np.flatnonzero(np.diff(rankings.indptr) != n)
+        short = np.flatnonzero(rankings.lengths != n)
         if short.size or rankings.has_ties:
             where = f"ranking {short[0]} leaves items out" if short.size else "there are ties"
             raise InputError(f"distance='spearman' takes complete rankings without ties, but {where}; use 'kendall'")

@@ -66,11 +66,10 @@ class Lists(NamedTuple):
 
 def lists_to_learn(rankings: Rankings, items: Any = None) -> Lists:
     """Equal ballots without a voter are as many voters; a weight of a known user is a number of repetitions."""
-    owner = np.repeat(np.arange(rankings.n_users), np.diff(rankings.user_indptr))
     ones = np.ones(rankings.n_rankings)
     inner, outer = (ones, rankings.weights) if rankings.anonymous else (rankings.weights, np.ones(rankings.n_users))
     indptr, listed, levels = frozen(rankings.indptr, rankings.items if items is None else items, rankings.levels)
-    return Lists(indptr, listed, levels, owner, inner, outer)
+    return Lists(indptr, listed, levels, rankings.ranking_users, inner, outer)
 
 
 class Kendall(NamedTuple):

@@ -95,8 +95,7 @@ def _log_odds(factor: float, mean: Float64Array, variance: Float64Array) -> Floa
 def hold_out_pairs(problem: Problem, seed: int) -> HeldOut | None:
     """Hold out a part of every list; None if no pair of different levels is found there."""
     rankings = problem.rankings
-    lengths = np.diff(rankings.indptr)
-    share = float(np.clip(3.0 / lengths.mean(), _LEAST_SHARE, _MOST_SHARE))
+    share = float(np.clip(3.0 / rankings.lengths.mean(), _LEAST_SHARE, _MOST_SHARE))
     rng = np.random.default_rng(seed)
     held = held_out_entries(rankings, share, seed=rng)
     entries = rng.permutation(np.flatnonzero(held))
@@ -115,8 +114,7 @@ def hold_out_pairs(problem: Problem, seed: int) -> HeldOut | None:
     if len(both) > _MOST_PAIRS:
         both = both[rng.choice(len(both), _MOST_PAIRS, replace=False)]
     both = np.where((rankings.levels[both[:, 0]] < rankings.levels[both[:, 1]])[:, None], both, both[:, ::-1])
-    per_user = rankings.indptr[rankings.user_indptr]
-    users = np.searchsorted(per_user, both[:, 0], side="right") - 1
+    users = np.searchsorted(rankings.user_bounds, both[:, 0], side="right") - 1
     # The company is that of all entries: it tells that the held-out items were listed, not how they were ranked.
     seen = Problem.of(
         keep_entries(rankings, ~held), problem.ties, shuffle=problem.shuffle, intercepts=problem.intercepts,

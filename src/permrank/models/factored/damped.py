@@ -41,7 +41,7 @@ def fold_in(estimate: FactoredEstimate, said: Said) -> Float64Array:
     n_items, size = theta.shape
     modes = np.zeros((rankings.n_users, size - 1), np.float32)
     bounds = blocks_of_users(rankings, size - 1)
-    n_blocks, damping = bounds.size - 1, estimate.damping_of(int(np.diff(rankings.indptr).max(initial=1)))
+    n_blocks, damping = bounds.size - 1, estimate.damping_of(int(rankings.lengths.max(initial=1)))
     climb_users(
         bounds, rankings.user_indptr, rankings.indptr, items, rankings.levels, rankings.weights, 0, damping,
         np.array(theta), np.float32(estimate.precision), modes, _STEPS, _CONJUGATE,

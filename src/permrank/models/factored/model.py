@@ -12,7 +12,8 @@ import polars as pl
 
 from permrank.checks import require_int, require_memory
 from permrank.data.joining import joined
-from permrank.data.rankings import Rankings, require_rankings
+from permrank.data.rankings import Rankings
+from permrank.data.validate import require_rankings
 from permrank.distributions.base import RankingDistribution
 from permrank.distributions.damped import DampedLuce
 from permrank.distributions.luce import LuceMixture

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from permrank.data.rankings import ItemView
+from permrank.data.item_view import ItemView
 from permrank.kernels.factored.items import item_steps, item_sums, steps_from_sums
 from permrank.learning.shards import Shard, blocks_by_entries, gathered, n_blocks_of, shards_of
 from permrank.models.factored.problem import Lists, Problem, UserPass

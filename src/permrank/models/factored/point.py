@@ -180,10 +180,8 @@ def learnt_damping(slopes: Float64Array) -> Float64Array:
 def _in_slopes(slopes: Float64Array, in_damping: Float64Array, rankings: Rankings) -> tuple[Float64Array, Float64Array]:
     """Derivatives in the slopes from those in ρ, and about their inverse curvatures, for scores of variance one."""
     damping = learnt_damping(slopes)[1:-1]
-    lengths = np.diff(rankings.indptr)
-    lists = np.cumsum(np.bincount(lengths, rankings.weights, slopes.size + 2)[::-1])[
-        ::-1
-    ]  # with this many items or more
+    counts = np.bincount(rankings.lengths, rankings.weights, slopes.size + 2)
+    lists = np.cumsum(counts[::-1])[::-1]  # with this many items or more
     rise = 1.0 / (1.0 + np.exp(-slopes))
     gradient = -rise * np.cumsum((in_damping[1:-1] * damping)[::-1])[::-1]
     curvature = rise**2 * np.cumsum((lists[3:] * damping**2)[::-1])[::-1]
@@ -305,7 +303,7 @@ def point_estimate(
     """A learner of the model's attributes (see `FactoredPlackettLuce` for arguments), from given items and users."""
     shuffle = shuffle and rankings.has_ties
     damped, slopes = np.zeros(0), np.zeros(0)
-    n_stages = int(np.diff(rankings.indptr).max())
+    n_stages = int(rankings.lengths.max())
     if not (isinstance(damping, str) and damping == "none"):
         if rankings.has_ties and not shuffle:
             raise InputError("damping is for strict orders, and these rankings have ties: set ties='shuffle'")

@@ -9,11 +9,12 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from permrank.data.build import number_levels
-from permrank.data.rankings import ItemView, Rankings, entries_by_item
+from permrank.data.item_view import ItemView, entries_by_item
+from permrank.data.rankings import Rankings
 from permrank.data.vocabulary import Vocabulary
 from permrank.kernels.factored.users import move_users
 from permrank.models.priors.co_listing import user_places
-from permrank.ragged import frozen
+from permrank.ragged import frozen, indptr_of, owners
 from permrank.randomness import stream_key
 from permrank.types import Float64Array, Int32Array
 
@@ -52,10 +53,9 @@ class Lists(NamedTuple):
         used = rankings.items if items is None else items
         if rankings.ratings is None or thresholds.size == 0 or rankings.n_entries == 0:
             return cls.of(rankings, used)
-        n_rankings, n_entries = rankings.n_rankings, rankings.n_entries
-        lengths = np.diff(rankings.indptr)
+        lengths = rankings.lengths
         listed = np.flatnonzero(lengths > 0)
-        owner = np.concatenate((np.repeat(np.arange(n_rankings), lengths), np.repeat(listed, thresholds.size)))
+        owner = np.concatenate((rankings.entry_rankings(), np.repeat(listed, thresholds.size)))
         value = np.concatenate((rankings.ratings.astype(np.float64), np.tile(thresholds, listed.size)))
         item = np.concatenate((used, np.tile(n_items + np.arange(thresholds.size), listed.size))).astype(np.int32)
         # A threshold is a level of its own; entries keep their order and their ties.
@@ -64,11 +64,11 @@ class Lists(NamedTuple):
         owner, level = owner[order], level[order]
         new_level = np.ones(order.size, bool)
         new_level[1:] = (owner[1:] != owner[:-1]) | (level[1:] != level[:-1]) | (level[1:] < 0)
-        indptr = np.concatenate(([0], np.cumsum(lengths + thresholds.size * (lengths > 0))))
-        assert indptr[-1] == n_entries + listed.size * thresholds.size
+        indptr = indptr_of(lengths + thresholds.size * (lengths > 0))
+        assert indptr[-1] == rankings.n_entries + listed.size * thresholds.size
         return cls(
             *frozen(
-                rankings.user_indptr, indptr.astype(np.int64), item[order], number_levels(new_level, indptr),
+                rankings.user_indptr, indptr, item[order], number_levels(new_level, indptr),
                 rankings.weights,
             )
         )  # fmt: skip
@@ -168,13 +168,11 @@ class Problem(NamedTuple):
         thresholds = np.zeros(0) if thresholds is None else thresholds
         lists, view, owner = _arranged(rankings, thresholds)
         table = np.zeros((rankings.n_items, 0)) if company is None else company
-        places = user_places(table, rankings.indptr[rankings.user_indptr], rankings.items)
+        places = user_places(table, rankings.user_bounds, rankings.items)
         mentions = item_mentions(rankings)
         columns = [np.log1p(mentions)]
         if rankings.ratings is not None:
-            per_user = np.diff(rankings.indptr[rankings.user_indptr])
-            rater = np.repeat(np.arange(rankings.n_users, dtype=np.int32), per_user)
-            columns.append(shrunk_means(_worths(rankings.ratings), rankings, rater))
+            columns.append(shrunk_means(_worths(rankings.ratings), rankings, rankings.entry_users(np.int32)))
         known = np.column_stack([*columns, table])
         # What does not differ between the items that are listed says nothing about the others.
         listed = known[mentions > 0]
@@ -210,8 +208,7 @@ class Problem(NamedTuple):
 
 def _arranged(rankings: Rankings, thresholds: Float64Array) -> tuple[Lists, ItemView, Int32Array]:
     lists = Lists.anchored(rankings, thresholds, rankings.n_items)
-    per_user = np.diff(lists.indptr[lists.user_indptr])
-    owner = np.repeat(np.arange(rankings.n_users, dtype=np.int32), per_user)
+    owner = owners(lists.indptr[lists.user_indptr], np.int32)
     return lists, entries_by_item(lists.items, rankings.n_items + thresholds.size), owner
 
 
@@ -225,7 +222,7 @@ def _worths(ratings: Any) -> Float64Array:
 
 def item_mentions(rankings: Rankings) -> Float64Array:
     """How often each item is mentioned, weights of rankings counted."""
-    weights = np.repeat(rankings.weights, np.diff(rankings.indptr))
+    weights = rankings.entry_weights()
     return np.asarray(np.bincount(rankings.items, weights, rankings.n_items), np.float64)
 
 

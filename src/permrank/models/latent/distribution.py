@@ -9,7 +9,8 @@ import numpy as np
 import polars as pl
 
 from permrank.checks import require_int
-from permrank.data.rankings import Rankings, require_rankings
+from permrank.data.rankings import Rankings
+from permrank.data.validate import require_rankings
 from permrank.distributions.communities import Communities
 from permrank.errors import InputError
 from permrank.kernels.latent.insertion import EXPECTED, MODE, insertion_scores
@@ -19,7 +20,7 @@ from permrank.models.declared import MOST_DRAWS
 from permrank.models.estimates import RULE, Estimate
 from permrank.models.ranker import Ranker
 from permrank.models.users import NewUser, UserReference, lists_of
-from permrank.ragged import frozen
+from permrank.ragged import frozen, indptr_of
 from permrank.randomness import stream_key
 from permrank.types import Float64Array, Int32Array, Int64Array
 
@@ -94,7 +95,7 @@ class CommunityRanker(Ranker):
         theta = self._membership(user)
         if not lists:
             return self._against_the_average(theta, items)
-        indptr = np.cumsum([0, *(listed.size for listed, _ in lists)])
+        indptr = indptr_of([listed.size for listed, _ in lists])
         listed = np.concatenate([codes for codes, _ in lists]).astype(np.int32)
         levels = np.concatenate([level for _, level in lists]).astype(np.int32)
         users, indptr, levels, listed = frozen(np.array([0, len(lists)]), indptr, levels, listed)
@@ -116,7 +117,7 @@ class CommunityRanker(Ranker):
                 what[order], rules.ties, rules.mixing, rules.position,
             )  # fmt: skip
         total /= len(self.scores_)
-        silent = np.diff(data.indptr[data.user_indptr]) == 0
+        silent = np.diff(data.user_bounds) == 0
         for user in np.unique(who[silent[who]]):
             asked = who == user
             total[asked] = self._against_the_average(self.memberships_[:, user], what[asked])
@@ -183,7 +184,7 @@ class CommunityRanker(Ranker):
         if self.rankings_.anonymous:
             known = {}
         users = np.array([known.get(user, -1) for user in rankings.user_ids], np.int64)
-        return np.repeat(users, np.diff(rankings.user_indptr))
+        return np.asarray(users[rankings.ranking_users])
 
     def _fit_log_likelihood(
         self, fit: int, rankings: Rankings, owners: Int64Array, new: str, n_draws: int

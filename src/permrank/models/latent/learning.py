@@ -12,7 +12,7 @@ from permrank.kernels.latent.stages import BY_LIST, BY_STAGE, latent_statistics,
 from permrank.learning.em import Update, expectation_maximisation
 from permrank.learning.learner import Learner, mapped, run
 from permrank.learning.shards import Shard, blocks_by_entries, gathered, n_blocks_of, shards_of
-from permrank.ragged import frozen
+from permrank.ragged import frozen, indptr_of, owners, ranges
 from permrank.randomness import generator, stream_key
 from permrank.types import Float64Array, Int32Array, Int64Array
 
@@ -134,17 +134,15 @@ def _shuffled(
 ) -> tuple[tuple[Int64Array, Int64Array, Int32Array, Int32Array], Float64Array]:
     """Every ranking several times, ties in random orders, the copies of a user side by side."""
     copies = [rankings.shuffled_ties(int(stream_key(seed, copy))) for copy in range(_N_SHUFFLES)]
-    lengths = np.diff(rankings.indptr)
-    owner = np.repeat(np.arange(rankings.n_users), np.diff(rankings.user_indptr))
-    order = np.argsort(np.tile(owner, _N_SHUFFLES), kind="stable")
-    indptr = np.concatenate([[0], np.cumsum(np.tile(lengths, _N_SHUFFLES)[order])]).astype(np.int64)
+    order = np.argsort(np.tile(rankings.ranking_users, _N_SHUFFLES), kind="stable")
+    lengths = np.tile(rankings.lengths, _N_SHUFFLES)[order]
     # Entry e of the copies lies at its own start; ranking by ranking in the new order.
     starts = np.concatenate([rankings.indptr[:-1] + copy * rankings.n_entries for copy in range(_N_SHUFFLES)])[order]
-    places = np.repeat(starts - indptr[:-1], np.diff(indptr)) + np.arange(indptr[-1])
-    items = np.concatenate([copy.items for copy in copies])[places]
-    levels = np.concatenate([copy.levels for copy in copies])[places]
+    entries = ranges(starts, starts + lengths)
+    items = np.concatenate([copy.items for copy in copies])[entries]
+    levels = np.concatenate([copy.levels for copy in copies])[entries]
     user_indptr = np.ascontiguousarray(rankings.user_indptr * _N_SHUFFLES)
-    return (user_indptr, indptr, items, levels), np.tile(weights, _N_SHUFFLES)[order] / _N_SHUFFLES
+    return (user_indptr, indptr_of(lengths), items, levels), np.tile(weights, _N_SHUFFLES)[order] / _N_SHUFFLES
 
 
 def em_update(problem: Problem, priors: Priors, mixing: int, n_communities: int) -> Update:
@@ -187,7 +185,7 @@ def _certain_stages(problem: Problem) -> Float64Array:
     alone = lengths == 1
     longer = lengths > 1
     alone[longer] = problem.levels[last[longer]] != problem.levels[last[longer] - 1]
-    owner = np.repeat(np.arange(problem.n_users), np.diff(problem.user_indptr))
+    owner = owners(problem.user_indptr)
     return np.asarray(np.bincount(owner, alone * problem.weights, problem.n_users), np.float64)
 
 

@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from permrank.kernels.latent.insertion import place_log_probabilities
+from permrank.kernels.latent.insertion import position_log_probabilities
 from permrank.kernels.latent.membership import memberships
 from permrank.kernels.latent.stages import BY_LIST, BY_STAGE, worth_table
 from permrank.learning.learner import run
 from permrank.models.latent.learning import Fit, Priors, Problem, learner_of, members, starts, warmed
-from permrank.ragged import frozen
+from permrank.ragged import frozen, indptr_of, owners, ranges
 from permrank.types import Float64Array, Int32Array, Int64Array
 
 STRENGTHS: Float64Array = np.exp2(np.arange(0.0, 5.0))
@@ -57,11 +57,11 @@ class LeftOut(NamedTuple):
 
 def subset(problem: Problem, users: Int64Array) -> Problem:
     """The problem with some of its users, all items."""
-    rankings = _ranges(problem.user_indptr[:-1][users], problem.user_indptr[1:][users])
-    entries = _ranges(problem.indptr[:-1][rankings], problem.indptr[1:][rankings])
+    rankings = ranges(problem.user_indptr[:-1][users], problem.user_indptr[1:][users])
+    entries = ranges(problem.indptr[:-1][rankings], problem.indptr[1:][rankings])
     parts = frozen(
-        _pointers(np.diff(problem.user_indptr)[users]),
-        _pointers(np.diff(problem.indptr)[rankings]),
+        indptr_of(np.diff(problem.user_indptr)[users]),
+        indptr_of(np.diff(problem.indptr)[rankings]),
         problem.items[entries],
         problem.levels[entries],
         problem.weights[rankings],
@@ -84,13 +84,13 @@ def left_out(problem: Problem) -> LeftOut:
         return LeftOut(*frozen(np.zeros(1, np.int64), problem.items[:0], problem.levels[:0], empty, empty, empty))
     ranking, entry = np.concatenate(lists), np.concatenate(entries)
     start, stop = problem.indptr[ranking], problem.indptr[ranking + 1]
-    kept = _ranges(start, stop)
+    kept = ranges(start, stop)
     kept = kept[kept != np.repeat(entry, stop - start)]
     # Levels do not fall within a list: with the number of the list before them they are sorted throughout.
-    keys = np.repeat(np.arange(problem.indptr.size - 1), np.diff(problem.indptr)) * (1 << 32) + problem.levels
+    keys = owners(problem.indptr) * (1 << 32) + problem.levels
     own = keys[entry]
     parts = frozen(
-        _pointers(stop - start - 1),
+        indptr_of(stop - start - 1),
         problem.items[kept],
         problem.levels[kept],
         problem.items[entry].astype(np.int64),
@@ -108,7 +108,7 @@ def place_scores(test: LeftOut, problem: Problem, fit: Fit, prior: Float64Array,
     lists = test.indptr, test.items, test.levels
     theta = memberships(each, *lists, ones, worths, prior, problem.ties, mixing, 100, 1e-6)
     places = test.candidates, test.first, test.last
-    return np.asarray(place_log_probabilities(*lists, worths, theta, *places, problem.ties, mixing))
+    return np.asarray(position_log_probabilities(*lists, worths, theta, *places, problem.ties, mixing))
 
 
 class Selection:
@@ -178,13 +178,3 @@ def choose_number(problem: Problem, mixing: int, settings: tuple[Any, Any], seed
             break
     table = np.array(curve, np.float64)
     return table, int(table[int(np.argmax(table[:, 1])), 0])
-
-
-def _pointers(lengths: Int64Array) -> Int64Array:
-    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-
-
-def _ranges(first: Int64Array, last: Int64Array) -> Int64Array:
-    """Concatenation of the ranges [first, last)."""
-    pointers = _pointers(last - first)
-    return np.asarray(np.repeat(first - pointers[:-1], last - first) + np.arange(pointers[-1]))

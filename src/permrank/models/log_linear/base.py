@@ -10,7 +10,8 @@ import numpy as np
 import polars as pl
 
 from permrank.checks import require_above, require_choice, require_int
-from permrank.data.rankings import Rankings, require_rankings
+from permrank.data.rankings import Rankings
+from permrank.data.validate import require_rankings
 from permrank.distributions.log_linear import LogLinear, Question, tie_means
 from permrank.distributions.normaliser import LONGEST_EXACT, MOVES
 from permrank.errors import InputError

@@ -29,23 +29,20 @@ from permrank.models.log_linear.lists import (
     strict_order,
 )
 from permrank.models.priors.co_listing import company
-from permrank.ragged import frozen
+from permrank.ragged import frozen, new_blocks
 from permrank.randomness import stream_key
 from permrank.types import Float64Array
 
 
 def entry_places(rankings: Rankings, position: str | Sequence[float]) -> Float64Array:
     """Position function of every entry, averaged over the places of its tie."""
-    lengths = np.diff(rankings.indptr)
+    lengths = rankings.lengths
     g = np.empty(rankings.n_entries)
     table = {int(n): position_functions(int(n), position, 1)[:, 0] for n in np.unique(lengths)}
     for r, n in enumerate(lengths):
         g[rankings.indptr[r] : rankings.indptr[r] + n] = table[int(n)]
     if rankings.has_ties:
-        ranking = np.repeat(np.arange(lengths.size), lengths)
-        new = np.ones(g.size, bool)
-        new[1:] = (np.diff(rankings.levels) != 0) | (np.diff(ranking) != 0)
-        tie = np.cumsum(new) - 1
+        tie = np.cumsum(new_blocks(rankings.levels, rankings.indptr)) - 1
         g = (np.bincount(tie, g) / np.bincount(tie))[tie]
     return g
 
@@ -59,7 +56,7 @@ def usual_scale(rankings: Rankings) -> float:
     """
     if not rankings.has_ties:
         return 2.0
-    lengths = np.diff(rankings.indptr[rankings.user_indptr])
+    lengths = np.diff(rankings.user_bounds)
     return float(min(2.0, np.sqrt(lengths[lengths > 0].mean() / 25.0)))
 
 
@@ -173,7 +170,7 @@ def point_factors(
     free = np.ones(precision.size)
     free[: rankings.n_items] = float(intercepts)
     lists = strict_lists(rankings, seed)
-    users = np.repeat(lists.owners, np.diff(lists.indptr))
+    users = lists.entry_users()
 
     def halves(x: Float64Array) -> tuple[Any, Any]:
         point = start.split(x)
@@ -217,7 +214,7 @@ def _contrast(
     """
     nothing = no_pairs(start.intercepts.size)
     said_lists = lists_of_rankings(rankings)
-    said_users = np.repeat(said_lists.owners, np.diff(said_lists.indptr))
+    said_users = said_lists.entry_users()
     said = statistics(said_lists, positions, nothing)[0][:, 0]
     strict = strict_order(lists)
 

@@ -150,7 +150,7 @@ class Task(NamedTuple):
         """For these lists."""
         offset = None
         if self.scores is not None:
-            offset = self.scores(np.repeat(lists.owners, np.diff(lists.indptr)), lists.items)
+            offset = self.scores(lists.entry_users(), lists.items)
         shape = (self.rankings.n_items if offset is None else 0, self.positions.table.shape[1])
         precisions = Parameters(
             np.full(shape, self.item_precision), np.full(self.pairs.items.size, self.pair_precision)
@@ -234,12 +234,12 @@ def choose_pair_scale(learner: str, task: Task) -> float:
     A fifth of the lists is held out; the search goes along a grid from its middle until it gets worse.
     """
     rankings = task.rankings
-    n, work = rankings.n_rankings, float(np.sum(np.diff(rankings.indptr).astype(np.float64) ** 2))
+    n, work = rankings.n_rankings, float(np.sum(rankings.lengths.astype(np.float64) ** 2))
     if n < _FEWEST_LISTS or task.pairs.items.size == 0 or work > _MOST_WORK:
         return _USUAL_SCALE
     held = np.zeros(n, bool)
     held[np.random.default_rng([task.seed, n]).permutation(n)[: n // 5]] = True
-    entries = np.repeat(held, np.diff(rankings.indptr))
+    entries = np.repeat(held, rankings.lengths)
     part = task._replace(rankings=keep_entries(rankings, ~entries), tol=1e-6)
     test = part.problem(strict_lists(keep_entries(rankings, entries), task.seed))
     found: dict[int, float] = {}

@@ -12,7 +12,7 @@ from permrank.data.rankings import Rankings
 from permrank.kernels.log_linear.energy import count_pairs
 from permrank.kernels.log_linear.pseudo_likelihood import list_likelihoods, list_statistics
 from permrank.learning.shards import MOST_BLOCKS, Shard, blocks_by_rows, gathered, shards_of
-from permrank.ragged import frozen
+from permrank.ragged import frozen, indptr_of, positions, ranges
 from permrank.randomness import stream_key
 from permrank.types import Float64Array, Int32Array, Int64Array
 
@@ -58,6 +58,10 @@ class Lists(NamedTuple):
     weights: Float64Array
     owners: Int64Array
 
+    def entry_users(self) -> Int64Array:
+        """Index of the user of each entry."""
+        return np.repeat(self.owners, np.diff(self.indptr))
+
 
 class Positions(NamedTuple):
     """Position functions for every length of list: those of length n are ``table[start[n]:start[n] + n]``."""
@@ -74,9 +78,9 @@ def no_pairs(n_items: int) -> Pairs:
 def pairs_of(rankings: Rankings, least: float) -> Pairs:
     """Pairs of items that are ranked together at least so often, by weight."""
     view = rankings.item_view
-    ranking_of_entry = np.repeat(np.arange(rankings.n_rankings), np.diff(rankings.indptr))
     entries = view.entries.astype(np.int64)
-    data = view.indptr, entries, ranking_of_entry, rankings.indptr, rankings.items, rankings.weights, float(least)
+    lists = rankings.entry_rankings(), rankings.indptr, rankings.items, rankings.weights
+    data = view.indptr, entries, *lists, float(least)
     indptr = np.zeros(rankings.n_items + 1, np.int64)
     count_pairs(*data, indptr, np.zeros(0, np.int32))
     indptr = np.cumsum(indptr)
@@ -89,13 +93,11 @@ def pairs_of(rankings: Rankings, least: float) -> Pairs:
 def lists_of_rankings(rankings: Rankings, items: Int32Array | None = None) -> Lists:
     """Rankings as they are, ties by their levels; ``items`` renumbers the entries."""
     codes = rankings.items if items is None else items
-    lengths = np.diff(rankings.indptr)
-    ranking = np.repeat(np.arange(lengths.size), lengths)
-    by_item = np.lexsort((codes, ranking))
+    by_item = np.lexsort((codes, rankings.entry_rankings()))
     orders = np.empty(by_item.size, np.int64)
-    orders[by_item] = np.arange(by_item.size) - rankings.indptr[ranking]
-    owners = np.repeat(np.arange(rankings.n_users), np.diff(rankings.user_indptr))
-    return Lists(*frozen(rankings.indptr, codes[by_item], orders, rankings.levels, rankings.weights, owners))
+    orders[by_item] = positions(rankings.indptr)
+    users = rankings.ranking_users
+    return Lists(*frozen(rankings.indptr, codes[by_item], orders, rankings.levels, rankings.weights, users))
 
 
 def strict_lists(rankings: Rankings, seed: int) -> Lists:
@@ -103,10 +105,9 @@ def strict_lists(rankings: Rankings, seed: int) -> Lists:
     if not rankings.has_ties:
         return lists_of_rankings(rankings)
     copies = [lists_of_rankings(rankings.shuffled_ties(int(stream_key(seed, c)))) for c in range(N_SHUFFLES)]
-    lengths = np.tile(np.diff(rankings.indptr), N_SHUFFLES)
     return Lists(
         *frozen(
-            np.concatenate(([0], np.cumsum(lengths))),
+            indptr_of(np.tile(rankings.lengths, N_SHUFFLES)),
             np.concatenate([copy.items for copy in copies]),
             np.concatenate([copy.orders for copy in copies]),
             np.concatenate([copy.levels for copy in copies]),
@@ -118,20 +119,19 @@ def strict_lists(rankings: Rankings, seed: int) -> Lists:
 
 def grouped(lists: Lists) -> Lists:
     """One list for all those over the same items, with their summed weight; its order is that of one of them."""
-    lengths = np.diff(lists.indptr)
     parts = [lists.items[a:b].tobytes() for a, b in zip(lists.indptr[:-1], lists.indptr[1:], strict=True)]
     groups: dict[bytes, int] = {}
     group = np.array([groups.setdefault(part, len(groups)) for part in parts], np.int64)
     first = np.full(len(groups), -1, np.int64)
     first[group[::-1]] = np.arange(group.size)[::-1]
-    entries = np.concatenate([np.arange(lists.indptr[r], lists.indptr[r + 1]) for r in first])
-    indptr = np.concatenate(([0], np.cumsum(lengths[first])))
+    entries = ranges(lists.indptr[first], lists.indptr[first + 1])
+    indptr = indptr_of(np.diff(lists.indptr)[first])
     return Lists(
         *frozen(
             indptr,
             lists.items[entries],
             lists.orders[entries],
-            (np.arange(entries.size) - np.repeat(indptr[:-1], lengths[first])).astype(np.int32),
+            positions(indptr).astype(np.int32),
             np.bincount(group, lists.weights, minlength=len(groups)).astype(np.float64),
             lists.owners[first],
         )
@@ -140,9 +140,7 @@ def grouped(lists: Lists) -> Lists:
 
 def strict_order(lists: Lists) -> Lists:
     """The same lists with every position a level of its own."""
-    lengths = np.diff(lists.indptr)
-    levels = np.arange(lists.items.size) - np.repeat(lists.indptr[:-1], lengths)
-    return lists._replace(levels=frozen(levels.astype(np.int32))[0])
+    return lists._replace(levels=frozen(positions(lists.indptr).astype(np.int32))[0])
 
 
 def position_functions(n: int, position: str | Sequence[float], degree: int) -> Float64Array:

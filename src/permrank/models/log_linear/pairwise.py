@@ -20,7 +20,7 @@ from permrank.models.log_linear.estimate import LogLinearEstimate
 from permrank.models.log_linear.learning import Parameters, Task, choose_pair_scale, learner_of, precision_of
 from permrank.models.log_linear.lists import pairs_of, position_table
 from permrank.models.users import UserReference, lists_of
-from permrank.ragged import frozen
+from permrank.ragged import frozen, indptr_of, owners
 from permrank.types import Float64Array, Int64Array
 
 RULES = {"expected": EXPECTED, "mode": MODE, "published": PUBLISHED}
@@ -181,7 +181,7 @@ class PairwiseLogLinear(LogLinearRanker):
         strict = self.cooccurrence_above
         pairs = pairs_of(rankings, self.min_cooccurrence if strict is None else float(np.nextafter(strict, np.inf)))
         task = Task(
-            rankings, position_table(np.diff(rankings.indptr), self.position, self.degree), pairs,
+            rankings, position_table(rankings.lengths, self.position, self.degree), pairs,
             precision_of(self.item_scale), 1.0, int(self.window), int(self.n_steps), float(self.tol), int(self.seed),
             move=MOVES[self.move],
         )  # fmt: skip
@@ -227,9 +227,8 @@ class PairwiseLogLinear(LogLinearRanker):
             return self._against_the_average(own, items)
         listed = np.concatenate([codes for codes, _ in lists])
         unary = self._coefficients(user, listed).mean(axis=0)
-        lengths = np.array([codes.size for codes, _ in lists])
         users, indptr, levels, codes = frozen(
-            np.array([0, len(lists)]), np.concatenate(([0], np.cumsum(lengths))),
+            np.array([0, len(lists)]), indptr_of([codes.size for codes, _ in lists]),
             np.concatenate([level for _, level in lists]), listed.astype(np.int32),
         )  # fmt: skip
         found = self._inserted(users, indptr, codes, levels, unary, np.array([0, items.size]), items, own)
@@ -239,7 +238,6 @@ class PairwiseLogLinear(LogLinearRanker):
         data, mean = self.rankings_, self.estimate_.mean_pairs
         order = np.argsort(who, kind="stable")
         bounds = np.searchsorted(who[order], np.arange(len(self.user_ids) + 1))
-        owner = np.repeat(np.arange(data.n_users), np.diff(data.indptr[data.user_indptr]))
         own = mean(who[order], what[order])
         found = np.empty(who.size)
         found[order] = self._filled(
@@ -248,7 +246,7 @@ class PairwiseLogLinear(LogLinearRanker):
                 data.indptr,
                 data.items,
                 data.levels,
-                mean(owner, data.items),
+                mean(data.entry_users(), data.items),
                 bounds,
                 what[order],
                 own,
@@ -281,7 +279,7 @@ class PairwiseLogLinear(LogLinearRanker):
     def _against_the_average(self, own: Float64Array, items: Int64Array) -> Float64Array:
         """Without a list: the chance to come before an item of average coefficients and λ, in a list of two."""
         n_items = len(self.item_ids)
-        row = np.repeat(np.arange(n_items), np.diff(self.pair_indptr_))
+        row = owners(self.pair_indptr_)
         net = np.bincount(row, self.pair_values_, n_items) - np.bincount(self.pair_items_, self.pair_values_, n_items)
         basis = self.estimate_.basis(2)
         average = self._coefficients(None, np.arange(n_items)).mean(axis=(0, 1))

@@ -152,7 +152,7 @@ class PositionwiseLogLinear(LogLinearRanker):
                 return self._estimate(items, users, nothing, np.zeros(0))
 
             return mapped(self._draws(rankings, n_sweeps, bool(self.intercepts)), drawn)
-        table = position_table(np.diff(rankings.indptr), self.position, 1)
+        table = position_table(rankings.lengths, self.position, 1)
         if self.n_factors:
             scale = usual_scale(rankings) if self.factor_scale == "auto" else self.factor_scale
             factors = point_factors(

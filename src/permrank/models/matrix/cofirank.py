@@ -134,5 +134,4 @@ class CofiRank(MatrixRanker):
 
 
 def _mean_relevance(training: Rankings) -> float:
-    weights = np.repeat(training.weights, np.diff(training.indptr))
-    return float(np.average(relevance(training, training), weights=weights))
+    return float(np.average(relevance(training, training), weights=training.entry_weights()))

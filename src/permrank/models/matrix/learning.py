@@ -62,9 +62,8 @@ class Data(NamedTuple):
     @classmethod
     def of(cls, rankings: Rankings, items: Int32Array | None = None) -> Data:
         """Prepare rankings; ``items`` replaces their numbers of items."""
-        bounds = rankings.indptr[rankings.user_indptr]
-        owner = np.repeat(np.arange(rankings.n_users, dtype=np.int32), np.diff(bounds))
-        return cls(rankings, *frozen(rankings.items if items is None else items, bounds, owner))
+        used = rankings.items if items is None else items
+        return cls(rankings, *frozen(used, rankings.user_bounds, rankings.entry_users(np.int32)))
 
     def entry_weights(self) -> Float64Array:
         """Weight of the ranking of each entry, (n_entries,)."""

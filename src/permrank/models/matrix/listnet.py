@@ -134,7 +134,7 @@ class ListNet(MatrixRanker, LuceChoiceRanker):
 
     def _loss(self, rankings: Rankings, training: Rankings) -> Loss:
         indptr, levels = rankings.indptr, rankings.levels
-        weights, lengths = rankings.weights, np.diff(rankings.indptr)
+        weights, lengths = rankings.weights, rankings.lengths
         stars = relevance(rankings, training)
 
         def listnet(scores: Float64Array) -> tuple[float, Float64Array]:

@@ -22,8 +22,7 @@ def relevance(rankings: Rankings, training: Rankings) -> Float64Array:
             return np.full(rankings.n_entries, 0.5 * (LOWEST + HIGHEST))
         share = (rankings.ratings.astype(np.float64) - low) / (high - low)
         return np.asarray(np.clip(LOWEST + (HIGHEST - LOWEST) * share, LOWEST, HIGHEST))
-    sizes = np.diff(rankings.indptr)
-    last = np.repeat(rankings.levels[rankings.indptr[1:] - 1], sizes).astype(np.float64)
+    last = np.repeat(rankings.last_levels, rankings.lengths).astype(np.float64)
     spread = HIGHEST - (HIGHEST - LOWEST) * rankings.levels / np.maximum(last, 1.0)
     return np.where(last > 0, spread, 0.5 * (LOWEST + HIGHEST))
 

@@ -240,7 +240,7 @@ class BradleyTerry(OneOrderRanker):
         """
         self._require_fitted()
         items = self._aligned_items(rankings)
-        lengths = np.diff(rankings.indptr)
+        lengths = rankings.lengths
         if lengths.max(initial=0) > 2:
             place = int(lengths.argmax())
             raise InputError(

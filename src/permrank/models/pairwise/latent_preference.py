@@ -128,7 +128,7 @@ class LatentPreference(Ranker):
         one = self._problem(rankings, rankings.items, np.zeros(rankings.n_items))._replace(strength=_POOLED_STRENGTH)
         pooled = run(learner_of(one, 1, 1, self.seed, 1e-9), max_iter=200).estimate[0][0, :, 0]
         problem = one._replace(pooled=pooled, strength=float(self.prior_strength))
-        weights = np.repeat(rankings.weights, np.diff(rankings.indptr))
+        weights = rankings.entry_weights()
         listed = np.bincount(rankings.items, weights, rankings.n_items).astype(np.float64)
 
         def learned(reached: tuple[Float64Array, Float64Array]) -> PreferenceEstimate:

@@ -11,6 +11,7 @@ from permrank.data.rankings import Rankings
 from permrank.errors import EstimateError
 from permrank.kernels.plackett_luce.closure import small_closed_sets
 from permrank.models.comparisons import Comparisons
+from permrank.ragged import new_blocks
 from permrank.types import Int64Array
 
 _SHOWN = 20
@@ -52,9 +53,7 @@ def require_partition_estimates(rankings: Rankings) -> None:
     require_estimates(rankings, ties_connect=False)
     if not rankings.has_ties:
         return
-    new_block = np.ones(rankings.n_entries, bool)
-    new_block[1:] = rankings.levels[1:] != rankings.levels[:-1]
-    new_block[rankings.indptr[:-1]] = True
+    new_block = new_blocks(rankings.levels, rankings.indptr)
     block = np.cumsum(new_block) - 1
     bounds = np.append(np.flatnonzero(new_block), rankings.n_entries)
     is_last = np.zeros(bounds.size - 1, bool)
@@ -122,7 +121,7 @@ def _dead_ends(rankings: Rankings, block: Int64Array, bounds: Int64Array, is_las
 
 
 def _won_and_lost(rankings: Rankings) -> tuple[np.ndarray, np.ndarray]:
-    last = np.repeat(rankings.levels[rankings.indptr[1:] - 1], np.diff(rankings.indptr))
+    last = np.repeat(rankings.last_levels, rankings.lengths)
     won, lost = np.zeros(rankings.n_items, bool), np.zeros(rankings.n_items, bool)
     won[rankings.items[rankings.levels < last]] = True
     lost[rankings.items[rankings.levels > 0]] = True

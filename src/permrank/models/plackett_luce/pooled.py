@@ -332,9 +332,8 @@ def _shuffled(rankings: Rankings, start: Float64Array, prior: Prior, n_sweeps: i
 
 def _mean_choices(rankings: Rankings) -> Float64Array:
     """Times that each item is chosen, averaged over all orders inside ties: all but the last of a ranking are."""
-    lengths = np.diff(rankings.indptr)
-    ranking = np.repeat(np.arange(lengths.size), lengths)
-    in_last_block = rankings.levels == rankings.levels[rankings.indptr[1:] - 1][ranking]
+    ranking = rankings.entry_rankings()
+    in_last_block = rankings.levels == rankings.last_levels[ranking]
     size = np.bincount(ranking, in_last_block)
     each = rankings.weights[ranking] * (1.0 - in_last_block / size[ranking])
     return np.bincount(rankings.items, each, minlength=rankings.n_items).astype(np.float64)

@@ -15,9 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from permrank.data.rankings import Rankings, entries_by_item
+from permrank.data.item_view import entries_by_item
+from permrank.data.rankings import Rankings
 from permrank.kernels.cooccurrence import cross, row_sums
-from permrank.ragged import frozen
+from permrank.ragged import frozen, owners
 from permrank.types import Float64Array
 
 # Imagined further entries of an item and of a user: places of those with few are drawn to the middle. Between 3 and 20
@@ -52,17 +53,15 @@ def company(rankings: Rankings, seed: int) -> Float64Array:
     table = vectors[:, above] / np.sqrt(counts + _MORE_OF_ITEM)[:, None]
     table -= np.einsum("y,yk->k", counts / counts.sum(), table)
     table[counts == 0] = 0.0
-    spread = user_places(table, rankings.indptr[rankings.user_indptr], rankings.items).std(axis=0)
+    spread = user_places(table, rankings.user_bounds, rankings.items).std(axis=0)
     return np.asarray(table / np.where(spread > 0.0, spread, 1.0))
 
 
 def _once(rankings: Rankings) -> tuple[Any, Any]:
     """Bounds of the users' items and the items, each once a user however many of the user's rankings have it."""
-    bounds = rankings.indptr[rankings.user_indptr]
     if rankings.n_rankings == np.count_nonzero(np.diff(rankings.user_indptr)):
-        return bounds, rankings.items
-    owner = np.repeat(np.arange(rankings.n_users), np.diff(bounds))
-    user, item = np.divmod(np.unique(owner * rankings.n_items + rankings.items), rankings.n_items)
+        return rankings.user_bounds, rankings.items
+    user, item = np.divmod(np.unique(rankings.entry_users() * rankings.n_items + rankings.items), rankings.n_items)
     return np.searchsorted(user, np.arange(rankings.n_users + 1)), item.astype(np.int32)
 
 
@@ -84,7 +83,7 @@ def _singular(
 ) -> tuple[Float64Array, Float64Array]:
     """Largest singular values and right vectors of the scaled matrix, by subspace iterations from a random start."""
     view, lengths = entries_by_item(items, counts.size), np.diff(bounds)
-    owner = np.repeat(np.arange(lengths.size, dtype=np.int32), lengths)[view.entries]
+    owner = owners(bounds, np.int32)[view.entries]
     of_users, of_items = (lengths + _MORE_OF_USER) ** -0.5, (counts + _MORE_OF_ITEM) ** -0.5
     (bounds, items), (starts, owner) = frozen(bounds, items), frozen(view.indptr, owner)
     vectors = _orthonormal(start)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
+from scipy.special import wrightomega
 
 from permrank.types import Float64Array
 
@@ -60,19 +61,14 @@ class GaussianPrior(NamedTuple):
         """argmax_t chosen t - expected e^(t - scores) - t² / 2 scale².
 
         With E = expected e^-scores and p = 1 / scale² the slope chosen - E e^t - p t vanishes at
-        t = u - log(E / p), where e^u + u = chosen / p + log(E / p) (e^u is Lambert's W).
+        t = u - log(E / p), where e^u + u = chosen / p + log(E / p): e^u is Wright's omega of the right side.
         """
         precision = 1.0 / self.scale**2
         log_ratio = np.log(np.maximum(expected, 1e-300)) - scores - np.log(precision)
         wanted = chosen / precision + log_ratio
-        # From the right of the root of a convex function that rises, Newton's method descends to it.
-        u = np.where(wanted <= 1.0, wanted, np.log(np.maximum(wanted, 1.0)))
-        for _ in range(50):
-            power = np.exp(u)
-            step = (power + u - wanted) / (power + 1.0)
-            u = u - step
-            if np.abs(step).max(initial=0.0) < 1e-14 * (1.0 + np.abs(u).max(initial=0.0)):
-                break
+        power = wrightomega(wanted)
+        # Each of the two loses digits where the other is used, and the logarithm fails once e^u underflows.
+        u = np.where(wanted < 1.0, wanted - power, np.log(np.maximum(power, 0.5)))
         return np.asarray(np.where(expected > 0, u - log_ratio, chosen / precision))
 
     def centred(self, scores: Float64Array) -> Float64Array:

@@ -287,10 +287,10 @@ def _require_complete(rankings: Rankings) -> None:
     n = rankings.n_items
     if n > _MOST_ITEMS:
         raise InputError(f"the table of items by places of {n} items is too large; select at most {_MOST_ITEMS}")
-    short = np.flatnonzero(np.diff(rankings.indptr) != n)
+    short = np.flatnonzero(rankings.lengths != n)
     if short.size:
         raise InputError(
-            f"ranking {short[0]} lists {np.diff(rankings.indptr)[short[0]]} of {n} items; with more than "
+            f"ranking {short[0]} lists {rankings.lengths[short[0]]} of {n} items; with more than "
             f"{_MOST_DECOMPOSED} items every ranking must be complete: put the others last with "
             "rankings.with_unlisted_last(), or select items that everybody ranked"
         )
