@@ -24,6 +24,7 @@ from permrank.models.former_names import present_names
 from permrank.models.ranker import Ranker
 from permrank.models.registry import find_among, takes_a_built_in_name
 from permrank.processes import refuse_after_fork
+from permrank.ragged import indptr_of
 from permrank.storage.container import as_json, read_bytes, read_header, write
 
 # What content that lies about itself can raise on the way to a model.
@@ -168,7 +169,7 @@ def _pack_ids(name: str, vocabulary: Vocabulary) -> dict[str, Any]:
     if vocabulary.is_integer:
         return {name: np.ascontiguousarray(vocabulary.ids.to_numpy())}
     encoded = [str(value).encode() for value in vocabulary]
-    offsets = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
+    offsets = indptr_of([len(each) for each in encoded])
     return {f"{name}.bytes": np.frombuffer(b"".join(encoded), np.uint8), f"{name}.offsets": offsets}
 
 

@@ -67,7 +67,7 @@ class Data(NamedTuple):
 
     def entry_weights(self) -> Float64Array:
         """Weight of the ranking of each entry, (n_entries,)."""
-        return np.repeat(self.rankings.weights, np.diff(self.rankings.indptr))
+        return self.rankings.entry_weights()
 
 
 class Design(NamedTuple):
