@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from permrank.models.registry import register as register
     from permrank.models.spectral.spectral import SpectralAnalysis as SpectralAnalysis
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 _PROTOCOLS = ("Folds", "Given", "LeaveOut", "StrongGeneralisation", "Temporal", "WeakGeneralisation")
 # Public name to the module that has it.

@@ -358,3 +358,41 @@ def test_a_metric_of_which_lower_is_better_stops_where_its_mirror_does(parts):
     assert fitted[0].best_iter_ == fitted[1].best_iter_
     np.testing.assert_allclose(fitted[0].validation_[:, 1], fitted[1].validation_[:, 1] - 1.0, rtol=0, atol=1e-12)
     assert pr.Validation(held, metric=mirror).name == "pairs_wrong"
+
+
+def test_ctrl_c_during_the_last_measurement_costs_nothing(parts):
+    train, held, _ = parts
+
+    class Pressing(pr.Validation):
+        def judge(self, training):
+            score = super().judge(training)
+
+            def pressed(model):
+                os.kill(os.getpid(), signal.SIGINT)
+                return score(model)
+
+            return pressed
+
+    model = pr.PlackettLuce(prior="gaussian", method="mm", max_iter=7)
+    quiet = warnings.catch_warnings(action="ignore")
+    with quiet:
+        model.fit(train, validation=Pressing(held, "pairs_right", every=100))
+    assert model.n_iter_ == 7
+    assert model.validation_[:, 0].tolist() == [7]
+
+
+def test_warnings_of_fit_name_the_line_of_the_caller(parts):
+    train, held, _ = parts
+    some = train.select(items=list(train.item_ids)[:20])
+    with pytest.warns(UserWarning, match="are left out") as caught:
+        pr.PlackettLuce(prior="gaussian").fit(some, validation=pr.Validation(held, "pairs_right"))
+    assert {warning.filename for warning in caught} == {__file__}
+
+
+def test_metrics_of_the_same_name_and_other_functions_are_other_validations(parts):
+    held = parts[1]
+    best = pr.metrics.Metric("mine", lambda grades, scores: float(scores.argmax() == grades.argmax()))
+    worst = pr.metrics.Metric("mine", lambda grades, scores: float(scores.argmin() == grades.argmin()))
+    works = {pr.Validation(held, metric).work for metric in (best, worst, "ndcg")}
+    assert len(works) == 3
+    assert pr.Validation(held, best).work == pr.Validation(held, best).work

@@ -140,3 +140,9 @@ def test_two_learners_in_turn_show_the_first_alone_until_it_has_ended():
     assert run(both, max_iter=3).estimate.tolist() == [3.0, 3.0]
     assert run(both, max_iter=4).estimate.tolist() == [4.0, 4.0]
     assert run(both, max_iter=5).estimate.tolist() == [2.0, 2.0]
+
+
+def test_a_stream_that_does_not_say_where_it_stands_is_refused():
+    for steps in (lambda kept: iter(()), lambda kept: iter([Step(1.0, lambda: 0)])):
+        with pytest.raises(TypeError, match="has to say first where it stands"):
+            run(steps, max_iter=3)

@@ -202,3 +202,9 @@ def test_an_unknown_model_names_the_nearest_of_all():
         registry.find("Favorites")
     assert registry.spelling(pr.Borda) == "Borda"
     assert registry.spelling(a_model()).endswith("test_registry:Mine")
+
+
+def test_a_class_that_does_not_learn_is_no_model():
+    idle = type("Idle", (pr.Ranker,), {"_scores": lambda self, user, items: items * 1.0})
+    with pytest.raises(InputError, match="Idle is not a whole model: it defines neither _learn nor _learner"):
+        pr.register(idle)

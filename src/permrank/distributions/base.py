@@ -7,7 +7,9 @@ import math
 from abc import ABC, abstractmethod
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from permrank.checks import require_int, require_seed
 from permrank.errors import InputError
 from permrank.types import Float64Array, Int32Array, Int64Array
 
@@ -22,9 +24,13 @@ _MOST_ORDERS = 1_000
 class RankingDistribution(ABC):
     """P(ranking) over n items, numbered from 0 in the order in which they were given.
 
-    A model gives it for a user and some items (``model.distribution``). A subclass supplies `n_items`, `sample` and
-    `log_probability`; everything else follows from them, exactly or from draws, and is overridden where there is a
-    closed form.
+    A model gives it for a user and some items (``model.distribution``). The methods here check what they are given, and
+    ask those with an underscore: a subclass supplies `n_items`, `_sample` and `_log_probability`; everything else
+    follows from them, exactly or from draws, and is overridden where there is a closed form.
+
+    A mixture over draws from a posterior (`LuceMixture`, `DampedLuce`), or over the communities of a user whose list
+    has told of them, stands for what is known *after* the user's list. `enter` therefore asks every component for its
+    answer given the list, and averages those.
 
     Examples
     --------
@@ -42,56 +48,95 @@ class RankingDistribution(ABC):
     def n_items(self) -> int:
         """Number of items."""
 
-    @abstractmethod
-    def sample(self, size: int, seed: int = 0) -> Int32Array:
-        """Draw rankings: (size, n) indices, best first in every row. The same seed gives the same rows."""
-
-    @abstractmethod
-    def log_probability(self, order: object) -> float:
-        """Log-probability of one ranking of all items: their indices, best first."""
-
     def prefers(self, first: int, second: int) -> float:
-        """Return the probability that one item is ranked before another."""
-        drawn = self.sample(N_DRAWS)
-        return float(np.mean(np.argmax(drawn == first, axis=1) < np.argmax(drawn == second, axis=1)))
+        """Return the probability that one item is ranked before another; 1/2 for an item and itself."""
+        one, other = self._index("first", first), self._index("second", second)
+        return 0.5 if one == other else self._prefers(one, other)
 
     def top(self, k: int) -> Float64Array:
         """Return the probability of each item to be among the first ``k``."""
-        drawn = self.sample(N_DRAWS)
-        return np.bincount(drawn[:, :k].ravel(), minlength=self.n_items) / len(drawn)
+        require_int("k", k, 1)
+        return self._top(min(int(k), max(self.n_items, 1)))
 
-    def enter(self, levels: Int32Array) -> Float64Array:
+    def enter(self, levels: ArrayLike) -> Float64Array:
         """Return the probabilities of the places of the last item, given the order of the others.
 
         levels: (n - 1,), of the others, not decreasing: they are a list, best first. Place j has j of them before it.
-        A tie says nothing about the order inside it: all its orders are summed over, each with its probability.
         """
+        found = np.asarray(levels)
+        whole = found.size == 0 or (found.dtype.kind in "iu" and bool((np.diff(found) >= 0).all()))
+        if found.shape != (self.n_items - 1,) or not whole:
+            raise InputError(
+                f"levels has shape {found.shape}, expected {self.n_items - 1} whole numbers that do not decrease: one "
+                "for each item but the last"
+            )
+        dense = np.unique(found, return_inverse=True)[1].astype(np.int32) if found.size else np.zeros(0, np.int32)
+        return self._enter(dense)
+
+    def sample(self, size: int = 1, seed: int = 0) -> Int32Array:
+        """Draw rankings: (size, n) indices, best first in every row. The same seed gives the same rows."""
+        require_int("size", size, 0)
+        require_seed(seed)
+        return self._sample(int(size), int(seed))
+
+    def rank_quantiles(self, chosen: ArrayLike, probabilities: ArrayLike) -> Int64Array:
+        """Quantiles of the ranks, from 0, of some items: (n_chosen, n_probabilities)."""
+        items, wanted = np.asarray(chosen), np.asarray(probabilities, np.float64)
+        known = items.size == 0 or (items.dtype.kind in "iu" and items.min() >= 0 and items.max() < self.n_items)
+        if items.ndim != 1 or not known:
+            raise InputError(f"chosen={chosen!r}, expected indices from 0 to {self.n_items - 1}")
+        if wanted.ndim != 1 or not ((wanted > 0) & (wanted < 1)).all():
+            raise InputError(f"probabilities={probabilities!r}, expected numbers between 0 and 1")
+        return self._rank_quantiles(items.astype(np.int64), wanted)
+
+    def log_probability(self, order: ArrayLike) -> float:
+        """Log-probability of one ranking of all items: their indices, best first."""
+        found = np.asarray(order)
+        if found.shape != (self.n_items,) or (np.sort(found) != np.arange(self.n_items)).any():
+            raise InputError(f"order={order!r}, expected the indices 0 to {self.n_items - 1}, each once, best first")
+        return self._log_probability(found.astype(np.int64))
+
+    # What a distribution supplies
+
+    @abstractmethod
+    def _sample(self, size: int, seed: int) -> Int32Array:
+        """Draw rankings."""
+
+    @abstractmethod
+    def _log_probability(self, order: Int64Array) -> float:
+        """Log-probability of one ranking of all items."""
+
+    def _prefers(self, first: int, second: int) -> float:
+        drawn = self._sample(N_DRAWS, 0)
+        return float(np.mean(np.argmax(drawn == first, axis=1) < np.argmax(drawn == second, axis=1)))
+
+    def _top(self, k: int) -> Float64Array:
+        drawn = self._sample(N_DRAWS, 0)
+        return np.bincount(drawn[:, :k].ravel(), minlength=self.n_items) / len(drawn)
+
+    def _enter(self, levels: Int32Array) -> Float64Array:
+        """A tie says nothing about the order inside it: all its orders are summed over, each with its probability."""
         n, sizes = self.n_items - 1, np.bincount(levels) if levels.size else np.zeros(0, np.int64)
         n_orders = math.prod(math.factorial(size) for size in sizes.tolist()) if sizes.max(initial=0) < 20 else math.inf
         if n_orders > _MOST_ORDERS:
             raise InputError("the list has ties with too many orders to be summed over; ask about a list without ties")
         blocks = [itertools.permutations(block) for block in np.split(np.arange(n), np.cumsum(sizes)[:-1])]
-        orders = [
-            np.concatenate(parts).astype(np.int64) if n else np.zeros(0, np.int64)
-            for parts in itertools.product(*blocks)
-        ]
-        logs = np.array([[self.log_probability(np.insert(order, j, n)) for j in range(n + 1)] for order in orders])
+        orders = [np.fromiter(itertools.chain(*parts), np.int64, n) for parts in itertools.product(*blocks)]
+        logs = np.array([[self._log_probability(np.insert(order, j, n)) for j in range(n + 1)] for order in orders])
         worths = np.exp(logs - logs.max()).sum(axis=0)
         return np.asarray(worths / worths.sum())
 
-    def rank_quantiles(self, chosen: Int64Array, probabilities: Float64Array) -> Int64Array:
-        """Quantiles of the ranks, from 0, of some items: (n_chosen, n_probabilities); here of 512 draws."""
+    def _rank_quantiles(self, chosen: Int64Array, probabilities: Float64Array) -> Int64Array:
         if chosen.size == 0:
             return np.zeros((0, len(probabilities)), np.int64)
-        orders = self.sample(_SIMULATED)
+        orders = self._sample(_SIMULATED, 0)
         ranks = np.empty_like(orders)
         np.put_along_axis(ranks, orders, np.arange(self.n_items, dtype=orders.dtype)[None, :], axis=1)
         found = np.quantile(ranks[:, chosen], probabilities, axis=0, method="inverted_cdf")
         return np.ascontiguousarray(found.T).astype(np.int64)
 
-    def _order(self, order: object) -> Int64Array:
-        """A ranking of all items as indices; anything else raises."""
-        found = np.asarray(order)
-        if found.shape != (self.n_items,) or (np.sort(found) != np.arange(self.n_items)).any():
-            raise InputError(f"order={order!r}, expected the indices 0 to {self.n_items - 1}, each once, best first")
-        return found.astype(np.int64)
+    def _index(self, name: str, value: object) -> int:
+        require_int(name, value, 0)
+        if not int(value) < self.n_items:  # type: ignore[call-overload]
+            raise InputError(f"{name}={value!r}, expected an index from 0 to {self.n_items - 1}")
+        return int(value)  # type: ignore[call-overload, no-any-return]

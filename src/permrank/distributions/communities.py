@@ -12,7 +12,7 @@ from permrank.kernels.latent.stages import BY_LIST, BY_STAGE
 from permrank.kernels.plackett_luce.race import top_probabilities
 from permrank.ragged import frozen
 from permrank.randomness import stream_key
-from permrank.types import Float64Array, Int32Array
+from permrank.types import Float64Array, Int32Array, Int64Array
 
 # 2^14 sets of items times K take milliseconds; beyond, the first k places are drawn.
 _MOST_SUBSETS = 14
@@ -45,12 +45,15 @@ class Communities(RankingDistribution):
         """Number of items."""
         return int(self.worths.shape[2])
 
-    def prefers(self, first: int, second: int) -> float:
-        """Return the probability that one item comes first in a ranking of the two."""
+    def _prefers(self, first: int, second: int) -> float:
+        """Closed form for two items and with `BY_LIST`; else from 40,000 draws, since stages of others come between."""
+        if self.n_items > 2 and self.mixing == BY_STAGE:
+            drawn = self._sample(_N_DRAWS, 0)
+            return float(np.mean(np.argmax(drawn == first, axis=1) < np.argmax(drawn == second, axis=1)))
         pair = self.worths[:, :, [first, second]]
         return float(np.mean(np.sum(self.theta * pair[:, :, 0] / pair.sum(axis=2), axis=1)))
 
-    def top(self, k: int) -> Float64Array:
+    def _top(self, k: int) -> Float64Array:
         """Return the probability of each item to be among the first ``k``.
 
         Exact with `BY_LIST`, for ``k=1``, and for up to 14 items; else from 40,000 draws, with a standard error below
@@ -72,7 +75,7 @@ class Communities(RankingDistribution):
         drawn = latent_rankings(tables, theta, BY_STAGE, k, stream_key(0), _N_DRAWS)
         return np.bincount(drawn.ravel(), minlength=self.n_items) / _N_DRAWS
 
-    def enter(self, levels: Int32Array) -> Float64Array:
+    def _enter(self, levels: Int32Array) -> Float64Array:
         """Return the probabilities of the places of the last item, given the order of the others (§3.2.2).
 
         With `BY_LIST` θ is taken for what is known of the community after that list, and is not updated by it.
@@ -84,14 +87,14 @@ class Communities(RankingDistribution):
             every.append(latent_insertion_probabilities(levels, items, table, own, table[-1], self.ties, self.mixing))
         return np.asarray(np.mean(every, axis=0))
 
-    def sample(self, size: int, seed: int = 0) -> Int32Array:
+    def _sample(self, size: int, seed: int) -> Int32Array:
         """Draw rankings, exactly."""
         return np.asarray(latent_rankings(self.worths, self.theta, self.mixing, self.n_items, stream_key(seed), size))
 
-    def log_probability(self, order: object) -> float:
+    def _log_probability(self, order: Int64Array) -> float:
         """Log-probability of one ranking of all items."""
         n = self.n_items
-        ranked = self._order(order).astype(np.int32)
+        ranked = order.astype(np.int32)
         lists = frozen(np.array([0, n]), ranked, np.arange(n, dtype=np.int32))
         logs = [
             given_log_likelihoods(*lists, np.ascontiguousarray(worths.T), own[None], self.ties, self.mixing)[0]

@@ -8,7 +8,7 @@ from permrank.distributions.base import RankingDistribution
 from permrank.errors import InputError
 from permrank.kernels.plackett_luce.damping import damped_rankings, damped_statistics
 from permrank.randomness import stream_key
-from permrank.types import Float64Array, Int32Array
+from permrank.types import Float64Array, Int32Array, Int64Array
 
 
 def damped_likelihoods(scores: Float64Array, damping: Float64Array) -> tuple[Float64Array, Float64Array]:
@@ -44,15 +44,15 @@ class DampedLuce(RankingDistribution):
         """Number of items."""
         return int(self.scores.shape[1])
 
-    def prefers(self, first: int, second: int) -> float:
+    def _prefers(self, first: int, second: int) -> float:
         """Return the probability that one item is ranked before the other, where they are the only two."""
         if self.n_items > 2:
-            return super().prefers(first, second)
+            return super()._prefers(first, second)
         scores = self.damping[0] * self.scores
         gap = np.clip(scores[:, second] - scores[:, first], -700.0, 700.0)
         return float(np.mean(1.0 / (1.0 + np.exp(gap))))
 
-    def top(self, k: int) -> Float64Array:
+    def _top(self, k: int) -> Float64Array:
         """Return the probability of each item to be first; for larger ``k`` there is no closed form."""
         if k != 1:
             raise InputError(f"k={k}, but under damping only k=1 has a closed form; count the rows of sample() instead")
@@ -60,7 +60,7 @@ class DampedLuce(RankingDistribution):
 
         return LuceMixture(self.damping[0] * self.scores).top(1)
 
-    def enter(self, levels: Int32Array) -> Float64Array:
+    def _enter(self, levels: Int32Array) -> Float64Array:
         """Return the probabilities of the places of the last item, given the order of the others (§3.2.2)."""
         n = self.n_items - 1
         if levels.size and levels[-1] != levels.size - 1:
@@ -73,12 +73,12 @@ class DampedLuce(RankingDistribution):
             total += worths / worths.sum()
         return np.asarray(total / total.sum())
 
-    def sample(self, size: int, seed: int = 0) -> Int32Array:
+    def _sample(self, size: int, seed: int) -> Int32Array:
         """Draw rankings, exactly."""
         turns = np.random.default_rng(seed).integers(len(self.scores), size=size)
         return np.asarray(damped_rankings(self.scores, turns, self.damping, stream_key(seed)))
 
-    def log_probability(self, order: object) -> float:
+    def _log_probability(self, order: Int64Array) -> float:
         """Log-probability of one ranking of all items."""
-        logs, _ = damped_likelihoods(self.scores[:, self._order(order)], self.damping)
+        logs, _ = damped_likelihoods(self.scores[:, order], self.damping)
         return float(np.logaddexp.reduce(logs) - np.log(len(logs)))

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from permrank.checks import require_choice
+from permrank.checks import require_choice, require_int, require_seed
 from permrank.distributions.base import N_DRAWS, RankingDistribution
 from permrank.distributions.normaliser import MOVES, log_normaliser, only
 from permrank.errors import InputError, NotSupportedError
@@ -107,23 +107,23 @@ class LogLinear(RankingDistribution):
         """Number of items that are asked about."""
         return len(self.questions[0].free)
 
-    def prefers(self, first: int, second: int) -> float:
+    def _prefers(self, first: int, second: int) -> float:
         """Return the probability that one item is ranked before another; exact for about a dozen items."""
         if self.questions[0].exact:
             return float(np.mean([question.expectations()[0][first, second] for question in self.questions]))
         drawn = self.draw(N_DRAWS, 0)
         return float(np.mean(np.argmax(drawn == first, axis=1) < np.argmax(drawn == second, axis=1)))
 
-    def top(self, k: int) -> Float64Array:
+    def _top(self, k: int) -> Float64Array:
         """Return the probability of each item to be among the first ``k``; exact for about a dozen items."""
         k = min(k, self.n_items)
         if self.questions[0].exact:
             every = [question.expectations()[1][:, :k].sum(axis=1) for question in self.questions]
             return np.asarray(np.mean(every, axis=0))
-        drawn = self.sample(N_DRAWS)
+        drawn = self._sample(N_DRAWS, 0)
         return np.bincount(drawn[:, :k].ravel(), minlength=self.n_items) / len(drawn)
 
-    def enter(self, levels: Int32Array) -> Float64Array:
+    def _enter(self, levels: Int32Array) -> Float64Array:
         """Return the probabilities of the places of the last item, given the order of the others (§4.4); exact.
 
         The order of the list stays as it is, and g is that of the longer list at every place. Inside a tie all its
@@ -134,11 +134,21 @@ class LogLinear(RankingDistribution):
         places = [question.entering(levels).expectations()[2][0] for question in self.questions]
         return np.asarray(np.mean(places, axis=0))
 
-    def sample(self, size: int, seed: int = 0, *, move: str | None = None) -> Int32Array:
+    def sample(self, size: int = 1, seed: int = 0, *, move: str | None = None) -> Int32Array:
         """Draw rankings: exactly for about a dozen items, else, or with a ``move``, from chains."""
+        if move is None or size == 0:
+            return super().sample(size, seed)
+        require_int("size", size, 0)
+        require_seed(seed)
+        return self._free(self.draw(int(size), int(seed), move))
+
+    def _sample(self, size: int, seed: int) -> Int32Array:
         if size == 0 or self.n_items == 0:
             return np.zeros((size, self.n_items), np.int32)
-        drawn = self.draw(size, seed, move)
+        return self._free(self.draw(size, seed))
+
+    def _free(self, drawn: Any) -> Int32Array:
+        """Orders without the context."""
         return np.asarray(drawn[drawn < self.n_items].reshape(len(drawn), -1))
 
     def draw(self, size: int, seed: int, move: str | None = None) -> Any:
@@ -180,9 +190,9 @@ class LogLinear(RankingDistribution):
         )  # fmt: skip
         return orders, energies
 
-    def log_probability(self, order: object) -> float:
+    def _log_probability(self, order: Int64Array) -> float:
         """Log-probability of one ranking of the items; exact for up to 16 of them."""
-        found, logs = self._order(order), []
+        found, logs = order, []
         for question in self.questions:
             if question.exact:
                 log_z = question.expectations()[3]

@@ -29,17 +29,17 @@ class LuceMixture(RankingDistribution):
         """Number of items."""
         return int(self.scores.shape[1])
 
-    def prefers(self, first: int, second: int) -> float:
+    def _prefers(self, first: int, second: int) -> float:
         """Return the probability that one item is ranked before another: mean 1 / (1 + e^{s_second - s_first})."""
         gap = np.clip(self.scores[:, second] - self.scores[:, first], -700.0, 700.0)
         return float(np.mean(1.0 / (1.0 + np.exp(gap))))
 
-    def top(self, k: int) -> Float64Array:
+    def _top(self, k: int) -> Float64Array:
         """Return the probability of each item to be among the first ``k``."""
         k = min(k, self.n_items)
         return np.asarray(np.mean([top_probabilities(row, k) for row in self.scores], axis=0))
 
-    def enter(self, levels: Int32Array) -> Float64Array:
+    def _enter(self, levels: Int32Array) -> Float64Array:
         """Return the probabilities of the places of the last item, given the order of the others (§3.2.2).
 
         A tie says nothing about the order inside it: all its orders are summed over, each with its probability.
@@ -47,7 +47,7 @@ class LuceMixture(RankingDistribution):
         parts = [insertion_probabilities(levels, row[:-1].copy(), row[-1]) for row in self.scores]
         return np.asarray(np.mean(parts, axis=0))
 
-    def sample(self, size: int, seed: int = 0) -> Int32Array:
+    def _sample(self, size: int, seed: int) -> Int32Array:
         """Draw rankings, exactly; several components take turns."""
         if len(self.scores) == 1:
             return np.asarray(gumbel_rankings(self.scores[0].copy(), stream_key(seed), size))
@@ -56,15 +56,15 @@ class LuceMixture(RankingDistribution):
         orders = [gumbel_rankings(row, stream_key(seed, i), 1)[0] for i, row in enumerate(rows)]
         return np.stack(orders) if orders else np.zeros((0, self.n_items), np.int32)
 
-    def rank_quantiles(self, chosen: Int64Array, probabilities: Float64Array) -> Int64Array:
+    def _rank_quantiles(self, chosen: Int64Array, probabilities: Float64Array) -> Int64Array:
         """Quantiles of the ranks of some items; of one component exactly, of several from draws."""
         if len(self.scores) > 1 or chosen.size == 0:
-            return super().rank_quantiles(chosen, probabilities)
-        return np.asarray(rank_quantiles(self.scores[0].copy(), chosen.astype(np.int64), np.asarray(probabilities)))
+            return super()._rank_quantiles(chosen, probabilities)
+        return np.asarray(rank_quantiles(self.scores[0].copy(), chosen, probabilities))
 
-    def log_probability(self, order: object) -> float:
+    def _log_probability(self, order: Int64Array) -> float:
         """Log-probability of one ranking of all items."""
-        ranked = self.scores[:, self._order(order)]
+        ranked = self.scores[:, order]
         rest = np.logaddexp.accumulate(ranked[:, ::-1], axis=1)[:, ::-1]
         logs = np.sum(ranked - rest, axis=1)
         return float(np.logaddexp.reduce(logs) - np.log(len(logs)))

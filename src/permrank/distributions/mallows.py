@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from permrank.distributions.base import RankingDistribution
+from permrank.errors import InputError
 from permrank.kernels.distance.mallows import log_normalisers, repeated_insertion
 from permrank.kernels.distance.mallows_lists import list_log_likelihoods
 from permrank.kernels.distance.spearman import completions, spearman_rankings
@@ -50,12 +51,12 @@ class MallowsMixture(RankingDistribution):
         """Number of items that are asked about."""
         return int(self.items.size)
 
-    def prefers(self, first: int, second: int) -> float:
+    def _prefers(self, first: int, second: int) -> float:
         """Return the probability that one item is ranked before another, in closed form."""
         one, other = np.argsort(self.centres, axis=1)[:, self.items[[first, second]]].T
         return float(self.shares @ self.precedence[np.arange(one.size), one, other])
 
-    def sample(self, size: int, seed: int = 0) -> Int32Array:
+    def _sample(self, size: int, seed: int) -> Int32Array:
         """Draw rankings of all items by repeated insertion, and keep the given ones in their order."""
         share = self.shares
         drawn = generator(seed).choice(share.size, size=size, p=share / share.sum())
@@ -69,9 +70,9 @@ class MallowsMixture(RankingDistribution):
         asked = index[orders]
         return np.asarray(asked[asked >= 0].reshape(size, self.n_items))
 
-    def log_probability(self, order: object) -> float:
+    def _log_probability(self, order: Int64Array) -> float:
         """Log-probability of one ranking of the items; exact where the orders of all items can be summed over."""
-        listed = self.items[self._order(order)]
+        listed = self.items[order]
         n, places = self.centres.shape[1], np.argsort(self.centres, axis=1)
         if self.kendall:
             indptr, items, levels = frozen(
@@ -81,6 +82,11 @@ class MallowsMixture(RankingDistribution):
             logs = list_log_likelihoods(
                 indptr, items, levels, self.centres, places, self.dispersions, log_z, stream_key(0), _N_DRAWS, MOST_WORK
             )[0][0]
+        elif self.n_items < n:
+            raise InputError(
+                f"with distance='spearman' an order of {self.n_items} of {n} items has no known probability; ask for "
+                "all of them"
+            )
         else:
             logs = np.array([_spearman_log(listed, *each) for each in zip(places, self.dispersions, strict=True)])
         with np.errstate(divide="ignore"):

@@ -6,6 +6,7 @@ a function, and is taken wherever a name is.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -89,6 +90,16 @@ class Metric:
     kind: Kind = "function"
     column: int = 0
 
+    @property
+    def identity(self) -> str:
+        """What tells metrics of the same name apart, for checkpoints: nothing for those of the table."""
+        if self.function is None:
+            return ""
+        code = getattr(self.function, "__code__", None)
+        told = (self.function.__module__, getattr(self.function, "__qualname__", repr(type(self.function))))
+        text = repr((told, self.higher_is_better, code and (code.co_code, code.co_consts, code.co_names)))
+        return f" ({hashlib.sha256(text.encode()).hexdigest()[:12]})"
+
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name or "@" in self.name or self.name in _TAKEN:
             raise InputError(f"name={self.name!r}, expected text without @ that is not one of {', '.join(_TAKEN)}")
@@ -164,7 +175,7 @@ def find_metric(metric: str | Metric) -> Metric:
 def title_of(metric: str | Metric, k: int) -> str:
     """What a metric is called in a table."""
     known = metric if isinstance(metric, Metric) else METRICS.get(metric)
-    return str(metric) if known is None else known.title.format(k=k) if known.title else known.name
+    return str(metric) if known is None else known.title.replace("{k}", str(k)) if known.title else known.name
 
 
 class _Measured(NamedTuple):

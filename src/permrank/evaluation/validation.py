@@ -94,7 +94,8 @@ class Validation:
     @property
     def work(self) -> str:
         """Everything that the scores, and the end of learning, depend on."""
-        return f"{self.name} of {self.held.fingerprint}, every={self.every}, patience={self.patience}"
+        own = self._parsed[0].identity
+        return f"{self.name}{own} of {self.held.fingerprint}, every={self.every}, patience={self.patience}"
 
     def judge(self, training: Rankings) -> Callable[[Ranker], float]:
         """Score of a model that was fitted to these data, higher is better."""
@@ -135,7 +136,7 @@ class Validation:
                 f"{strange} of {held.n_entries} validation entries are of users or items that are not in the training "
                 "data, and are left out",
                 UserWarning,
-                stacklevel=6,
+                stacklevel=7,
             )
         return keep_entries(held, known) if strange else held
 

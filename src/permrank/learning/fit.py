@@ -103,10 +103,11 @@ def learn(
         every: list[Hook | None] = [watch, Report(show, callback), interrupt, store]
         hooks = [hook for hook in every if hook is not None]
         fitted = run(job.learner(), max_iter=job.max_iter, hooks=hooks, kept=store.read() if store else None)
-    n_sweeps = len(fitted.history)
-    if watch is None:
-        return Outcome(fitted, np.zeros((0, 2)), n_sweeps, interrupt.pressed)
-    fitted = fitted._replace(estimate=watch.settled(n_sweeps, fitted.estimate))
+        n_sweeps = len(fitted.history)
+        if watch is None:
+            return Outcome(fitted, np.zeros((0, 2)), n_sweeps, interrupt.pressed)
+        # Inside: Ctrl-C during the last measurement must not cost what was learnt.
+        fitted = fitted._replace(estimate=watch.settled(n_sweeps, fitted.estimate))
     return Outcome(fitted, watch.curve, watch.best_iter, interrupt.pressed)
 
 
@@ -130,7 +131,7 @@ def as_digest(*arrays: Any) -> str:
 def warn_if_unfinished(job: Job[Any], outcome: Outcome[Any]) -> None:
     """Warn if Ctrl-C was pressed, or if sweeps ran out; to the caller of `fit`."""
     fitted, made = outcome.fitted, len(outcome.fitted.history)
-    if fitted.stopped and outcome.interrupted:
+    if fitted.stopped and outcome.interrupted and not fitted.converged:
         warnings.warn(
             f"{job.name} was stopped after sweep {made} of at most {job.max_iter}; the estimate is kept",
             StoppedWarning,

@@ -155,7 +155,10 @@ def run(learner: Learner[E], *, max_iter: int, hooks: Sequence[Hook] = (), kept:
     """
     now: Run[E] = Run(max_iter, hooks)
     steps = learner(None if kept is None else now.resume(kept))
-    now.step = next(steps)
+    begin = next(steps, None)
+    if begin is None or not math.isnan(begin.objective):
+        raise TypeError("a learner has to say first where it stands, before any sweep: yield standing(estimate)")
+    now.step = begin
     if kept is not None and kept[_CONVERGED]:
         now.step = now.step._replace(converged=True)
     while not now.ended and (step := next(steps, None)) is not None:

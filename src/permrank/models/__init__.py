@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-# Class name to module: a model file names a class, and only these can be loaded.
+# Class name to module, of the models that are built in; registry.py knows others.
 MODELS = {
     "Borda": "permrank.models.baselines.borda",
     "BradleyTerry": "permrank.models.pairwise.bradley_terry",

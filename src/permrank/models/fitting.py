@@ -15,6 +15,12 @@ if TYPE_CHECKING:
     from permrank.learning.validation import Validating
     from permrank.models.ranker import Ranker
 
+# Attributes of every fitted model.
+_OF_EVERY_MODEL = frozenset(
+    ("best_iter_", "converged_", "estimate_", "fit_seconds_", "fitted_params_", "history_", "n_iter_", "rankings_",
+     "validation_")
+)  # fmt: skip
+
 
 def learn_into(
     model: Ranker,
@@ -36,6 +42,7 @@ def learn_into(
 
     begin = time.perf_counter()
     outcome = learn(job, callback, verbose, checkpoint, validation, model_of, rebuilt)
+    _require_estimate(model, outcome.fitted.estimate)
     model._take(job.rankings, outcome.fitted.estimate)
     model.history_ = outcome.fitted.history
     model.n_iter_ = len(model.history_)
@@ -43,3 +50,16 @@ def learn_into(
     model.converged_ = outcome.fitted.converged
     model.fit_seconds_ = time.perf_counter() - begin
     warn_if_unfinished(job, outcome)
+
+
+def _require_estimate(model: Ranker, estimate: object) -> None:
+    """Raise if a model that is being written has learnt something that its answers and files cannot hold."""
+    name, wanted = type(model).__name__, model.estimate_type
+    if not isinstance(estimate, wanted) or (wanted is Estimate and type(estimate) is not Estimate):
+        raise TypeError(
+            f"{name} has learnt {type(estimate).__name__}, expected {wanted.__name__}: return an Estimate from _learn "
+            "or _learner, and name its class in estimate_type"
+        )
+    taken = sorted(set(wanted.names()) & _OF_EVERY_MODEL)
+    if taken:
+        raise TypeError(f"{wanted.__name__} has the field {taken[0][:-1]!r}, which every model has; call it otherwise")

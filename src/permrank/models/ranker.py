@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from pathlib import Path
@@ -204,7 +205,12 @@ class Ranker(ABC):
 
     def __getattr__(self, name: str) -> Any:
         # Only asked where there is no such attribute: what was learnt is one, under its name with an underscore.
+        known = inspect.getattr_static(type(self), name, None)
+        if isinstance(known, property) and known.fget is not None:
+            return known.fget(self)  # it has raised an AttributeError, which says more than this method could
         estimate = self.__dict__.get("estimate_")
+        if estimate is None and name in self.estimate_type.names():
+            self._require_fitted()
         if estimate is not None and name in estimate.names():
             return getattr(estimate, name[:-1])
         if estimate is not None and name in estimate.former_names():
@@ -212,7 +218,7 @@ class Ranker(ABC):
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *(self.estimate_.names() if "estimate_" in self.__dict__ else ())]
+        return sorted({*super().__dir__(), *(self.estimate_.names() if "estimate_" in self.__dict__ else ())})
 
     # Questions that scores alone can answer
 

@@ -76,6 +76,8 @@ def require_model(model: Model) -> Model:
     if inspect.isabstract(model):
         missing = ", ".join(sorted(model.__abstractmethods__))
         raise InputError(f"{model.__name__} is not a whole model: it does not define {missing}")
+    if model._learn is Ranker._learn and model._learner is Ranker._learner:
+        raise InputError(f"{model.__name__} is not a whole model: it defines neither _learn nor _learner")
     if takes_a_built_in_name(model):
         raise InputError(
             f"the name {model.__name__!r} is taken by a built-in model; rename {_address(model)}, since files and the "

@@ -37,6 +37,10 @@ class AnswerContract(Contract):
             model.recommend("ann")
         with pytest.raises(NotFittedError):
             model.save("nowhere.permrank")
+        for name in ("item_ids", "user_ids", *model.estimate_type.names()):
+            assert not hasattr(model, name)
+            with pytest.raises(NotFittedError, match=r"call fit\(rankings\) first"):
+                getattr(model, name)
 
     def test_recommended_items_are_unseen_best_first_and_at_most_k(self, fitted: Ranker) -> None:
         for user, seen in {

@@ -165,3 +165,10 @@ def test_a_parameter_without_a_default_is_named(folder):
     Path("mymodels.py").write_text(guide_source().replace("smoothing=1.0", "smoothing"))
     with pytest.raises(InputError, match="FirstPlaces cannot be made without smoothing"):
         make_model("mymodels:FirstPlaces", [])
+
+
+def test_a_module_may_have_the_name_of_a_model(folder):
+    (folder / "borda.py").write_text(guide_source())
+    assert class_named("borda:FirstPlaces").__module__ == "borda"
+    assert name_and_settings("borda:FirstPlaces:smoothing=2") == ("borda:FirstPlaces", ["smoothing=2"])
+    assert name_and_settings("borda:shrinkage=2") == ("borda", ["shrinkage=2"])

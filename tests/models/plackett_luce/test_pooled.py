@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 
 import permrank as pr
 from permrank.errors import ConvergenceWarning, EstimateError, InputError
-from permrank.learning.learner import Step
+from permrank.learning.learner import Step, standing
 from permrank.models.plackett_luce.existence import require_partition_estimates
 from permrank.models.plackett_luce.pooled import PooledEstimate, _first_guess
 from permrank.models.plackett_luce.standard_errors import quasi_variances
@@ -361,7 +361,7 @@ def test_stopping_short_warns_and_keeps_the_estimate():
 def test_the_warning_counts_the_sweeps_that_were_made_and_advises_accordingly(monkeypatch):
     def stalled(self, rankings):
         found = PooledEstimate(np.zeros(rankings.n_items), 0.0, **self._rules())
-        return lambda kept: iter([Step(-1.0, lambda: found)] * 4)
+        return lambda kept: iter([standing(lambda: found), *[Step(-1.0, lambda: found)] * 3])
 
     monkeypatch.setattr(pr.PlackettLuce, "_learner", stalled)
     with pytest.warns(ConvergenceWarning, match=r"in 3 sweeps;.* No step raised the objective any more"):

@@ -22,7 +22,7 @@ from permrank.kernels.jit import cache_folder
 from permrank.models.plackett_luce.pooled import PlackettLuce
 from permrank.processes import threads_are_safe
 
-_LIBRARIES = ("numpy", "scipy", "numba", "polars", "safetensors", "typer", "rich", "pooch")
+_LIBRARIES = ("numpy", "scipy", "numba", "polars", "safetensors", "typer", "rich", "pooch", "jinja2", "platformdirs")
 _HELP_LIMIT = 0.4  # seconds, the promise made for `permrank --help`
 
 

@@ -43,7 +43,7 @@ def class_named(name: str) -> type[Ranker]:
     from permrank.models.registry import find, names
 
     module, separator, attribute = name.partition(":")
-    if separator and attribute.isidentifier() and known_name(module) is None:
+    if separator and attribute.isidentifier() and module not in names():  # borda.py may hold models; Borda is one
         return _imported(module, attribute)
     known = known_name(name)
     if known is None:
@@ -67,9 +67,11 @@ def known_name(text: str) -> str | None:
 
 def name_and_settings(text: str) -> tuple[str, list[str]]:
     """Parts of ``NAME[:KEY=VALUE,...]``, where the name may be a ``module:Class``."""
+    from permrank.models.registry import names
+
     name, _, rest = text.partition(":")
     attribute, _, others = rest.partition(":")
-    if attribute.isidentifier() and known_name(name) is None:
+    if attribute.isidentifier() and name not in names():
         name, rest = f"{name}:{attribute}", others
     return name, [part for part in rest.split(",") if part]
 

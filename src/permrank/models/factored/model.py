@@ -274,6 +274,7 @@ class FactoredPlackettLuce(Ranker):
 
     def fold_in_many(self, rankings: Rankings) -> Float64Array:
         """Posterior modes of many new users at once, parallel over users: (n_users, n_kept, n_factors)."""
+        self._require_fitted()
         return np.asarray(self._law.fold_in(self.estimate_, Said(rankings, self._aligned_items(rankings))))
 
     # Probabilities: averages over the posterior of items and user
