@@ -7,8 +7,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import permrank as pr
 from permrank.kernels.factored import choices as factored_choices
-from permrank.kernels.factored import users as factored
+from permrank.kernels.factored.arguments import NO_NOISE, Entries, Newton, Prior, Users
 from permrank.kernels.factored.point import add_blocks, climb_users
+from permrank.kernels.factored.users import move_users
+from permrank.kernels.lists import Lists
 from permrank.kernels.plackett_luce.damping import damped_statistics, damping_gradient, damping_sequence
 from permrank.kernels.plackett_luce.likelihood import BRESLOW, EFRON, EXACT, PARTITION, stage_statistics
 
@@ -35,6 +37,15 @@ def data(seed, n_users=9, n_items=8, *, ties=True):
     )
     theta = rng.normal(size=(n_items, K + 1)).astype(np.float32)
     return rankings, theta, rng.normal(size=(n_users + 1, K)).astype(np.float32)
+
+
+def lists_of(rankings):
+    return Lists(rankings.user_indptr, rankings.indptr, rankings.items, rankings.levels, rankings.weights)
+
+
+def nowhere(rankings):
+    """Places of the users and slopes that make all prior means 0."""
+    return np.zeros((rankings.n_users, 0)), np.zeros((0, K))
 
 
 def climb(rankings, theta, users, ties, most, damping=NONE, bounds=None):
@@ -96,12 +107,11 @@ def test_without_a_step_values_and_sums_are_those_of_the_likelihood(ties, seed):
 @pytest.mark.parametrize("ties", TREATMENTS)
 def test_users_reach_the_modes_that_newton_with_the_whole_hessian_finds(ties):
     rankings, theta, users = data(2)
-    modes, unused = np.zeros((rankings.n_users, K)), np.empty((2, rankings.n_entries))
-    best = factored.update_users(
-        rankings.user_indptr, rankings.indptr, rankings.items, rankings.levels, rankings.weights, TREATMENTS[ties],
-        theta.astype(float), np.full(K, PENALTY), modes, np.empty_like(modes), np.uint64(0), False, 60, 1e-10, *unused,
-        np.zeros((rankings.n_users, 0)), np.zeros((0, K)),
-    )  # fmt: skip
+    modes, unused = np.zeros((rankings.n_users, K)), Entries(*np.empty((2, rankings.n_entries)))
+    moved, prior = Users(modes, np.empty_like(modes)), Prior(*nowhere(rankings), np.full(K, PENALTY))
+    best = move_users(
+        lists_of(rankings), TREATMENTS[ties], theta.astype(float), prior, moved, Newton(60, 1e-10), NO_NOISE, unused
+    )
     values, found, _, _, _, _ = climb(rankings, theta, users, TREATMENTS[ties], 60)
     assert_allclose(values, best, rtol=1e-6, atol=1e-5)
     if ties != "partition":  # its numerators make the posterior of a user only nearly concave

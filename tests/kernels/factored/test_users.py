@@ -9,6 +9,8 @@ from scipy.stats import chi2
 import permrank as pr
 from permrank.kernels.factored import items as factored_items
 from permrank.kernels.factored import users as factored
+from permrank.kernels.factored.arguments import Entries, Gaussian, Newton, Noise, Prior, Users, Work
+from permrank.kernels.lists import Lists
 from permrank.kernels.plackett_luce.likelihood import BRESLOW, EFRON, EXACT, PARTITION, stage_statistics
 
 TREATMENTS = {"exact": EXACT, "efron": EFRON, "breslow": BRESLOW, "partition": PARTITION}
@@ -40,8 +42,8 @@ def problem(seed, **options):
     return rankings, rng.normal(size=(rankings.n_items, K + 1)), rng.uniform(0.5, 2.0, K)
 
 
-def arrays(rankings):
-    return rankings.user_indptr, rankings.indptr, rankings.items, rankings.levels, rankings.weights
+def lists_of(rankings):
+    return Lists(rankings.user_indptr, rankings.indptr, rankings.items, rankings.levels, rankings.weights)
 
 
 def dependence(rankings):
@@ -69,13 +71,11 @@ def log_posterior(rankings, theta, precision, ties, user, vector):
 
 
 def ascend(rankings, theta, precision, ties, *, draw=False, most=50, key=1):
-    modes, draws = np.zeros((rankings.n_users, K)), np.zeros((rankings.n_users, K))
-    residual, curvature = np.empty(rankings.n_entries), np.empty(rankings.n_entries)
-    values = factored.update_users(
-        *arrays(rankings), ties, theta, precision, modes, draws, np.uint64(key), draw, most, 1e-10, residual, curvature,
-        *dependence(rankings),
-    )  # fmt: skip
-    return values, modes, draws, residual, curvature
+    users = Users(np.zeros((rankings.n_users, K)), np.zeros((rankings.n_users, K)))
+    entries = Entries(np.empty(rankings.n_entries), np.empty(rankings.n_entries))
+    prior, noise = Prior(*dependence(rankings), precision), Noise(np.uint64(key), draw)
+    values = factored.move_users(lists_of(rankings), ties, theta, prior, users, Newton(most, 1e-10), noise, entries)
+    return values, *users, *entries
 
 
 @pytest.mark.parametrize("ties", TREATMENTS)
@@ -118,12 +118,10 @@ def test_the_hessian_of_a_user_is_exact_for_strict_rankings_and_for_breslow(ties
 
 def laplace_precision(rankings, theta, precision, ties, user, mode):
     """What the kernel factors: L Lᵀ."""
-    first, last = rankings.user_indptr[user], rankings.user_indptr[user + 1]
-    scratch = [np.empty(rankings.n_entries) for _ in range(3)]
-    tail = rankings.indptr, rankings.items, rankings.levels, rankings.weights, ties, theta, mode
-    factored._user_statistics(first, last, *tail, *scratch)
-    lower = np.zeros((K, K))
-    factored._newton_system(first, last, *tail, prior_means(rankings)[user], precision, *scratch, lower, np.empty(K))
+    work, prior = Work(*np.empty((3, rankings.n_entries))), Gaussian(prior_means(rankings)[user], precision)
+    lists, lower = lists_of(rankings), np.zeros((K, K))
+    factored._user_statistics(lists, user, ties, theta, mode, work)
+    factored._newton_system(lists, user, ties, theta, mode, prior, work, lower, np.empty(K))
     lower = np.tril(lower)
     return lower @ lower.T
 
@@ -194,7 +192,7 @@ def test_residuals_are_the_gradient_in_the_scores_times_the_weights():
         for sign in (1, -1):
             moved = theta.copy()
             moved[y, k] += sign * h
-            values.append(factored.user_log_likelihoods(*arrays(rankings), EXACT, moved, modes).sum())
+            values.append(factored.user_log_likelihoods(lists_of(rankings), EXACT, moved, modes).sum())
         mine = (residual * factor)[rankings.items == y].sum()
         np.testing.assert_allclose(mine, (values[0] - values[1]) / (2 * h), rtol=1e-6, atol=1e-8)
 
@@ -204,9 +202,8 @@ def test_draws_of_a_user_have_the_laplace_covariance_and_a_stretched_one_fails()
     user, n = 1, 4_000
     modes = np.zeros((rankings.n_users, K))
     density = np.empty((rankings.n_users, n))
-    draws = factored.posterior_draws(
-        *arrays(rankings), BRESLOW, theta, precision, modes, np.uint64(5), n, density, *dependence(rankings)
-    )
+    prior = Prior(*dependence(rankings), precision)
+    draws = factored.posterior_draws(lists_of(rankings), BRESLOW, theta, prior, modes, np.uint64(5), n, density)
     information = laplace_precision(rankings, theta, precision, BRESLOW, user, modes[user])
     away = draws[user] - modes[user]
     distance = np.einsum("ni,ij,nj->n", away, information, away).sum()

@@ -8,9 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from permrank.data.rankings import ItemView
+from permrank.kernels.factored.arguments import Entries, Newton, Noise, Prior, Users
 from permrank.kernels.factored.items import item_steps, item_sums, steps_from_sums
+from permrank.kernels.lists import Lists
 from permrank.learning.shards import Shard, blocks_by_entries, gathered, n_blocks_of, shards_of
-from permrank.models.factored.problem import Lists, Problem, UserPass
+from permrank.models.factored.problem import Problem, UserPass
 from permrank.types import Float64Array, Int32Array, Int64Array
 
 # Adding up a block must cost little beside its entries: 32 entries of an item for each, but never below 4 blocks.
@@ -30,9 +32,7 @@ class Move(NamedTuple):
         How the prior means depend on the users' places.
     key : uint64
     draw : bool
-    most : int
-        Newton steps.
-    tol : float
+    newton : Newton
     """
 
     user_pass: UserPass
@@ -41,8 +41,7 @@ class Move(NamedTuple):
     slopes: Float64Array
     key: Any
     draw: bool
-    most: int
-    tol: float
+    newton: Newton
 
 
 class Part(NamedTuple):
@@ -73,10 +72,9 @@ class Part(NamedTuple):
 
     def moved(self, move: Move, modes: Float64Array, draws: Float64Array) -> Float64Array:
         """One pass over the users, in place; returns their values."""
-        return move.user_pass(
-            self.spans[0].start, self.lists, self.shard.data[0], move.slopes, move.theta, move.precision, modes, draws,
-            move.key, move.draw, move.most, move.tol, self.residual, self.curvature,
-        )  # fmt: skip
+        prior = Prior(self.shard.data[0], move.slopes, move.precision)
+        noise, entries = Noise(move.key, move.draw, self.spans[0].start), Entries(self.residual, self.curvature)
+        return move.user_pass(self.lists, move.theta, prior, Users(modes, draws), move.newton, noise, entries)
 
 
 def _moved(move: Move, part: Part, modes: Float64Array, draws: Float64Array) -> tuple[Float64Array, ...]:

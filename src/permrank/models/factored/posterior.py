@@ -9,6 +9,7 @@ import numpy as np
 
 from permrank.checks import require_memory
 from permrank.kernels.cooccurrence import cross
+from permrank.kernels.factored.arguments import Newton
 from permrank.learning.learner import Learner, State, Step, standing
 from permrank.models.factored.calibration import HeldOut, hold_out_pairs
 from permrank.models.factored.passes import ItemGiven, Move, Passes
@@ -130,7 +131,7 @@ class Sampler:
         if problem.shuffle:
             self._passes.use(*problem.in_sweep(self._key, number))
         noisy = number >= self._quiet
-        move = self._move(self.theta, stream_key(int(self._key), number, 0), noisy, 1 if noisy else 3, 1e-6)
+        move = self._move(self.theta, stream_key(int(self._key), number, 0), noisy, Newton(1 if noisy else 3, 1e-6))
         values, self.modes, self.draws = self._passes.users(move, self.modes, self.draws)
         # Without intercepts their prior is a wall at 0.
         self._precision[-1] = prior.precision if problem.intercepts else 1e12
@@ -144,8 +145,8 @@ class Sampler:
         self.slopes = self._slopes(self.draws)
         return float(values.sum()), kept
 
-    def _move(self, theta: Float64Array, key: Any, draw: bool, most: int, tol: float) -> Move:
-        return Move(self.problem.pass_over_users(), theta, self._user_precision, self.slopes, key, draw, most, tol)
+    def _move(self, theta: Float64Array, key: Any, draw: bool, newton: Newton) -> Move:
+        return Move(self.problem.pass_over_users(), theta, self._user_precision, self.slopes, key, draw, newton)
 
     def _item_steps(self, key: Any, draw: bool, variance: Float64Array) -> Float64Array:
         given = ItemGiven(self.theta, self._prior.centre, self._precision)
@@ -172,7 +173,7 @@ class Sampler:
         if problem.shuffle:
             return self.theta.copy(), self.modes.copy(), self.slopes, variance
         mean = self.theta + self._item_steps(np.uint64(0), False, variance)
-        users = self._passes.modes(self._move(mean, np.uint64(0), False, 2, 1e-4), self.modes.copy())
+        users = self._passes.modes(self._move(mean, np.uint64(0), False, Newton(2, 1e-4)), self.modes.copy())
         return mean, users, self.slopes, variance
 
 
