@@ -9,7 +9,7 @@ from scipy.stats import chi2
 import permrank as pr
 from permrank.kernels.factored import items as factored_items
 from permrank.kernels.factored import users as factored
-from permrank.kernels.factored.arguments import Entries, Gaussian, Newton, Noise, Prior, Users, Work
+from permrank.kernels.factored.arguments import NO_NOISE, Entries, Gaussian, Items, Newton, Noise, Prior, Users, Work
 from permrank.kernels.lists import Lists
 from permrank.kernels.plackett_luce.likelihood import BRESLOW, EFRON, EXACT, PARTITION, stage_statistics
 
@@ -144,10 +144,10 @@ def test_item_steps_solve_the_newton_equations_with_diagonal_blocks():
     item_precision = np.array([1.0, 2.0, 3.0, 4.0])
     view = rankings.item_view
     variance = np.empty(rankings.n_items)
+    items, entries = Items(theta, centre, item_precision), Entries(residual, curvature)
     steps = factored_items.item_steps(
-        BLOCKS, view.indptr, view.entries, owner, modes, theta, centre, item_precision, residual, curvature,
-        np.uint64(0), False, variance,
-    )  # fmt: skip
+        BLOCKS, view.indptr, view.entries, owner, modes, items, entries, NO_NOISE, variance
+    )
     for y in range(rankings.n_items):
         system = np.diag(item_precision)
         right = -item_precision * (theta[y] - centre[y])
@@ -162,18 +162,17 @@ def test_item_steps_solve_the_newton_equations_with_diagonal_blocks():
 @pytest.mark.parametrize("draw", [False, True])
 def test_item_steps_from_the_sums_of_blocks_have_the_same_bits(draw):
     rankings, theta, precision = problem(11, n_users=200)
-    _, _, draws, residual, curvature = ascend(rankings, theta, precision, BRESLOW, draw=True)
+    _, _, draws, *sides = ascend(rankings, theta, precision, BRESLOW, draw=True)
     owner = np.repeat(np.arange(rankings.n_users), np.diff(rankings.indptr[rankings.user_indptr])).astype(np.int32)
-    view, centre, found = rankings.item_view, np.ones_like(theta), []
+    view, items, found = rankings.item_view, Items(theta, np.ones_like(theta), np.ones(K + 1)), []
+    entries, noise = Entries(*sides), Noise(np.uint64(3), draw)
     for bounds in (np.array([0, 50, 50, 120, 201]), np.array([0, 201])):
         walked, summed = np.empty(rankings.n_items), np.empty(rankings.n_items)
         steps = factored_items.item_steps(
-            bounds, view.indptr, view.entries, owner, draws, theta, centre, np.ones(K + 1), residual, curvature,
-            np.uint64(3), draw, walked,
-        )  # fmt: skip
-        lists = rankings.user_indptr, rankings.indptr, rankings.items
-        sums = factored_items.item_sums(bounds, *lists, draws, residual, curvature, rankings.n_items)
-        others = factored_items.steps_from_sums(sums, theta, centre, np.ones(K + 1), np.uint64(3), draw, summed)
+            bounds, view.indptr, view.entries, owner, draws, items, entries, noise, walked
+        )
+        sums = factored_items.item_sums(bounds, lists_of(rankings), draws, entries, rankings.n_items)
+        others = factored_items.steps_from_sums(sums, items, noise, summed)
         np.testing.assert_array_equal(steps, others)
         np.testing.assert_array_equal(walked, summed)
         found.append(steps)
@@ -223,13 +222,11 @@ def test_draws_of_an_item_have_the_covariance_of_its_system():
     _, modes, _, residual, curvature = ascend(rankings, theta, precision, BRESLOW)
     owner = np.repeat(np.arange(rankings.n_users), np.diff(rankings.indptr[rankings.user_indptr])).astype(np.int32)
     view, ones = rankings.item_view, np.ones(K + 1)
-    tail = modes, theta, np.zeros_like(theta), ones, residual, curvature
-    mean = factored_items.item_steps(BLOCKS, view.indptr, view.entries, owner, *tail, np.uint64(0), False, np.zeros(0))
+    data = BLOCKS, view.indptr, view.entries, owner, modes
+    data = *data, Items(theta, np.zeros_like(theta), ones), Entries(residual, curvature)
+    mean = factored_items.item_steps(*data, NO_NOISE, np.zeros(0))
     n, y = 1_500, 3
-    drawn = [
-        factored_items.item_steps(BLOCKS, view.indptr, view.entries, owner, *tail, np.uint64(i), True, np.zeros(0))[y]
-        for i in range(n)
-    ]
+    drawn = [factored_items.item_steps(*data, Noise(np.uint64(i), True), np.zeros(0))[y] for i in range(n)]
     system = np.diag(ones)
     for e in np.flatnonzero(rankings.items == y):
         x = np.append(modes[owner[e]], 1.0)
@@ -244,15 +241,14 @@ def test_the_number_of_threads_changes_no_bit():
     rankings, theta, precision = problem(9, n_users=40)
     before, results = numba.get_num_threads(), []
     owner = np.repeat(np.arange(rankings.n_users), np.diff(rankings.indptr[rankings.user_indptr])).astype(np.int32)
-    view = rankings.item_view
+    view, items = rankings.item_view, Items(theta, np.zeros_like(theta), np.ones(K + 1))
+    data = np.array([0, 13, 13, 41]), view.indptr, view.entries, owner
     try:
         for n_threads in (1, numba.config.NUMBA_NUM_THREADS):
             numba.set_num_threads(n_threads)
             found = ascend(rankings, theta, precision, BRESLOW, draw=True)
-            steps = factored_items.item_steps(
-                np.array([0, 13, 13, 41]), view.indptr, view.entries, owner, found[2], theta, np.zeros_like(theta),
-                np.ones(K + 1), found[3], found[4], np.uint64(3), True, np.zeros(0),
-            )  # fmt: skip
+            noise, entries = Noise(np.uint64(3), True), Entries(*found[3:])
+            steps = factored_items.item_steps(*data, found[2], items, entries, noise, np.zeros(0))
             results.append([*found, steps])
     finally:
         numba.set_num_threads(before)

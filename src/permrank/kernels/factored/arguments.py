@@ -67,3 +67,11 @@ class Work(NamedTuple):
     scores: Any
     chosen: Any
     expected: Any
+
+
+class Items(NamedTuple):
+    """Items, their prior means, (n_items, K + 1) both, and precisions, (K + 1,): factors, then the intercept."""
+
+    theta: Any
+    centre: Any
+    precision: Any

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from permrank.data.rankings import ItemView
-from permrank.kernels.factored.arguments import Entries, Newton, Noise, Prior, Users
+from permrank.kernels.factored.arguments import Entries, Items, Newton, Noise, Prior, Users
 from permrank.kernels.factored.items import item_steps, item_sums, steps_from_sums
 from permrank.kernels.lists import Lists
 from permrank.learning.shards import Shard, blocks_by_entries, gathered, n_blocks_of, shards_of
@@ -85,10 +85,7 @@ def _moved(move: Move, part: Part, modes: Float64Array, draws: Float64Array) -> 
 def _summed(move: Move, part: Part, modes: Float64Array, draws: Float64Array) -> tuple[Float64Array, ...]:
     """Values, modes and draws of the users; what the items need, by block."""
     values, lists = part.moved(move, modes, draws), part.lists
-    sums = item_sums(
-        part.shard.bounds, lists.user_indptr, lists.indptr, lists.items, draws, part.residual, part.curvature,
-        len(move.theta),
-    )  # fmt: skip
+    sums = item_sums(part.shard.bounds, lists, draws, Entries(part.residual, part.curvature), len(move.theta))
     return values, modes, draws, sums
 
 
@@ -97,14 +94,6 @@ def _modes(move: Move, part: Part, modes: Float64Array) -> tuple[Float64Array, .
     aside = part._replace(residual=np.empty_like(part.residual), curvature=np.empty_like(part.curvature))
     aside.moved(move, modes, np.empty_like(modes))
     return (modes,)
-
-
-class ItemGiven(NamedTuple):
-    """What items are given beside the users: themselves, prior means (n_rows, K + 1) and precisions (K + 1,)."""
-
-    theta: Float64Array
-    centre: Float64Array
-    precision: Float64Array
 
 
 class Passes:
@@ -145,15 +134,9 @@ class Passes:
         (found,) = gathered(partial(_modes, move), self._parts, modes)
         return np.asarray(found)
 
-    def items(
-        self, given: ItemGiven, draws: Float64Array, key: Any, draw: bool, variance: Float64Array
-    ) -> Float64Array:
-        """Steps of the items, (n_rows, K + 1), given what `users` found; see `kernels.factored.item_steps`."""
+    def items(self, given: Items, draws: Float64Array, noise: Noise, variance: Float64Array) -> Float64Array:
+        """Steps of the items, (n_rows, K + 1), given what `users` found; see `kernels.factored.items.item_steps`."""
         if len(self._parts) > 1:
-            return np.asarray(steps_from_sums(self._found[0], *given, key, draw, variance))
-        return np.asarray(
-            item_steps(
-                self._bounds, self._view.indptr, self._view.entries, self._owner, draws, *given, *self._found, key,
-                draw, variance,
-            )
-        )  # fmt: skip
+            return np.asarray(steps_from_sums(self._found[0], given, noise, variance))
+        (indptr, entries), found = self._view, Entries(*self._found)
+        return np.asarray(item_steps(self._bounds, indptr, entries, self._owner, draws, given, found, noise, variance))
