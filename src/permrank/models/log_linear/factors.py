@@ -10,6 +10,7 @@ import numpy as np
 from permrank.data.rankings import Rankings
 from permrank.kernels.factored.arguments import NO_NOISE, Entries, Newton, Noise, Prior, Users
 from permrank.kernels.lists import Lists as UserLists
+from permrank.kernels.log_linear.arguments import Positions
 from permrank.kernels.log_linear.moves import advance_chains
 from permrank.kernels.log_linear.swap_users import move_swap_users, swap_posterior_draws
 from permrank.learning.lbfgs import minimise
@@ -19,7 +20,6 @@ from permrank.models.factored.problem import Problem
 from permrank.models.log_linear.learning import STRUCTURES, precision_of
 from permrank.models.log_linear.lists import (
     Lists,
-    Positions,
     likelihoods,
     lists_of_rankings,
     no_pairs,

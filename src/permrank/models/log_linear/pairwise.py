@@ -12,6 +12,7 @@ from permrank.checks import above, from_zero, one_of, whole_from
 from permrank.data.rankings import Rankings
 from permrank.distributions.normaliser import MOVES
 from permrank.errors import InputError
+from permrank.kernels.log_linear.arguments import Candidates, Listed, Pairs
 from permrank.kernels.log_linear.insertion import EXPECTED, MODE, PUBLISHED, insertion_scores
 from permrank.learning.learner import Learner, State, in_turn, mapped
 from permrank.models.estimates import RULE
@@ -235,7 +236,7 @@ class PairwiseLogLinear(LogLinearRanker):
             np.array([0, len(lists)]), np.concatenate(([0], np.cumsum(lengths))),
             np.concatenate([level for _, level in lists]), listed.astype(np.int32),
         )  # fmt: skip
-        found = self._inserted(users, indptr, codes, levels, unary, np.array([0, items.size]), items, own)
+        found = self._inserted(Listed(users, indptr, codes, levels, unary), np.array([0, items.size]), items, own)
         return self._filled(found, own, items)
 
     def _score_pairs(self, who: Int64Array, what: Int64Array) -> Float64Array:
@@ -245,34 +246,17 @@ class PairwiseLogLinear(LogLinearRanker):
         owner = np.repeat(np.arange(data.n_users), np.diff(data.indptr[data.user_indptr]))
         own = mean(who[order], what[order])
         found = np.empty(who.size)
-        found[order] = self._filled(
-            self._inserted(
-                data.user_indptr,
-                data.indptr,
-                data.items,
-                data.levels,
-                mean(owner, data.items),
-                bounds,
-                what[order],
-                own,
-            ),
-            own,
-            what[order],
-        )
+        listed = Listed(data.user_indptr, data.indptr, data.items, data.levels, mean(owner, data.items))
+        found[order] = self._filled(self._inserted(listed, bounds, what[order], own), own, what[order])
         return found
 
-    def _inserted(
-        self, users: Any, indptr: Any, items: Any, levels: Any, unary: Any, bounds: Any, candidates: Any, own: Any
-    ) -> Float64Array:
-        lengths = np.diff(indptr)
+    def _inserted(self, listed: Listed, bounds: Any, items: Any, own: Any) -> Float64Array:
+        lengths = np.diff(listed.indptr)
         table = position_table(np.concatenate((lengths, lengths + 1)), self.estimate_.position, self.estimate_.degree)
-        arguments = (*table, *frozen(self.pair_indptr_, self.pair_items_, self.pair_values_), self.estimate_.insertion)
-        return np.asarray(
-            insertion_scores(
-                users, indptr, items, levels, unary, bounds, candidates.astype(np.int64), np.ascontiguousarray(own),
-                *arguments,
-            )
-        )  # fmt: skip
+        indptr, partners, values = frozen(self.pair_indptr_, self.pair_items_, self.pair_values_)
+        candidates = Candidates(bounds, items.astype(np.int64), np.ascontiguousarray(own))
+        rule = self.estimate_.insertion
+        return np.asarray(insertion_scores(listed, candidates, table, Pairs(indptr, partners), values, rule))
 
     def _filled(self, found: Float64Array, own: Float64Array, items: Int64Array) -> Float64Array:
         """Users without another item on their lists have no place to enter: against the average instead."""
