@@ -38,7 +38,9 @@ MAY_IMPORT = {
     "models.plackett_luce": [*READS, "kernels.plackett_luce", "models", "models.priors"],
     "models.factored": [*READS, "kernels", "kernels.factored", "kernels.plackett_luce", "models", "models.priors"],
     "models.latent": [*READS, "kernels.latent", "models", "models.plackett_luce"],
-    "models.log_linear": [*READS, "kernels.log_linear", "models", "models.priors", "models.factored"],
+    "models.log_linear": [
+        *READS, "kernels", "kernels.factored", "kernels.log_linear", "models", "models.priors", "models.factored",
+    ],
     "models.pairwise": [*READS, "kernels.pairwise", "models", "models.priors", "models.plackett_luce"],
     "models.matrix": [
         *READS, "kernels.matrix", "kernels.plackett_luce", "models", "models.baselines", "models.plackett_luce",

@@ -20,31 +20,14 @@ from permrank.distributions.base import RankingDistribution
 from permrank.errors import InputError, NotFittedError, NotSupportedError
 from permrank.learning.fit import Job, require_resumable
 from permrank.learning.learner import Learner, at_once
+from permrank.models import parameters as settings
+from permrank.models import users as people
 from permrank.models.answers import ranked
 from permrank.models.declared import Declared
 from permrank.models.estimates import Estimate
 from permrank.models.fitting import learn_into
 from permrank.models.former_names import accept_former_names, former_estimate
-from permrank.models.parameters import (
-    answer_as_learnt,
-    check_declared,
-    clone,
-    get_params,
-    set_params,
-    shown,
-    sklearn_is_fitted,
-    sklearn_tags,
-)
-from permrank.models.users import (
-    NewUser,
-    UserReference,
-    aligned_items,
-    item_indices,
-    list_to_enter,
-    new_user,
-    require_drawable,
-    unlisted_items,
-)
+from permrank.models.users import NewUser, UserReference
 from permrank.processes import refuse_after_fork, refuse_unsafe_threads
 from permrank.types import Callback, Float64Array, Int32Array, Int64Array
 
@@ -70,16 +53,13 @@ class Ranker(ABC):
     estimate_ : Estimate
         What was learnt, as one value.
     fitted_params_ : dict
-        Parameters that the estimate was learnt with. `set_params` changes those of the next `fit`; answers and `save`
-        keep to these.
+        Parameters that it was learnt with. `set_params` is for the next `fit`; answers and `save` keep to these.
     history_ : list of float
         The objective after every sweep; higher is better.
     n_iter_ : int
         Sweeps made.
-    validation_ : float64 (n, 2)
-        Sweep and score of every measurement; empty without a validation.
-    best_iter_ : int
-        The sweep with the best score, or the last without a validation.
+    validation_, best_iter_ : float64 (n, 2), int
+        Sweep and score of every measurement, and the sweep with the best; empty and the last without a validation.
     converged_ : bool
         Whether learning ended by itself.
     fit_seconds_ : float
@@ -104,11 +84,11 @@ class Ranker(ABC):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        answer_as_learnt(cls)
+        settings.answer_as_learnt(cls)
         accept_former_names(cls)
 
-    get_params, set_params, clone, __repr__ = get_params, set_params, clone, shown
-    __sklearn_tags__, __sklearn_is_fitted__ = sklearn_tags, sklearn_is_fitted
+    get_params, set_params, clone, __repr__ = settings.get_params, settings.set_params, settings.clone, settings.shown
+    __sklearn_tags__, __sklearn_is_fitted__ = settings.sklearn_tags, settings.sklearn_is_fitted
 
     # What a model supplies
 
@@ -129,7 +109,7 @@ class Ranker(ABC):
 
         A model extends it by what concerns several parameters together.
         """
-        check_declared(self)
+        settings.check_declared(self)
 
     def _check_learned(self) -> None:
         """Raise if learned arrays from a file do not fit together; finite numbers are the least.
@@ -264,7 +244,7 @@ class Ranker(ABC):
         """Return the best ``k`` items that the user has not listed, as `rank` does; fewer if there are fewer."""
         reference = self._reference(user)
         require_int("k", k, 1)
-        return ranked(self, reference, unlisted_items(reference, self.rankings_, self.item_ids), int(k))
+        return ranked(self, reference, people.unlisted_items(reference, self.rankings_, self.item_ids), int(k))
 
     # Questions that need a distribution
 
@@ -323,7 +303,7 @@ class Ranker(ABC):
         """
         self._require_distribution("position_probabilities")
         reference = self._reference(user)
-        items, levels, index = list_to_enter(reference, item, self.rankings_, self.item_ids)
+        items, levels, index = people.list_to_enter(reference, item, self.rankings_, self.item_ids)
         return self._distribution(reference, np.append(items, index)).enter(levels)
 
     def sample(self, user: object, items: Iterable[object] | None = None, size: int = 1, seed: int = 0) -> np.ndarray:
@@ -337,7 +317,7 @@ class Ranker(ABC):
         self._require_distribution("sample")
         reference = self._reference(user)
         chosen = self._item_indices(items)
-        require_drawable(size, seed, chosen.size)
+        people.require_drawable(size, seed, chosen.size)
         ids = np.asarray(self.item_ids.take(chosen).to_list())
         return np.asarray(ids[self._distribution(reference, chosen).sample(int(size), int(seed))])
 
@@ -360,7 +340,7 @@ class Ranker(ABC):
         Of somebody with an empty list or dict nothing is known: the answers are those for a user without a list.
         """
         self._require_fitted()
-        return new_user(said, self.item_ids)
+        return people.new_user(said, self.item_ids)
 
     def similar_items(self, item: object, k: int = 10) -> pl.DataFrame:
         """Items that people like together with this one."""
@@ -409,11 +389,11 @@ class Ranker(ABC):
         return user if isinstance(user, NewUser) else self.rankings_.user_index(user)
 
     def _item_indices(self, items: Iterable[object] | None) -> Int64Array:
-        return item_indices(items, self.item_ids)
+        return people.item_indices(items, self.item_ids)
 
     def _aligned_items(self, rankings: Rankings) -> Int32Array:
         """Item indices of other rankings in this model's numbering; an unknown item raises."""
-        return aligned_items(rankings, self.item_ids)
+        return people.aligned_items(rankings, self.item_ids)
 
 
-answer_as_learnt(Ranker)
+settings.answer_as_learnt(Ranker)

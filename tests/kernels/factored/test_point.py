@@ -6,9 +6,11 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import permrank as pr
-from permrank.kernels.factored import choices as factored_choices
-from permrank.kernels.factored import users as factored
-from permrank.kernels.factored.point import add_blocks, climb_users
+from permrank.kernels.factored.arguments import NO_NOISE, Entries, Newton, Prior, Users
+from permrank.kernels.factored.choices import Law, bend, ranking_terms
+from permrank.kernels.factored.point import Steps, Sums, _room, add_blocks, climb_users
+from permrank.kernels.factored.users import move_users
+from permrank.kernels.lists import Lists
 from permrank.kernels.plackett_luce.damping import damped_statistics, damping_gradient, damping_sequence
 from permrank.kernels.plackett_luce.likelihood import BRESLOW, EFRON, EXACT, PARTITION, stage_statistics
 
@@ -37,15 +39,22 @@ def data(seed, n_users=9, n_items=8, *, ties=True):
     return rankings, theta, rng.normal(size=(n_users + 1, K)).astype(np.float32)
 
 
+def lists_of(rankings):
+    return Lists(rankings.user_indptr, rankings.indptr, rankings.items, rankings.levels, rankings.weights)
+
+
+def nowhere(rankings):
+    """Places of the users and slopes that make all prior means 0."""
+    return np.zeros((rankings.n_users, 0)), np.zeros((0, K))
+
+
 def climb(rankings, theta, users, ties, most, damping=NONE, bounds=None):
     bounds = np.array([0, 3, 3, rankings.n_users]) if bounds is None else bounds
     n_blocks, users = bounds.size - 1, users.copy()
     gradients = np.empty((n_blocks, rankings.n_items, K + 2), np.float32)
     moments, in_damping = np.empty((n_blocks, K + 1)), np.empty((n_blocks, damping.size))
-    arrays = rankings.user_indptr, rankings.indptr, rankings.items, rankings.levels, rankings.weights
-    values = climb_users(
-        bounds, *arrays, ties, damping, theta, np.float32(PENALTY), users, most, 20, gradients, moments, in_damping
-    )
+    sums, steps = Sums(gradients, moments, in_damping), Steps(most, 20)
+    values = climb_users(bounds, lists_of(rankings), Law(ties, damping), theta, np.float32(PENALTY), users, steps, sums)
     sums = gradients.sum(axis=0, dtype=float)
     return values, users, sums, moments.sum(axis=0), in_damping.sum(axis=0), gradients
 
@@ -96,12 +105,11 @@ def test_without_a_step_values_and_sums_are_those_of_the_likelihood(ties, seed):
 @pytest.mark.parametrize("ties", TREATMENTS)
 def test_users_reach_the_modes_that_newton_with_the_whole_hessian_finds(ties):
     rankings, theta, users = data(2)
-    modes, unused = np.zeros((rankings.n_users, K)), np.empty((2, rankings.n_entries))
-    best = factored.update_users(
-        rankings.user_indptr, rankings.indptr, rankings.items, rankings.levels, rankings.weights, TREATMENTS[ties],
-        theta.astype(float), np.full(K, PENALTY), modes, np.empty_like(modes), np.uint64(0), False, 60, 1e-10, *unused,
-        np.zeros((rankings.n_users, 0)), np.zeros((0, K)),
-    )  # fmt: skip
+    modes, unused = np.zeros((rankings.n_users, K)), Entries(*np.empty((2, rankings.n_entries)))
+    moved, prior = Users(modes, np.empty_like(modes)), Prior(*nowhere(rankings), np.full(K, PENALTY))
+    best = move_users(
+        lists_of(rankings), TREATMENTS[ties], theta.astype(float), prior, moved, Newton(60, 1e-10), NO_NOISE, unused
+    )
     values, found, _, _, _, _ = climb(rankings, theta, users, TREATMENTS[ties], 60)
     assert_allclose(values, best, rtol=1e-6, atol=1e-5)
     if ties != "partition":  # its numerators make the posterior of a user only nearly concave
@@ -133,23 +141,19 @@ def test_the_bend_along_a_change_is_the_second_difference(strict):
     rng = np.random.default_rng(5)
     n = 12
     levels = np.arange(n) if strict else np.array([0, 0, 1, 2, 2, 2, 3, 4, 5, 5, 6, 6])
-    levels = levels.astype(np.int32)
+    lists = Lists(np.array([0, 1]), np.array([0, n]), np.arange(n), levels.astype(np.int32), np.ones(1))
     scores, change = rng.normal(size=n), rng.normal(size=n).astype(np.float32)
 
     def terms(step):
-        work, powers = np.empty((10, n)), np.empty(n)
-        work[0] = scores + step * change.astype(float)
-        found = factored_choices.ranking_terms(
-            levels, 0, n, 0, 1.0, BRESLOW, NONE, work, powers, powers.view(np.int64), np.empty((2, 31)),
-            np.empty(n, np.float32), np.empty(n, np.float32),
-        )  # fmt: skip
-        return *found, work
+        room = _room(n, K)
+        room.work[0] = scores + step * change.astype(float)
+        return *ranking_terms(lists, 0, 0, Law(BRESLOW, NONE), room), room.work
 
     value, known, work = terms(0.0)
     assert known
     h = 1e-3
     second = (2 * value - terms(h)[0] - terms(-h)[0]) / h**2
-    assert_allclose(factored_choices.bend(work[1], work[2], change, n), second, rtol=1e-5)
+    assert_allclose(bend(work[1], work[2], change, n), second, rtol=1e-5)
     # The bound that the conjugate gradients use: the variance over all stages together.
     expected = work[1] * np.cumsum(work[2])
     centred = change - (expected @ change) / expected.sum()

@@ -9,6 +9,8 @@ from scipy.stats import chi2
 import permrank as pr
 from permrank.kernels.factored import items as factored_items
 from permrank.kernels.factored import users as factored
+from permrank.kernels.factored.arguments import NO_NOISE, Entries, Gaussian, Items, Newton, Noise, Prior, Users, Work
+from permrank.kernels.lists import Lists
 from permrank.kernels.plackett_luce.likelihood import BRESLOW, EFRON, EXACT, PARTITION, stage_statistics
 
 TREATMENTS = {"exact": EXACT, "efron": EFRON, "breslow": BRESLOW, "partition": PARTITION}
@@ -40,8 +42,8 @@ def problem(seed, **options):
     return rankings, rng.normal(size=(rankings.n_items, K + 1)), rng.uniform(0.5, 2.0, K)
 
 
-def arrays(rankings):
-    return rankings.user_indptr, rankings.indptr, rankings.items, rankings.levels, rankings.weights
+def lists_of(rankings):
+    return Lists(rankings.user_indptr, rankings.indptr, rankings.items, rankings.levels, rankings.weights)
 
 
 def dependence(rankings):
@@ -69,13 +71,11 @@ def log_posterior(rankings, theta, precision, ties, user, vector):
 
 
 def ascend(rankings, theta, precision, ties, *, draw=False, most=50, key=1):
-    modes, draws = np.zeros((rankings.n_users, K)), np.zeros((rankings.n_users, K))
-    residual, curvature = np.empty(rankings.n_entries), np.empty(rankings.n_entries)
-    values = factored.update_users(
-        *arrays(rankings), ties, theta, precision, modes, draws, np.uint64(key), draw, most, 1e-10, residual, curvature,
-        *dependence(rankings),
-    )  # fmt: skip
-    return values, modes, draws, residual, curvature
+    users = Users(np.zeros((rankings.n_users, K)), np.zeros((rankings.n_users, K)))
+    entries = Entries(np.empty(rankings.n_entries), np.empty(rankings.n_entries))
+    prior, noise = Prior(*dependence(rankings), precision), Noise(np.uint64(key), draw)
+    values = factored.move_users(lists_of(rankings), ties, theta, prior, users, Newton(most, 1e-10), noise, entries)
+    return values, *users, *entries
 
 
 @pytest.mark.parametrize("ties", TREATMENTS)
@@ -118,12 +118,10 @@ def test_the_hessian_of_a_user_is_exact_for_strict_rankings_and_for_breslow(ties
 
 def laplace_precision(rankings, theta, precision, ties, user, mode):
     """What the kernel factors: L Lᵀ."""
-    first, last = rankings.user_indptr[user], rankings.user_indptr[user + 1]
-    scratch = [np.empty(rankings.n_entries) for _ in range(3)]
-    tail = rankings.indptr, rankings.items, rankings.levels, rankings.weights, ties, theta, mode
-    factored._user_statistics(first, last, *tail, *scratch)
-    lower = np.zeros((K, K))
-    factored._newton_system(first, last, *tail, prior_means(rankings)[user], precision, *scratch, lower, np.empty(K))
+    work, prior = Work(*np.empty((3, rankings.n_entries))), Gaussian(prior_means(rankings)[user], precision)
+    lists, lower = lists_of(rankings), np.zeros((K, K))
+    factored._user_statistics(lists, user, ties, theta, mode, work)
+    factored._newton_system(lists, user, ties, theta, mode, prior, work, lower, np.empty(K))
     lower = np.tril(lower)
     return lower @ lower.T
 
@@ -146,10 +144,10 @@ def test_item_steps_solve_the_newton_equations_with_diagonal_blocks():
     item_precision = np.array([1.0, 2.0, 3.0, 4.0])
     view = rankings.item_view
     variance = np.empty(rankings.n_items)
+    items, entries = Items(theta, centre, item_precision), Entries(residual, curvature)
     steps = factored_items.item_steps(
-        BLOCKS, view.indptr, view.entries, owner, modes, theta, centre, item_precision, residual, curvature,
-        np.uint64(0), False, variance,
-    )  # fmt: skip
+        BLOCKS, view.indptr, view.entries, owner, modes, items, entries, NO_NOISE, variance
+    )
     for y in range(rankings.n_items):
         system = np.diag(item_precision)
         right = -item_precision * (theta[y] - centre[y])
@@ -164,18 +162,17 @@ def test_item_steps_solve_the_newton_equations_with_diagonal_blocks():
 @pytest.mark.parametrize("draw", [False, True])
 def test_item_steps_from_the_sums_of_blocks_have_the_same_bits(draw):
     rankings, theta, precision = problem(11, n_users=200)
-    _, _, draws, residual, curvature = ascend(rankings, theta, precision, BRESLOW, draw=True)
+    _, _, draws, *sides = ascend(rankings, theta, precision, BRESLOW, draw=True)
     owner = np.repeat(np.arange(rankings.n_users), np.diff(rankings.indptr[rankings.user_indptr])).astype(np.int32)
-    view, centre, found = rankings.item_view, np.ones_like(theta), []
+    view, items, found = rankings.item_view, Items(theta, np.ones_like(theta), np.ones(K + 1)), []
+    entries, noise = Entries(*sides), Noise(np.uint64(3), draw)
     for bounds in (np.array([0, 50, 50, 120, 201]), np.array([0, 201])):
         walked, summed = np.empty(rankings.n_items), np.empty(rankings.n_items)
         steps = factored_items.item_steps(
-            bounds, view.indptr, view.entries, owner, draws, theta, centre, np.ones(K + 1), residual, curvature,
-            np.uint64(3), draw, walked,
-        )  # fmt: skip
-        lists = rankings.user_indptr, rankings.indptr, rankings.items
-        sums = factored_items.item_sums(bounds, *lists, draws, residual, curvature, rankings.n_items)
-        others = factored_items.steps_from_sums(sums, theta, centre, np.ones(K + 1), np.uint64(3), draw, summed)
+            bounds, view.indptr, view.entries, owner, draws, items, entries, noise, walked
+        )
+        sums = factored_items.item_sums(bounds, lists_of(rankings), draws, entries, rankings.n_items)
+        others = factored_items.steps_from_sums(sums, items, noise, summed)
         np.testing.assert_array_equal(steps, others)
         np.testing.assert_array_equal(walked, summed)
         found.append(steps)
@@ -194,7 +191,7 @@ def test_residuals_are_the_gradient_in_the_scores_times_the_weights():
         for sign in (1, -1):
             moved = theta.copy()
             moved[y, k] += sign * h
-            values.append(factored.user_log_likelihoods(*arrays(rankings), EXACT, moved, modes).sum())
+            values.append(factored.user_log_likelihoods(lists_of(rankings), EXACT, moved, modes).sum())
         mine = (residual * factor)[rankings.items == y].sum()
         np.testing.assert_allclose(mine, (values[0] - values[1]) / (2 * h), rtol=1e-6, atol=1e-8)
 
@@ -204,9 +201,8 @@ def test_draws_of_a_user_have_the_laplace_covariance_and_a_stretched_one_fails()
     user, n = 1, 4_000
     modes = np.zeros((rankings.n_users, K))
     density = np.empty((rankings.n_users, n))
-    draws = factored.posterior_draws(
-        *arrays(rankings), BRESLOW, theta, precision, modes, np.uint64(5), n, density, *dependence(rankings)
-    )
+    prior = Prior(*dependence(rankings), precision)
+    draws = factored.posterior_draws(lists_of(rankings), BRESLOW, theta, prior, modes, np.uint64(5), n, density)
     information = laplace_precision(rankings, theta, precision, BRESLOW, user, modes[user])
     away = draws[user] - modes[user]
     distance = np.einsum("ni,ij,nj->n", away, information, away).sum()
@@ -226,13 +222,11 @@ def test_draws_of_an_item_have_the_covariance_of_its_system():
     _, modes, _, residual, curvature = ascend(rankings, theta, precision, BRESLOW)
     owner = np.repeat(np.arange(rankings.n_users), np.diff(rankings.indptr[rankings.user_indptr])).astype(np.int32)
     view, ones = rankings.item_view, np.ones(K + 1)
-    tail = modes, theta, np.zeros_like(theta), ones, residual, curvature
-    mean = factored_items.item_steps(BLOCKS, view.indptr, view.entries, owner, *tail, np.uint64(0), False, np.zeros(0))
+    data = BLOCKS, view.indptr, view.entries, owner, modes
+    data = *data, Items(theta, np.zeros_like(theta), ones), Entries(residual, curvature)
+    mean = factored_items.item_steps(*data, NO_NOISE, np.zeros(0))
     n, y = 1_500, 3
-    drawn = [
-        factored_items.item_steps(BLOCKS, view.indptr, view.entries, owner, *tail, np.uint64(i), True, np.zeros(0))[y]
-        for i in range(n)
-    ]
+    drawn = [factored_items.item_steps(*data, Noise(np.uint64(i), True), np.zeros(0))[y] for i in range(n)]
     system = np.diag(ones)
     for e in np.flatnonzero(rankings.items == y):
         x = np.append(modes[owner[e]], 1.0)
@@ -247,15 +241,14 @@ def test_the_number_of_threads_changes_no_bit():
     rankings, theta, precision = problem(9, n_users=40)
     before, results = numba.get_num_threads(), []
     owner = np.repeat(np.arange(rankings.n_users), np.diff(rankings.indptr[rankings.user_indptr])).astype(np.int32)
-    view = rankings.item_view
+    view, items = rankings.item_view, Items(theta, np.zeros_like(theta), np.ones(K + 1))
+    data = np.array([0, 13, 13, 41]), view.indptr, view.entries, owner
     try:
         for n_threads in (1, numba.config.NUMBA_NUM_THREADS):
             numba.set_num_threads(n_threads)
             found = ascend(rankings, theta, precision, BRESLOW, draw=True)
-            steps = factored_items.item_steps(
-                np.array([0, 13, 13, 41]), view.indptr, view.entries, owner, found[2], theta, np.zeros_like(theta),
-                np.ones(K + 1), found[3], found[4], np.uint64(3), True, np.zeros(0),
-            )  # fmt: skip
+            noise, entries = Noise(np.uint64(3), True), Entries(*found[3:])
+            steps = factored_items.item_steps(*data, found[2], items, entries, noise, np.zeros(0))
             results.append([*found, steps])
     finally:
         numba.set_num_threads(before)

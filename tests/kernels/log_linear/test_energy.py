@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from permrank.kernels.log_linear import energy as ll
+from permrank.kernels.log_linear.arguments import Pairs
 from permrank.kernels.log_linear.insertion import position_energies
 from permrank.ragged import frozen  # the kinds of arrays that models pass, for which kernels are compiled
 from permrank.testing.oracles import log_linear_energy, random_log_linear
@@ -103,7 +104,7 @@ def test_places_in_a_list_with_ties_are_the_mean_over_their_orders():
     coefficients = np.random.default_rng(2).normal(size=(13, 2))
     basis = np.random.default_rng(3).normal(size=(5, 2))
     energies = np.empty(5)
-    args = (8, coefficients[8], items, levels, coefficients[items], basis, indptr, partners, values, energies)
+    args = (8, coefficients[8], items, levels, coefficients[items], basis, Pairs(indptr, partners), values, energies)
     assert position_energies(*args) == 5
 
     def at(order, place):
@@ -122,7 +123,7 @@ def test_an_item_that_is_on_the_list_is_taken_from_it_first():
     coefficients, basis = np.random.default_rng(2).normal(size=(13, 1)), np.array([[0.75], [0.25], [-0.25], [-0.75]])
     (rest,) = frozen(items[[0, 1, 3]])
     with_it, without = np.empty(5), np.empty(5)
-    tail = (basis, indptr, partners, values)
+    tail = (basis, Pairs(indptr, partners), values)
     n = position_energies(8, coefficients[8], items, strict, coefficients[items], *tail, with_it)
     assert n == position_energies(8, coefficients[8], rest, strict[:3], coefficients[rest], *tail, without) == 4
     np.testing.assert_allclose(with_it[:4], without[:4], rtol=0, atol=1e-12)

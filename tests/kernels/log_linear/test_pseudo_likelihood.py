@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from permrank.kernels.log_linear import pseudo_likelihood as pl
+from permrank.kernels.log_linear.arguments import Orders, Pairs, Positions
 from permrank.ragged import frozen  # the kinds of arrays that models pass, for which kernels are compiled
 from permrank.testing.oracles import log_linear_energy, random_log_linear
 
@@ -43,17 +44,17 @@ KEPT = np.triu(np.ones((N, N), bool), 1)
 KEPT[1, 3] = False  # a pair without a parameter
 INDPTR = np.concatenate(([0], np.cumsum(KEPT.sum(axis=1))))
 PARTNERS = np.nonzero(KEPT)[1].astype(np.int32)
+STARTS = np.zeros(N + 1, np.int64)
 BLOCKS = np.array([0, 0, 1])  # one list, and none in the first block
 
 
 def evaluate(structure, order, unary, basis, values, weight=1.0, paired=True):
     pairs = (INDPTR, PARTNERS, values) if paired else (np.zeros(N + 1, np.int64), PARTNERS[:0], values[:0])
     of_entries, of_pairs = np.zeros(unary.shape), np.zeros((2, pairs[2].size))
-    lists = frozen(np.array([0, N]), ITEMS, order, np.array([weight]))
+    lists, positions = Orders(*frozen(np.array([0, N]), ITEMS, order, np.array([weight]))), Positions(STARTS, basis)
     value = pl.list_likelihoods(
-        BLOCKS, structure, WIDTH, *lists, unary, np.zeros(N + 1, np.int64), basis, *frozen(*pairs[:2]), pairs[2],
-        of_entries, of_pairs,
-    )[0]  # fmt: skip
+        BLOCKS, structure, WIDTH, lists, unary, positions, Pairs(*frozen(*pairs[:2])), pairs[2], of_entries, of_pairs
+    )[0]
     return value, of_entries, of_pairs.sum(axis=0)
 
 
@@ -89,9 +90,9 @@ def test_statistics_are_averaged_over_the_orders_of_ties():
     basis = np.array([[0.8], [0.3], [-0.1], [-0.4], [-0.6]])
     order, levels = np.array([4, 1, 0, 3, 2]), np.array([0, 1, 1, 1, 2], np.int32)
     of_entries, of_pairs = np.zeros((N, 1)), np.zeros((2, PARTNERS.size))
-    lists = frozen(np.array([0, N]), ITEMS, order, levels, np.array([2.0]))
-    start = np.zeros(N + 1, np.int64)
-    pl.list_statistics(BLOCKS, *lists, start, basis, *frozen(INDPTR, PARTNERS), of_entries, of_pairs)
+    (levels,), pairs = frozen(levels), Pairs(*frozen(INDPTR, PARTNERS))
+    lists = Orders(*frozen(np.array([0, N]), ITEMS, order, np.array([2.0])))
+    pl.list_statistics(BLOCKS, lists, levels, Positions(STARTS, basis), pairs, of_entries, of_pairs)
     orders = [(4, *tied, 2) for tied in itertools.permutations((1, 0, 3))]
     signs = np.mean([[[np.sign(o.index(b) - o.index(a)) for b in range(N)] for a in range(N)] for o in orders], axis=0)
     np.testing.assert_allclose(

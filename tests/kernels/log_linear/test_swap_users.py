@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from permrank.kernels.factored.arguments import NO_NOISE, Entries, Newton, Users
+from permrank.kernels.lists import Lists
 from permrank.kernels.log_linear import swap_users as su
 from permrank.ragged import frozen  # the kinds of arrays that models pass, for which kernels are compiled
 
@@ -73,11 +75,11 @@ def problem():
     indptr, users = np.array([0, 5, 10]), np.array([0, 1, 2])
     items = np.concatenate([rng.permutation(7)[:5] for _ in range(2)]).astype(np.int32)
     data = frozen(users, indptr, items, np.tile(G, 2), np.array([1.0, 2.0]))
-    return *data, theta, np.array([1.0, 2.0])
+    return Lists(*data), theta, np.array([1.0, 2.0])
 
 
 def negative_log_posterior(vector, u, data):
-    _, indptr, items, _, weights, theta, precision = data
+    (_, indptr, items, _, weights), theta, precision = data
     rows = theta[items[indptr[u] : indptr[u + 1]]]
     value, *_ = statistics(rows[:, :2] @ vector + rows[:, 2], weights[u])
     return 0.5 * precision @ vector**2 - value
@@ -85,8 +87,8 @@ def negative_log_posterior(vector, u, data):
 
 def test_users_are_moved_to_their_modes():
     data = problem()
-    modes, draws, scratch = np.zeros((2, 2)), np.zeros((2, 2)), np.empty((2, 10))
-    values = su.update_swap_users(*data, modes, draws, np.uint64(0), False, 50, 1e-10, *scratch)
+    modes, draws, entries = np.zeros((2, 2)), np.zeros((2, 2)), Entries(*np.empty((2, 10)))
+    values = su.move_swap_users(*data, Users(modes, draws), Newton(50, 1e-10), NO_NOISE, entries)
     for u in range(2):
         found = minimize(negative_log_posterior, np.zeros(2), (u, data), tol=1e-12)
         np.testing.assert_allclose(modes[u], found.x, rtol=0, atol=1e-5)

@@ -10,7 +10,7 @@ from permrank.errors import InputError
 from permrank.kernels.plackett_luce.likelihood import BRESLOW
 from permrank.models.factored.calibration import HeldOut, hold_out_pairs
 from permrank.models.factored.posterior import regression
-from permrank.models.factored.problem import Lists, Problem, one_user, shrunk_means, thresholds_of
+from permrank.models.factored.problem import Problem, anchored_lists, lists_of, one_user, shrunk_means, thresholds_of
 
 
 def rated(n_users, n_items, n_each, seed, stars=(1.0, 2.0, 3.0, 4.0, 5.0)):
@@ -24,7 +24,7 @@ def test_thresholds_stand_between_what_is_rated_above_and_below_them():
     rankings = rated(30, 12, 6, seed=0)
     thresholds = thresholds_of(rankings)
     np.testing.assert_allclose(thresholds, [1.5, 2.5, 3.5, 4.5])
-    lists = Lists.anchored(rankings, thresholds, rankings.n_items)
+    lists = anchored_lists(rankings, thresholds, rankings.n_items)
     assert np.diff(lists.indptr).tolist() == [10] * 30
     for r in range(rankings.n_rankings):
         own = slice(rankings.indptr[r], rankings.indptr[r + 1])
@@ -46,13 +46,13 @@ def test_a_fine_scale_is_cut_at_nine_places_and_a_scale_of_one_value_nowhere():
     assert thresholds_of(rated(5, 5, 3, seed=2, stars=(3.0,))).size == 0
     strict = pr.Rankings.from_lists({"ann": ["a", "b"]})
     assert thresholds_of(strict).size == 0
-    plain = Lists.anchored(strict, np.array([1.5]), 2)
+    plain = anchored_lists(strict, np.array([1.5]), 2)
     np.testing.assert_array_equal(plain.items, strict.items)
 
 
 def test_one_users_lists_are_those_of_everybody():
     rankings = rated(6, 9, 4, seed=3)
-    alone = Lists.of(one_user(rankings, 4))
+    alone = lists_of(one_user(rankings, 4))
     np.testing.assert_array_equal(alone.items, rankings.items[16:20])
     np.testing.assert_array_equal(alone.levels, rankings.levels[16:20])
 

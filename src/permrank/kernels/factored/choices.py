@@ -7,6 +7,7 @@ instructions (Numba's own cost 5 ns each); all other treatments of ties, and dam
 from __future__ import annotations
 
 import math
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,6 +21,44 @@ _LOG2_E, _LN2_HIGH, _LN2_LOW = 1.4426950408889634, 0.693147180369123816490, 1.90
 _MAGIC = 6755399441055744.0
 # Scores of a list that span less than this go the quick way: four worths multiply to no less than e^-120 = 1e-52.
 _NARROW = 30.0
+
+
+class Law(NamedTuple):
+    """How a ranking comes about: the treatment of ties, and damping (longest list,), or empty for none.
+
+    Damping is for strict lists alone.
+    """
+
+    ties: Any
+    damping: Any
+
+
+class Room(NamedTuple):
+    """Arrays for one user at a time, whose entries are counted from the user's first; n: of the longest list.
+
+    Attributes
+    ----------
+    rows : float32 (n, K)
+        Factors of the entries' items.
+    flat : float32 (6, n)
+        Intercepts, change of the scores along a step, two for products, residual, curvature.
+    work : float64 (10, n)
+        Scores, worths, exposure (with damping Σ_j p_i(j) s_j instead), two for float64 results, five for damping.
+    powers, bits : float64 and int64 (n,)
+        The same memory, for exponentials.
+    sums : float64 (2, 31)
+        For damping.
+    vectors : float32 (8, K)
+        Gradient, direction, residual, conjugate direction, product, inverse diagonal, scratch, trial.
+    """
+
+    rows: Any
+    flat: Any
+    work: Any
+    powers: Any
+    bits: Any
+    sums: Any
+    vectors: Any
 
 
 @njit(error_model="numpy")
@@ -115,13 +154,14 @@ def bend(worths, exposure, change, n):
 
 
 @njit(error_model="numpy")
-def ranking_terms(levels, start, stop, origin, weight, ties, damping, work, powers, bits, sums, residual, curvature):
-    """log P of the ranking of entries start to stop at the scores work[0], and whether `bend` knows how it bends.
+def ranking_terms(lists, r, origin, law, room):
+    """log P of ranking r at the scores room.work[0], and whether `bend` knows how it bends.
 
-    Arrays other than levels begin at the entry ``origin``. Fills residual = weight * (choices made - expected) and
-    curvature = weight * expected choices (with damping: times ρ), float32. work: (10, n): scores, worths, exposure
-    (with damping Σ_j p_i(j) s_j instead), two for float64 results, five for damping.
+    The arrays of the room begin at the entry ``origin``. Fills residual = weight * (choices made - expected) and
+    curvature = weight * expected choices (with damping: times ρ).
     """
+    levels, start, stop, weight = lists.levels, lists.indptr[r], lists.indptr[r + 1], lists.weights[r]
+    ties, damping, work, residual, curvature = law.ties, law.damping, room.work, room.flat[4], room.flat[5]
     a, b, n = start - origin, stop - origin, stop - start
     scores, worths, exposure, made, expected = work[0, a:b], work[1, a:b], work[2, a:b], work[3, :n], work[4, :n]
     lowest, largest, total = scores[0], scores[0], 0.0
@@ -130,11 +170,11 @@ def ranking_terms(levels, start, stop, origin, weight, ties, damping, work, powe
         total += scores[e]
     strict = levels[stop - 1] == n - 1
     if damping.size > 0:
-        value = damped_ranking(scores, damping, work[5:], sums, made, expected, True)
+        value = damped_ranking(scores, damping, work[5:], room.sums, made, expected, True)
         for e in range(n):
             exposure[e], made[e] = work[9, e], (damping[e] if e < n - 1 else 0.0) - made[e]
     elif largest - lowest < _NARROW and (ties == BRESLOW or (strict and ties != PARTITION)):
-        _exponentials(scores, n, largest, powers, bits, worths)
+        _exponentials(scores, n, largest, room.powers, room.bits, worths)
         last = 1 if n == 1 or levels[stop - 2] != levels[stop - 1] else 0  # a single last item is certain
         value = total - last * scores[n - 1] - (n - last) * largest
         if strict:

@@ -56,8 +56,9 @@ def _add_block(block, sums):
 
 
 @njit(error_model="numpy")
-def _newton_step(sums, item, centre, precision, stream, draw, system, step):
-    """Λ = precision + Σ c x xᵀ, step = Λ^-1 (Σ g x - precision (item - centre)), and noise; L of Λ into system."""
+def _newton_step(sums, items, y, noise, system, step):
+    """Λ = precision + Σ c x xᵀ, step = Λ^-1 (Σ g x - precision (θ_y - centre_y)), and noise; L of Λ into system."""
+    item, centre, precision, stream = items.theta[y], items.centre[y], items.precision, derive(noise.key, y)
     size = item.size
     at = size
     for k in range(size):
@@ -68,27 +69,24 @@ def _newton_step(sums, item, centre, precision, stream, draw, system, step):
         at += k + 1
     cholesky(system, size)
     forward(system, step, size)
-    if draw:
+    if noise.draw:
         for k in range(size):
             step[k] += normal(stream, k)
     backward(system, step, size)
 
 
 @njit(error_model="numpy", parallel=True)
-def item_steps(
-    bounds, view_indptr, view_entries, user_of_entry, users, theta, centre, precision, residual, curvature, key, draw,
-    variance,
-):  # fmt: skip
+def item_steps(bounds, view_indptr, view_entries, user_of_entry, users, items, entries, noise, variance):
     """Newton steps of all items at once given the users, with the curvature's diagonal blocks; (n_items, K + 1).
 
     Λ_y = precision + Σ c x xᵀ, step Λ^-1 (Σ g x - precision (θ_y - centre_y)), x = (W_u, 1); c is the expected number
     of choices, which bounds the Hessian of all items together, so that the joint step does not overshoot. With
     ``draw`` noise from N(0, Λ^-1) is added. bounds: (n_blocks + 1,), users of each block; entries of an item are in the
-    order of the users. centre: (n_items, K + 1), prior means; precision: (K + 1,).
+    order of the users.
     variance: (n_items,), written, or empty: what the item's own uncertainty adds to the variance of its score for a
     user with factors of variance one, the trace of Λ_y^-1.
     """
-    n_items, size = theta.shape
+    n_items, size = items.theta.shape
     steps = np.empty((n_items, size))
     for y in prange(n_items):
         sums, block = np.zeros(size + size * (size + 1) // 2), np.zeros(size + size * (size + 1) // 2)
@@ -97,45 +95,45 @@ def item_steps(
             e = view_entries[place]
             u = user_of_entry[e]
             if u < bounds[b + 1]:
-                _add_entry(users[u], residual[e], curvature[e], block)
+                _add_entry(users[u], entries.residual[e], entries.curvature[e], block)
                 continue
             _add_block(block, sums)
             while u >= bounds[b + 1]:
                 b += 1
-            _set_entry(users[u], residual[e], curvature[e], block)
+            _set_entry(users[u], entries.residual[e], entries.curvature[e], block)
         _add_block(block, sums)
         system = np.empty((size, size))
-        _newton_step(sums, theta[y], centre[y], precision, derive(key, y), draw, system, steps[y])
+        _newton_step(sums, items, np.int64(y), noise, system, steps[y])
         if variance.size > 0:
             variance[y] = trace_of_inverse(system, block, size)
     return steps
 
 
 @njit(error_model="numpy", parallel=True)
-def item_sums(bounds, user_indptr, indptr, items, users, residual, curvature, n_items):
+def item_sums(bounds, lists, users, entries, n_items):
     """Σ g x and the lower triangle of Σ c x xᵀ of every item by block, (n_blocks, n_items, K + 1 + (K + 1)(K + 2) / 2).
 
-    bounds: (n_blocks + 1,), users of each block; user_indptr, indptr, items: as in `Rankings`.
+    bounds: (n_blocks + 1,), users of each block.
     """
     n_blocks, size = bounds.size - 1, users.shape[1] + 1
     sums = np.zeros((n_blocks, n_items, size + size * (size + 1) // 2))
     for b in prange(n_blocks):
         for u in range(bounds[b], bounds[b + 1]):
-            for e in range(indptr[user_indptr[u]], indptr[user_indptr[u + 1]]):
-                _add_entry(users[u], residual[e], curvature[e], sums[b, items[e]])
+            for e in range(lists.indptr[lists.user_indptr[u]], lists.indptr[lists.user_indptr[u + 1]]):
+                _add_entry(users[u], entries.residual[e], entries.curvature[e], sums[b, lists.items[e]])
     return sums
 
 
 @njit(error_model="numpy", parallel=True)
-def steps_from_sums(by_block, theta, centre, precision, key, draw, variance):
+def steps_from_sums(by_block, items, noise, variance):
     """`item_steps` from what `item_sums` gives."""
-    n_items, size = theta.shape
+    n_items, size = items.theta.shape
     steps = np.empty((n_items, size))
     for y in prange(n_items):
         sums, system, scratch = np.zeros(by_block.shape[2]), np.empty((size, size)), np.empty(size)
         for b in range(by_block.shape[0]):
             _add_block(by_block[b, y], sums)
-        _newton_step(sums, theta[y], centre[y], precision, derive(key, y), draw, system, steps[y])
+        _newton_step(sums, items, np.int64(y), noise, system, steps[y])
         if variance.size > 0:
             variance[y] = trace_of_inverse(system, scratch, size)
     return steps

@@ -17,9 +17,11 @@ functions over K numbers, in which no infinity can occur; the order it chooses i
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
-from permrank.kernels.factored.choices import bend, ranking_terms
+from permrank.kernels.factored.choices import Room, bend, ranking_terms
 from permrank.kernels.jit import njit, prange
 
 _FAST = {"reassoc", "contract"}
@@ -28,6 +30,31 @@ _FORCING = np.float32(0.1)
 # No score may change by more than this in one step: a factor of e^3 in a worth.
 _LONGEST = 3.0
 _HALVINGS = 8
+
+
+class Steps(NamedTuple):
+    """Newton steps of a user, and conjugate gradients in each."""
+
+    most: Any
+    inner: Any
+
+
+class Sums(NamedTuple):
+    """What the items need, by block of users, written.
+
+    Attributes
+    ----------
+    gradients : float32 (n_blocks, n_items, K + 2)
+        Σ residual (w, 1), then Σ expected choices.
+    moments : float64 (n_blocks, K + 1)
+        Σ expected choices (w², 1).
+    damping : float64 (n_blocks, as the damping)
+        The derivatives in ρ.
+    """
+
+    gradients: Any
+    moments: Any
+    damping: Any
 
 
 @njit(error_model="numpy", fastmath=_FAST)
@@ -74,23 +101,20 @@ def _transposed_times(rows, n, factors, out):
 
 
 @njit(error_model="numpy")
-def _statistics(indptr, first, last, levels, weights, ties, damping, rows, user, flat, work, powers, bits, sums):
-    """Log-likelihood of a user's rankings at a user vector; flat[4] and flat[5] receive residual and curvature.
+def _statistics(lists, first, last, law, user, room):
+    """Log-likelihood of the rankings first to last at a user vector, and whether `bend` knows how it bends.
 
-    Entries are counted from the user's first. flat: float32 (6, n): intercepts, change of the scores along a step,
-    two for products, residual, curvature.
+    room.flat[4] and room.flat[5] receive residual and curvature.
     """
+    indptr, work, flat = lists.indptr, room.work, room.flat
     start, n = indptr[first], indptr[last] - indptr[first]
-    _times(rows, n, user, flat[2])
+    _times(room.rows, n, user, flat[2])
     for e in range(n):
         work[0, e] = float(flat[0, e]) + float(flat[2, e])
     value, known = 0.0, True
     for r in range(first, last):
         if indptr[r + 1] > indptr[r]:
-            part, exact = ranking_terms(
-                levels, indptr[r], indptr[r + 1], start, weights[r], ties, damping, work, powers, bits, sums, flat[4],
-                flat[5],
-            )  # fmt: skip
+            part, exact = ranking_terms(lists, r, start, law, room)
             value += part
             known = known and exact
     return value, known
@@ -125,15 +149,14 @@ def _inverse_diagonal(rows, n, penalty, curvature, mean, scale):
 
 
 @njit(error_model="numpy", fastmath=_FAST)
-def _newton_direction(indptr, first, last, rows, penalty, user, flat, vectors, most):
+def _newton_direction(indptr, first, last, penalty, user, room, most):
     """Solve (penalty + rowsᵀ Curved rows) d = gradient by conjugate gradients; returns gradient · d.
 
-    vectors: (8, K): gradient, d, residual, conjugate direction, product, inverse diagonal, scratch. flat[1] receives
-    rows d.
+    room.vectors[1] receives d, and room.flat[1] rows d.
     """
-    gradient, found, rest, conjugate, product, scale = (
-        vectors[0], vectors[1], vectors[2], vectors[3], vectors[4], vectors[5],
-    )  # fmt: skip
+    rows, flat, vectors = room.rows, room.flat, room.vectors
+    gradient, found, rest = vectors[0], vectors[1], vectors[2]
+    conjugate, product, scale = vectors[3], vectors[4], vectors[5]
     change, step, curved, curvature = flat[1], flat[2], flat[3], flat[5]
     start, n = indptr[first], indptr[last] - indptr[first]
     _transposed_times(rows, n, flat[4], gradient)
@@ -172,8 +195,9 @@ def _newton_direction(indptr, first, last, rows, penalty, user, flat, vectors, m
 
 
 @njit(error_model="numpy")
-def _step_length(indptr, first, last, weights, known, slope, penalty, work, flat, found):
+def _step_length(lists, first, last, known, slope, penalty, room):
     """Newton's length along the direction by the true curvature, or 1; short enough for the scores."""
+    indptr, weights, work, flat, found = lists.indptr, lists.weights, room.work, room.flat, room.vectors[1]
     length, longest, start = 1.0, 1e-30, indptr[first]
     if known:
         bends = float(penalty) * float(_dot(found, found))
@@ -187,30 +211,25 @@ def _step_length(indptr, first, last, weights, known, slope, penalty, work, flat
 
 
 @njit(error_model="numpy")
-def _climb(
-    indptr, first, last, levels, weights, ties, damping, rows, penalty, user, flat, work, powers, bits, sums, vectors,
-    most, most_inner,
-):  # fmt: skip
+def _climb(lists, first, last, law, penalty, user, room, steps):
     """Newton steps of one user, in place, that never lower the log-posterior, which is returned.
 
-    flat[4] and flat[5] are left as at the end.
+    room.flat[4] and room.flat[5] are left as at the end.
     """
-    found, trial = vectors[1], vectors[7]
+    found, trial = room.vectors[1], room.vectors[7]
     trial[:] = user
-    before, length, attempts = -np.inf, 0.0, 0
+    before, length, attempts, most = -np.inf, 0.0, 0, steps.most
     while True:
-        likelihood, known = _statistics(
-            indptr, first, last, levels, weights, ties, damping, rows, trial, flat, work, powers, bits, sums
-        )
+        likelihood, known = _statistics(lists, first, last, law, trial, room)
         value = likelihood - 0.5 * penalty * _dot(trial, trial)
         if value >= before or attempts == _HALVINGS:
             user[:] = trial
             if most == 0 or attempts == _HALVINGS:
                 return value
-            slope = _newton_direction(indptr, first, last, rows, penalty, user, flat, vectors, most_inner)
+            slope = _newton_direction(lists.indptr, first, last, penalty, user, room, steps.inner)
             if not slope > 0.0:
                 return value
-            length = _step_length(indptr, first, last, weights, known, slope, penalty, work, flat, found)
+            length = _step_length(lists, first, last, known, slope, penalty, room)
             before, attempts, most = value, 0, most - 1
         else:
             attempts += 1
@@ -220,11 +239,12 @@ def _climb(
 
 
 @njit(error_model="numpy")
-def _longest_list(user_indptr, indptr):
-    longest = 1
-    for u in range(user_indptr.size - 1):
-        longest = max(longest, indptr[user_indptr[u + 1]] - indptr[user_indptr[u]])
-    return longest
+def _most_entries(lists, begin, end):
+    """The most entries of a user from begin to end, and at least 1."""
+    most = 1
+    for u in range(begin, end):
+        most = max(most, lists.indptr[lists.user_indptr[u + 1]] - lists.indptr[lists.user_indptr[u]])
+    return most
 
 
 @njit(error_model="numpy")
@@ -257,56 +277,47 @@ def _add_damping_gradient(indptr, first, last, weights, scores, means, gradient)
 
 
 @njit(error_model="numpy")
-def _climb_block(
-    begin, end, longest, user_indptr, indptr, items, levels, weights, ties, damping, theta, penalty, users, most,
-    most_inner, gradient, moment, damping_gradient, values,
-):  # fmt: skip
-    """`climb_users` for the users begin to end of one block."""
-    n_factors = users.shape[1]
-    rows, flat = np.empty((longest, n_factors), np.float32), np.empty((6, longest), np.float32)
-    work, powers, sums = np.empty((10, longest)), np.empty(longest), np.empty((2, 31))
-    bits, vectors = powers.view(np.int64), np.empty((8, n_factors), np.float32)
-    gradient[:], moment[:], damping_gradient[:] = 0.0, 0.0, 0.0
-    for u in range(begin, end):
-        first, last, user = user_indptr[u], user_indptr[u + 1], users[u]
+def _room(n, n_factors):
+    """For users of at most n entries."""
+    rows, flat, powers = np.empty((n, n_factors), np.float32), np.empty((6, n), np.float32), np.empty(n)
+    vectors = np.empty((8, n_factors), np.float32)
+    return Room(rows, flat, np.empty((10, n)), powers, powers.view(np.int64), np.empty((2, 31)), vectors)
+
+
+@njit(error_model="numpy")
+def _climb_block(bounds, b, lists, law, theta, penalty, users, steps, sums, values):
+    """`climb_users` for the users of block b."""
+    n_factors, indptr = users.shape[1], lists.indptr
+    gradient, moment, in_damping = sums.gradients[b], sums.moments[b], sums.damping[b]
+    gradient[:], moment[:], in_damping[:] = 0.0, 0.0, 0.0
+    room = _room(_most_entries(lists, bounds[b], bounds[b + 1]), n_factors)
+    rows, flat = room.rows, room.flat
+    for u in range(bounds[b], bounds[b + 1]):
+        first, last, user = lists.user_indptr[u], lists.user_indptr[u + 1], users[u]
         start, n = indptr[first], indptr[last] - indptr[first]
         for e in range(n):
-            row = theta[items[start + e]]
+            row = theta[lists.items[start + e]]
             _copy(row, rows[e])
             flat[0, e] = row[n_factors]
-        values[u] = _climb(
-            indptr, first, last, levels, weights, ties, damping, rows, penalty, user, flat, work, powers, bits, sums,
-            vectors, most, most_inner,
-        )  # fmt: skip
-        total = _add_gradient(items[start : start + n], user, flat[4], flat[5], gradient)
+        values[u] = _climb(lists, first, last, law, penalty, user, room, steps)
+        total = _add_gradient(lists.items[start : start + n], user, flat[4], flat[5], gradient)
         for k in range(n_factors):
             moment[k] += total * user[k] * user[k]
         moment[n_factors] += total
-        if damping.size > 0:
-            _add_damping_gradient(indptr, first, last, weights, work[0], work[2], damping_gradient)
+        if law.damping.size > 0:
+            _add_damping_gradient(indptr, first, last, lists.weights, room.work[0], room.work[2], in_damping)
 
 
 @njit(error_model="numpy", parallel=True)
-def climb_users(
-    bounds, user_indptr, indptr, items, levels, weights, ties, damping, theta, penalty, users, most, most_inner,
-    gradients, moments, damping_gradients,
-):  # fmt: skip
+def climb_users(bounds, lists, law, theta, penalty, users, steps, sums):
     """Move all users uphill given the items, and sum up what the items need (see the head of this file).
 
     bounds: (n_blocks + 1,), users of each block; theta: float32 (n_items, K + 1), factors and intercept; penalty: 2 α,
-    float32; users: float32 (n_users, K), moved in place; damping: (longest list,), or empty for none; it is for strict
-    lists alone; most, most_inner: Newton steps, and conjugate gradients in each.
-    gradients: float32 (n_blocks, n_items, K + 2), written: Σ residual (w, 1), then Σ expected choices; moments: float64
-    (n_blocks, K + 1), written: Σ expected choices (w², 1); damping_gradients: (n_blocks, as damping), written: the
-    derivatives in ρ. Returns the log-posteriors of the users, (n_users,).
+    float32; users: float32 (n_users, K), moved in place. Returns the log-posteriors of the users, (n_users,).
     """
-    values = np.empty(user_indptr.size - 1)
-    longest = _longest_list(user_indptr, indptr)
+    values = np.empty(users.shape[0])
     for b in prange(bounds.size - 1):
-        _climb_block(
-            bounds[b], bounds[b + 1], longest, user_indptr, indptr, items, levels, weights, ties, damping, theta,
-            penalty, users, most, most_inner, gradients[b], moments[b], damping_gradients[b], values,
-        )  # fmt: skip
+        _climb_block(bounds, np.int64(b), lists, law, theta, penalty, users, steps, sums, values)
     return values
 
 

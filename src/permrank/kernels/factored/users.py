@@ -9,12 +9,11 @@ no sums that depend on threads. With ``draw`` the update ends in a draw from the
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from permrank.kernels.cholesky import backward, cholesky, forward
+from permrank.kernels.factored.arguments import Gaussian, Newton, Work
 from permrank.kernels.jit import njit, prange
 from permrank.kernels.plackett_luce.likelihood import EXACT, PARTITION, ranking_statistics
 from permrank.kernels.streams import derive, normal
@@ -75,13 +74,15 @@ def _stage_shares(levels, scores, expected, start, stop, ties, own, exposure):
 
 
 @njit(error_model="numpy")
-def _add_hessian(items, levels, scores, expected, start, stop, ties, weight, theta, n_factors, hessian):
+def _add_hessian(lists, r, ties, theta, work, hessian):
     """Add minus the Hessian of one ranking's log-likelihood in the user's factors to the lower triangle.
 
     Σ_e expected_e x xᵀ - Σ_stages v vᵀ / (choices), v = Σ of share * x over the stage: exact for strict rankings and
     for Breslow's ties; for the others the blocks are taken as as many independent choices, which is never
     indefinite.
     """
+    items, levels, scores, expected = lists.items, lists.levels, work.scores, work.expected
+    start, stop, weight, n_factors = lists.indptr[r], lists.indptr[r + 1], lists.weights[r], hessian.shape[0]
     n = stop - start
     own, exposure = np.empty(n), np.zeros(n)
     largest = _stage_shares(levels, scores, expected, start, stop, ties, own, exposure)
@@ -116,34 +117,32 @@ def _add_hessian(items, levels, scores, expected, start, stop, ties, weight, the
 
 
 @njit(error_model="numpy")
-def _user_statistics(first, last, indptr, items, levels, weights, ties, theta, user, scores, chosen, expected):
-    """Weighted log-likelihood of the rankings first to last at one user vector; fills the entries' statistics."""
+def _user_statistics(lists, u, ties, theta, user, work):
+    """Weighted log-likelihood of the rankings of user u at one vector; fills the entries' statistics."""
     value = 0.0
-    for r in range(first, last):
-        start, stop = indptr[r], indptr[r + 1]
-        _user_scores(items, start, stop, theta, user, user.size, scores)
-        value += weights[r] * ranking_statistics(levels, scores, start, stop, ties, chosen, expected)
+    for r in range(lists.user_indptr[u], lists.user_indptr[u + 1]):
+        start, stop = lists.indptr[r], lists.indptr[r + 1]
+        _user_scores(lists.items, start, stop, theta, user, user.size, work.scores)
+        value += lists.weights[r] * ranking_statistics(
+            lists.levels, work.scores, start, stop, ties, work.chosen, work.expected
+        )
     return value
 
 
 @njit(error_model="numpy")
-def _newton_system(
-    first, last, indptr, items, levels, weights, ties, theta, user, mean, precision, scores, chosen, expected, hessian,
-    step,
-):  # fmt: skip
+def _newton_system(lists, u, ties, theta, user, prior, work, hessian, step):
     """Cholesky factor of minus the Hessian of the log-posterior into ``hessian``, the Newton step into ``step``."""
     n_factors = user.size
     for k in range(n_factors):
-        step[k] = precision[k] * (mean[k] - user[k])
+        step[k] = prior.precision[k] * (prior.mean[k] - user[k])
         for m in range(k):
             hessian[k, m] = 0.0
-        hessian[k, k] = precision[k]
-    for r in range(first, last):
-        start, stop = indptr[r], indptr[r + 1]
-        _add_hessian(items, levels, scores, expected, start, stop, ties, weights[r], theta, n_factors, hessian)
-        for e in range(start, stop):
-            residual = weights[r] * (chosen[e] - expected[e])
-            row = theta[items[e]]
+        hessian[k, k] = prior.precision[k]
+    for r in range(lists.user_indptr[u], lists.user_indptr[u + 1]):
+        _add_hessian(lists, r, ties, theta, work, hessian)
+        for e in range(lists.indptr[r], lists.indptr[r + 1]):
+            residual = lists.weights[r] * (work.chosen[e] - work.expected[e])
+            row = theta[lists.items[e]]
             for k in range(n_factors):
                 step[k] += residual * row[k]
     cholesky(hessian, n_factors)
@@ -152,10 +151,11 @@ def _newton_system(
 
 
 @njit(error_model="numpy")
-def _log_prior(user, mean, precision):
+def log_prior(user, prior):
+    """-Σ_k precision_k (user_k - mean_k)² / 2."""
     total = 0.0
     for k in range(user.size):
-        total -= 0.5 * precision[k] * (user[k] - mean[k]) ** 2
+        total -= 0.5 * prior.precision[k] * (user[k] - prior.mean[k]) ** 2
     return total
 
 
@@ -170,23 +170,16 @@ def prior_mean(coordinates, slopes):
 
 
 @njit(error_model="numpy")
-def _climb_user(
-    first, last, indptr, items, levels, weights, ties, theta, user, mean, precision, scores, chosen, expected, most, tol
-):
+def _climb_user(lists, u, ties, theta, user, prior, work, newton):
     """Newton ascent of one user's log-posterior, steps halved until it does not fall; returns it and L of the Hessian.
 
     ``user`` is moved in place, and the entries' statistics are those of the final point.
     """
     n_factors = user.size
     hessian, step, trial = np.empty((n_factors, n_factors)), np.empty(n_factors), np.empty(n_factors)
-    value = _log_prior(user, mean, precision) + _user_statistics(
-        first, last, indptr, items, levels, weights, ties, theta, user, scores, chosen, expected
-    )
-    for _ in range(most):
-        _newton_system(
-            first, last, indptr, items, levels, weights, ties, theta, user, mean, precision, scores, chosen, expected,
-            hessian, step,
-        )  # fmt: skip
+    value = log_prior(user, prior) + _user_statistics(lists, u, ties, theta, user, work)
+    for _ in range(newton.most):
+        _newton_system(lists, u, ties, theta, user, prior, work, hessian, step)
         longest = 0.0
         for k in range(n_factors):
             longest = max(longest, abs(step[k]))
@@ -195,116 +188,91 @@ def _climb_user(
         for _ in range(30):
             for k in range(n_factors):
                 trial[k] = user[k] + length * step[k]
-            there = _log_prior(trial, mean, precision) + _user_statistics(
-                first, last, indptr, items, levels, weights, ties, theta, trial, scores, chosen, expected
-            )
+            there = log_prior(trial, prior) + _user_statistics(lists, u, ties, theta, trial, work)
             if there >= value - 1e-12 * abs(value):
                 moved = True
                 break
             length *= 0.5
         if not moved:
-            _user_statistics(first, last, indptr, items, levels, weights, ties, theta, user, scores, chosen, expected)
+            _user_statistics(lists, u, ties, theta, user, work)
             break
         user[:] = trial
         value = there
-        if length * longest < tol:
+        if length * longest < newton.tol:
             break
     return value, hessian
 
 
+@njit(error_model="numpy")
+def _move_user(lists, u, ties, theta, prior, users, newton, noise, work):
+    """`move_users` for user u; its log-posterior at the mode."""
+    first, last, n_factors = lists.user_indptr[u], lists.user_indptr[u + 1], theta.shape[1] - 1
+    user, own = users.modes[u].copy(), Gaussian(prior_mean(prior.places[u], prior.slopes), prior.precision)
+    value, lower = _climb_user(lists, u, ties, theta, user, own, work, newton)
+    users.modes[u] = user
+    if noise.draw:
+        stream = derive(noise.key, noise.before + u)
+        away = np.empty(n_factors)
+        for k in range(n_factors):
+            away[k] = normal(stream, k)
+        if last > first and newton.most > 0:
+            backward(lower, away, n_factors)
+        else:
+            for k in range(n_factors):
+                away[k] /= math.sqrt(prior.precision[k])
+        for k in range(n_factors):
+            user[k] += away[k]
+        _user_statistics(lists, u, ties, theta, user, work)
+    users.draws[u] = user
+    for r in range(first, last):
+        for e in range(lists.indptr[r], lists.indptr[r + 1]):
+            work.chosen[e] = lists.weights[r] * (work.chosen[e] - work.expected[e])
+            work.expected[e] *= lists.weights[r]
+    return value
+
+
 @njit(error_model="numpy", parallel=True)
-def move_users(
-    before, user_indptr, indptr, items, levels, weights, ties, theta, precision, modes, draws, key, draw, most, tol,
-    residual, curvature, coordinates, slopes,
-):  # fmt: skip
+def move_users(lists, ties, theta, prior, users, newton, noise, entries):
     """Move every user to the mode of its posterior given the items, and draw around it if asked.
 
-    A priori W_u ~ N(coordinates_u slopes, 1 / precision); coordinates: (n_users, n_dimensions).
-    slopes: (n_dimensions, K); modes: (n_users, K), start and result; draws: (n_users, K), written: a draw from
-    N(mode, H^-1), or the mode.
-    residual, curvature: (n_entries,), written: weight * (chosen - expected) and weight * expected at ``draws``.
-    before: users of others before the first, whose streams of random numbers are not these.
+    users.modes: start and result; users.draws: written, a draw from N(mode, H^-1), or the mode.
+    entries: written, weight * (chosen - expected) and weight * expected at the draws.
     Returns the users' log-posteriors at the modes, constants left out, (n_users,).
     """
-    n_users, n_factors = modes.shape
-    values = np.empty(n_users)
-    scores = np.empty(items.size)
-    for u in prange(n_users):
-        first, last = user_indptr[u], user_indptr[u + 1]
-        user, mean = modes[u].copy(), prior_mean(coordinates[u], slopes)
-        values[u], lower = _climb_user(
-            first, last, indptr, items, levels, weights, ties, theta, user, mean, precision, scores, residual,
-            curvature, most, tol,
-        )  # fmt: skip
-        modes[u] = user
-        if draw:
-            stream = derive(key, before + np.int64(u))
-            noise = np.empty(n_factors)
-            for k in range(n_factors):
-                noise[k] = normal(stream, k)
-            if last > first and most > 0:
-                backward(lower, noise, n_factors)
-            else:
-                for k in range(n_factors):
-                    noise[k] /= math.sqrt(precision[k])
-            for k in range(n_factors):
-                user[k] += noise[k]
-            _user_statistics(
-                first, last, indptr, items, levels, weights, ties, theta, user, scores, residual, curvature
-            )
-        draws[u] = user
-        for r in range(first, last):
-            for e in range(indptr[r], indptr[r + 1]):
-                residual[e] = weights[r] * (residual[e] - curvature[e])
-                curvature[e] *= weights[r]
-    return values
-
-
-def update_users(*arguments: Any) -> NDArray[np.float64]:
-    """`move_users` of all users: the arguments that follow ``before``."""
-    values: NDArray[np.float64] = move_users(0, *arguments)
+    values = np.empty(lists.user_indptr.size - 1)
+    work = Work(np.empty(lists.items.size), entries.residual, entries.curvature)
+    for u in prange(values.size):
+        values[u] = _move_user(lists, np.int64(u), ties, theta, prior, users, newton, noise, work)
     return values
 
 
 @njit(error_model="numpy", parallel=True)
-def user_log_likelihoods(user_indptr, indptr, items, levels, weights, ties, theta, users):
+def user_log_likelihoods(lists, ties, theta, users):
     """Weighted log-likelihood of each user's rankings at given user vectors, (n_users,)."""
-    n_users = user_indptr.size - 1
+    n_users, n_entries = lists.user_indptr.size - 1, lists.items.size
     values = np.empty(n_users)
-    scores, chosen, expected = np.empty(items.size), np.empty(items.size), np.empty(items.size)
+    work = Work(np.empty(n_entries), np.empty(n_entries), np.empty(n_entries))
     for u in prange(n_users):
-        values[u] = _user_statistics(
-            user_indptr[u], user_indptr[u + 1], indptr, items, levels, weights, ties, theta, users[u], scores, chosen,
-            expected,
-        )  # fmt: skip
+        values[u] = _user_statistics(lists, np.int64(u), ties, theta, users[u], work)
     return values
 
 
 @njit(error_model="numpy", parallel=True)
-def posterior_draws(
-    user_indptr, indptr, items, levels, weights, ties, theta, precision, modes, key, size, log_density, coordinates,
-    slopes,
-):  # fmt: skip
+def posterior_draws(lists, ties, theta, prior, modes, key, size, log_density):
     """Draws of each user's vector from its Laplace posterior given the items: (n_users, size, K).
 
     modes: (n_users, K), start of the ascent and, when done, the modes. log_density: (n_users, size), written: log of
     the Gaussian density of each draw, which importance sampling divides by.
     """
-    n_users, n_factors = modes.shape
+    (n_users, n_factors), n_entries = modes.shape, lists.items.size
     draws = np.empty((n_users, size, n_factors))
-    scores, chosen, expected = np.empty(items.size), np.empty(items.size), np.empty(items.size)
-    for u in prange(n_users):
-        first, last = user_indptr[u], user_indptr[u + 1]
-        user, mean = modes[u].copy(), prior_mean(coordinates[u], slopes)
-        _, lower = _climb_user(
-            first, last, indptr, items, levels, weights, ties, theta, user, mean, precision, scores, chosen, expected,
-            _NEWTON_STEPS, 1e-9,
-        )  # fmt: skip
+    work = Work(np.empty(n_entries), np.empty(n_entries), np.empty(n_entries))
+    for i in prange(n_users):
+        u = np.int64(i)
+        user, own = modes[u].copy(), Gaussian(prior_mean(prior.places[u], prior.slopes), prior.precision)
+        _, lower = _climb_user(lists, u, ties, theta, user, own, work, Newton(_NEWTON_STEPS, 1e-9))
         modes[u] = user
-        _newton_system(
-            first, last, indptr, items, levels, weights, ties, theta, user, mean, precision, scores, chosen, expected,
-            lower, np.empty(n_factors),
-        )  # fmt: skip
+        _newton_system(lists, u, ties, theta, user, own, work, lower, np.empty(n_factors))
         stream = derive(key, u)
         noise = np.empty(n_factors)
         for d in range(size):

@@ -15,22 +15,22 @@ EXPECTED, MODE, PUBLISHED = 0, 1, 2
 
 
 @njit(error_model="numpy")
-def _pair_value(a, b, pair_indptr, pair_items, pair_values):
+def _pair_value(a, b, pairs, pair_values):
     """λ of item a before item b; 0 without a parameter."""
     first, second, sign = (a, b, 1.0) if a < b else (b, a, -1.0)
-    low, high = pair_indptr[first], pair_indptr[first + 1]
+    low, high = pairs.indptr[first], pairs.indptr[first + 1]
     stop = high
     while low < high:
         middle = (low + high) // 2
-        if pair_items[middle] < second:
+        if pairs.items[middle] < second:
             low = middle + 1
         else:
             high = middle
-    return sign * pair_values[low] if low < stop and pair_items[low] == second else 0.0
+    return sign * pair_values[low] if low < stop and pairs.items[low] == second else 0.0
 
 
 @njit(error_model="numpy")
-def position_energies(item, own, items, levels, unary, basis, pair_indptr, pair_items, pair_values, energies):
+def position_energies(item, own, items, levels, unary, basis, pairs, pair_values, energies):
     """Energies of an item at the positions of a list, relative to the first; returns the number of positions.
 
     own: (B,), coefficients of the item; items, levels, unary (n, B): the list. If the item is on the list, it is taken
@@ -49,8 +49,8 @@ def position_energies(item, own, items, levels, unary, basis, pair_indptr, pair_
         for e in range(first, end):
             if items[e] != item:
                 size += 1
-                if pair_items.size > 0:
-                    beside += _pair_value(item, items[e], pair_indptr, pair_items, pair_values)
+                if pairs.items.size > 0:
+                    beside += _pair_value(item, items[e], pairs, pair_values)
         for _ in range(size):
             delta = 2.0 * beside / size
             for k in range(n_columns):
@@ -90,23 +90,19 @@ def _position_score(probabilities, n_positions, rule):
 
 
 @njit(error_model="numpy")
-def _candidate(
-    item, own, first, last, indptr, items, levels, unary, basis_start, basis_table, pair_indptr, pair_items,
-    pair_values, rule, energies, probabilities,
-):  # fmt: skip
-    """Mean score of one candidate over the lists first to last, each by its number of items."""
+def _candidate(listed, u, candidates, c, positions, pairs, pair_values, rule, energies, probabilities):
+    """Mean score of candidate c over the lists of user u, each by its number of items."""
+    item, own = candidates.items[c], candidates.own[c]
     total, weight = 0.0, 0.0
-    for r in range(first, last):
-        start, stop = indptr[r], indptr[r + 1]
+    for r in range(listed.user_indptr[u], listed.user_indptr[u + 1]):
+        start, stop = listed.indptr[r], listed.indptr[r + 1]
+        items, levels, unary = listed.items[start:stop], listed.levels[start:stop], listed.unary[start:stop]
         n_positions = np.int64(1)  # a literal would have the calls below compiled twice
-        for e in range(start, stop):
+        for e in range(items.size):
             if items[e] != item:
                 n_positions += 1
-        basis = basis_table[basis_start[n_positions] : basis_start[n_positions] + n_positions]
-        position_energies(
-            item, own, items[start:stop], levels[start:stop], unary[start:stop], basis, pair_indptr, pair_items,
-            pair_values, energies,
-        )  # fmt: skip
+        basis = positions.table[positions.start[n_positions] : positions.start[n_positions] + n_positions]
+        position_energies(item, own, items, levels, unary, basis, pairs, pair_values, energies)
         softmax_of_energies(energies, n_positions, probabilities)
         total += (n_positions - 1) * _position_score(probabilities, n_positions, rule)
         weight += n_positions - 1
@@ -114,25 +110,19 @@ def _candidate(
 
 
 @njit(error_model="numpy", parallel=True)
-def insertion_scores(
-    user_indptr, indptr, items, levels, unary, bounds, candidates, own, basis_start, basis_table, pair_indptr,
-    pair_items, pair_values, rule,
-):  # fmt: skip
+def insertion_scores(listed, candidates, positions, pairs, pair_values, rule):
     """Score of candidates: the share of the user's listed items that each is expected to come before.
 
-    Candidates of user u are those from bounds[u] to bounds[u + 1]; own: (n_candidates, B) their coefficients, unary:
-    (n_entries, B) those of the lists. NaN for a user without a list.
+    NaN for a user without a list.
     """
-    out = np.empty(candidates.size)
-    for u in prange(user_indptr.size - 1):
-        first, last = user_indptr[u], user_indptr[u + 1]
+    out = np.empty(candidates.items.size)
+    for u in prange(listed.user_indptr.size - 1):
         longest = 0
-        for r in range(first, last):
-            longest = max(longest, indptr[r + 1] - indptr[r])
+        for r in range(listed.user_indptr[u], listed.user_indptr[u + 1]):
+            longest = max(longest, listed.indptr[r + 1] - listed.indptr[r])
         energies, probabilities = np.empty(longest + 1), np.empty(longest + 1)
-        for c in range(bounds[u], bounds[u + 1]):
+        for c in range(candidates.bounds[u], candidates.bounds[u + 1]):
             out[c] = _candidate(
-                candidates[c], own[c], first, last, indptr, items, levels, unary, basis_start, basis_table,
-                pair_indptr, pair_items, pair_values, rule, energies, probabilities,
-            )  # fmt: skip
+                listed, np.int64(u), candidates, c, positions, pairs, pair_values, rule, energies, probabilities
+            )
     return out

@@ -152,14 +152,20 @@ def windows(order, width, unary, basis, pair, unary_gradient, pair_gradient):
 
 
 @njit(error_model="numpy")
-def _one_list(
-    structure, width, items, order, weight, unary, basis, pair_indptr, pair_items, pair_values, unary_gradient,
-    pair_gradient,
-):  # fmt: skip
+def _basis(positions, n):
+    """Position functions of a list of n items, (n, B)."""
+    return positions.table[positions.start[n] : positions.start[n] + n]
+
+
+@njit(error_model="numpy")
+def _one_list(structure, width, lists, r, unary, positions, pairs, pair_values, unary_gradient, pair_gradient):
+    """`list_likelihoods` for list r; pair_gradient: (n_pairs,)."""
+    start, stop, weight = lists.indptr[r], lists.indptr[r + 1], lists.weights[r]
+    items, order, unary = lists.items[start:stop], lists.orders[start:stop], unary[start:stop]
     n = order.size
-    size = n if pair_items.size > 0 else 0
+    basis, size = _basis(positions, n), n if pairs.items.size > 0 else 0
     indices, slope = np.empty((size, size), np.int64), np.zeros((size, size))
-    pair_indices(items[:size], pair_indptr, pair_items, indices)
+    pair_indices(items[:size], pairs.indptr, pairs.items, indices)
     pair = pair_table(indices, size, pair_values)
     own = np.zeros((n, basis.shape[1]))
     if structure == BY_RELOCATION:
@@ -170,7 +176,7 @@ def _one_list(
         value = windows(order, n if structure == EXACT else width, unary, basis, pair, own, slope)
     for a in range(n):
         for k in range(own.shape[1]):
-            unary_gradient[a, k] = weight * own[a, k]
+            unary_gradient[start + a, k] = weight * own[a, k]
     for a in range(size):
         for b in range(a + 1, size):
             if indices[a, b] >= 0:
@@ -180,30 +186,31 @@ def _one_list(
 
 @njit(error_model="numpy", parallel=True)
 def list_likelihoods(
-    bounds, structure, width, indptr, items, orders, weights, unary, basis_start, basis_table, pair_indptr, pair_items,
-    pair_values, unary_gradient, pair_gradient,
-):  # fmt: skip
+    bounds, structure, width, lists, unary, positions, pairs, pair_values, unary_gradient, pair_gradient
+):
     """Log-likelihood of each list by one of the structures, weights left out, and the weighted gradient.
 
-    bounds: (n_blocks + 1,), lists of each block. unary_gradient: (n_entries, B), written. pair_gradient: (n_blocks,
-    n_pairs), added to: a row for each block, so that the sum does not depend on threads.
+    bounds: (n_blocks + 1,), lists of each block. unary: (n_entries, B), coefficients. unary_gradient: (n_entries, B),
+    written. pair_gradient: (n_blocks, n_pairs), added to: a row for each block, so that the sum does not depend on
+    threads.
     """
-    values = np.zeros(indptr.size - 1)
+    values = np.zeros(lists.indptr.size - 1)
     for block in prange(bounds.size - 1):
+        slopes = pair_gradient[block]
         for r in range(bounds[block], bounds[block + 1]):
-            start, stop = indptr[r], indptr[r + 1]
-            first = basis_start[stop - start]
             values[r] = _one_list(
-                structure, width, items[start:stop], orders[start:stop], weights[r], unary[start:stop],
-                basis_table[first : first + stop - start], pair_indptr, pair_items, pair_values,
-                unary_gradient[start:stop], pair_gradient[block],
-            )  # fmt: skip
+                structure, width, lists, r, unary, positions, pairs, pair_values, unary_gradient, slopes
+            )
     return values
 
 
 @njit(error_model="numpy")
-def _one_statistics(items, order, levels, weight, basis, pair_indptr, pair_items, unary_out, pair_out):
+def _one_statistics(lists, r, levels, positions, pairs, unary_out, pair_out):
+    """`list_statistics` for list r; pair_out: (n_pairs,)."""
+    start, stop, weight = lists.indptr[r], lists.indptr[r + 1], lists.weights[r]
+    items, order, levels = lists.items[start:stop], lists.orders[start:stop], levels[start:stop]
     n = order.size
+    basis = _basis(positions, n)
     first = 0
     while first < n:
         end = first + 1
@@ -214,11 +221,11 @@ def _one_statistics(items, order, levels, weight, basis, pair_indptr, pair_items
             for i in range(first, end):
                 mean += basis[i, k] / (end - first)
             for i in range(first, end):
-                unary_out[order[i], k] = weight * mean
+                unary_out[start + order[i], k] = weight * mean
         first = end
-    size = n if pair_items.size > 0 else 0
+    size = n if pairs.items.size > 0 else 0
     indices = np.empty((size, size), np.int64)
-    pair_indices(items[:size], pair_indptr, pair_items, indices)
+    pair_indices(items[:size], pairs.indptr, pairs.items, indices)
     for i in range(size):
         for j in range(i + 1, size):
             if levels[i] != levels[j]:
@@ -229,21 +236,13 @@ def _one_statistics(items, order, levels, weight, basis, pair_indptr, pair_items
 
 
 @njit(error_model="numpy", parallel=True)
-def list_statistics(
-    bounds, indptr, items, orders, levels, weights, basis_start, basis_table, pair_indptr, pair_items, unary_out,
-    pair_out,
-):  # fmt: skip
+def list_statistics(bounds, lists, levels, positions, pairs, unary_out, pair_out):
     """What the log-likelihood multiplies the parameters with: g of each item's place, and ±1 for the order of a pair.
 
     Both are averaged over the orders inside a tie (positions of equal level), and weighted. bounds: (n_blocks + 1,),
-    lists of each block; unary_out: (n_entries, B), written; pair_out: (n_blocks, n_pairs), added to.
+    lists of each block; levels: (n_entries,), of each position; unary_out: (n_entries, B), written; pair_out:
+    (n_blocks, n_pairs), added to.
     """
     for block in prange(bounds.size - 1):
         for r in range(bounds[block], bounds[block + 1]):
-            start, stop = indptr[r], indptr[r + 1]
-            first = basis_start[stop - start]
-            _one_statistics(
-                items[start:stop], orders[start:stop], levels[start:stop], weights[r],
-                basis_table[first : first + stop - start], pair_indptr, pair_items, unary_out[start:stop],
-                pair_out[block],
-            )  # fmt: skip
+            _one_statistics(lists, r, levels, positions, pairs, unary_out, pair_out[block])

@@ -7,19 +7,19 @@ the list does, and twice that factor predicts better, on strict lists of 7 as on
 uses). Tied items share the mean of g over their positions, so that their own swaps say nothing. The objective is
 concave in s.
 
-Rows of ``theta``, users and the two passes are as in `kernels.factored`.
+Rows of ``theta``, users and the two passes are as in `kernels.factored`. Lists have the position function g of each
+entry, float64, in the place of its level; of the work, ``chosen`` is the residual and ``expected`` the degree.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from permrank.kernels.cholesky import backward, cholesky, forward
-from permrank.kernels.factored.users import _log_prior
+from permrank.kernels.factored.arguments import Gaussian, Newton, Work
+from permrank.kernels.factored.users import log_prior
 from permrank.kernels.jit import njit, prange
 from permrank.kernels.streams import derive, normal
 
@@ -95,44 +95,42 @@ def _neighbours(g, scores, weight, items, theta, n_factors, beside):
 
 
 @njit(error_model="numpy")
-def _user_value(first, last, indptr, items, g, weights, theta, user, scores, residual, degree):
-    """Weighted log-likelihood of the lists first to last; fills the entries' statistics."""
+def _user_value(lists, u, theta, user, work):
+    """Weighted log-likelihood of the lists of user u at one vector; fills the entries' statistics."""
     n_factors = user.size
     value = 0.0
-    for r in range(first, last):
-        start, stop = indptr[r], indptr[r + 1]
+    for r in range(lists.user_indptr[u], lists.user_indptr[u + 1]):
+        start, stop = lists.indptr[r], lists.indptr[r + 1]
         for e in range(start, stop):
-            row = theta[items[e]]
+            row = theta[lists.items[e]]
             total = row[n_factors]
             for k in range(n_factors):
                 total += user[k] * row[k]
-            scores[e] = total
-        value += swap_statistics(
-            g[start:stop], scores[start:stop], weights[r], residual[start:stop], degree[start:stop]
-        )
+            work.scores[e] = total
+        g, scores = lists.levels[start:stop], work.scores[start:stop]
+        value += swap_statistics(g, scores, lists.weights[r], work.chosen[start:stop], work.expected[start:stop])
     return value
 
 
 @njit(error_model="numpy")
-def _newton_system(
-    first, last, indptr, items, g, weights, theta, user, precision, scores, residual, degree, hessian, step
-):
+def _newton_system(lists, u, theta, user, prior, work, hessian, step):
     """Cholesky factor of minus the Hessian, Σ_i d_i x xᵀ - Σ_ij ω_ij x_i x_jᵀ + precision, and the Newton step."""
     n_factors = user.size
     for k in range(n_factors):
-        step[k] = -precision[k] * user[k]
+        step[k] = -prior.precision[k] * user[k]
         for m in range(k):
             hessian[k, m] = 0.0
-        hessian[k, k] = precision[k]
-    for r in range(first, last):
-        start, stop = indptr[r], indptr[r + 1]
+        hessian[k, k] = prior.precision[k]
+    for r in range(lists.user_indptr[u], lists.user_indptr[u + 1]):
+        start, stop = lists.indptr[r], lists.indptr[r + 1]
+        g, scores, items = lists.levels[start:stop], work.scores[start:stop], lists.items[start:stop]
         beside = np.empty((stop - start, n_factors))
-        _neighbours(g[start:stop], scores[start:stop], weights[r], items[start:stop], theta, n_factors, beside)
+        _neighbours(g, scores, lists.weights[r], items, theta, n_factors, beside)
         for e in range(start, stop):
-            row = theta[items[e]]
+            row = theta[lists.items[e]]
             for k in range(n_factors):
-                step[k] += residual[e] * row[k]
-                part = degree[e] * row[k] - beside[e - start, k]
+                step[k] += work.chosen[e] * row[k]
+                part = work.expected[e] * row[k] - beside[e - start, k]
                 for m in range(k + 1):
                     hessian[k, m] += part * row[m]
     cholesky(hessian, n_factors)
@@ -141,15 +139,14 @@ def _newton_system(
 
 
 @njit(error_model="numpy")
-def _climb(first, last, indptr, items, g, weights, theta, user, precision, scores, residual, degree, most, tol):
+def _climb(lists, u, theta, user, precision, work, newton):
     """Newton ascent of one user's log-posterior, steps halved until it does not fall; returns it and the factor L."""
     n_factors = user.size
     hessian, step, trial = np.empty((n_factors, n_factors)), np.empty(n_factors), np.empty(n_factors)
-    data = first, last, indptr, items, g, weights, theta
-    zero = np.zeros(user.size)
-    value = _log_prior(user, zero, precision) + _user_value(*data, user, scores, residual, degree)
-    for _ in range(most):
-        _newton_system(*data, user, precision, scores, residual, degree, hessian, step)
+    prior = Gaussian(np.zeros(n_factors), precision)
+    value = log_prior(user, prior) + _user_value(lists, u, theta, user, work)
+    for _ in range(newton.most):
+        _newton_system(lists, u, theta, user, prior, work, hessian, step)
         longest = 0.0
         for k in range(n_factors):
             longest = max(longest, abs(step[k]))
@@ -158,83 +155,65 @@ def _climb(first, last, indptr, items, g, weights, theta, user, precision, score
         for _ in range(30):
             for k in range(n_factors):
                 trial[k] = user[k] + length * step[k]
-            there = _log_prior(trial, zero, precision) + _user_value(*data, trial, scores, residual, degree)
+            there = log_prior(trial, prior) + _user_value(lists, u, theta, trial, work)
             if there >= value - 1e-12 * abs(value):
                 moved = True
                 break
             length *= 0.5
         if not moved:
-            _user_value(*data, user, scores, residual, degree)
+            _user_value(lists, u, theta, user, work)
             break
         user[:] = trial
         value = there
-        if length * longest < tol:
+        if length * longest < newton.tol:
             break
     return value, hessian
 
 
 @njit(error_model="numpy")
-def _one_user(
-    first, last, indptr, items, g, weights, theta, precision, user, key, draw, most, tol, scores, residual, degree
-):
-    """Moves ``user`` to its mode; returns the log-posterior there, and a draw around it or the mode."""
-    n_factors = user.size
-    data = first, last, indptr, items, g, weights, theta
-    value, lower = _climb(*data, user, precision, scores, residual, degree, most, tol)
+def _move_user(lists, u, theta, precision, users, newton, noise, work):
+    """`move_swap_users` for user u; its log-posterior at the mode."""
+    user, n_factors = users.modes[u], theta.shape[1] - 1
+    value, lower = _climb(lists, u, theta, user, precision, work, newton)
     drawn = user.copy()
-    if draw:
-        noise = np.empty(n_factors)
+    if noise.draw:
+        stream = derive(noise.key, noise.before + u)
+        away = np.empty(n_factors)
         for k in range(n_factors):
-            noise[k] = normal(key, k)
-        if last > first and most > 0:
-            backward(lower, noise, n_factors)
+            away[k] = normal(stream, k)
+        if lists.user_indptr[u + 1] > lists.user_indptr[u] and newton.most > 0:
+            backward(lower, away, n_factors)
         else:
             for k in range(n_factors):
-                noise[k] /= math.sqrt(precision[k])
-        drawn += noise
-        _user_value(*data, drawn, scores, residual, degree)
-    return value, drawn
+                away[k] /= math.sqrt(precision[k])
+        drawn += away
+        _user_value(lists, u, theta, drawn, work)
+    users.draws[u] = drawn
+    for r in range(lists.user_indptr[u], lists.user_indptr[u + 1]):
+        n = lists.indptr[r + 1] - lists.indptr[r]
+        for e in range(lists.indptr[r], lists.indptr[r + 1]):
+            work.expected[e] *= n / max(n - 1.0, 1.0)
+    return value
 
 
 @njit(error_model="numpy", parallel=True)
-def move_swap_users(
-    before, user_indptr, indptr, items, g, weights, theta, precision, modes, draws, key, draw, most, tol, residual,
-    curvature,
-):  # fmt: skip
-    """As `kernels.factored.move_users`, with the swaps' likelihood; g: (n_entries,), position function of each entry.
+def move_swap_users(lists, theta, precision, users, newton, noise, entries):
+    """As `kernels.factored.users.move_users`, with the swaps' likelihood and prior means of 0.
 
-    curvature is n / (n - 1) times the Hessian's diagonal: a bound for all items at once if their swaps weigh alike.
+    entries.curvature is n / (n - 1) times the Hessian's diagonal: a bound for all items at once if their swaps weigh
+    alike.
     """
-    n_users = modes.shape[0]
-    values = np.empty(n_users)
-    scores = np.empty(items.size)
-    for u in prange(n_users):
-        values[u], drawn = _one_user(
-            user_indptr[u], user_indptr[u + 1], indptr, items, g, weights, theta, precision, modes[u],
-            derive(key, before + np.int64(u)), draw, most, tol, scores, residual, curvature,
-        )  # fmt: skip
-        draws[u] = drawn
-        for r in range(user_indptr[u], user_indptr[u + 1]):
-            n = indptr[r + 1] - indptr[r]
-            for e in range(indptr[r], indptr[r + 1]):
-                curvature[e] *= n / max(n - 1.0, 1.0)
-    return values
-
-
-def update_swap_users(*arguments: Any) -> NDArray[np.float64]:
-    """`move_swap_users` of all users: the arguments that follow ``before``."""
-    values: NDArray[np.float64] = move_swap_users(0, *arguments)
+    values = np.empty(lists.user_indptr.size - 1)
+    work = Work(np.empty(lists.items.size), entries.residual, entries.curvature)
+    for u in prange(values.size):
+        values[u] = _move_user(lists, np.int64(u), theta, precision, users, newton, noise, work)
     return values
 
 
 @njit(error_model="numpy")
-def _several_draws(
-    first, last, indptr, items, g, weights, theta, precision, user, key, scores, residual, degree, draws, log_density
-):
+def _several_draws(lists, u, theta, precision, user, key, work, draws, log_density):
     n_factors, size = user.size, log_density.size
-    _, lower = _climb(
-        first, last, indptr, items, g, weights, theta, user, precision, scores, residual, degree, _NEWTON_STEPS, 1e-6
-    )
+    _, lower = _climb(lists, u, theta, user, precision, work, Newton(_NEWTON_STEPS, 1e-6))
     log_root = -0.5 * n_factors * math.log(2.0 * math.pi)
     for k in range(n_factors):
         log_root += math.log(lower[k, k])
@@ -250,14 +229,13 @@ def _several_draws(
 
 
 @njit(error_model="numpy", parallel=True)
-def swap_posterior_draws(user_indptr, indptr, items, g, weights, theta, precision, modes, key, size, log_density):
+def swap_posterior_draws(lists, theta, precision, modes, key, size, log_density):
     """Draws of each user's vector from the Gaussian at its mode: (n_users, size, K); modes and log_density written."""
-    n_users, n_factors = modes.shape
+    (n_users, n_factors), n_entries = modes.shape, lists.items.size
     draws = np.empty((n_users, size, n_factors))
-    scores, residual, degree = np.empty(items.size), np.empty(items.size), np.empty(items.size)
-    for u in prange(n_users):
-        _several_draws(
-            user_indptr[u], user_indptr[u + 1], indptr, items, g, weights, theta, precision, modes[u], derive(key, u),
-            scores, residual, degree, draws[u], log_density[u],
-        )  # fmt: skip
+    work = Work(np.empty(n_entries), np.empty(n_entries), np.empty(n_entries))
+    for i in prange(n_users):
+        u = np.int64(i)
+        stream = derive(key, u)
+        _several_draws(lists, u, theta, precision, modes[u], stream, work, draws[u], log_density[u])
     return draws

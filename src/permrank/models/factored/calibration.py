@@ -46,7 +46,7 @@ class HeldOut:
     def observe(self, theta: Float64Array, modes: Float64Array, noise: Float64Array, variances: Float64Array) -> None:
         """Differences of the scores of all pairs under one draw: at the users' modes, and what noise adds.
 
-        noise: of the users; variances: of the items' scores (see `kernels.factored_items.item_steps`).
+        noise: of the users; variances: of the items' scores (see `kernels.factored.items.item_steps`).
         """
         rows = theta[self._better] - theta[self._worse]
         self._modes.append(np.einsum("pk,pk->p", rows[:, :-1], modes[self._users]) + rows[:, -1])

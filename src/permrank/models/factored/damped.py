@@ -14,7 +14,9 @@ import numpy as np
 from permrank.data.rankings import Rankings
 from permrank.distributions.damped import damped_likelihoods
 from permrank.errors import InputError
-from permrank.kernels.factored.point import climb_users
+from permrank.kernels.factored.choices import Law
+from permrank.kernels.factored.point import Steps, Sums, climb_users
+from permrank.kernels.lists import Lists
 from permrank.models.factored.estimate import FactoredEstimate, Said
 from permrank.models.factored.point import blocks_of_users
 from permrank.ragged import frozen
@@ -41,13 +43,12 @@ def fold_in(estimate: FactoredEstimate, said: Said) -> Float64Array:
     n_items, size = theta.shape
     modes = np.zeros((rankings.n_users, size - 1), np.float32)
     bounds = blocks_of_users(rankings, size - 1)
-    n_blocks, damping = bounds.size - 1, estimate.damping_of(int(rankings.lengths.max(initial=1)))
-    climb_users(
-        bounds, rankings.user_indptr, rankings.indptr, items, rankings.levels, rankings.weights, 0, damping,
-        np.array(theta), np.float32(estimate.precision), modes, _STEPS, _CONJUGATE,
-        np.empty((n_blocks, n_items, size + 1), np.float32), np.empty((n_blocks, size)),
-        np.empty((n_blocks, damping.size)),
-    )  # fmt: skip
+    n_blocks, damping = bounds.size - 1, estimate.damping_of(int(np.diff(rankings.indptr).max(initial=1)))
+    lists = Lists(rankings.user_indptr, rankings.indptr, items, rankings.levels, rankings.weights)
+    gradients, moments = np.empty((n_blocks, n_items, size + 1), np.float32), np.empty((n_blocks, size))
+    sums = Sums(gradients, moments, np.empty((n_blocks, damping.size)))
+    penalty, steps = np.float32(estimate.precision), Steps(_STEPS, _CONJUGATE)
+    climb_users(bounds, lists, Law(0, damping), np.array(theta), penalty, modes, steps, sums)
     return modes[:, None].astype(np.float64)
 
 

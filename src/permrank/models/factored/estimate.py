@@ -12,10 +12,11 @@ from permrank.checks import require_choice
 from permrank.data.rankings import Rankings
 from permrank.errors import InputError
 from permrank.kernels.factored.items import item_noise
+from permrank.kernels.lists import Lists
 from permrank.kernels.plackett_luce.damping import damping_sequence
 from permrank.kernels.plackett_luce.likelihood import BRESLOW, EFRON, EXACT, PARTITION
 from permrank.models.estimates import RULE, Estimate, formerly
-from permrank.models.factored.problem import Lists
+from permrank.models.factored.problem import anchored_lists
 from permrank.models.priors.co_listing import user_places
 from permrank.ragged import frozen
 from permrank.randomness import stream_key
@@ -82,7 +83,7 @@ class FactoredEstimate(Estimate):
 
     def lists(self, said: Said) -> Lists:
         """Lists as they were learnt from, with the thresholds in them."""
-        return Lists.anchored(said.rankings, self.thresholds, self.n_items, said.items)
+        return anchored_lists(said.rankings, self.thresholds, self.n_items, said.items)
 
     def places(self, said: Said, *, alone: bool = False) -> Float64Array:
         """Places of users by what they list (models/priors/co_listing.py); ``alone``: every ranking is a user's."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from permrank.kernels.factored.users import update_users
+from permrank.kernels.factored.arguments import NO_NOISE, Entries, Newton, Prior, Users
+from permrank.kernels.factored.users import move_users
 from permrank.models.factored.estimate import FactoredEstimate, Said
 from permrank.models.priors.co_listing import parts_of_place
 from permrank.types import Float64Array, Int64Array
@@ -24,11 +25,9 @@ def contributions(
     total = np.zeros(items.size)
     for d, stored in enumerate(estimate.item_draws):
         theta = stored.astype(np.float64)
-        mode, residual, curvature = modes[d][None].copy(), np.empty(items.size), np.empty(items.size)
-        update_users(
-            *lists, estimate.ties, theta, precision, mode, np.empty_like(mode), np.uint64(0), False, 50, 1e-10,
-            residual, curvature, places, estimate.slopes(d),
-        )  # fmt: skip
-        total += residual * (theta[items, :-1] @ (theta[item, :-1] / precision))
+        prior, mode = Prior(places, estimate.slopes(d), precision), modes[d][None].copy()
+        users, entries = Users(mode, np.empty_like(mode)), Entries(np.empty(items.size), np.empty(items.size))
+        move_users(lists, estimate.ties, theta, prior, users, Newton(50, 1e-10), NO_NOISE, entries)
+        total += entries.residual * (theta[items, :-1] @ (theta[item, :-1] / precision))
         total[real] += parts @ (estimate.slopes(d) @ theta[item, :-1])
     return items[real].astype(np.int64), total[real] * (estimate.temperature / len(estimate.item_draws))

@@ -274,13 +274,13 @@ class FactoredPlackettLuce(Ranker):
 
     def fold_in_many(self, rankings: Rankings) -> Float64Array:
         """Posterior modes of many new users at once, parallel over users: (n_users, n_kept, n_factors)."""
-        self._require_fitted()
         return np.asarray(self._law.fold_in(self.estimate_, Said(rankings, self._aligned_items(rankings))))
 
     # Probabilities: averages over the posterior of items and user
 
     @property
     def _law(self) -> ModuleType:
+        self._require_fitted()
         return damped if self.estimate_.is_damped else race
 
     @property
@@ -328,8 +328,9 @@ class FactoredPlackettLuce(Ranker):
         self._require_fitted()
         n = require_rankings(rankings).n_rankings
         require_int("size", size, 1)
-        n_points = int(size) * n * len(self.item_draws_)
-        require_memory(24 * n_points, f"size={size} draws for each of {n} rankings", "take fewer")
+        require_memory(
+            24 * int(size) * n * len(self.item_draws_), f"size={size} draws for each of {n} rankings", "take fewer"
+        )
         said = Said(rankings, self._aligned_items(rankings))
         values, errors = self._law.log_likelihoods(self.estimate_, said, int(size))
         return values, errors

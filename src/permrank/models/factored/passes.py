@@ -8,9 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from permrank.data.item_view import ItemView
+from permrank.kernels.factored.arguments import Entries, Items, Newton, Noise, Prior, Users
 from permrank.kernels.factored.items import item_steps, item_sums, steps_from_sums
+from permrank.kernels.lists import Lists
 from permrank.learning.shards import Shard, blocks_by_entries, gathered, n_blocks_of, shards_of
-from permrank.models.factored.problem import Lists, Problem, UserPass
+from permrank.models.factored.problem import Problem, UserPass
 from permrank.types import Float64Array, Int32Array, Int64Array
 
 # Adding up a block must cost little beside its entries: 32 entries of an item for each, but never below 4 blocks.
@@ -30,9 +32,7 @@ class Move(NamedTuple):
         How the prior means depend on the users' places.
     key : uint64
     draw : bool
-    most : int
-        Newton steps.
-    tol : float
+    newton : Newton
     """
 
     user_pass: UserPass
@@ -41,8 +41,7 @@ class Move(NamedTuple):
     slopes: Float64Array
     key: Any
     draw: bool
-    most: int
-    tol: float
+    newton: Newton
 
 
 class Part(NamedTuple):
@@ -73,10 +72,9 @@ class Part(NamedTuple):
 
     def moved(self, move: Move, modes: Float64Array, draws: Float64Array) -> Float64Array:
         """One pass over the users, in place; returns their values."""
-        return move.user_pass(
-            self.spans[0].start, self.lists, self.shard.data[0], move.slopes, move.theta, move.precision, modes, draws,
-            move.key, move.draw, move.most, move.tol, self.residual, self.curvature,
-        )  # fmt: skip
+        prior = Prior(self.shard.data[0], move.slopes, move.precision)
+        noise, entries = Noise(move.key, move.draw, self.spans[0].start), Entries(self.residual, self.curvature)
+        return move.user_pass(self.lists, move.theta, prior, Users(modes, draws), move.newton, noise, entries)
 
 
 def _moved(move: Move, part: Part, modes: Float64Array, draws: Float64Array) -> tuple[Float64Array, ...]:
@@ -87,10 +85,7 @@ def _moved(move: Move, part: Part, modes: Float64Array, draws: Float64Array) -> 
 def _summed(move: Move, part: Part, modes: Float64Array, draws: Float64Array) -> tuple[Float64Array, ...]:
     """Values, modes and draws of the users; what the items need, by block."""
     values, lists = part.moved(move, modes, draws), part.lists
-    sums = item_sums(
-        part.shard.bounds, lists.user_indptr, lists.indptr, lists.items, draws, part.residual, part.curvature,
-        len(move.theta),
-    )  # fmt: skip
+    sums = item_sums(part.shard.bounds, lists, draws, Entries(part.residual, part.curvature), len(move.theta))
     return values, modes, draws, sums
 
 
@@ -99,14 +94,6 @@ def _modes(move: Move, part: Part, modes: Float64Array) -> tuple[Float64Array, .
     aside = part._replace(residual=np.empty_like(part.residual), curvature=np.empty_like(part.curvature))
     aside.moved(move, modes, np.empty_like(modes))
     return (modes,)
-
-
-class ItemGiven(NamedTuple):
-    """What items are given beside the users: themselves, prior means (n_rows, K + 1) and precisions (K + 1,)."""
-
-    theta: Float64Array
-    centre: Float64Array
-    precision: Float64Array
 
 
 class Passes:
@@ -147,15 +134,9 @@ class Passes:
         (found,) = gathered(partial(_modes, move), self._parts, modes)
         return np.asarray(found)
 
-    def items(
-        self, given: ItemGiven, draws: Float64Array, key: Any, draw: bool, variance: Float64Array
-    ) -> Float64Array:
-        """Steps of the items, (n_rows, K + 1), given what `users` found; see `kernels.factored.item_steps`."""
+    def items(self, given: Items, draws: Float64Array, noise: Noise, variance: Float64Array) -> Float64Array:
+        """Steps of the items, (n_rows, K + 1), given what `users` found; see `kernels.factored.items.item_steps`."""
         if len(self._parts) > 1:
-            return np.asarray(steps_from_sums(self._found[0], *given, key, draw, variance))
-        return np.asarray(
-            item_steps(
-                self._bounds, self._view.indptr, self._view.entries, self._owner, draws, *given, *self._found, key,
-                draw, variance,
-            )
-        )  # fmt: skip
+            return np.asarray(steps_from_sums(self._found[0], given, noise, variance))
+        (indptr, entries), found = self._view, Entries(*self._found)
+        return np.asarray(item_steps(self._bounds, indptr, entries, self._owner, draws, given, found, noise, variance))

@@ -10,8 +10,10 @@ import numpy as np
 
 from permrank.data.rankings import Rankings
 from permrank.errors import InputError
-from permrank.kernels.factored.point import add_blocks, climb_users
+from permrank.kernels.factored.choices import Law
+from permrank.kernels.factored.point import Steps, Sums, add_blocks, climb_users
 from permrank.kernels.lbfgs import differences, moved
+from permrank.kernels.lists import Lists
 from permrank.kernels.plackett_luce.damping import damping_sequence
 from permrank.learning.learner import Learner, State, Step, mapped, standing
 from permrank.learning.limited_memory import LimitedMemory, inner
@@ -96,16 +98,13 @@ class Part(NamedTuple):
         return cls(shard, sums, np.empty((shard.n_blocks, n_factors + 1)))
 
 
-def _climbed(
-    ties: int, damping: Float64Array, theta: Any, penalty: Any, n_steps: int, part: Part, users: Any
-) -> tuple[Any, ...]:
+def _climbed(law: Law, theta: Any, penalty: Any, n_steps: int, part: Part, users: Any) -> tuple[Any, ...]:
     """Values of the users, users where they have climbed to, and the sums by block; see `climb_users`."""
-    (weights, items, levels), in_damping = part.shard.data, np.empty((part.shard.n_blocks, damping.size))
-    values = climb_users(
-        part.shard.bounds, *part.shard.indptrs, items, levels, weights, ties, damping, theta, penalty, users, n_steps,
-        _CONJUGATE, part.gradients, part.moments, in_damping,
-    )  # fmt: skip
-    return values, users, part.gradients, part.moments, in_damping
+    (user_indptr, indptr), (weights, items, levels) = part.shard.indptrs, part.shard.data
+    lists, steps = Lists(user_indptr, indptr, items, levels, weights), Steps(n_steps, _CONJUGATE)
+    sums = Sums(part.gradients, part.moments, np.empty((part.shard.n_blocks, law.damping.size)))
+    values = climb_users(part.shard.bounds, lists, law, theta, penalty, users, steps, sums)
+    return values, users, *sums
 
 
 class Objective:
@@ -152,7 +151,7 @@ class Objective:
     def at(self, theta: Any, slopes: Float64Array, users: Any, n_steps: int = _STEPS) -> Place:
         """Climb with copies of the users at given items and slopes."""
         damping = learnt_damping(slopes) if slopes.size else self.damping
-        job = partial(_climbed, self.ties, damping, theta, np.float32(2.0 * self._alpha), n_steps)
+        job = partial(_climbed, Law(self.ties, damping), theta, np.float32(2.0 * self._alpha), n_steps)
         values, users, gradients, moments, in_damping = gathered(job, self._parts, users.copy())
         n, moments = theta.size, moments.sum(axis=0)
         # As if every item had been met by the same mean of users: Σ_e c w² = (Σ_e c) mean(w²).

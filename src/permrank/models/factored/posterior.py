@@ -9,9 +9,10 @@ import numpy as np
 
 from permrank.checks import require_memory
 from permrank.kernels.cooccurrence import cross
+from permrank.kernels.factored.arguments import NO_NOISE, Items, Newton, Noise
 from permrank.learning.learner import Learner, State, Step, standing
 from permrank.models.factored.calibration import HeldOut, hold_out_pairs
-from permrank.models.factored.passes import ItemGiven, Move, Passes
+from permrank.models.factored.passes import Move, Passes
 from permrank.models.factored.problem import Problem, item_mentions
 from permrank.randomness import stream_key
 from permrank.types import Float64Array
@@ -130,12 +131,12 @@ class Sampler:
         if problem.shuffle:
             self._passes.use(*problem.in_sweep(self._key, number))
         noisy = number >= self._quiet
-        move = self._move(self.theta, stream_key(int(self._key), number, 0), noisy, 1 if noisy else 3, 1e-6)
+        move = self._move(self.theta, stream_key(int(self._key), number, 0), noisy, Newton(1 if noisy else 3, 1e-6))
         values, self.modes, self.draws = self._passes.users(move, self.modes, self.draws)
         # Without intercepts their prior is a wall at 0.
         self._precision[-1] = prior.precision if problem.intercepts else 1e12
         kept = self._smoothed() if keep else None
-        self.theta += self._item_steps(stream_key(int(self._key), number, 1), noisy, np.zeros(0))
+        self.theta += self._item_steps(Noise(stream_key(int(self._key), number, 1), noisy), np.zeros(0))
         if problem.intercepts:
             self.theta[:, -1] -= self.theta[: problem.rankings.n_items, -1].mean()
         else:
@@ -144,12 +145,12 @@ class Sampler:
         self.slopes = self._slopes(self.draws)
         return float(values.sum()), kept
 
-    def _move(self, theta: Float64Array, key: Any, draw: bool, most: int, tol: float) -> Move:
-        return Move(self.problem.pass_over_users(), theta, self._user_precision, self.slopes, key, draw, most, tol)
+    def _move(self, theta: Float64Array, key: Any, draw: bool, newton: Newton) -> Move:
+        return Move(self.problem.pass_over_users(), theta, self._user_precision, self.slopes, key, draw, newton)
 
-    def _item_steps(self, key: Any, draw: bool, variance: Float64Array) -> Float64Array:
-        given = ItemGiven(self.theta, self._prior.centre, self._precision)
-        return self._passes.items(given, self.draws, key, draw, variance)
+    def _item_steps(self, noise: Noise, variance: Float64Array) -> Float64Array:
+        given = Items(self.theta, self._prior.centre, self._precision)
+        return self._passes.items(given, self.draws, noise, variance)
 
     def state(self) -> tuple[Float64Array, ...]:
         """What stands for a draw before one is kept, in the order of `Posterior`."""
@@ -171,8 +172,8 @@ class Sampler:
         variance = np.zeros(problem.n_rows)
         if problem.shuffle:
             return self.theta.copy(), self.modes.copy(), self.slopes, variance
-        mean = self.theta + self._item_steps(np.uint64(0), False, variance)
-        users = self._passes.modes(self._move(mean, np.uint64(0), False, 2, 1e-4), self.modes.copy())
+        mean = self.theta + self._item_steps(NO_NOISE, variance)
+        users = self._passes.modes(self._move(mean, np.uint64(0), False, Newton(2, 1e-4)), self.modes.copy())
         return mean, users, self.slopes, variance
 
 

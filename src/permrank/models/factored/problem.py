@@ -12,9 +12,11 @@ from permrank.data.build import number_levels
 from permrank.data.item_view import ItemView, entries_by_item
 from permrank.data.rankings import Rankings
 from permrank.data.vocabulary import Vocabulary
+from permrank.kernels.factored.arguments import Entries, Newton, Noise, Prior, Users
 from permrank.kernels.factored.users import move_users
+from permrank.kernels.lists import Lists
 from permrank.models.priors.co_listing import user_places
-from permrank.ragged import frozen, indptr_of, owners
+from permrank.ragged import frozen
 from permrank.randomness import stream_key
 from permrank.types import Float64Array, Int32Array
 
@@ -26,52 +28,39 @@ _MOST_THRESHOLDS = 9
 _STRICT_SCALE, _TIED_SCALE = 1.0, 0.7
 
 
-class Lists(NamedTuple):
-    """Rankings as the kernels take them, in the numbering of the model."""
+def lists_of(rankings: Rankings, items: Int32Array | None = None) -> Lists:
+    """The arrays of rankings; ``items`` if the model numbers them differently."""
+    used = rankings.items if items is None else items
+    return Lists(*frozen(rankings.user_indptr, rankings.indptr, used, rankings.levels, rankings.weights))
 
-    user_indptr: Any
-    indptr: Any
-    items: Any
-    levels: Any
-    weights: Any
 
-    @classmethod
-    def of(cls, rankings: Rankings, items: Int32Array | None = None) -> Lists:
-        """The arrays of rankings; ``items`` if the model numbers them differently."""
-        used = rankings.items if items is None else items
-        return cls(*frozen(rankings.user_indptr, rankings.indptr, used, rankings.levels, rankings.weights))
+def anchored_lists(
+    rankings: Rankings, thresholds: Float64Array, n_items: int, items: Int32Array | None = None
+) -> Lists:
+    """Lists in which every threshold stands between the items rated above it and those rated below it.
 
-    @classmethod
-    def anchored(
-        cls, rankings: Rankings, thresholds: Float64Array, n_items: int, items: Int32Array | None = None
-    ) -> Lists:
-        """Lists in which every threshold stands between the items rated above it and those rated below it.
-
-        Threshold j is item ``n_items + j``. An order forgets the level of the stars: ten items rated five say nothing
-        to a ranking, but above a threshold that everybody shares they say that all of them are liked.
-        """
-        used = rankings.items if items is None else items
-        if rankings.ratings is None or thresholds.size == 0 or rankings.n_entries == 0:
-            return cls.of(rankings, used)
-        lengths = rankings.lengths
-        listed = np.flatnonzero(lengths > 0)
-        owner = np.concatenate((rankings.entry_rankings(), np.repeat(listed, thresholds.size)))
-        value = np.concatenate((rankings.ratings.astype(np.float64), np.tile(thresholds, listed.size)))
-        item = np.concatenate((used, np.tile(n_items + np.arange(thresholds.size), listed.size))).astype(np.int32)
-        # A threshold is a level of its own; entries keep their order and their ties.
-        level = np.concatenate((rankings.levels, np.full(listed.size * thresholds.size, -1)))
-        order = np.lexsort((np.arange(value.size), -value, owner))
-        owner, level = owner[order], level[order]
-        new_level = np.ones(order.size, bool)
-        new_level[1:] = (owner[1:] != owner[:-1]) | (level[1:] != level[:-1]) | (level[1:] < 0)
-        indptr = indptr_of(lengths + thresholds.size * (lengths > 0))
-        assert indptr[-1] == rankings.n_entries + listed.size * thresholds.size
-        return cls(
-            *frozen(
-                rankings.user_indptr, indptr, item[order], number_levels(new_level, indptr),
-                rankings.weights,
-            )
-        )  # fmt: skip
+    Threshold j is item ``n_items + j``. An order forgets the level of the stars: ten items rated five say nothing
+    to a ranking, but above a threshold that everybody shares they say that all of them are liked.
+    """
+    used = rankings.items if items is None else items
+    if rankings.ratings is None or thresholds.size == 0 or rankings.n_entries == 0:
+        return lists_of(rankings, used)
+    n_rankings, n_entries = rankings.n_rankings, rankings.n_entries
+    lengths = np.diff(rankings.indptr)
+    listed = np.flatnonzero(lengths > 0)
+    owner = np.concatenate((np.repeat(np.arange(n_rankings), lengths), np.repeat(listed, thresholds.size)))
+    value = np.concatenate((rankings.ratings.astype(np.float64), np.tile(thresholds, listed.size)))
+    item = np.concatenate((used, np.tile(n_items + np.arange(thresholds.size), listed.size))).astype(np.int32)
+    # A threshold is a level of its own; entries keep their order and their ties.
+    level = np.concatenate((rankings.levels, np.full(listed.size * thresholds.size, -1)))
+    order = np.lexsort((np.arange(value.size), -value, owner))
+    owner, level = owner[order], level[order]
+    new_level = np.ones(order.size, bool)
+    new_level[1:] = (owner[1:] != owner[:-1]) | (level[1:] != level[:-1]) | (level[1:] < 0)
+    indptr = np.concatenate(([0], np.cumsum(lengths + thresholds.size * (lengths > 0)))).astype(np.int64)
+    assert indptr[-1] == n_entries + listed.size * thresholds.size
+    levels = number_levels(new_level, indptr)
+    return Lists(*frozen(rankings.user_indptr, indptr, item[order], levels, rankings.weights))
 
 
 def one_user(rankings: Rankings, place: int) -> Rankings:
@@ -98,15 +87,16 @@ def thresholds_of(rankings: Rankings) -> Float64Array:
     return np.asarray(between)
 
 
-UserPass: TypeAlias = Callable[..., Float64Array]
-"""From (users before the first, lists, places of the users, slopes, and the arguments of `kernels.factored.move_users`
-from theta to curvature) to the values of the users: a function of a module, or a partial of one."""
+UserPass: TypeAlias = Callable[[Lists, Float64Array, Prior, Users, Newton, Noise, Entries], Float64Array]
+"""From lists, theta and the other arguments of `kernels.factored.users.move_users` to the values of the users: a
+function of a module, or a partial of one."""
 
 
 def _plackett_luce_users(
-    ties: int, before: int, lists: Lists, places: Float64Array, slopes: Float64Array, *arguments: Any
-) -> Float64Array:
-    return np.asarray(move_users(before, *lists, ties, *(*arguments, places, slopes)))
+    ties: int, lists: Lists, theta: Float64Array, prior: Prior, users: Users, newton: Newton, noise: Noise,
+    entries: Entries,
+) -> Float64Array:  # fmt: skip
+    return np.asarray(move_users(lists, ties, theta, prior, users, newton, noise, entries))
 
 
 class Problem(NamedTuple):
@@ -207,8 +197,9 @@ class Problem(NamedTuple):
 
 
 def _arranged(rankings: Rankings, thresholds: Float64Array) -> tuple[Lists, ItemView, Int32Array]:
-    lists = Lists.anchored(rankings, thresholds, rankings.n_items)
-    owner = owners(lists.indptr[lists.user_indptr], np.int32)
+    lists = anchored_lists(rankings, thresholds, rankings.n_items)
+    per_user = np.diff(lists.indptr[lists.user_indptr])
+    owner = np.repeat(np.arange(rankings.n_users, dtype=np.int32), per_user)
     return lists, entries_by_item(lists.items, rankings.n_items + thresholds.size), owner
 
 

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from permrank.kernels.factored.users import posterior_draws, update_users, user_log_likelihoods
+from permrank.kernels.factored.arguments import NO_NOISE, Entries, Newton, Prior, Users
+from permrank.kernels.factored.users import move_users, posterior_draws, user_log_likelihoods
+from permrank.kernels.lists import Lists
 from permrank.models.factored.estimate import FactoredEstimate, Said
 from permrank.ragged import frozen
 from permrank.randomness import stream_key
@@ -18,14 +20,12 @@ def fold_in(estimate: FactoredEstimate, said: Said) -> Float64Array:
     """Posterior modes of new users, parallel over users: (n_users, n_kept, K)."""
     lists, places, n_users = estimate.lists(said), estimate.places(said), said.rankings.n_users
     modes = np.zeros((n_users, len(estimate.item_draws), estimate.n_factors))
-    scratch = np.empty(lists.items.size), np.empty(lists.items.size)
-    for d, theta in enumerate(estimate.item_draws):
-        found = np.zeros((n_users, estimate.n_factors))
-        update_users(
-            *lists, estimate.ties, theta.astype(np.float64), estimate.precisions(), found, np.empty_like(found),
-            np.uint64(0), False, 50, 1e-9, *scratch, places, estimate.slopes(d),
-        )  # fmt: skip
-        modes[:, d] = found
+    entries = Entries(np.empty(lists.items.size), np.empty(lists.items.size))
+    for d, stored in enumerate(estimate.item_draws):
+        theta, prior = stored.astype(np.float64), Prior(places, estimate.slopes(d), estimate.precisions())
+        users = Users(np.zeros((n_users, estimate.n_factors)), np.empty((n_users, estimate.n_factors)))
+        move_users(lists, estimate.ties, theta, prior, users, Newton(50, 1e-9), NO_NOISE, entries)
+        modes[:, d] = users.modes
     return modes
 
 
@@ -33,11 +33,10 @@ def user_draws(estimate: FactoredEstimate, said: Said, modes: Float64Array, size
     """Draws of one user's vector from the Laplace approximation at the modes (n_kept, K): (n_kept, size, K)."""
     lists, places = estimate.lists(said), estimate.places(said)
     out = np.empty((len(modes), size, modes.shape[1]))
-    for d, theta in enumerate(estimate.item_draws):
-        out[d] = posterior_draws(
-            *lists, estimate.ties, theta.astype(np.float64), estimate.precisions(), modes[d][None].copy(),
-            stream_key(0, d), size, np.empty((1, size)), places, estimate.slopes(d),
-        )[0]  # fmt: skip
+    for d, stored in enumerate(estimate.item_draws):
+        theta, prior = stored.astype(np.float64), Prior(places, estimate.slopes(d), estimate.precisions())
+        mode, key, density = modes[d][None].copy(), stream_key(0, d), np.empty((1, size))
+        out[d] = posterior_draws(lists, estimate.ties, theta, prior, mode, key, size, density)[0]
     return out
 
 
@@ -45,20 +44,22 @@ def log_likelihoods(estimate: FactoredEstimate, said: Said, size: int) -> tuple[
     """Log-probability of each ranking, its user integrated over the prior by importance sampling, and its error."""
     rankings, n, precision = said.rankings, said.rankings.n_rankings, estimate.precisions()
     items, each, ones = frozen(said.items, np.arange(n + 1), np.ones(n))
-    data = (each, rankings.indptr, items, rankings.levels, ones, estimate.ties)
+    lists = Lists(each, rankings.indptr, items, rankings.levels, ones)
     places = estimate.places(said, alone=True)
     parts = np.empty((n, len(estimate.item_draws), size))
     constant = 0.5 * float(np.sum(np.log(precision / (2.0 * np.pi))))
     for d, stored in enumerate(estimate.item_draws):
         theta, density = stored.astype(np.float64), np.empty((n, size))
-        users = posterior_draws(
-            *data, theta, precision, np.zeros((n, precision.size)), stream_key(1, d), size, density, places,
-            estimate.slopes(d),
-        )  # fmt: skip
+        prior, modes, key = (
+            Prior(places, estimate.slopes(d), precision),
+            np.zeros((n, precision.size)),
+            stream_key(1, d),
+        )
+        users = posterior_draws(lists, estimate.ties, theta, prior, modes, key, size, density)
         means = np.einsum("uj,jk->uk", places, estimate.slopes(d))
         for j in range(size):
             point = np.ascontiguousarray(users[:, j])
-            likelihood = user_log_likelihoods(*data, theta, point)
+            likelihood = user_log_likelihoods(lists, estimate.ties, theta, point)
             parts[:, d, j] = likelihood + constant - 0.5 * ((point - means) ** 2 @ precision) - density[:, j]
     flat = parts.reshape(n, -1)
     top = flat.max(axis=1, keepdims=True)

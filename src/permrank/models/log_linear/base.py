@@ -15,6 +15,7 @@ from permrank.data.validate import require_rankings
 from permrank.distributions.log_linear import LogLinear, Question, tie_means
 from permrank.distributions.normaliser import LONGEST_EXACT, MOVES
 from permrank.errors import InputError
+from permrank.kernels.log_linear.arguments import Pairs
 from permrank.learning.learner import Learner
 from permrank.models.declared import (
     MOST_DRAWS,
@@ -32,7 +33,6 @@ from permrank.models.log_linear.estimate import LogLinearEstimate
 from permrank.models.log_linear.factors import draw_factors, modes_of, usual_scale
 from permrank.models.log_linear.learning import CONTRASTS, STRUCTURES
 from permrank.models.log_linear.likelihood import with_factors, without_factors
-from permrank.models.log_linear.lists import Pairs
 from permrank.models.ranker import Ranker
 from permrank.models.users import NewUser, UserReference, lists_of, new_user, require_drawable
 from permrank.types import Float64Array, Int64Array

@@ -8,17 +8,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from permrank.data.rankings import Rankings
+from permrank.kernels.factored.arguments import NO_NOISE, Entries, Newton, Noise, Prior, Users
+from permrank.kernels.lists import Lists as UserLists
+from permrank.kernels.log_linear.arguments import Positions
 from permrank.kernels.log_linear.moves import advance_chains
-from permrank.kernels.log_linear.swap_users import move_swap_users, swap_posterior_draws, update_swap_users
+from permrank.kernels.log_linear.swap_users import move_swap_users, swap_posterior_draws
 from permrank.learning.lbfgs import minimise
 from permrank.learning.learner import Learner, State, Step, mapped, standing
 from permrank.models.factored.posterior import draw_posterior
-from permrank.models.factored.problem import Lists as FactoredLists
 from permrank.models.factored.problem import Problem
 from permrank.models.log_linear.learning import STRUCTURES, precision_of
 from permrank.models.log_linear.lists import (
     Lists,
-    Positions,
     likelihoods,
     lists_of_rankings,
     no_pairs,
@@ -60,9 +61,11 @@ def usual_scale(rankings: Rankings) -> float:
     return float(min(2.0, np.sqrt(lengths[lengths > 0].mean() / 25.0)))
 
 
-def _swap_users(before: int, lists: FactoredLists, places: Any, slopes: Any, *arguments: Any) -> Float64Array:
+def _swap_users(
+    lists: UserLists, theta: Float64Array, prior: Prior, users: Users, newton: Newton, noise: Noise, entries: Entries
+) -> Float64Array:
     """A `UserPass`; its lists have position functions in the place of levels."""
-    return np.asarray(move_swap_users(before, *lists, *arguments))
+    return np.asarray(move_swap_users(lists, theta, prior.precision, users, newton, noise, entries))
 
 
 def draw_factors(
@@ -88,13 +91,11 @@ def modes_of(
     """Factors of new users under every draw of the items: (n_draws, n_users, K); items in the model's numbering."""
     items, places = frozen(items, entry_places(rankings, position))
     found = np.zeros((len(item_draws), rankings.n_users, n_factors))
-    scratch = np.empty(items.size), np.empty(items.size)
-    for d, theta in enumerate(item_draws):
-        update_swap_users(
-            rankings.user_indptr, rankings.indptr, items, places, rankings.weights,
-            np.asarray(theta, np.float64), np.ones(n_factors), found[d], np.empty_like(found[d]), np.uint64(0), False,
-            50, 1e-9, *scratch,
-        )  # fmt: skip
+    lists = UserLists(rankings.user_indptr, rankings.indptr, items, places, rankings.weights)
+    entries = Entries(np.empty(items.size), np.empty(items.size))
+    for modes, stored in zip(found, item_draws, strict=True):
+        theta, users = np.asarray(stored, np.float64), Users(modes, np.empty_like(modes))
+        move_swap_users(lists, theta, np.ones(n_factors), users, Newton(50, 1e-9), NO_NOISE, entries)
     return found
 
 
@@ -104,11 +105,9 @@ def prior_draws(
     """Vectors for each ranking by itself, near its posterior, (n_rankings, size, K), and log(prior / their density)."""
     n = rankings.n_rankings
     each, items, places, ones = frozen(np.arange(n + 1), items, entry_places(rankings, position), np.ones(n))
-    density = np.empty((n, size))
-    drawn = swap_posterior_draws(
-        each, rankings.indptr, items, places, ones, np.asarray(theta, np.float64), np.ones(n_factors),
-        np.zeros((n, n_factors)), key, size, density,
-    )  # fmt: skip
+    lists = UserLists(each, rankings.indptr, items, places, ones)
+    theta, modes, density = np.asarray(theta, np.float64), np.zeros((n, n_factors)), np.empty((n, size))
+    drawn = swap_posterior_draws(lists, theta, np.ones(n_factors), modes, key, size, density)
     prior = -0.5 * np.sum(drawn**2, axis=2) - 0.5 * n_factors * np.log(2.0 * np.pi)
     return drawn, prior - density
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from permrank.data.hold_out import keep_entries
 from permrank.data.rankings import Rankings
+from permrank.kernels.log_linear.arguments import Pairs, Positions
 from permrank.kernels.log_linear.moves import SWAP, advance_chains
 from permrank.kernels.log_linear.pseudo_likelihood import BY_RELOCATION, BY_SWAPS, BY_WINDOWS, EXACT
 from permrank.learning.lbfgs import minimise
@@ -16,8 +17,6 @@ from permrank.learning.learner import Learner, State, Step, mapped, run, standin
 from permrank.learning.shards import Shard
 from permrank.models.log_linear.lists import (
     Lists,
-    Pairs,
-    Positions,
     by_item,
     grouped,
     likelihoods,

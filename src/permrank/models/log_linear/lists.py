@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from permrank.data.rankings import Rankings
+from permrank.kernels.log_linear.arguments import Orders, Pairs, Positions
 from permrank.kernels.log_linear.energy import count_pairs
 from permrank.kernels.log_linear.pseudo_likelihood import list_likelihoods, list_statistics
 from permrank.learning.shards import MOST_BLOCKS, Shard, blocks_by_rows, gathered, shards_of
@@ -20,18 +21,6 @@ from permrank.types import Float64Array, Int32Array, Int64Array
 _MOST_CELLS = 2**25
 # Orders of a tied list that a learner of strict lists is shown, each with its part of the weight.
 N_SHUFFLES = 4
-
-
-class Pairs(NamedTuple):
-    """Pairs of items a < b with a parameter: those of a are ``items[indptr[a]:indptr[a + 1]]``, ascending."""
-
-    indptr: Int64Array
-    items: Int32Array
-
-    @property
-    def blocks(self) -> int:
-        """Blocks of lists in which gradients are summed; the same for any number of threads."""
-        return int(np.clip(_MOST_CELLS // max(self.items.size, 1), 2, MOST_BLOCKS))
 
 
 class Lists(NamedTuple):
@@ -61,13 +50,6 @@ class Lists(NamedTuple):
     def entry_users(self) -> Int64Array:
         """Index of the user of each entry."""
         return np.repeat(self.owners, np.diff(self.indptr))
-
-
-class Positions(NamedTuple):
-    """Position functions for every length of list: those of length n are ``table[start[n]:start[n] + n]``."""
-
-    start: Int64Array
-    table: Float64Array
 
 
 def no_pairs(n_items: int) -> Pairs:
@@ -176,14 +158,16 @@ def statistics(lists: Lists, positions: Positions, pairs: Pairs) -> tuple[Float6
 def _statistics(positions: Positions, pairs: Pairs, shard: Shard) -> tuple[Float64Array, ...]:
     weights, items, orders, levels = shard.data
     sums = np.zeros((items.size, positions.table.shape[1])), np.zeros((shard.n_blocks, pairs.items.size))
-    list_statistics(shard.bounds, *shard.indptrs, items, orders, levels, weights, *positions, *pairs, *sums)
+    lists = Orders(shard.indptrs[0], items, orders, weights)
+    list_statistics(shard.bounds, lists, levels, positions, pairs, *sums)
     return sums
 
 
 def shards_of_lists(lists: Lists, pairs: Pairs) -> list[Shard]:
-    """Shards of lists; their data are weights, items, orders and levels."""
+    """Shards of lists, the same for any number of threads; their data are weights, items, orders and levels."""
     levels = (lists.weights,), (lists.items, *frozen(lists.orders), lists.levels)
-    return shards_of(blocks_by_rows(lists.weights.size, pairs.blocks), (lists.indptr,), levels)
+    n_blocks = int(np.clip(_MOST_CELLS // max(pairs.items.size, 1), 2, MOST_BLOCKS))
+    return shards_of(blocks_by_rows(lists.weights.size, n_blocks), (lists.indptr,), levels)
 
 
 def likelihoods(
@@ -215,10 +199,8 @@ def _likelihoods(
 ) -> tuple[Float64Array, ...]:
     weights, items, orders, _ = shard.data
     slopes = np.zeros((items.size, positions.table.shape[1])), np.zeros((shard.n_blocks, pairs.items.size))
-    values = list_likelihoods(
-        shard.bounds, structure, width, *shard.indptrs, items, orders, weights, unary, *positions, *pairs, pair_values,
-        *slopes,
-    )  # fmt: skip
+    lists = Orders(shard.indptrs[0], items, orders, weights)
+    values = list_likelihoods(shard.bounds, structure, width, lists, unary, positions, pairs, pair_values, *slopes)
     return values, *slopes
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from permrank.data.rankings import Rankings
 from permrank.distributions.normaliser import MOVES
 from permrank.errors import InputError
+from permrank.kernels.log_linear.arguments import Candidates, Listed, Pairs
 from permrank.kernels.log_linear.insertion import EXPECTED, MODE, PUBLISHED, insertion_scores
 from permrank.learning.learner import Learner, State, in_turn, mapped
 from permrank.models.declared import Categorical, Declared, Float, Integer
@@ -231,7 +232,7 @@ class PairwiseLogLinear(LogLinearRanker):
             np.array([0, len(lists)]), indptr_of([codes.size for codes, _ in lists]),
             np.concatenate([level for _, level in lists]), listed.astype(np.int32),
         )  # fmt: skip
-        found = self._inserted(users, indptr, codes, levels, unary, np.array([0, items.size]), items, own)
+        found = self._inserted(Listed(users, indptr, codes, levels, unary), np.array([0, items.size]), items, own)
         return self._filled(found, own, items)
 
     def _score_pairs(self, who: Int64Array, what: Int64Array) -> Float64Array:
@@ -240,34 +241,17 @@ class PairwiseLogLinear(LogLinearRanker):
         bounds = np.searchsorted(who[order], np.arange(len(self.user_ids) + 1))
         own = mean(who[order], what[order])
         found = np.empty(who.size)
-        found[order] = self._filled(
-            self._inserted(
-                data.user_indptr,
-                data.indptr,
-                data.items,
-                data.levels,
-                mean(data.entry_users(), data.items),
-                bounds,
-                what[order],
-                own,
-            ),
-            own,
-            what[order],
-        )
+        listed = Listed(data.user_indptr, data.indptr, data.items, data.levels, mean(data.entry_users(), data.items))
+        found[order] = self._filled(self._inserted(listed, bounds, what[order], own), own, what[order])
         return found
 
-    def _inserted(
-        self, users: Any, indptr: Any, items: Any, levels: Any, unary: Any, bounds: Any, candidates: Any, own: Any
-    ) -> Float64Array:
-        lengths = np.diff(indptr)
+    def _inserted(self, listed: Listed, bounds: Any, items: Any, own: Any) -> Float64Array:
+        lengths = np.diff(listed.indptr)
         table = position_table(np.concatenate((lengths, lengths + 1)), self.estimate_.position, self.estimate_.degree)
-        arguments = (*table, *frozen(self.pair_indptr_, self.pair_items_, self.pair_values_), self.estimate_.insertion)
-        return np.asarray(
-            insertion_scores(
-                users, indptr, items, levels, unary, bounds, candidates.astype(np.int64), np.ascontiguousarray(own),
-                *arguments,
-            )
-        )  # fmt: skip
+        indptr, partners, values = frozen(self.pair_indptr_, self.pair_items_, self.pair_values_)
+        candidates = Candidates(bounds, items.astype(np.int64), np.ascontiguousarray(own))
+        rule = self.estimate_.insertion
+        return np.asarray(insertion_scores(listed, candidates, table, Pairs(indptr, partners), values, rule))
 
     def _filled(self, found: Float64Array, own: Float64Array, items: Int64Array) -> Float64Array:
         """Users without another item on their lists have no place to enter: against the average instead."""

@@ -1,0 +1,77 @@
+"""What a pass over the users is given beside the lists, grouped by meaning; Numba takes these tuples as they are.
+
+A parallel kernel must not write into a field of a tuple itself: Numba does not see that the array is an argument's, and
+leaves such a write out. Functions that the kernel calls may write (tests/kernels/test_tuples.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+class Prior(NamedTuple):
+    """A priori W_u ~ N(places_u slopes, 1 / precision).
+
+    places: (n_users, n_dimensions), slopes: (n_dimensions, K), precision: (K,).
+    """
+
+    places: Any
+    slopes: Any
+    precision: Any
+
+
+class Gaussian(NamedTuple):
+    """The same for one user: W_u ~ N(mean, 1 / precision), both (K,)."""
+
+    mean: Any
+    precision: Any
+
+
+class Users(NamedTuple):
+    """Modes of the users, start and result, and draws around them, written; (n_users, K)."""
+
+    modes: Any
+    draws: Any
+
+
+class Newton(NamedTuple):
+    """An ascent takes at most so many steps, and ends with one that is shorter than ``tol``."""
+
+    most: Any
+    tol: Any
+
+
+class Noise(NamedTuple):
+    """Whether to draw, and from which streams: those of users that others come ``before`` are numbered after theirs."""
+
+    key: Any
+    draw: Any
+    before: Any = 0
+
+
+NO_NOISE = Noise(np.uint64(0), False)
+
+
+class Entries(NamedTuple):
+    """What entries say about their items, (n_entries,), written: gradient in the score, and curvature."""
+
+    residual: Any
+    curvature: Any
+
+
+class Work(NamedTuple):
+    """Scores of the entries, choices made and expected ones, (n_entries,): room for one user at a time."""
+
+    scores: Any
+    chosen: Any
+    expected: Any
+
+
+class Items(NamedTuple):
+    """Items, their prior means, (n_items, K + 1) both, and precisions, (K + 1,): factors, then the intercept."""
+
+    theta: Any
+    centre: Any
+    precision: Any

@@ -1,0 +1,49 @@
+"""What kernels of log-linear models are given, grouped by meaning (see also kernels/factored/arguments.py)."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+
+class Pairs(NamedTuple):
+    """Pairs of items a < b with a parameter: those of a are ``items[indptr[a]:indptr[a + 1]]``, ascending."""
+
+    indptr: Any
+    items: Any
+
+
+class Positions(NamedTuple):
+    """Position functions for every length of list: those of length n are ``table[start[n]:start[n] + n]``."""
+
+    start: Any
+    table: Any
+
+
+class Orders(NamedTuple):
+    """Lists with their items ascending, and for every position the number of its item among those of the list.
+
+    indptr: (n_lists + 1,); items, orders: (n_entries,); weights: (n_lists,).
+    """
+
+    indptr: Any
+    items: Any
+    orders: Any
+    weights: Any
+
+
+class Listed(NamedTuple):
+    """Lists of users in their order, ties by levels, with the coefficients of their entries: unary (n_entries, B)."""
+
+    user_indptr: Any
+    indptr: Any
+    items: Any
+    levels: Any
+    unary: Any
+
+
+class Candidates(NamedTuple):
+    """Items that might enter the lists: those of user u from bounds[u] on; own (n, B) are their coefficients."""
+
+    bounds: Any
+    items: Any
+    own: Any
