@@ -40,9 +40,8 @@ Ties = Literal["exact", "efron", "breslow", "partition", "shuffle"]
 # Sweeps by default: this many entries are visited in all, within the bounds. Set so that a million ratings take
 # about twenty seconds on two cores, and small data are averaged until nothing changes any more.
 _ENTRIES_VISITED, _FEWEST_SWEEPS, _MOST_SWEEPS = 40_000_000, 50, 400
-# `partial_fit` makes this part of the sweeps of a full fit.
+# `partial_fit` makes this part of the sweeps; before it what concerns how learning goes on may be changed.
 _SHARE_OF_SWEEPS = 3
-# What may be changed before it: how learning goes on, and not what is learnt.
 _OF_LEARNING = {"max_iter", "n_draws", "tol", "seed"}
 # Vectors of a user drawn for each kept draw of the items: with 64 of those, 256 in all, so that the sampling error of
 # an averaged probability is at most 0.5 / sqrt(256) = 0.03 and mostly a tenth of that.
@@ -205,10 +204,9 @@ class FactoredPlackettLuce(Ranker):
     ) -> Self:
         """Add users, items and lists to a fitted model, in a third of the sweeps of a full fit.
 
-        The draws go on from where they are, with new users and items at 0; a point estimate goes on to
-        its new optimum. Afterwards the model stands about where a full fit of all the data would: on simulated lists
-        its scores of a user's items correlate with those of a full fit as those of two full fits with different seeds
-        do, to 0.01.
+        The draws go on from where they are, with new users and items at 0; a point estimate goes on to its new optimum.
+        Afterwards the model stands about where a full fit of all the data would: on simulated lists its scores of a
+        user's items correlate with those of a full fit as those of two full fits with different seeds do, to 0.01.
         The thresholds, the scale and the temperature stay as they were learnt. How learning goes on (``max_iter``,
         ``n_draws``, ``tol``, ``seed``) may be set between `fit` and this; any other parameter that was changed since is
         refused, for it belongs to another model.
@@ -326,14 +324,13 @@ class FactoredPlackettLuce(Ranker):
         values, errors : float64 (n_rankings,)
         """
         self._require_fitted()
-        n = require_rankings(rankings).n_rankings
         require_int("size", size, 1)
+        n = require_rankings(rankings).n_rankings
         require_memory(
             24 * int(size) * n * len(self.item_draws_), f"size={size} draws for each of {n} rankings", "take fewer"
         )
         said = Said(rankings, self._aligned_items(rankings))
-        values, errors = self._law.log_likelihoods(self.estimate_, said, int(size))
-        return values, errors
+        return self._law.log_likelihoods(self.estimate_, said, int(size))  # type: ignore[no-any-return]
 
     # Likeness and reasons
 
