@@ -37,7 +37,7 @@ MAY_IMPORT = {
     "models.baselines": [*READS, "models"],
     "models.plackett_luce": [*READS, "kernels.plackett_luce", "models", "models.priors"],
     "models.factored": [*READS, "kernels", "kernels.factored", "kernels.plackett_luce", "models", "models.priors"],
-    "models.latent": [*READS, "kernels.latent", "models", "models.plackett_luce"],
+    "models.latent": [*READS, "kernels", "kernels.latent", "models", "models.plackett_luce"],
     "models.log_linear": [
         *READS, "kernels", "kernels.factored", "kernels.log_linear", "models", "models.priors", "models.factored",
     ],

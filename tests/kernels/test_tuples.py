@@ -34,6 +34,8 @@ def writes_into_fields(source):
             if len(names) == len(values):
                 pairs = zip(names, values, strict=True)
                 fields |= {n.id for n, v in pairs if isinstance(n, ast.Name) and isinstance(v, ast.Attribute)}
+            elif isinstance(node.value, ast.Name):  # unpacked
+                fields |= {n.id for n in names if isinstance(n, ast.Name)}
         for target in (leaf for node in assigned for leaf in targets(node)):
             if isinstance(target, ast.Subscript):
                 array = target.value
@@ -51,4 +53,5 @@ def test_such_writes_are_found():
     head = "@njit(parallel=True)\ndef f(a):\n    for i in prange(3):\n        "
     assert writes_into_fields(head + "a.b[i] = 1") == ["f: a.b[i]"]
     assert writes_into_fields(head + "x, c = 1, a.b\n        c[i] += 1") == ["f: c[i]"]
+    assert writes_into_fields(head + "b, c = a\n        c[i] += 1") == ["f: c[i]"]
     assert writes_into_fields(head + "a[i] = 1") == []

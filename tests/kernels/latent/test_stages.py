@@ -10,7 +10,8 @@ from scipy.stats import chi2
 
 from permrank.kernels.latent.draws import latent_rankings, top_by_subsets
 from permrank.kernels.latent.membership import given_log_likelihoods, integrated_log_likelihoods, memberships
-from permrank.kernels.latent.stages import BRESLOW, BY_LIST, BY_STAGE, EFRON, latent_statistics, worth_table
+from permrank.kernels.latent.stages import BRESLOW, BY_LIST, BY_STAGE, EFRON, Rules, latent_statistics, worth_table
+from permrank.kernels.lists import Lists
 from permrank.randomness import stream_key
 from permrank.testing.oracles import community_probability as probability
 from permrank.testing.oracles import stage_terms
@@ -32,10 +33,10 @@ def statistics(orders, worths, thetas, mixing, levels=None, weights=None, ties=E
     users = np.arange(len(orders) + 1)
     ones = np.ones(len(orders))
     bounds = np.array([0, len(orders) // 2, len(orders)])
+    lists = Lists(users, indptr, items, levels.astype(np.int32), weights)
     value, counts, chosen, available = latent_statistics(
-        bounds, users, indptr, items, levels.astype(np.int32), weights, ones, worths, np.array(thetas), ties,
-        MIXING[mixing],
-    )  # fmt: skip
+        bounds, lists, ones, worths, np.array(thetas), Rules(ties, MIXING[mixing])
+    )
     return value, counts, chosen.sum(axis=0), available.sum(axis=0)
 
 
@@ -81,15 +82,15 @@ def test_the_sums_for_the_m_step_are_those_of_the_definition(mixing):
 def test_two_lists_of_a_user_share_the_one_community_of_the_user():
     worths, theta = tables(3, 5, 2)
     first, second = (0, 3, 1), (4, 2)
-    arrays = (
-        np.array([0, 1]),
+    lists = Lists(
         np.array([0, 2]),
         np.array([0, 3, 5]),
         np.array(first + second, np.int32),
         np.array([0, 1, 2, 0, 1], np.int32),
+        np.ones(2),
     )
     for name, code in MIXING.items():
-        value, _, _, _ = latent_statistics(*arrays, np.ones(2), np.ones(1), worths, theta[None], EFRON, code)
+        value, _, _, _ = latent_statistics(np.array([0, 1]), lists, np.ones(1), worths, theta[None], Rules(EFRON, code))
         if name == "stage":
             wanted = probability(first, worths, theta, name) * probability(second, worths, theta, name)
         else:

@@ -10,17 +10,25 @@ of Efron's m denominators, so that the order in which tied items are stored cann
 """
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from permrank.kernels.jit import njit, prange
+from permrank.kernels.lists import Lists
 
 Array = NDArray[Any]
 
 BY_STAGE, BY_LIST = 0, 1
 BRESLOW, EFRON = 0, 1
+
+
+class Rules(NamedTuple):
+    """The treatment of ties, and whether communities are of stages or of lists."""
+
+    ties: int
+    mixing: int
 
 
 @njit(error_model="numpy")
@@ -105,11 +113,10 @@ def _responsibilities(worth, inverse, mixture, weight, out):
 
 
 @njit(error_model="numpy")
-def _one_list(
-    levels, items, start, stop, worths, inverse, mixture, weight, outer, ties, mixing, counts, chosen, available
-):
-    """Add one list to counts (K,), chosen and available (n_items, K); returns Σ_i log Σ_z θ_z p_i^z."""
-    n_communities = mixture.size
+def _one_list(lists, r, worths, inverse, mixture, outer, rules, counts, chosen, available):
+    """Add list r to counts (K,), chosen and available (n_items, K); returns Σ_i log Σ_z θ_z p_i^z."""
+    levels, items, mixing, n_communities = lists.levels, lists.items, rules.mixing, mixture.size
+    start, stop, weight = lists.indptr[r], lists.indptr[r + 1], lists.weights[r]
     exposure, added, q = np.zeros(n_communities), np.empty(n_communities), np.empty(n_communities)
     end = start + n_stages(levels, start, stop)
     logs, product = 0.0, 1.0
@@ -135,7 +142,7 @@ def _one_list(
             for z in range(n_communities):
                 added[z] += q[z] * here[z]
                 chosen[item, z] += outer * q[z]
-        shared = _shared(last - e + 1, ties)
+        shared = _shared(last - e + 1, rules.ties)
         for t in range(e, last + 1):
             item = items[t]
             for z in range(n_communities):
@@ -151,8 +158,10 @@ def _one_list(
 
 
 @njit(error_model="numpy", parallel=True)
-def _statistics(user_indptr, indptr, items, levels, weights, outer, worths, mixture, bounds, longest, ties, mixing):
+def _statistics(bounds, lists, outer, worths, mixture, rules, longest):
     """See `latent_statistics`."""
+    user_indptr, indptr, items, levels, weights = lists
+    ties, mixing = rules.ties, rules.mixing
     n_users, n_communities = mixture.shape
     n_blocks = bounds.size - 1
     value, counts = np.zeros(n_users), np.zeros((n_users, n_communities))
@@ -180,30 +189,19 @@ def _statistics(user_indptr, indptr, items, levels, weights, outer, worths, mixt
                 if mixing == BY_STAGE or user_indptr[u + 1] - user_indptr[u] > 1:
                     stage_inverses(levels, items, indptr[r], indptr[r + 1], worths, ties, inverse)
                 value[u] += _one_list(
-                    levels, items, indptr[r], indptr[r + 1], worths, inverse, member, weights[r], outer[u],
-                    ties, mixing, counts[u], chosen[b], available[b],
-                )  # fmt: skip
+                    lists, r, worths, inverse, member, outer[u], rules, counts[u], chosen[b], available[b]
+                )
     return value, counts, chosen, available
 
 
 def latent_statistics(
-    bounds: Array,
-    user_indptr: Array,
-    indptr: Array,
-    items: Array,
-    levels: Array,
-    weights: Array,
-    outer: Array,
-    worths: Array,
-    mixture: Array,
-    ties: int,
-    mixing: int,
+    bounds: Array, lists: Lists, outer: Array, worths: Array, mixture: Array, rules: Rules
 ) -> tuple[Array, Array, Array, Array]:
     """E-step over all users, and the sums that the M-step needs (§3.2.1), in O(n_entries K).
 
-    bounds (n_blocks + 1,): users of each block; user_indptr (n_users + 1,), indptr (n_rankings + 1,), items, levels
-    (n_entries,): as in `Rankings`; weights (n_rankings,): how often the user gave each; outer (n_users,): how many such
-    users there are; worths (n_items, K); mixture (n_users, K): weights of the communities, positive. Returns
+    bounds (n_blocks + 1,): users of each block; the weights of the lists: how often the user gave each; outer
+    (n_users,): how many such users there are; worths (n_items, K); mixture (n_users, K): weights of the communities,
+    positive. Returns
 
     * value (n_users,): Σ_i log Σ_z θ_z p_i^z, or log Σ_z θ_z Π_i p_i^z with `BY_LIST`;
     * counts (n_users, K): Σ_i Q_i(z), or the posterior of the one community with `BY_LIST`;
@@ -213,10 +211,8 @@ def latent_statistics(
 
     The same bits for any number of threads.
     """
-    longest = int(np.diff(indptr).max()) if indptr.size > 1 else 0
-    found: tuple[Array, Array, Array, Array] = _statistics(
-        user_indptr, indptr, items, levels, weights, outer, worths, mixture, bounds, longest, ties, mixing
-    )
+    longest = int(np.diff(lists.indptr).max()) if lists.indptr.size > 1 else 0
+    found: tuple[Array, Array, Array, Array] = _statistics(bounds, lists, outer, worths, mixture, rules, longest)
     return found
 
 

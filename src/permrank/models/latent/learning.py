@@ -8,7 +8,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from permrank.data.rankings import Rankings
-from permrank.kernels.latent.stages import BY_LIST, BY_STAGE, latent_statistics, worth_table
+from permrank.kernels.latent.stages import BY_LIST, BY_STAGE, Rules, latent_statistics, worth_table
+from permrank.kernels.lists import Lists
 from permrank.learning.em import Update, expectation_maximisation
 from permrank.learning.learner import Learner, mapped, run
 from permrank.learning.shards import Shard, blocks_by_entries, gathered, n_blocks_of, shards_of
@@ -91,9 +92,8 @@ def _statistics(
     worths: Float64Array, ties: int, mixing: int, shard: Shard, mixture: Float64Array
 ) -> tuple[Float64Array, ...]:
     (user_indptr, indptr), (outer, weights, items, levels) = shard.indptrs, shard.data
-    return latent_statistics(
-        shard.bounds, user_indptr, indptr, items, levels, weights, outer, worths, mixture, ties, mixing
-    )
+    lists = Lists(user_indptr, indptr, items, levels, weights)
+    return latent_statistics(shard.bounds, lists, outer, worths, mixture, Rules(ties, mixing))
 
 
 class Priors(NamedTuple):
