@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from permrank.types import BoolArray, Int64Array
+from permrank.types import Array, BoolArray, Int64Array
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 
@@ -29,7 +29,7 @@ def indptr_of(lengths: ArrayLike) -> Int64Array:
     return indptr
 
 
-def owners(indptr: Int64Array, dtype: DTypeLike = np.int64) -> NDArray[Any]:
+def owners(indptr: Int64Array, dtype: DTypeLike = np.int64) -> Array:
     """The list that each entry belongs to.
 
     Examples
@@ -64,7 +64,7 @@ def first_entries(indptr: Int64Array) -> BoolArray:
     return first
 
 
-def new_blocks(levels: NDArray[Any], indptr: Int64Array) -> BoolArray:
+def new_blocks(levels: Array, indptr: Int64Array) -> BoolArray:
     """Whether a tie block begins at each entry: a list begins there, or the level is another than before.
 
     Examples

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,13 @@ Float64Array: TypeAlias = NDArray[np.float64]
 Int32Array: TypeAlias = NDArray[np.int32]
 Int64Array: TypeAlias = NDArray[np.int64]
 BoolArray: TypeAlias = NDArray[np.bool_]
+Float32Array: TypeAlias = NDArray[np.float32]
+Array: TypeAlias = NDArray[Any]
+"""Of any numbers: what kernels take and return."""
+Named: TypeAlias = dict[str, Any]
+"""Values of any kind by name: parameters, tensors, JSON objects."""
+Key: TypeAlias = np.uint64
+"""Of a stream of random numbers; see `permrank.randomness.stream_key`."""
 
 UserId: TypeAlias = str | int
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from permrank.errors import InputError
 from permrank.ragged import new_blocks
-from permrank.types import BoolArray, Float64Array, Int32Array, Int64Array
+from permrank.types import Array, BoolArray, Float64Array, Int32Array, Int64Array
 
 Duplicates: TypeAlias = Literal["error", "first", "last", "mean"]
 DUPLICATES = ("error", "first", "last", "mean")
@@ -154,7 +154,7 @@ def settle_duplicates(
     return kept["ranking"].to_numpy(), kept["item"].to_numpy(), kept["value"].to_numpy()
 
 
-def compact(ratings: Any) -> Any:
+def compact(ratings: Array) -> Any:
     """Ratings as float32 where that loses nothing, which is nearly always."""
     with np.errstate(over="ignore", under="ignore"):
         small = ratings.astype(np.float32)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -11,6 +10,7 @@ import polars as pl
 from permrank.data.connectivity import strong_components
 from permrank.data.rankings import Rankings
 from permrank.ragged import new_blocks
+from permrank.types import Named
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Description:
     n_components: int
     largest_component: int
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Named:
         """All numbers by name."""
         return asdict(self)
 

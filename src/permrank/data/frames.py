@@ -12,7 +12,7 @@ from permrank.data.build import bad_weights, weight_problem
 from permrank.data.vocabulary import id_series
 from permrank.errors import InputError, UnknownIdError, shown
 from permrank.processes import refuse_after_fork
-from permrank.types import BoolArray, Float64Array
+from permrank.types import Array, BoolArray, Float64Array
 
 RESULTS = ("result", "outcome", "score")
 """Names of columns that may tell, beside a winner and a loser, that there was neither."""
@@ -49,7 +49,7 @@ def as_frame(data: Any) -> pl.DataFrame:
         raise InputError(f"this {type(data).__name__} cannot be read as a frame: {error}") from error
 
 
-def _column_of(values: Any) -> Any:
+def _column_of(values: Array) -> Any:
     """Whole and broken numbers may stand in one Python list; Polars takes its type from the first."""
     if isinstance(values, (list, tuple)) and any(isinstance(value, float) for value in values):
         return [float(value) if isinstance(value, int) and not isinstance(value, bool) else value for value in values]

@@ -16,7 +16,7 @@ Unlisted: TypeAlias = Literal["ignore", "last"]
 
 def from_lists(
     cls: type[Rankings],
-    lists: Mapping[Any, Iterable[Any]] | Iterable[Iterable[Any]],
+    lists: Mapping[Any, Iterable[object]] | Iterable[Iterable[object]],
     *,
     users: Iterable[UserId] | None = None,
     weights: Iterable[float] | None = None,
@@ -58,7 +58,7 @@ def from_lists(
 
 def from_ratings(
     cls: type[Rankings],
-    frame: Any,
+    frame: object,
     *,
     user: str = "user",
     item: str = "item",
@@ -96,7 +96,7 @@ def from_ratings(
 
 def from_ranks(
     cls: type[Rankings],
-    frame: Any,
+    frame: object,
     *,
     user: str = "user",
     item: str = "item",
@@ -138,7 +138,7 @@ def from_ranks(
 
 def from_pairs(
     cls: type[Rankings],
-    frame: Any,
+    frame: object,
     *,
     user: str | None = "user",
     winner: str = "winner",

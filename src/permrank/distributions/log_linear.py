@@ -13,7 +13,7 @@ from permrank.errors import InputError, NotSupportedError
 from permrank.kernels.log_linear.moves import draw_orders
 from permrank.kernels.log_linear.subsets import exact_draws, exact_expectations
 from permrank.randomness import stream_key
-from permrank.types import Float64Array, Int32Array, Int64Array
+from permrank.types import Array, Float64Array, Int32Array, Int64Array
 
 # States of the exact sum over subsets and places: a quarter of a million take some tens of milliseconds.
 _MOST_STATES, _MOST_FREE = 2**18, 16
@@ -147,7 +147,7 @@ class LogLinear(RankingDistribution):
             return np.zeros((size, self.n_items), np.int32)
         return self._free(self.draw(size, seed))
 
-    def _free(self, drawn: Any) -> Int32Array:
+    def _free(self, drawn: Array) -> Int32Array:
         """Orders without the context."""
         return np.asarray(drawn[drawn < self.n_items].reshape(len(drawn), -1))
 
@@ -167,7 +167,7 @@ class LogLinear(RankingDistribution):
 
     def chains(
         self, question: Question, n_chains: int, size: int, seed: int, move: str | None = None
-    ) -> tuple[Any, Float64Array]:
+    ) -> tuple[Array, Float64Array]:
         """Orders (n_chains, size, k + n) and energies of Markov chains with one move, or with heat baths."""
         k, n = len(question.free), len(question.context)
         if move is not None:
@@ -207,7 +207,7 @@ class LogLinear(RankingDistribution):
         return float(np.logaddexp.reduce(logs) - np.log(len(logs)))
 
 
-def tie_means(levels: Any) -> Float64Array:
+def tie_means(levels: Array) -> Float64Array:
     """Matrix that replaces every entry by the mean of its tie."""
     same = np.asarray(levels)[:, None] == np.asarray(levels)[None, :]
     return np.asarray(same / np.maximum(same.sum(axis=1, keepdims=True), 1))

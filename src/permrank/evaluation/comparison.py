@@ -11,6 +11,7 @@ import polars as pl
 from permrank.evaluation.evaluate import Evaluation
 from permrank.evaluation.metrics import Metric, find_metric
 from permrank.evaluation.significance import bootstrap_interval, holm, randomisation_test
+from permrank.types import Named
 
 _LEVEL = 0.05
 
@@ -112,7 +113,7 @@ class Comparison:
         p_values = dict(zip(whole[1:], _p_values(people, whole), strict=True)) if known.is_per_list else {}
         rows = []
         for name in [*ranked, *(name for name in self.models if name not in means)]:
-            row: dict[str, Any] = {"model": name, known.name: None, "low": None, "high": None, "p": None}
+            row: Named = {"model": name, known.name: None, "low": None, "high": None, "p": None}
             row["verdict"] = "failed"
             if name in means:
                 row |= {known.name: means[name], "p": p_values.get(name)} | _interval(people, name)
@@ -132,9 +133,9 @@ class Comparison:
                 found[name] = float(np.nanmean(values))
         return found
 
-    def _costs(self, name: str, metric: str) -> dict[str, Any]:
+    def _costs(self, name: str, metric: str) -> Named:
         mine = self.of(name)
-        found: dict[str, Any] = {}
+        found: Named = {}
         others = dict.fromkeys(key for result in self.results for key in result.means() if key != metric)
         for other in others:
             values = [result.means().get(other, np.nan) for result in mine]
@@ -162,7 +163,7 @@ class Comparison:
                 found[name] = "; ".join(texts)
         return found
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Named:
         """Everything but the models and the single persons, for JSON."""
         return {
             "metric": self.metric,
@@ -203,5 +204,5 @@ def _verdict(p: float | None, first: bool) -> str:
     return "untested" if p is None else "worse" if p < _LEVEL else "same"
 
 
-def _plain(row: dict[str, Any]) -> dict[str, Any]:
+def _plain(row: Named) -> Named:
     return {key: None if isinstance(value, float) and not np.isfinite(value) else value for key, value in row.items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import polars as pl
@@ -29,7 +29,7 @@ from permrank.evaluation.split import Split
 from permrank.learning.interrupts import ending_at_once
 from permrank.models.parameters import as_fitted
 from permrank.models.ranker import Ranker
-from permrank.types import Float64Array
+from permrank.types import Float64Array, Named
 
 Candidates = Literal["rated", "all"]
 # Pairs that a calibration is measured by if their number is not given.
@@ -106,7 +106,7 @@ class Evaluation:
         """One row per metric: ``metric``, ``mean``, a 95 % interval ``low`` to ``high``, and ``users`` who have it."""
         rows = []
         for name, mean in self.means().items():
-            row: dict[str, Any] = {"metric": name, "mean": mean, "low": None, "high": None, "users": None}
+            row: Named = {"metric": name, "mean": mean, "low": None, "high": None, "users": None}
             if name in self.metrics:
                 known = self.per_user.filter(pl.col(name).is_not_null())
                 low, high = bootstrap_interval(known[name].to_numpy(), known["weight"].to_numpy())
@@ -247,7 +247,7 @@ def _measure(
     given: Rankings | None,
     wanted: list[Metric],
     candidates: Candidates,
-    options: dict[str, Any],
+    options: Named,
     notes: list[str],
 ) -> dict[str, Float64Array]:
     """Metrics of every test ranking, by name; warnings become notes."""

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy.special import gammaln
 
 from permrank.data.rankings import Rankings
 from permrank.ragged import new_blocks, owners
-from permrank.types import Float64Array, Int64Array
+from permrank.types import Array, Float64Array, Int64Array
 
 # Grades of a list without ratings lie evenly between these: the scale of stars, on which gains of 2^g - 1 are usual.
 _BEST_GRADE, _LAST_GRADE = 5.0, 1.0
 
 
-def filled(indptr: Int64Array, scores: Any) -> Float64Array:
+def filled(indptr: Int64Array, scores: Array) -> Float64Array:
     """Scores with those that a model could not give (not finite) replaced by the mean of the list's others, or 0.
 
     Examples

@@ -19,7 +19,7 @@ from permrank.evaluation.calibration import calibration_error, reliability
 from permrank.evaluation.grades import blind_log_likelihood, filled, grades_of, stages
 from permrank.kernels import metrics as kernels
 from permrank.ragged import frozen
-from permrank.types import Float64Array, Int64Array
+from permrank.types import Array, Float64Array, Int64Array
 
 __all__ = [
     "METRICS",
@@ -191,9 +191,9 @@ class _Measured(NamedTuple):
 
 def per_list(
     names: Iterable[str | Metric],
-    indptr: Any,
-    grades: Any,
-    scores: Any,
+    indptr: Array,
+    grades: Array,
+    scores: Array,
     *,
     k: int | None = 10,
     relevant_from: float | None = None,
@@ -284,7 +284,7 @@ def _called(metric: Metric, lists: _Measured) -> Float64Array:
     return out
 
 
-def _checked(indptr: Any, grades: Any, scores: Any) -> tuple[Any, ...]:
+def _checked(indptr: Array, grades: Array, scores: Array) -> tuple[Any, ...]:
     bounds = np.ascontiguousarray(indptr, np.int64)
     grades, scores = (np.ascontiguousarray(values, np.float64) for values in (grades, scores))
     if bounds.ndim != 1 or bounds.size == 0 or bounds[0] != 0 or (np.diff(bounds) < 0).any():

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from permrank.errors import InputError, NotSupportedError
 from permrank.models.declared import Categorical, Integer, Number
 from permrank.models.ranker import Ranker
+from permrank.types import Named
 
 if TYPE_CHECKING:
     import optuna
@@ -47,9 +48,9 @@ def _ends(known: Number) -> tuple[Any, Any]:
     return known.tune
 
 
-def as_trial(space: Space, model: Ranker) -> dict[str, Any]:
+def as_trial(space: Space, model: Ranker) -> Named:
     """The model's own parameters in the names of `suggested`."""
-    found: dict[str, Any] = {}
+    found: Named = {}
     for name, known in space.items():
         value = getattr(model, name)
         if not isinstance(known, Categorical) and known.tune_also:
@@ -59,9 +60,9 @@ def as_trial(space: Space, model: Ranker) -> dict[str, Any]:
     return found
 
 
-def suggested(trial: optuna.Trial, space: Space) -> dict[str, Any]:
+def suggested(trial: optuna.Trial, space: Space) -> Named:
     """Parameters that Optuna proposes for a trial."""
-    found: dict[str, Any] = {}
+    found: Named = {}
     for name, known in space.items():
         if isinstance(known, Categorical):
             found[name] = trial.suggest_categorical(name, known.tune)

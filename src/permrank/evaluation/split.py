@@ -6,7 +6,7 @@ import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from permrank.data.rankings import Rankings
 from permrank.data.selection import restrict
 from permrank.errors import FormatError, InputError
 from permrank.storage.atomic import atomic_folder, atomic_write
-from permrank.types import BoolArray
+from permrank.types import BoolArray, Named
 
 _FORMAT = 1
 _PARTS = ("train", "test", "given")
@@ -111,7 +111,7 @@ class Split:
             raise FormatError(f"{folder} has format {version!r}; this permrank reads format {_FORMAT}")
         if not {"train", "test"} <= set(files) <= set(_PARTS):
             raise FormatError(f"{folder / 'split.json'} names the parts {', '.join(files)}; expected train and test")
-        parts: dict[str, Any] = dict.fromkeys(_PARTS)
+        parts: Named = dict.fromkeys(_PARTS)
         for name, (file, fingerprint) in files.items():
             if Path(file).name != file:
                 raise FormatError(f"{folder / 'split.json'} names the file {file!r} outside its folder")

@@ -13,15 +13,16 @@ import polars as pl
 from permrank.errors import FormatError, InputError, NotSupportedError
 from permrank.storage.atomic import require_file_or_nothing
 from permrank.storage.container import as_json
+from permrank.types import Named
 
 if TYPE_CHECKING:
     import optuna
 
-OPTIONS: dict[str, Any] = {"k": 10, "candidates": "rated", "relevant_from": None, "max_seconds": None}
+OPTIONS: Named = {"k": 10, "candidates": "rated", "relevant_from": None, "max_seconds": None}
 """How trials are measured unless told otherwise."""
 
 
-def open_study(optuna: Any, path: str | Path | None, work: dict[str, Any], *, higher_is_better: bool) -> Any:
+def open_study(optuna: Any, path: str | Path | None, work: Named, *, higher_is_better: bool) -> Any:
     """The study in a file, or a new one; one of other work raises. Trials that a killed run left open are closed."""
     storage = None if path is None else _storage(optuna, Path(path).expanduser())
     pruner = optuna.pruners.MedianPruner(n_startup_trials=5)
@@ -40,7 +41,7 @@ def open_study(optuna: Any, path: str | Path | None, work: dict[str, Any], *, hi
     return study
 
 
-def _with_all_options(before: dict[str, Any], work: dict[str, Any]) -> dict[str, Any]:
+def _with_all_options(before: Named, work: Named) -> Named:
     """Earlier versions kept only the options that were given; what they left out had the usual value."""
     options = OPTIONS | json.loads(before.get("options", "{}"))
     return before | {"options": as_json(dict(sorted(options.items())))} if work.get("options") else before

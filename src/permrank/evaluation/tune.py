@@ -26,6 +26,7 @@ from permrank.learning.interrupts import ending_at_once
 from permrank.models.ranker import Ranker
 from permrank.randomness import stream_key
 from permrank.storage.container import as_json
+from permrank.types import Named
 
 if TYPE_CHECKING:
     import optuna
@@ -192,7 +193,7 @@ def tune(
     return Tuning(tuned, wanted.name, frame, wanted.higher_is_better)
 
 
-def _proposed(optuna: Any, study: Any, space: Space, seed: int) -> tuple[optuna.Trial, dict[str, Any]] | None:
+def _proposed(optuna: Any, study: Any, space: Space, seed: int) -> tuple[optuna.Trial, Named] | None:
     """A trial and its parameters, other than all tried before (they would come out the same); None if none is left."""
     tried = [trial.user_attrs["chosen"] for trial in finished(study)]
     for attempt in range(_ATTEMPTS):
@@ -213,10 +214,10 @@ def _run(
     trial: optuna.Trial,
     study: optuna.Study,
     model: Ranker,
-    parameters: dict[str, Any],
+    parameters: Named,
     parts: list[Split],
     metric: Metric,
-    options: dict[str, Any],
+    options: Named,
 ) -> None:
     """One trial: the mean over the splits, given up early if it is worse than the median of the others so far."""
     from optuna.trial import TrialState

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,10 @@ from permrank.models.log_linear.base import LogLinearRanker
 from permrank.models.ranker import Ranker
 from permrank.models.spectral.spectral import SpectralAnalysis
 from permrank.storage.atomic import atomic_write
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 # A picture has about a thousand columns.
 _MOST_BARS = 1000
@@ -48,7 +52,7 @@ def save_plot(model: Ranker, path: str | Path) -> None:
     _write(figure, path)
 
 
-def draw_memberships(model: LatentPlackettLuce, axes: Any) -> None:
+def draw_memberships(model: LatentPlackettLuce, axes: Axes) -> None:
     """Stacked bars, one per user, sorted by leading community: who belongs where, and how clearly."""
     from matplotlib import colormaps  # the figure has been made, so it is there
 
@@ -62,7 +66,7 @@ def draw_memberships(model: LatentPlackettLuce, axes: Any) -> None:
     axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize="small", frameon=False)
 
 
-def draw_curve(model: LatentPlackettLuce, axes: Any) -> None:
+def draw_curve(model: LatentPlackettLuce, axes: Axes) -> None:
     """Held-out log-probability of an item's position by the number of communities, with standard errors."""
     numbers, values, errors = model.curve_.T
     axes.errorbar(numbers, values, yerr=errors, marker="o", capsize=3)
@@ -72,7 +76,7 @@ def draw_curve(model: LatentPlackettLuce, axes: Any) -> None:
     axes.set(xlabel="communities", ylabel="log P(position of a left-out item)")
 
 
-def draw_effects(model: SpectralAnalysis, axes: Any) -> None:
+def draw_effects(model: SpectralAnalysis, axes: Axes) -> None:
     """Items by positions, best item first: how many more, or fewer, put it there than chance would."""
     n, total = model.rankings_.n_items, model.rankings_.weights.sum()
     order = np.argsort(-model.scores_, kind="stable")
@@ -85,7 +89,7 @@ def draw_effects(model: SpectralAnalysis, axes: Any) -> None:
     axes.figure.colorbar(image, ax=axes)
 
 
-def draw_shares(model: SpectralAnalysis, axes: Any) -> None:
+def draw_shares(model: SpectralAnalysis, axes: Axes) -> None:
     """Mean squares of the parts on a logarithmic scale, beside those of orders drawn at random."""
     frame = model.components()[1:]
     bars = np.arange(frame.height)
@@ -136,13 +140,13 @@ def save_chains(model: LogLinearRanker, path: str | Path, user: object, items: A
     _write(figure, path)
 
 
-def draw_trace(values: Any, axes: Any) -> None:
+def draw_trace(values: Any, axes: Axes) -> None:
     """One line per chain; chains that mix look alike and go nowhere."""
     for chain in values:
         axes.plot(chain, linewidth=0.6)
 
 
-def draw_ranks(values: Any, axes: Any, n_bins: int = 20) -> None:
+def draw_ranks(values: Any, axes: Axes, n_bins: int = 20) -> None:
     """Where the draws of each chain lie among those of all; level bars mean that the chains agree (Vehtari 2021)."""
     # Equal values are put in a random order: positions are whole numbers.
     jitter = np.random.default_rng(0).random(values.size)
@@ -160,7 +164,7 @@ def _label(name: object) -> str:
     return printable(name).replace("$", r"\$")
 
 
-def _write(figure: Any, path: str | Path) -> None:
+def _write(figure: Figure, path: str | Path) -> None:
     try:
         with atomic_write(path) as file:
             figure.savefig(file, format=Path(path).suffix.removeprefix(".") or "png")

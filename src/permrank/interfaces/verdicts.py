@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from permrank.evaluation.metrics import title_of
+from permrank.types import Named
 
 if TYPE_CHECKING:
     from permrank.evaluation.comparison import Comparison
 
 
-def against_best(row: dict[str, Any]) -> str:
+def against_best(row: Named) -> str:
     """In words: best, ≈ with its p-value, worse, untested, or cut off."""
     if row["verdict"] == "cut off":
         return f"cut off after {row['cut_off']:g} s"

@@ -15,6 +15,7 @@ from permrank.errors import FormatError, InputError
 from permrank.learning.learner import Hook, Run, State
 from permrank.storage.atomic import remove, remove_temporaries, require_file_or_nothing
 from permrank.storage.container import read_bytes, read_header, write
+from permrank.types import Named
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,7 @@ class CheckpointStore(Hook):
         # Copies: what is read cannot be written to, and lies in memory as it happens to.
         return {name: value.copy() if value.ndim else value.item() for name, value in tensors.items()}
 
-    def _require_same(self, header: dict[str, Any]) -> None:
+    def _require_same(self, header: Named) -> None:
         remedy = "remove it to begin anew, or give another file"
         if header.get("class") != self._header["class"]:
             raise InputError(

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
 from permrank.learning.learner import Hook, Run, State
-from permrank.types import Float64Array
+from permrank.types import Float64Array, Named
 
 
 class Estimate(Protocol):
     """What is learnt: a value that can be written by names."""
 
-    def tensors(self) -> dict[str, Any]:
+    def tensors(self) -> Named:
         """Arrays and numbers by name."""
 
 
@@ -49,7 +49,7 @@ class Watch(Hook, Generic[E]):
         measure: Callable[[E], float],
         every: int,
         patience: int | None,
-        rebuilt: Callable[[dict[str, Any]], E] | None = None,
+        rebuilt: Callable[[Named], E] | None = None,
     ) -> None:
         self.points: list[tuple[int, float]] = []
         self._measure, self._every, self._patience, self._rebuilt = measure, every, patience, rebuilt

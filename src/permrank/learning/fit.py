@@ -17,7 +17,7 @@ from permrank.learning.interrupts import Interrupt, stopping_at_sweep
 from permrank.learning.learner import Fitted, Hook, Learner, run
 from permrank.learning.progress import Report, progress_bar
 from permrank.storage.container import as_json
-from permrank.types import Callback, Float64Array
+from permrank.types import Callback, Float64Array, Named
 
 if TYPE_CHECKING:
     from permrank.learning.checkpoints import Checkpoint
@@ -45,7 +45,7 @@ class Job(NamedTuple, Generic[E]):
     learner: Callable[[], Learner[E]]
     max_iter: int
     rankings: Rankings
-    parameters: dict[str, Any]
+    parameters: Named
     started_from: str = "nothing"
 
 
@@ -76,7 +76,7 @@ def learn(
     checkpoint: Checkpoint | str | Path | None,
     validation: Validating | None,
     model_of: Callable[[E], Any],
-    rebuilt: Callable[[dict[str, Any]], E],
+    rebuilt: Callable[[Named], E],
 ) -> Outcome[E]:
     """Run the learner of a job.
 

@@ -15,11 +15,12 @@ from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 
 from permrank.errors import EstimateError
+from permrank.types import Named
 
 E = TypeVar("E")
 E_co = TypeVar("E_co", covariant=True)
 F = TypeVar("F")
-State: TypeAlias = dict[str, Any]
+State: TypeAlias = Named
 """Arrays (in C order, so that sums round alike when they are read back) and numbers by name."""
 
 _LEARNER, _HISTORY, _CONVERGED = "learner.", "trace.history", "trace.converged"

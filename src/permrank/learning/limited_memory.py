@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from permrank.kernels.lbfgs import chunk_inner, memory_products, memory_sum
+from permrank.types import Array
 
-Vector = NDArray[Any]
+Vector = Array
 
 # A pair of steps whose gradients hardly differ says nothing about curvature.
 _FLAT = 1e-10

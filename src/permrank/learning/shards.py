@@ -36,7 +36,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from permrank.types import Int64Array
+from permrank.types import Array, Int64Array
 
 T = TypeVar("T")
 
@@ -83,7 +83,7 @@ class Shard(NamedTuple):
     bounds: Int64Array
     spans: tuple[slice, ...]
     indptrs: tuple[Int64Array, ...]
-    data: tuple[Any, ...]
+    data: tuple[Array, ...]
 
     @property
     def n_blocks(self) -> int:
@@ -109,7 +109,7 @@ class Engine(Protocol):
     def n_shards(self) -> int:
         """Shards into which data are cut, unless there are fewer blocks."""
 
-    def map(self, function: Callable[..., T], *columns: Sequence[Any]) -> Iterable[T]:
+    def map(self, function: Callable[..., T], *columns: Sequence[object]) -> Iterable[T]:
         """As the built-in ``map``: the function of the first of all columns, of the second, and so on, in this order.
 
         The first column are the shards. They are the same objects in every sweep, unless ties are put into a new order
@@ -131,7 +131,7 @@ class LocalEngine:
             raise ValueError(f"n_shards is {n_shards}, expected at least 1")
         self.n_shards = n_shards
 
-    def map(self, function: Callable[..., T], *columns: Sequence[Any]) -> Iterable[T]:
+    def map(self, function: Callable[..., T], *columns: Sequence[object]) -> Iterable[T]:
         """As the built-in ``map``."""
         return map(function, *columns)
 
@@ -156,7 +156,7 @@ def using(engine: Engine) -> Iterator[Engine]:
 
 
 def shards_of(
-    bounds: Int64Array, indptrs: tuple[Int64Array, ...], levels: tuple[tuple[Any, ...], ...] = ()
+    bounds: Int64Array, indptrs: tuple[Int64Array, ...], levels: tuple[tuple[Array, ...], ...] = ()
 ) -> list[Shard]:
     """Cut blocks into as many shards as the present engine wants, of about as many blocks each.
 
@@ -175,7 +175,7 @@ def shards_of(
     return [_shard(bounds[first : last + 1], indptrs, levels) for first, last in pairwise(cuts.tolist())]
 
 
-def _shard(bounds: Int64Array, indptrs: tuple[Int64Array, ...], levels: tuple[tuple[Any, ...], ...]) -> Shard:
+def _shard(bounds: Int64Array, indptrs: tuple[Int64Array, ...], levels: tuple[tuple[Array, ...], ...]) -> Shard:
     span = slice(int(bounds[0]), int(bounds[-1]))
     spans, local = [span], []
     for indptr in indptrs:

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from permrank.data.rankings import Rankings
 from permrank.errors import InputError
 from permrank.learning.early_stopping import E, Watch
+from permrank.types import Named
 
 
 class Validating(Protocol):
@@ -30,7 +31,7 @@ class Validating(Protocol):
 
 
 def watch_over(
-    fitted: Callable[[E], Any], rebuilt: Callable[[dict[str, Any]], E], rankings: Rankings, validation: Validating
+    fitted: Callable[[E], Any], rebuilt: Callable[[Named], E], rankings: Rankings, validation: Validating
 ) -> Watch[E]:
     """A watch that has the model of every estimate judged; ``fitted`` puts an estimate into a model."""
     if isinstance(validation, type) or not callable(getattr(validation, "judge", None)):

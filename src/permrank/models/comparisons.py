@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from permrank.data.rankings import Rankings
 from permrank.errors import InputError
 from permrank.kernels.pairwise.pairs import net_majorities, pair_counts, pair_rows
 from permrank.ragged import owners
-from permrank.types import Float64Array, Int32Array, Int64Array
+from permrank.types import Array, Float64Array, Int32Array, Int64Array
 
 # A billion comparisons take some ten seconds to count.
 _MOST_COMPARISONS = 20_000_000_000
@@ -77,7 +77,7 @@ def majorities(rankings: Rankings) -> Float64Array:
     return net_majorities(*_entries(rankings), rankings.levels, rankings.weights)
 
 
-def _entries(rankings: Rankings) -> tuple[Any, Any, Any, Any, Any]:
+def _entries(rankings: Rankings) -> tuple[Array, Array, Array, Array, Array]:
     """Entries by item, the ranking of each, and the rankings; too many comparisons raise."""
     total = int(np.sum(rankings.lengths**2))
     if total > _MOST_COMPARISONS:

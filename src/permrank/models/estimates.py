@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
 from permrank.errors import InputError
+from permrank.types import Named
 
 RULE = {"rule": True}
 """Metadata of a field that says how answers are made: it follows from the parameters, and is not written to files."""
@@ -50,12 +51,12 @@ class Estimate:
         named = {field.metadata.get("formerly"): field.name for field in dataclasses.fields(cls)}
         return {f"{old}_": f"{name}_" for old, name in named.items() if old is not None}
 
-    def tensors(self) -> dict[str, Any]:
+    def tensors(self) -> Named:
         """What is learnt, by those names."""
         return {name: getattr(self, name[:-1]) for name in self.names()}
 
     @classmethod
-    def of(cls, tensors: dict[str, Any], rules: dict[str, Any]) -> Self:
+    def of(cls, tensors: Named, rules: Named) -> Self:
         """An estimate from what `tensors` gave, and rules."""
         return cls(**{name[:-1]: tensors[name] for name in cls.names()}, **rules)
 

@@ -10,7 +10,6 @@ import itertools
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -26,6 +25,7 @@ from permrank.models.registry import find_among, takes_a_built_in_name
 from permrank.processes import refuse_after_fork
 from permrank.ragged import indptr_of
 from permrank.storage.container import as_json, read_bytes, read_header, write
+from permrank.types import Named
 
 # What content that lies about itself can raise on the way to a model.
 _SPOILED = (
@@ -49,7 +49,7 @@ def save(model: Ranker, path: str | Path) -> None:
     if takes_a_built_in_name(type(model)):  # the file would be read back as the other class
         name = type(model).__name__
         raise InputError(f"a file names its model by the class, and {name!r} is a built-in one; rename this class")
-    tensors: dict[str, Any] = model.estimate_.tensors()
+    tensors: Named = model.estimate_.tensors()
     tensors["history_"] = np.array(model.history_, np.float64)
     tensors["validation_"] = model.validation_
     for name in _DATA:
@@ -113,7 +113,7 @@ def load(path: str | Path, *, models: Iterable[type[Ranker]] = ()) -> Ranker:
         raise FormatError(f"{path} is not a whole permrank model: {error}") from error
 
 
-def _class_of(header: dict[str, Any], path: Path, models: Iterable[type[Ranker]]) -> type[Ranker]:
+def _class_of(header: Named, path: Path, models: Iterable[type[Ranker]]) -> type[Ranker]:
     name = header.get("class")
     if not isinstance(name, str):
         raise FormatError(f"{path} is not a whole permrank model: it names no class")
@@ -126,7 +126,7 @@ def _class_of(header: dict[str, Any], path: Path, models: Iterable[type[Ranker]]
         ) from None
 
 
-def _rebuild(kind: type[Ranker], header: dict[str, Any], tensors: dict[str, Any]) -> Ranker:
+def _rebuild(kind: type[Ranker], header: Named, tensors: Named) -> Ranker:
     model = kind(**present_names(kind, json.loads(header["parameters"])))
     model._validate()
     fit = json.loads(header["fit"])
@@ -164,7 +164,7 @@ def _rebuild(kind: type[Ranker], header: dict[str, Any], tensors: dict[str, Any]
     return model
 
 
-def _pack_ids(name: str, vocabulary: Vocabulary) -> dict[str, Any]:
+def _pack_ids(name: str, vocabulary: Vocabulary) -> Named:
     """Integers as they are, strings as UTF-8 bytes with offsets."""
     if vocabulary.is_integer:
         return {name: np.ascontiguousarray(vocabulary.ids.to_numpy())}
@@ -173,7 +173,7 @@ def _pack_ids(name: str, vocabulary: Vocabulary) -> dict[str, Any]:
     return {f"{name}.bytes": np.frombuffer(b"".join(encoded), np.uint8), f"{name}.offsets": offsets}
 
 
-def _unpack_ids(tensors: dict[str, Any], name: str, kind: str) -> Vocabulary:
+def _unpack_ids(tensors: Named, name: str, kind: str) -> Vocabulary:
     if name in tensors:
         ids = pl.Series(kind, tensors[name], dtype=pl.Int64)
     else:

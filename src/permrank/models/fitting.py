@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from permrank.learning.fit import Job, learn, warn_if_unfinished
 from permrank.models.estimates import Estimate
-from permrank.types import Callback
+from permrank.types import Callback, Named
 
 if TYPE_CHECKING:
     from permrank.learning.checkpoints import Checkpoint
@@ -37,7 +37,7 @@ def learn_into(
         shadow._take(job.rankings, estimate)
         return shadow
 
-    def rebuilt(tensors: dict[str, Any]) -> Estimate:
+    def rebuilt(tensors: Named) -> Estimate:
         return model.estimate_type.of(tensors, model._rules())
 
     begin = time.perf_counter()

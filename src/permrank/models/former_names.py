@@ -12,6 +12,7 @@ from typing import Any
 
 from permrank.errors import InputError
 from permrank.models.declared import parameter_names
+from permrank.types import Named
 
 
 def accept_former_names(kind: type[Any]) -> None:
@@ -26,7 +27,7 @@ def accept_former_names(kind: type[Any]) -> None:
         kind.__init__ = _understanding(kind.__init__, kind)
 
 
-def present_names(kind: type[Any], given: Mapping[str, Any], *, stacklevel: int | None = None) -> dict[str, Any]:
+def present_names(kind: type[Any], given: Mapping[str, Any], *, stacklevel: int | None = None) -> Named:
     """Parameters by their present names and values; those of earlier releases raise a `FutureWarning`.
 
     Parameters
@@ -38,7 +39,7 @@ def present_names(kind: type[Any], given: Mapping[str, Any], *, stacklevel: int 
         Of the warnings, counted from the caller; none are raised if not given.
     """
     former = _former_names(kind)
-    found: dict[str, Any] = {}
+    found: Named = {}
     for key, value in given.items():
         name = former.get(key, key)
         if name in found or (name != key and name in given):

@@ -13,6 +13,7 @@ import numpy as np
 from permrank.errors import NotSupportedError, UnknownIdError
 from permrank.models.declared import parameter_names
 from permrank.models.former_names import present_names
+from permrank.types import Named
 
 # Public methods that work with the parameters as they are set; all others ask about the estimate.
 _OF_THE_SETTINGS = frozenset({"fit", "partial_fit", "get_params", "set_params", "clone"})
@@ -42,7 +43,7 @@ def check_declared(model: Any) -> None:
 # Methods of every model, as scikit-learn has them
 
 
-def get_params(self: Any, deep: bool = True) -> dict[str, Any]:
+def get_params(self: Any, deep: bool = True) -> Named:
     """Constructor arguments by name (``deep`` is there for scikit-learn and changes nothing)."""
     return {name: getattr(self, name) for name in parameter_names(type(self))}
 

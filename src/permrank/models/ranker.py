@@ -29,7 +29,7 @@ from permrank.models.fitting import learn_into
 from permrank.models.former_names import accept_former_names, former_estimate
 from permrank.models.users import NewUser, UserReference
 from permrank.processes import refuse_after_fork, refuse_unsafe_threads
-from permrank.types import Callback, Float64Array, Int32Array, Int64Array
+from permrank.types import Callback, Float64Array, Int32Array, Int64Array, Named
 
 if TYPE_CHECKING:
     from permrank.learning.checkpoints import Checkpoint
@@ -74,7 +74,7 @@ class Ranker(ABC):
     reference: ClassVar[str]
     estimate_: Estimate
     rankings_: Rankings
-    fitted_params_: dict[str, Any]
+    fitted_params_: Named
     history_: list[float]
     n_iter_: int
     validation_: Float64Array
@@ -174,7 +174,7 @@ class Ranker(ABC):
         learn_into(self, job, callback, verbose, checkpoint, validation)
         return self
 
-    def _rules(self) -> dict[str, Any]:
+    def _rules(self) -> Named:
         """Fields of the estimate that say how answers are made, from the parameters."""
         return {}
 

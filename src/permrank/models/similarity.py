@@ -8,10 +8,10 @@ import numpy as np
 import polars as pl
 
 from permrank.checks import require_int
-from permrank.types import Float64Array
+from permrank.types import Array, Float64Array
 
 
-def mean_cosine(rows: Any, target: Any) -> Float64Array:
+def mean_cosine(rows: Array, target: Array) -> Float64Array:
     """Cosine of every row with the target, (n_draws, n, K) and (n_draws, K), averaged over the draws."""
     total = np.zeros(rows.shape[1])
     for each, wanted in zip(rows, target, strict=True):

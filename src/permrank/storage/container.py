@@ -18,6 +18,7 @@ from safetensors.numpy import save as dump_tensors
 
 from permrank.errors import FormatError
 from permrank.storage.atomic import atomic_write
+from permrank.types import Named
 
 FORMAT_VERSION = "1"
 _BLANK = "0" * 64
@@ -25,7 +26,7 @@ _BLANK = "0" * 64
 _REMEDY = {"model": "save the model again", "checkpoint": "remove it to begin anew"}
 
 
-def write(path: str | Path, kind: str, tensors: dict[str, Any], header: dict[str, str]) -> None:
+def write(path: str | Path, kind: str, tensors: Named, header: dict[str, str]) -> None:
     """Write arrays and a header; the file appears whole or not at all."""
     whole = {"format": FORMAT_VERSION, "kind": kind, **header, "sha256": _BLANK}
     content = dump_tensors({name: _tensor(value) for name, value in tensors.items()}, metadata=whole)
@@ -42,7 +43,7 @@ def read_bytes(path: Path) -> bytes:
         raise FormatError(f"{str(path)!r} cannot be read: {getattr(error, 'strerror', None) or error}") from error
 
 
-def read_header(content: bytes, path: Path, kind: str = "model") -> dict[str, Any]:
+def read_header(content: bytes, path: Path, kind: str = "model") -> Named:
     """Header of a file, after its checksum has been found right."""
     name = "model file" if kind == "model" else kind
     spoiled = FormatError(f"{path} is not a permrank {name}, or it is damaged; {_REMEDY[kind]}")
@@ -71,7 +72,7 @@ def read_header(content: bytes, path: Path, kind: str = "model") -> dict[str, An
     return dict(header)
 
 
-def as_json(value: dict[str, Any]) -> str:
+def as_json(value: Named) -> str:
     """Parameters as text."""
     return json.dumps(value, default=_plain)
 

@@ -12,13 +12,14 @@ from permrank.models import MODELS
 from permrank.models.files import load
 from permrank.models.ranker import Ranker
 from permrank.testing.questions import LISTS
+from permrank.types import Named
 
 
 class Contract:
     """Base of the parts; `ModelContract` says what a model's tests supply."""
 
     supports: ClassVar[frozenset[str]] = frozenset()
-    other: ClassVar[dict[str, Any]] = {"seed": 7}
+    other: ClassVar[Named] = {"seed": 7}
     strangers_are_alike: ClassVar[bool] = True
 
     def make(self, **parameters: Any) -> Ranker:

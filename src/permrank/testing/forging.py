@@ -6,10 +6,11 @@ import hashlib
 import json
 import struct
 from pathlib import Path
-from typing import Any
 
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as dump_tensors
+
+from permrank.types import Named
 
 
 def header_of(path: Path) -> dict[str, str]:
@@ -20,9 +21,7 @@ def header_of(path: Path) -> dict[str, str]:
     return {key: value for key, value in header.items() if key != "sha256"}
 
 
-def resigned(
-    path: Path, change_header: dict[str, str] | None = None, change_tensors: dict[str, Any] | None = None
-) -> None:
+def resigned(path: Path, change_header: dict[str, str] | None = None, change_tensors: Named | None = None) -> None:
     """Give a file other content and a right checksum."""
     content = path.read_bytes()
     header = header_of(path) | {"sha256": "0" * 64} | (change_header or {})

@@ -16,12 +16,12 @@ import numpy as np
 
 from permrank.data.rankings import Rankings
 from permrank.models.ranker import Ranker
-from permrank.types import Float64Array
+from permrank.types import Float64Array, UserId
 
-Orders: TypeAlias = dict[tuple[Any, ...], float]
+Orders: TypeAlias = dict[tuple[UserId, ...], float]
 
 
-def all_rankings(model: Ranker, user: Any, items: Iterable[Any]) -> Orders:
+def all_rankings(model: Ranker, user: UserId, items: Iterable[UserId]) -> Orders:
     """Probability of every order of some items, by the likelihood of a fitted model; n! of them.
 
     Parameters
@@ -54,7 +54,7 @@ def all_rankings(model: Ranker, user: Any, items: Iterable[Any]) -> Orders:
     return dict(zip(orders, np.exp(model.log_likelihood(lists)).tolist(), strict=True))
 
 
-def before(orders: Mapping[tuple[Any, ...], float], item: Any, other: Any) -> float:
+def before(orders: Mapping[tuple[UserId, ...], float], item: UserId, other: UserId) -> float:
     """Probability that an item comes before another, by enumeration: what `Ranker.prefers` says.
 
     Examples
@@ -66,7 +66,7 @@ def before(orders: Mapping[tuple[Any, ...], float], item: Any, other: Any) -> fl
     return math.fsum(p for order, p in orders.items() if order.index(item) < order.index(other))
 
 
-def among_first(orders: Mapping[tuple[Any, ...], float], item: Any, k: int) -> float:
+def among_first(orders: Mapping[tuple[UserId, ...], float], item: UserId, k: int) -> float:
     """Probability that an item is among the first ``k``, by enumeration: what `Ranker.top_probability` says.
 
     Examples

@@ -12,6 +12,7 @@ from permrank.data.rankings import Rankings
 from permrank.errors import InputError
 from permrank.evaluation.evaluate import evaluate
 from permrank.models.ranker import Ranker
+from permrank.types import Named
 
 LISTS: dict[str, list[Any]] = {
     "ann": ["toro", "ebi", "uni", "ika"],
@@ -55,10 +56,10 @@ VALUES: list[Any] = [
     pl.DataFrame({"item": ["ebi", "ika", "tako", "toro", "uni"], "price": [1.0, 2, 3, 4, 5]}), None,
 ]  # fmt: skip
 # Other values of parameters that are only allowed together with others.
-NOT_ALONE: dict[str, Any] = {"damping": "log", "degree": 2, "method": "draws"}
+NOT_ALONE: Named = {"damping": "log", "degree": 2, "method": "draws"}
 
 
-def another(model: Ranker, name: str, given: dict[str, Any]) -> Any:
+def another(model: Ranker, name: str, given: Named) -> Any:
     """Another value of a parameter that the model would take; some are given."""
     now = getattr(model, name)
     for value in VALUES:
@@ -74,7 +75,7 @@ def another(model: Ranker, name: str, given: dict[str, Any]) -> Any:
     raise AssertionError(f"no other value is known that {name} of {type(model).__name__} takes; add one to `other`")
 
 
-def all_answers(model: Ranker, supports: frozenset[str]) -> dict[str, Any]:
+def all_answers(model: Ranker, supports: frozenset[str]) -> Named:
     """Everything that can be asked, by question."""
     new = model.fold_in(["toro", "ika", "ebi"])
     return {
@@ -88,7 +89,7 @@ def all_answers(model: Ranker, supports: frozenset[str]) -> dict[str, Any]:
     }
 
 
-def assert_same(answers: dict[str, Any], others: dict[str, Any]) -> None:
+def assert_same(answers: Named, others: Named) -> None:
     """Raise unless all answers are equal, to the last bit."""
     for question, answer in answers.items():
         other = others[question]

@@ -16,6 +16,7 @@ from permrank.data.formats.contents import Put
 from permrank.data.formats.text import lines_of
 from permrank.data.rankings import Rankings
 from permrank.errors import FormatError
+from permrank.types import Named
 
 _KEYS = ("user", "ballot", "ranking", "weight", "ratings", "items")
 
@@ -28,15 +29,15 @@ class _Parser:
         self.kinds: dict[str, type] = {}
         self.owner: str | None = None  # "user", "ballot" or "nobody": the same in all lines
         self.has_ratings: bool | None = None
-        self.users: list[Any] = []
-        self.items: list[Any] = []
+        self.users: list[object] = []
+        self.items: list[object] = []
         self.levels: list[int] = []
         self.ratings: list[float] = []
         self.rankings: list[int] = []  # of each entry
         self.weights: list[float] = []  # of each ranking, like lines and owners
         self.lines: list[int] = []
-        self.owners: list[Any] = []
-        self.catalogue: list[Any] = []
+        self.owners: list[object] = []
+        self.catalogue: list[object] = []
 
     def add(self, number: int, text: str) -> None:
         self.line = number
@@ -66,7 +67,7 @@ class _Parser:
     def refuse_constant(self, name: str) -> float:
         raise self.error(f"{name} is not a number")
 
-    def different_keys(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    def different_keys(self, pairs: list[tuple[str, object]]) -> Named:
         found = dict(pairs)
         if len(found) < len(pairs):
             left = dict.fromkeys(found)
@@ -74,7 +75,7 @@ class _Parser:
             raise self.error(f"the key {_short(twice)} comes twice in an object; keep one")
         return found
 
-    def add_ranking(self, value: dict[str, Any]) -> None:
+    def add_ranking(self, value: Named) -> None:
         user = self.owner_of(value)
         if user is not None and "ranking" not in value:
             if len(value) > 1:
@@ -104,14 +105,14 @@ class _Parser:
         self.lines.append(self.line)
         self.owners.append(len(self.owners) if user is None else user)
 
-    def owner_of(self, value: dict[str, Any]) -> Any:
+    def owner_of(self, value: Named) -> Any:
         owner = "user" if "user" in value else "ballot" if "ballot" in value else "nobody"
         if self.owner not in (None, owner) or ("user" in value and "ballot" in value):
             raise self.error("rankings with and without a 'user' (or 'ballot') in one file; give all one, or none")
         self.owner = owner
         return None if owner == "nobody" else self.id(value[owner], "user")
 
-    def add_ratings(self, value: dict[str, Any], n: int) -> None:
+    def add_ratings(self, value: Named, n: int) -> None:
         has_ratings = "ratings" in value
         if self.has_ratings not in (None, has_ratings):
             raise self.error("rankings with and without 'ratings' in one file; give all of them ratings, or none")
@@ -122,7 +123,7 @@ class _Parser:
                 raise self.error(f"'ratings' is {_short(given)}, expected a list of {n} numbers, one for each item")
             self.ratings += [self.number(rating, "rating") for rating in given]
 
-    def id(self, name: Any, kind: str) -> Any:
+    def id(self, name: object, kind: str) -> Any:
         if isinstance(name, bool) or not isinstance(name, str | int):
             raise self.error(f"{_short(name)} is no {kind}: ids are strings or integers")
         if type(name) is not self.kinds.setdefault(kind, type(name)):
@@ -149,7 +150,7 @@ class _Parser:
         return FormatError(f"{self.where}, line {self.line}: {complaint}")
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     text = repr(value) if not isinstance(value, int) or abs(value) < 10**30 else "a very large integer"
     return text if len(text) <= 60 else text[:57] + "..."
 
@@ -211,10 +212,10 @@ def format_jsonlines(rankings: Rankings) -> Iterator[str]:
             yield json.dumps({owner: name}, ensure_ascii=False) + "\n"
         for ranking in range(first, last):
             part = slice(int(rankings.indptr[ranking]), int(rankings.indptr[ranking + 1]))
-            blocks: list[list[Any]] = [[] for _ in range(int(levels[part][-1]) + 1)]
+            blocks: list[list[object]] = [[] for _ in range(int(levels[part][-1]) + 1)]
             for item, level in zip(rankings.items[part].tolist(), levels[part].tolist(), strict=True):
                 blocks[level].append(names[item])
-            line: dict[str, Any] = {
+            line: Named = {
                 owner: name,
                 "ranking": [block[0] if len(block) == 1 else block for block in blocks],
             }

@@ -32,6 +32,7 @@ from permrank.interfaces.output import plain, print_json, say, show
 from permrank.interfaces.verdicts import against_best, lower_is_better
 from permrank.models.ranker import Ranker
 from permrank.models.registry import every
+from permrank.types import Named
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -51,7 +52,7 @@ _LONGEST_NAME = 24  # longer names, those with settings, take two lines
 
 
 def splits_of(
-    data: str, protocol: str, n: int | None, time: str | None, seeds: Iterable[int], reading: dict[str, Any]
+    data: str, protocol: str, n: int | None, time: str | None, seeds: Iterable[int], reading: Named
 ) -> list[Split]:
     """Splits of a file or data set, or the one that a folder holds."""
     if (Path(data) / "split.json").is_file():
@@ -61,9 +62,7 @@ def splits_of(
     return [chosen.split(rankings, seed) for seed in seeds]
 
 
-def protocol_of(
-    rankings: Rankings, data: str, name: str, n: int | None, time: str | None, reading: dict[str, Any]
-) -> Protocol:
+def protocol_of(rankings: Rankings, data: str, name: str, n: int | None, time: str | None, reading: Named) -> Protocol:
     """The protocol that was named, or the usual one for the data."""
     if name == "temporal":
         if time is None:

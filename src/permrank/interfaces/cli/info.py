@@ -14,6 +14,7 @@ from permrank.interfaces.cli.sources import open_rankings
 from permrank.models.latent.model import LatentPlackettLuce
 from permrank.models.ranker import Ranker
 from permrank.models.registry import every
+from permrank.types import Named
 
 
 def models() -> pl.DataFrame:
@@ -51,14 +52,14 @@ def datasets(*, whole: bool) -> pl.DataFrame:
     return found if whole else found.select("name", "title", "terms", "users", "items", "entries")
 
 
-def describe(source: str, own: str | None = None, **options: Any) -> dict[str, Any]:
+def describe(source: str, own: str | None = None, **options: Any) -> Named:
     """Quantities of a data source or of a model file, which may be of a class of one's own."""
     if Path(source).suffix == ".permrank":
         return model_summary(load_model(source, own), Path(source))
     return open_rankings(source, **options).describe().to_dict()
 
 
-def model_summary(model: Ranker, path: Path) -> dict[str, Any]:
+def model_summary(model: Ranker, path: Path) -> Named:
     """What a fitted model is and what it learnt from."""
     data = model.rankings_
     values = {
@@ -80,7 +81,7 @@ def model_summary(model: Ranker, path: Path) -> dict[str, Any]:
     return values | ({"communities": model.communities().to_dicts()} if isinstance(model, LatentPlackettLuce) else {})
 
 
-def readable(values: dict[str, Any]) -> dict[str, Any]:
+def readable(values: Named) -> Named:
     """Values for a table: each community in a line with its size, what sets it apart, and who is typical."""
     rows = {name: value for name, value in values.items() if name not in ("communities", "validation")}
     rows["community"] = {}

@@ -16,10 +16,11 @@ from permrank.interfaces.cli.sources import open_rankings
 from permrank.interfaces.output import print_json, say, show
 from permrank.models.ranker import Ranker
 from permrank.models.registry import spelling
+from permrank.types import Named
 
 
 def tuned(
-    model: Ranker, data: str, protocol: str, n: int | None, time: str | None, reading: dict[str, Any], **options: Any
+    model: Ranker, data: str, protocol: str, n: int | None, time: str | None, reading: Named, **options: Any
 ) -> Tuning:
     """Tune on a file, a data set or the training part of a split, with a line on standard error for every trial."""
     chosen: Protocol | None = None

@@ -7,7 +7,6 @@ text instead of obeying them. Python that builds HTML, such as the charts, retur
 from __future__ import annotations
 
 import functools
-from typing import Any
 
 import jinja2
 from markupsafe import Markup
@@ -27,7 +26,7 @@ def escape(text: object) -> Markup:
     return text if isinstance(text, Markup) else escape_html(printable(text, keep="\n"))
 
 
-def render(template: str, **values: Any) -> str:
+def render(template: str, **values: object) -> str:
     """A page from a template of this folder."""
     return _environment().get_template(template).render(values)
 

@@ -27,6 +27,7 @@ from permrank.interfaces.verdicts import against_best, lower_is_better
 from permrank.models.latent.model import LatentPlackettLuce
 from permrank.models.ranker import Ranker
 from permrank.storage.atomic import atomic_write
+from permrank.types import Named
 
 _PACKAGES = ("numpy", "scipy", "numba", "polars")
 # A list that can be read at a glance.
@@ -65,7 +66,7 @@ def _first(found: Comparison) -> list[Evaluation]:
     return [of_first[name] for name in ranked if name in of_first]
 
 
-def _summary(found: Comparison, k: int) -> dict[str, Any]:
+def _summary(found: Comparison, k: int) -> Named:
     """Who is best, who is not significantly different, who was cut off, and how many are worse."""
     rows = found.table().filter(pl.col("verdict") != "failed").to_dicts()
     names = {
@@ -83,7 +84,7 @@ def _summary(found: Comparison, k: int) -> dict[str, Any]:
     return summary
 
 
-def _results(found: Comparison, k: int) -> dict[str, Any]:
+def _results(found: Comparison, k: int) -> Named:
     """The table of all models."""
     frame, metric = found.table(), found.metric_of(found.metric)
     shown = frame.filter(pl.col("verdict") != "failed")
@@ -131,7 +132,7 @@ def _breakable(name: str) -> Markup:
     return Markup("").join(parts)
 
 
-def _example(found: Comparison, split: Split) -> dict[str, Any] | None:
+def _example(found: Comparison, split: Split) -> Named | None:
     """The person with the median result of the best model: what was given, what was held out, what was predicted."""
     results = _first(found)
     if not results or results[0].model is None or found.metric not in results[0].metrics:
@@ -166,7 +167,7 @@ def _example(found: Comparison, split: Split) -> dict[str, Any] | None:
     }
 
 
-def _median_person(result: Evaluation, metric: str, split: Split) -> dict[str, Any] | None:
+def _median_person(result: Evaluation, metric: str, split: Split) -> Named | None:
     """The row of the person with the median value, among those with a list of a handy length if there are any."""
     lengths = np.diff(split.test.user_bounds)
     rows = result.per_user.filter(pl.col(metric).is_not_null()).sort(metric, "user").to_dicts()
@@ -193,7 +194,7 @@ def _names(block: Any) -> str:
     return str(block)
 
 
-def _reliability(found: Comparison) -> list[dict[str, Any]]:
+def _reliability(found: Comparison) -> list[Named]:
     """A figure for each model that gives probabilities."""
     figures = []
     for result in _first(found):
@@ -208,7 +209,7 @@ def _reliability(found: Comparison) -> list[dict[str, Any]]:
     return figures
 
 
-def _communities(found: Comparison) -> list[dict[str, Any]]:
+def _communities(found: Comparison) -> list[Named]:
     """What each model with communities found."""
     figures = []
     for result in _first(found):
@@ -228,7 +229,7 @@ def _key(community: int) -> Markup:
     return Markup("<span class='key c{}'></span>{}").format((community - 1) % charts.N_COLOURS, community)
 
 
-def _learning(found: Comparison) -> list[dict[str, Any]]:
+def _learning(found: Comparison) -> list[Named]:
     """A figure for each model that learns in sweeps."""
     figures = []
     for result in _first(found):

@@ -16,7 +16,7 @@ from permrank.models.estimates import RULE, Estimate
 from permrank.models.one_order import shares_below
 from permrank.models.ranker import Ranker
 from permrank.models.users import NewUser, UserReference
-from permrank.types import Float64Array, Int64Array
+from permrank.types import Float64Array, Int64Array, Named
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +108,7 @@ class MeanRating(Ranker):
         self.max_iter = max_iter
         self.tol = tol
 
-    def _rules(self) -> dict[str, Any]:
+    def _rules(self) -> Named:
         return {"centred": bool(self.centred), "user_penalty": float(self.user_penalty)}
 
     def _learner(self, rankings: Rankings) -> Learner[Biases]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from permrank.kernels.distance.kemeny import exact_order, order_cost, searched_order
-from permrank.types import Float64Array, Int64Array
+from permrank.types import Float64Array, Int64Array, Key
 
 # 2^14 sets of 14 items take some milliseconds, and EM asks for an order in every sweep.
 MOST_EXACT = 14
@@ -24,7 +24,7 @@ class CentralOrder(NamedTuple):
     gap: float
 
 
-def kemeny_order(above: Float64Array, key: Any, start: Int64Array | None = None) -> CentralOrder:
+def kemeny_order(above: Float64Array, key: Key, start: Int64Array | None = None) -> CentralOrder:
     """Order the items so that the weight of the pairs it contradicts is least.
 
     A best order follows the strict majorities between the strong components of the majority graph (Truchon 1998), so

@@ -41,7 +41,7 @@ from permrank.models.estimates import RULE, Estimate
 from permrank.models.ranker import Ranker
 from permrank.models.users import NewUser, UserReference
 from permrank.randomness import stream_key
-from permrank.types import Float64Array, Int64Array
+from permrank.types import Float64Array, Int64Array, Named
 
 # Tables of items by items for every community and block of lists: 1,000 items take 130 MB for a community.
 _MOST_ITEMS = 1_000
@@ -194,7 +194,7 @@ class Mallows(Ranker):
         parts = state.centres, state.dispersions, state.weights, memberships, state.gaps, table
         return MallowsEstimate(*parts, **self._rules())
 
-    def _rules(self) -> dict[str, Any]:
+    def _rules(self) -> Named:
         return {"kendall": self.distance == "kendall"}
 
     def _distance(self, rankings: Rankings, n: int) -> Kendall | Spearman:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq
@@ -26,7 +26,7 @@ from permrank.models.comparisons import comparisons
 from permrank.models.distance.kemeny import kemeny_order
 from permrank.ragged import frozen
 from permrank.randomness import generator, stream_key
-from permrank.types import Float64Array, Int64Array
+from permrank.types import Float64Array, Int32Array, Int64Array, Key, Named
 
 # At θ = 20 a pair is the wrong way round once in 500 million times: agreement is complete.
 LARGEST_DISPERSION = 20.0
@@ -52,19 +52,19 @@ class Lists(NamedTuple):
     """Lists, whose they are, and how much they count: inside a user's likelihood, and as users."""
 
     indptr: Int64Array
-    items: Any
-    levels: Any
+    items: Int32Array
+    levels: Int32Array
     owner: Int64Array
     inner: Float64Array
     outer: Float64Array
 
     @property
-    def arrays(self) -> tuple[Any, Any, Any]:
+    def arrays(self) -> tuple[Int64Array, Int32Array, Int32Array]:
         """Of the lists alone."""
         return self.indptr, self.items, self.levels
 
 
-def lists_to_learn(rankings: Rankings, items: Any = None) -> Lists:
+def lists_to_learn(rankings: Rankings, items: Int32Array | None = None) -> Lists:
     """Equal ballots without a voter are as many voters; a weight of a known user is a number of repetitions."""
     ones = np.ones(rankings.n_rankings)
     inner, outer = (ones, rankings.weights) if rankings.anonymous else (rankings.weights, np.ones(rankings.n_users))
@@ -76,7 +76,7 @@ class Kendall(NamedTuple):
     """Number of pairs in another order than the centre's; lists of any kind."""
 
     n_items: int
-    key: Any
+    key: Key
     n_draws: int
 
     def log_probabilities(self, lists: Lists, state: State) -> Float64Array:
@@ -118,7 +118,7 @@ class Spearman(NamedTuple):
     """Sum of squared differences of places; complete lists without ties only."""
 
     n_items: int
-    key: Any
+    key: Key
 
     def log_probabilities(self, lists: Lists, state: State) -> Float64Array:
         """log P(list | community) (n_lists, K)."""
@@ -185,7 +185,7 @@ def em_step(lists: Lists, state: State, distance: Kendall | Spearman) -> tuple[S
     return new._replace(weights=weights / weights.sum()), float(lists.outer @ total)
 
 
-def first_states(rankings: Rankings, distance: Kendall | Spearman, n_communities: int, key: Any, n: int) -> list[State]:
+def first_states(rankings: Rankings, distance: Kendall | Spearman, n_communities: int, key: Key, n: int) -> list[State]:
     """The central order of all pairs; for several communities, lists drawn at random, completed around it."""
     n_items = rankings.n_items
     met = comparisons(rankings)
@@ -221,13 +221,13 @@ def learner_of(
 
 
 def _climbing(lists: Lists, start: State, distance: Kendall | Spearman, tol: float) -> Learner[State]:
-    def steps(kept: dict[str, Any] | None) -> Iterator[Step[State]]:
+    def steps(kept: Named | None) -> Iterator[Step[State]]:
         state = State(**kept) if kept else start
 
         def estimate() -> State:
             return state
 
-        def now() -> dict[str, Any]:
+        def now() -> Named:
             return state._asdict()
 
         yield standing(estimate, now)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from permrank.models.factored.problem import anchored_lists
 from permrank.models.priors.co_listing import user_places
 from permrank.ragged import frozen
 from permrank.randomness import stream_key
-from permrank.types import Float64Array, Int32Array, Int64Array
+from permrank.types import Array, Float64Array, Int32Array, Int64Array
 
 TIES = {"exact": EXACT, "efron": EFRON, "breslow": BRESLOW, "partition": PARTITION, "shuffle": EXACT}
 KINDS = ("none", "log", "natural_log", "learned")
@@ -43,14 +43,14 @@ class FactoredEstimate(Estimate):
     factors of longer lists go on; "none" without damping. seed: of the order in which tied items are put.
     """
 
-    item_draws: Any
-    user_modes: Any
+    item_draws: Array
+    user_modes: Array
     factor_scale: float
     temperature: float
     thresholds: Float64Array
     co_listing: Float64Array = field(metadata=formerly("company"))
-    user_slopes: Any
-    item_variances: Any
+    user_slopes: Array
+    item_variances: Array
     curve: Float64Array
     damping: Float64Array
     ties: int = field(metadata=RULE, kw_only=True)

@@ -16,7 +16,7 @@ from permrank.models.factored.posterior import Posterior, Start, choose_factors,
 from permrank.models.factored.problem import Problem, thresholds_of
 from permrank.models.priors.co_listing import company
 from permrank.randomness import stream_key
-from permrank.types import Float64Array
+from permrank.types import Array, Float64Array, Named
 
 
 class Settings(NamedTuple):
@@ -37,7 +37,7 @@ class Settings(NamedTuple):
     seed: int
 
     @classmethod
-    def of(cls, parameters: dict[str, Any]) -> Settings:
+    def of(cls, parameters: Named) -> Settings:
         """From all parameters of a model."""
         return cls(**{name: parameters[name] for name in cls._fields})
 
@@ -48,7 +48,7 @@ class Settings(NamedTuple):
             thresholds=thresholds, company=company(rankings, self.seed) if self.co_listing else None,
         )  # fmt: skip
 
-    def learner(self, rankings: Rankings, n_sweeps: int, rules: dict[str, Any]) -> Learner[FactoredEstimate]:
+    def learner(self, rankings: Rankings, n_sweeps: int, rules: Named) -> Learner[FactoredEstimate]:
         """From nothing."""
         if self.method == "point":
             return self._point(rankings, n_sweeps, rules, None)
@@ -70,7 +70,7 @@ class Settings(NamedTuple):
         return mapped(draw_posterior(problem, n_factors, scale, self.n_draws, stream_key(self.seed), n_sweeps), learned)
 
     def growing(
-        self, before: FactoredEstimate, start: Start, rankings: Rankings, n_sweeps: int, rules: dict[str, Any]
+        self, before: FactoredEstimate, start: Start, rankings: Rankings, n_sweeps: int, rules: Named
     ) -> Learner[FactoredEstimate]:
         """From an estimate of less data."""
         if self.method == "point":
@@ -87,7 +87,7 @@ class Settings(NamedTuple):
         return mapped(draws, learned)
 
     def _point(
-        self, rankings: Rankings, n_sweeps: int, rules: dict[str, Any], begin: tuple[Any, Any] | None
+        self, rankings: Rankings, n_sweeps: int, rules: Named, begin: tuple[Array, Array] | None
     ) -> Learner[FactoredEstimate]:
         return point_estimate(
             rankings, n_sweeps, stream_key(self.seed), n_factors=int(self.n_factors), alpha=self.alpha, beta=self.beta,

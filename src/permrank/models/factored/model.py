@@ -31,7 +31,7 @@ from permrank.models.parameters import changed_params
 from permrank.models.ranker import Ranker
 from permrank.models.similarity import mean_cosine, nearest
 from permrank.models.users import NewUser, UserReference, new_user
-from permrank.types import Callback, Float64Array, Int64Array
+from permrank.types import Array, Callback, Float64Array, Int64Array, Named
 
 if TYPE_CHECKING:
     from permrank.learning.checkpoints import Checkpoint
@@ -133,8 +133,8 @@ class FactoredPlackettLuce(Ranker):
     resumable = True
     estimate_type = FactoredEstimate
     estimate_: FactoredEstimate
-    item_draws_: Any
-    user_modes_: Any
+    item_draws_: Array
+    user_modes_: Array
     factor_scale_: float
     temperature_: float
     thresholds_: Float64Array
@@ -180,7 +180,7 @@ class FactoredPlackettLuce(Ranker):
         if rule_of(self.damping) != "none" and self.method != "point":
             raise InputError(f"damping={self.damping!r} is for method='point'; draws are made without damping")
 
-    def _rules(self) -> dict[str, Any]:
+    def _rules(self) -> Named:
         # 1 by convention, 2 alpha for the paper's penalty.
         precision = 2.0 * float(self.alpha) if self.method == "point" else 1.0
         damping = rule_of(self.damping)

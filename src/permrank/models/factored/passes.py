@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from permrank.kernels.factored.items import item_steps, item_sums, steps_from_su
 from permrank.kernels.lists import Lists
 from permrank.learning.shards import Shard, blocks_by_entries, gathered, n_blocks_of, shards_of
 from permrank.models.factored.problem import Problem, UserPass
-from permrank.types import Float64Array, Int32Array, Int64Array
+from permrank.types import Float64Array, Int32Array, Int64Array, Key
 
 # Adding up a block must cost little beside its entries: 32 entries of an item for each, but never below 4 blocks.
 _ENTRIES_OF_AN_ITEM, _FEWEST_BLOCKS = 32, 4
@@ -39,7 +39,7 @@ class Move(NamedTuple):
     theta: Float64Array
     precision: Float64Array
     slopes: Float64Array
-    key: Any
+    key: Key
     draw: bool
     newton: Newton
 

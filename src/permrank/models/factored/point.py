@@ -20,7 +20,7 @@ from permrank.learning.limited_memory import LimitedMemory, inner
 from permrank.learning.shards import Shard, blocks_by_entries, gathered, n_blocks_of, shards_of
 from permrank.models.factored.estimate import FactoredEstimate
 from permrank.randomness import stream_key
-from permrank.types import Float64Array, Int64Array
+from permrank.types import Array, Float64Array, Int64Array, Key, Named
 
 # Steps remembered, each two arrays of the size of the items. 4, 6 and 12 needed as many sweeps, 2 more (Sushi, ML-100K
 # seed 10).
@@ -59,9 +59,9 @@ class Place(NamedTuple):
         About the inverse of minus its second derivatives.
     """
 
-    theta: Any
+    theta: Array
     slopes: Float64Array
-    users: Any
+    users: Array
     value: float
     gradient: Float64Array
     diagonal: Float64Array
@@ -83,7 +83,7 @@ class Part(NamedTuple):
     """
 
     shard: Shard
-    gradients: Any
+    gradients: Array
     moments: Float64Array
 
     @property
@@ -98,7 +98,7 @@ class Part(NamedTuple):
         return cls(shard, sums, np.empty((shard.n_blocks, n_factors + 1)))
 
 
-def _climbed(law: Law, theta: Any, penalty: Any, n_steps: int, part: Part, users: Any) -> tuple[Any, ...]:
+def _climbed(law: Law, theta: Array, penalty: Any, n_steps: int, part: Part, users: Array) -> tuple[Any, ...]:
     """Values of the users, users where they have climbed to, and the sums by block; see `climb_users`."""
     (user_indptr, indptr), (weights, items, levels) = part.shard.indptrs, part.shard.data
     lists, steps = Lists(user_indptr, indptr, items, levels, weights), Steps(n_steps, _CONJUGATE)
@@ -148,7 +148,7 @@ class Objective:
         self.rankings, shards = rankings, self._shards(rankings)
         self._parts = [part._replace(shard=shard) for part, shard in zip(self._parts, shards, strict=True)]
 
-    def at(self, theta: Any, slopes: Float64Array, users: Any, n_steps: int = _STEPS) -> Place:
+    def at(self, theta: Array, slopes: Float64Array, users: Array, n_steps: int = _STEPS) -> Place:
         """Climb with copies of the users at given items and slopes."""
         damping = learnt_damping(slopes) if slopes.size else self.damping
         job = partial(_climbed, Law(self.ties, damping), theta, np.float32(2.0 * self._alpha), n_steps)
@@ -197,12 +197,12 @@ def maximise(
     objective: Objective,
     n_factors: int,
     tol: float,
-    key: Any,
+    key: Key,
     n_sweeps: int,
     *,
     shuffle: bool,
     slopes: Float64Array,
-    begin: tuple[Any, Any] | None,
+    begin: tuple[Array, Array] | None,
 ) -> Learner[Place]:
     """Maximise Σ_u log P(π | u) - α ‖W‖² - β ‖H‖² (§3.1); the value never falls from sweep to sweep.
 
@@ -286,7 +286,7 @@ def _step(objective: Objective, here: Place, memory: LimitedMemory) -> Place:
 def point_estimate(
     rankings: Rankings,
     n_sweeps: int,
-    key: Any,
+    key: Key,
     *,
     n_factors: int,
     alpha: float,
@@ -296,8 +296,8 @@ def point_estimate(
     shuffle: bool,
     intercepts: bool,
     damping: str | Sequence[float],
-    rules: dict[str, Any],
-    begin: tuple[Any, Any] | None,
+    rules: Named,
+    begin: tuple[Array, Array] | None,
 ) -> Learner[FactoredEstimate]:
     """A learner of the model's attributes (see `FactoredPlackettLuce` for arguments), from given items and users."""
     shuffle = shuffle and rankings.has_ties
@@ -324,7 +324,7 @@ def point_estimate(
     return mapped(ascent, learned)
 
 
-def start(n_items: int, n_users: int, n_factors: int, key: Any) -> tuple[Any, Any]:
+def start(n_items: int, n_users: int, n_factors: int, key: Key) -> tuple[Array, Array]:
     """Random factors: large enough to break their symmetry, small against the scores that are learnt."""
     rng = np.random.default_rng(int(key))
     theta = 0.1 * rng.normal(size=(n_items, n_factors + 1))

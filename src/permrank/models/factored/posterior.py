@@ -15,7 +15,7 @@ from permrank.models.factored.calibration import HeldOut, hold_out_pairs
 from permrank.models.factored.passes import Move, Passes
 from permrank.models.factored.problem import Problem, item_mentions
 from permrank.randomness import stream_key
-from permrank.types import Float64Array
+from permrank.types import Array, Float64Array, Key
 
 # The first sweeps go to the modes, without noise: a draw around a random start helps nobody.
 _QUIET_SWEEPS = 3
@@ -88,17 +88,17 @@ class Posterior(NamedTuple):
         What differences of scores are multiplied with to be log-odds of held-out pairs; 1 if there are no ties.
     """
 
-    items: Any
-    users: Any
-    slopes: Any
-    variances: Any
+    items: Array
+    users: Array
+    slopes: Array
+    variances: Array
     temperature: float
 
 
 class Sampler:
     """State of the alternating draws; `sweep` draws users, then items."""
 
-    def __init__(self, problem: Problem, n_factors: int, scale: float, key: Any, start: Start | None) -> None:
+    def __init__(self, problem: Problem, n_factors: int, scale: float, key: Key, start: Start | None) -> None:
         self._key, self._quiet = key, 0 if start else _QUIET_SWEEPS
         begin = start or Start(*_start(problem.n_rows, problem.rankings.n_users, n_factors, key))
         self.theta, self.modes = begin.theta.copy(), begin.modes.copy()
@@ -145,7 +145,7 @@ class Sampler:
         self.slopes = self._slopes(self.draws)
         return float(values.sum()), kept
 
-    def _move(self, theta: Float64Array, key: Any, draw: bool, newton: Newton) -> Move:
+    def _move(self, theta: Float64Array, key: Key, draw: bool, newton: Newton) -> Move:
         return Move(self.problem.pass_over_users(), theta, self._user_precision, self.slopes, key, draw, newton)
 
     def _item_steps(self, noise: Noise, variance: Float64Array) -> Float64Array:
@@ -182,7 +182,7 @@ def draw_posterior(
     n_factors: int,
     scale: float,
     n_draws: int,
-    key: Any,
+    key: Key,
     n_sweeps: int,
     start: Start | None = None,
 ) -> Learner[Posterior]:
@@ -248,7 +248,7 @@ def draw_posterior(
     return steps
 
 
-def choose_factors(problem: Problem, scale: float, key: Any) -> Float64Array:
+def choose_factors(problem: Problem, scale: float, key: Key) -> Float64Array:
     """Loss of held-out pairs for several numbers of factors: rows of number, loss, standard error."""
     rows = []
     for n_factors in _TRIED_FACTORS:
@@ -264,7 +264,7 @@ def choose_factors(problem: Problem, scale: float, key: Any) -> Float64Array:
     return np.array(rows)
 
 
-def _start(n_items: int, n_users: int, n_factors: int, key: Any) -> tuple[Any, Any]:
+def _start(n_items: int, n_users: int, n_factors: int, key: Key) -> tuple[Array, Array]:
     rng = np.random.default_rng(int(key))
     # Large enough to break the symmetry of the factors, small against the scores that are learnt.
     theta = 0.1 * rng.normal(size=(n_items, n_factors + 1))

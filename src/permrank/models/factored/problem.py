@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from permrank.kernels.lists import Lists
 from permrank.models.priors.co_listing import user_places
 from permrank.ragged import frozen
 from permrank.randomness import stream_key
-from permrank.types import Float64Array, Int32Array
+from permrank.types import Array, Float64Array, Int32Array, Key
 
 # Ratings of a user, or of an item, that pull its mean half-way from the overall mean: a usual choice.
 _HALF_MEAN = 5.0
@@ -188,7 +188,7 @@ class Problem(NamedTuple):
         """
         return _TIED_SCALE if self.rankings.has_ties else _STRICT_SCALE
 
-    def in_sweep(self, key: Any, sweep: int) -> tuple[Lists, ItemView, Int32Array]:
+    def in_sweep(self, key: Key, sweep: int) -> tuple[Lists, ItemView, Int32Array]:
         """Lists for one sweep: the same, or with ties in a new order."""
         if not self.shuffle:
             return self.lists, self.view, self.user_of_entry
@@ -203,7 +203,7 @@ def _arranged(rankings: Rankings, thresholds: Float64Array) -> tuple[Lists, Item
     return lists, entries_by_item(lists.items, rankings.n_items + thresholds.size), owner
 
 
-def _worths(ratings: Any) -> Float64Array:
+def _worths(ratings: Array) -> Float64Array:
     """e^(standardised rating), the scale on which worths are added up."""
     values = ratings.astype(np.float64)
     spread = values.std()

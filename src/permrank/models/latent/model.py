@@ -37,7 +37,7 @@ from permrank.models.latent.distribution import (
 from permrank.models.latent.learning import Fit, MStep, Priors, Problem, learner_of, members, problem_of, starts, warmed
 from permrank.models.latent.selection import Selection, choose_number
 from permrank.models.plackett_luce.pooled import PlackettLuce
-from permrank.types import Float64Array
+from permrank.types import Float64Array, Named
 
 # Scores and memberships of all starts: now, before, their sums, and two of the extrapolation.
 _COPIES = 6
@@ -182,7 +182,7 @@ class LatentPlackettLuce(CommunityRanker):
         self.tol = tol
         self.seed = seed
 
-    def _rules(self) -> dict[str, Any]:
+    def _rules(self) -> Named:
         return {"mixing": MIXING[self.mixing], "ties": TIES[self.ties], "position": POSITION[self.insertion]}
 
     def _learner(self, rankings: Rankings) -> Learner[CommunityEstimate]:

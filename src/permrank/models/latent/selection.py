@@ -20,7 +20,7 @@ from permrank.kernels.latent.stages import BY_LIST, BY_STAGE, worth_table
 from permrank.learning.learner import run
 from permrank.models.latent.learning import Fit, Priors, Problem, learner_of, members, starts, warmed
 from permrank.ragged import frozen, indptr_of, owners, ranges
-from permrank.types import Float64Array, Int32Array, Int64Array
+from permrank.types import Array, Float64Array, Int32Array, Int64Array
 
 STRENGTHS: Float64Array = np.exp2(np.arange(0.0, 5.0))
 # Sum of the Dirichlet's parameters: from nearly one community a person to nearly the same mixture for everybody.
@@ -164,7 +164,7 @@ class Selection:
         return place_scores(self.test, self.train, fit, prior[0], BY_STAGE)
 
 
-def choose_number(problem: Problem, mixing: int, settings: tuple[Any, Any], seed: int) -> tuple[Float64Array, int]:
+def choose_number(problem: Problem, mixing: int, settings: tuple[Array, Array], seed: int) -> tuple[Float64Array, int]:
     """Number of communities by held-out people, and the curve: number, mean log-probability, standard error."""
     strength, total = settings
     curve = []

@@ -35,7 +35,7 @@ from permrank.models.log_linear.learning import CONTRASTS, STRUCTURES
 from permrank.models.log_linear.likelihood import with_factors, without_factors
 from permrank.models.ranker import Ranker
 from permrank.models.users import NewUser, UserReference, lists_of, new_user, require_drawable
-from permrank.types import Float64Array, Int64Array
+from permrank.types import Array, Float64Array, Int64Array, Named
 
 _MOST_CHAINS = 1_000
 METHODS = (*STRUCTURES, *CONTRASTS)
@@ -94,8 +94,8 @@ class LogLinearRanker(Ranker):
     knows_nobody = True
     resumable = True
     estimate_: LogLinearEstimate
-    item_draws_: Any
-    user_modes_: Any
+    item_draws_: Array
+    user_modes_: Array
     n_factors: int
     n_draws: int
     seed: int
@@ -104,7 +104,7 @@ class LogLinearRanker(Ranker):
     position: str | Sequence[float]
     window: int
 
-    def _rules(self) -> dict[str, Any]:
+    def _rules(self) -> Named:
         position = self.position if isinstance(self.position, str) else tuple(self.position)
         return {"position": position, "window": int(self.window), "seed": int(self.seed)}
 
@@ -113,7 +113,7 @@ class LogLinearRanker(Ranker):
         if len(self.item_draws_) > self.n_draws:
             raise InputError(f"item_draws_ has {len(self.item_draws_)} draws, more than n_draws={self.n_draws}")
 
-    def _draws(self, rankings: Rankings, n_sweeps: int, intercepts: bool = True) -> Learner[tuple[Any, Any]]:
+    def _draws(self, rankings: Rankings, n_sweeps: int, intercepts: bool = True) -> Learner[tuple[Array, Array]]:
         scale = usual_scale(rankings) if self.factor_scale == "auto" else float(self.factor_scale)
         return draw_factors(
             rankings, self.position, self.n_factors, scale, self.n_draws, self.seed, n_sweeps, intercepts
@@ -127,7 +127,7 @@ class LogLinearRanker(Ranker):
                 f"{longest}; take another method, for example 'relocation'"
             )
 
-    def _estimate(self, items: Any, users: Any, pairs: Pairs, values: Float64Array, **more: float) -> Any:
+    def _estimate(self, items: Array, users: Array, pairs: Pairs, values: Float64Array, **more: float) -> Any:
         parts = items, users, pairs.indptr, pairs.items, values
         made: Any = self.estimate_type
         return made(*parts, *more.values(), **self._rules())
@@ -253,7 +253,7 @@ class LogLinearRanker(Ranker):
         seed: int = 0,
         *,
         move: str | None = None,
-    ) -> tuple[Any, Float64Array, list[Any]]:
+    ) -> tuple[Array, Float64Array, list[Any]]:
         """Chains for `diagnose`: orders (n_chains, size, n), energies (n_chains, size), names of the free items."""
         reference = self._reference(user)
         require_int("n_chains", n_chains, 1, _MOST_CHAINS)

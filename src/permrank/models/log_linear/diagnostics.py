@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from permrank.errors import NotSupportedError
+from permrank.types import Named
 
 
 def chain_summary(draws: dict[Any, Any]) -> pl.DataFrame:
@@ -23,7 +24,7 @@ def chain_summary(draws: dict[Any, Any]) -> pl.DataFrame:
     rows = []
     for name, values in draws.items():
         array = np.asarray(values, np.float64)
-        row: dict[str, Any] = {"quantity": str(name), "mean": float(array.mean())}
+        row: Named = {"quantity": str(name), "mean": float(array.mean())}
         if array.min() == array.max():
             rows.append(row | {"r_hat": None, "ess_bulk": None, "ess_tail": None})
             continue

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from permrank.kernels.log_linear.energy import potentials_of
 from permrank.models.estimates import RULE, Estimate
 from permrank.models.log_linear.lists import position_functions
 from permrank.ragged import frozen, owners
-from permrank.types import Float64Array, Int32Array, Int64Array
+from permrank.types import Array, Float64Array, Int32Array, Int64Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,8 +24,8 @@ class LogLinearEstimate(Estimate):
     moves of chains permute. seed: of importance sampling.
     """
 
-    item_draws: Any
-    user_modes: Any
+    item_draws: Array
+    user_modes: Array
     pair_indptr: Int64Array
     pair_items: Int32Array
     pair_values: Float64Array
@@ -48,7 +47,7 @@ class LogLinearEstimate(Estimate):
         """Position functions of a list of n: (n, B)."""
         return position_functions(n, self.position, self.degree)
 
-    def potentials(self, items: Any) -> Float64Array:
+    def potentials(self, items: Array) -> Float64Array:
         """Table of λ of some items, (n, n); (0, 0) if there are no pairs."""
         order = np.argsort(items)
         pairs = frozen(self.pair_indptr, self.pair_items, self.pair_values)
@@ -63,7 +62,7 @@ class LogLinearEstimate(Estimate):
         found[:, :, 0] += np.einsum("dik,dk->di", chosen[:, :, :k], users)
         return found
 
-    def mean_pairs(self, users: Any, items: Any) -> Float64Array:
+    def mean_pairs(self, users: Array, items: Array) -> Float64Array:
         """Coefficients of (user, item) pairs averaged over the draws, (n, B)."""
         k = self.n_factors
         total = np.zeros((len(items), self.degree))

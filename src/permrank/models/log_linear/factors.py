@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,7 +32,7 @@ from permrank.models.log_linear.lists import (
 from permrank.models.priors.co_listing import company
 from permrank.ragged import frozen, new_blocks
 from permrank.randomness import stream_key
-from permrank.types import Float64Array
+from permrank.types import Array, Float64Array, Key
 
 
 def entry_places(rankings: Rankings, position: str | Sequence[float]) -> Float64Array:
@@ -71,7 +71,7 @@ def _swap_users(
 def draw_factors(
     rankings: Rankings, position: str | Sequence[float], n_factors: int, scale: float, n_draws: int, seed: int,
     n_sweeps: int, intercepts: bool,
-) -> Learner[tuple[Any, Any]]:  # fmt: skip
+) -> Learner[tuple[Array, Array]]:  # fmt: skip
     """Alternate draws of users and items, as in the factored Plackett-Luce model, with the likelihood of swaps."""
     problem = Problem.of(rankings, 0, shuffle=False, intercepts=intercepts, company=company(rankings, seed))
     (positions,) = frozen(entry_places(rankings, position))
@@ -86,7 +86,7 @@ def draw_factors(
 
 
 def modes_of(
-    rankings: Rankings, items: Any, item_draws: Any, n_factors: int, position: str | Sequence[float]
+    rankings: Rankings, items: Array, item_draws: Array, n_factors: int, position: str | Sequence[float]
 ) -> Float64Array:
     """Factors of new users under every draw of the items: (n_draws, n_users, K); items in the model's numbering."""
     items, places = frozen(items, entry_places(rankings, position))
@@ -100,7 +100,7 @@ def modes_of(
 
 
 def prior_draws(
-    rankings: Rankings, items: Any, theta: Any, n_factors: int, position: str | Sequence[float], size: int, key: Any
+    rankings: Rankings, items: Array, theta: Array, n_factors: int, position: str | Sequence[float], size: int, key: Key
 ) -> tuple[Float64Array, Float64Array]:
     """Vectors for each ranking by itself, near its posterior, (n_rankings, size, K), and log(prior / their density)."""
     n = rankings.n_rankings
@@ -131,11 +131,11 @@ class Factors(NamedTuple):
         a, b = self.intercepts.size, self.intercepts.size + self.items.size
         return Factors(point[:a], point[a:b].reshape(self.items.shape), point[b:].reshape(self.users.shape))
 
-    def scores(self, items: Any, users: Any) -> Float64Array:
+    def scores(self, items: Array, users: Array) -> Float64Array:
         """Scores of (user, item) pairs."""
         return np.asarray(self.intercepts[items] + np.einsum("ek,ek->e", self.items[items], self.users[users]))
 
-    def gradient(self, of_scores: Float64Array, items: Any, users: Any) -> Float64Array:
+    def gradient(self, of_scores: Float64Array, items: Array, users: Array) -> Float64Array:
         """Derivative in the factors from that in the scores."""
         n_items, n_users = self.intercepts.size, len(self.users)
         k = range(self.items.shape[1])
@@ -148,7 +148,7 @@ class Factors(NamedTuple):
 def point_factors(
     rankings: Rankings, learner: str, width: int, move: int, n_steps: int, positions: Positions, n_factors: int,
     scale: float | None, item_scale: float | None, intercepts: bool, seed: int, n_sweeps: int, tol: float,
-) -> Learner[tuple[Any, Any]]:  # fmt: skip
+) -> Learner[tuple[Array, Array]]:  # fmt: skip
     """Posterior mode of users and items under Gaussian priors, by L-BFGS or by contrastive steps.
 
     A scale that is None stands for no prior: maximum likelihood.
@@ -171,7 +171,7 @@ def point_factors(
     lists = strict_lists(rankings, seed)
     users = lists.entry_users()
 
-    def halves(x: Float64Array) -> tuple[Any, Any]:
+    def halves(x: Float64Array) -> tuple[Array, Array]:
         point = start.split(x)
         theta = np.concatenate((point.items, point.intercepts[:, None]), axis=1)
         return theta[None].astype(np.float32), point.users[None].astype(np.float32)
@@ -187,8 +187,8 @@ def point_factors(
 
 
 def _ascend(
-    lists: Lists, users: Any, structure: int, width: int, positions: Positions, start: Factors, precision: Float64Array,
-    free: Float64Array, tol: float,
+    lists: Lists, users: Array, structure: int, width: int, positions: Positions, start: Factors,
+    precision: Float64Array, free: Float64Array, tol: float,
 ) -> Learner[Float64Array]:  # fmt: skip
     nothing = no_pairs(start.intercepts.size)
     shards = shards_of_lists(lists, nothing)
@@ -204,7 +204,7 @@ def _ascend(
 
 
 def _contrast(
-    rankings: Rankings, lists: Lists, users: Any, persistent: bool, moves: tuple[int, int, int], positions: Positions,
+    rankings: Rankings, lists: Lists, users: Array, persistent: bool, moves: tuple[int, int, int], positions: Positions,
     start: Factors, precision: Float64Array, free: Float64Array, seed: int, n_sweeps: int,
 ) -> Learner[Float64Array]:  # fmt: skip
     """Contrastive divergence (§4.2) with steps by Adam (Kingma and Ba 2015), the last half of them averaged.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from permrank.data.rankings import Rankings
@@ -13,13 +11,13 @@ from permrank.kernels.log_linear.subsets import many_log_sums
 from permrank.models.log_linear.estimate import LogLinearEstimate
 from permrank.models.log_linear.factors import prior_draws
 from permrank.randomness import stream_key
-from permrank.types import Float64Array, Int64Array
+from permrank.types import Array, Float64Array, Int64Array
 
 # The likelihood of a new person's list: draws of the items that are used, and vectors of the person for each.
 _ITEM_DRAWS, _USER_DRAWS = 8, 8
 
 
-def log_weight(levels: Any, unary: Float64Array, basis: Float64Array, pair: Float64Array) -> tuple[float, float]:
+def log_weight(levels: Array, unary: Float64Array, basis: Float64Array, pair: Float64Array) -> tuple[float, float]:
     """Log of the summed e^{-E} of all orders that agree with the ties, and its error.
 
     What stands in a tie takes its positions in some order, and pairs across ties are fixed: a product over ties.
@@ -58,7 +56,7 @@ def without_factors(
     return values, errors
 
 
-def with_factors(estimate: LogLinearEstimate, rankings: Rankings, items: Any) -> tuple[Float64Array, Float64Array]:
+def with_factors(estimate: LogLinearEstimate, rankings: Rankings, items: Array) -> tuple[Float64Array, Float64Array]:
     """Values and errors with the user integrated out by importance sampling from the posterior of swaps."""
     kept = np.unique(np.linspace(0, len(estimate.item_draws) - 1, _ITEM_DRAWS).round().astype(int))
     parts = [_integrands(estimate, rankings, items, int(d)) for d in kept]
@@ -72,7 +70,7 @@ def with_factors(estimate: LogLinearEstimate, rankings: Rankings, items: Any) ->
 
 
 def _integrands(
-    estimate: LogLinearEstimate, rankings: Rankings, items: Any, draw: int
+    estimate: LogLinearEstimate, rankings: Rankings, items: Array, draw: int
 ) -> tuple[Float64Array, Float64Array]:
     """log P(ranking | user) + log prior / density of some vectors of each ranking's user, and errors: (n, size)."""
     theta, key = estimate.item_draws[draw], stream_key(estimate.seed, draw)

@@ -22,7 +22,7 @@ from permrank.models.log_linear.learning import Parameters, Task, choose_pair_sc
 from permrank.models.log_linear.lists import pairs_of, position_table
 from permrank.models.users import UserReference, lists_of
 from permrank.ragged import frozen, indptr_of, owners
-from permrank.types import Float64Array, Int64Array
+from permrank.types import Array, Float64Array, Int64Array, Named
 
 RULES = {"expected": EXPECTED, "mode": MODE, "published": PUBLISHED}
 
@@ -171,7 +171,7 @@ class PairwiseLogLinear(LogLinearRanker):
         if self.degree > 1 and self.n_factors:
             raise InputError(f"degree={self.degree} with n_factors={self.n_factors}; take n_factors=0, or degree=1")
 
-    def _rules(self) -> dict[str, Any]:
+    def _rules(self) -> Named:
         return super()._rules() | {"insertion": RULES[self.insertion]}
 
     def _sweeps(self, rankings: Rankings) -> int:
@@ -245,7 +245,7 @@ class PairwiseLogLinear(LogLinearRanker):
         found[order] = self._filled(self._inserted(listed, bounds, what[order], own), own, what[order])
         return found
 
-    def _inserted(self, listed: Listed, bounds: Any, items: Any, own: Any) -> Float64Array:
+    def _inserted(self, listed: Listed, bounds: Array, items: Array, own: Array) -> Float64Array:
         lengths = np.diff(listed.indptr)
         table = position_table(np.concatenate((lengths, lengths + 1)), self.estimate_.position, self.estimate_.degree)
         indptr, partners, values = frozen(self.pair_indptr_, self.pair_items_, self.pair_values_)
@@ -276,10 +276,10 @@ class PairwiseLogLinear(LogLinearRanker):
             raise InputError(f"item_draws_ has shape {np.shape(self.item_draws_)}, which does not fit the parameters")
 
 
-def _mean_scores(items: Any, users: Any) -> Any:
+def _mean_scores(items: Array, users: Array) -> Any:
     """(users, items) to scores averaged over the draws, as coefficients (n, 1)."""
 
-    def scores(who: Any, what: Any) -> Float64Array:
+    def scores(who: Array, what: Array) -> Float64Array:
         total = np.zeros(len(what))
         for theta, modes in zip(items, users, strict=True):
             total += np.einsum("ek,ek->e", theta[what, :-1], modes[who]) + theta[what, -1]

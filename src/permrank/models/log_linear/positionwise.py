@@ -19,7 +19,7 @@ from permrank.models.log_linear.factors import point_factors, usual_scale
 from permrank.models.log_linear.learning import Parameters, Task, learner_of, precision_of
 from permrank.models.log_linear.lists import no_pairs, position_table
 from permrank.models.users import UserReference
-from permrank.types import Float64Array, Int64Array
+from permrank.types import Array, Float64Array, Int64Array
 
 # Sweeps by default: this many swaps are visited in all, within the bounds.
 _SWAPS_VISITED, _FEWEST_SWEEPS, _MOST_SWEEPS = 100_000_000, 60, 300
@@ -145,7 +145,7 @@ class PositionwiseLogLinear(LogLinearRanker):
         self._check_lengths(rankings, self.method)
         if self.method == "posterior":
 
-            def drawn(found: tuple[Any, Any]) -> Any:
+            def drawn(found: tuple[Array, Array]) -> Any:
                 items, users = found
                 if not self.n_factors:  # the posterior of the items alone is narrow: its mean will do
                     items, users = items.mean(axis=0, keepdims=True), users[:1]

@@ -19,7 +19,7 @@ from permrank.models.matrix.relevance import standardised
 from permrank.models.ranker import Ranker
 from permrank.models.similarity import mean_cosine, nearest
 from permrank.models.users import NewUser, UserReference, new_user
-from permrank.types import Float64Array, Int64Array
+from permrank.types import Array, Float64Array, Int64Array
 
 Penalty = float | Literal["auto"]
 
@@ -59,9 +59,9 @@ class MatrixRanker(Ranker):
     estimate_type: ClassVar[type[Estimate]] = FactorEstimate
     resumable = True
     parameters: ClassVar[Declared] = COMMON
-    user_factors_: Any
-    item_factors_: Any
-    item_intercepts_: Any
+    user_factors_: Array
+    item_factors_: Array
+    item_intercepts_: Array
     alpha_: float
     beta_: float
     n_factors: int

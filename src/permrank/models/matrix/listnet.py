@@ -20,7 +20,7 @@ from permrank.models.matrix.learning import Data, Design, Fit, Loss
 from permrank.models.matrix.relevance import relevance
 from permrank.models.plackett_luce.luce import LuceChoiceRanker
 from permrank.models.users import UserReference
-from permrank.types import Float64Array, Int64Array
+from permrank.types import Array, Float64Array, Int64Array
 
 # The chance to be first says little of the rest of a list and gives calmer gradients; set as `NOISE_SHARE`.
 _NOISE_SHARES = {"listnet": 0.5, "listmle": 0.7}
@@ -97,7 +97,7 @@ class ListNet(MatrixRanker, LuceChoiceRanker):
         ),
     )
     estimate_type = WeightedEstimate
-    feature_weights_: Any
+    feature_weights_: Array
 
     def __init__(
         self,

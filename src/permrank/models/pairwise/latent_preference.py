@@ -17,7 +17,7 @@ from permrank.models.estimates import Estimate
 from permrank.models.pairwise.latent_preference_learning import appeal, learner_of, memberships_of, problem_of
 from permrank.models.ranker import Ranker
 from permrank.models.users import NewUser, UserReference
-from permrank.types import Float64Array, Int64Array
+from permrank.types import Array, Float64Array, Int64Array
 
 # Imaginary choices of every item as good as the others, under the scores of everybody together.
 _POOLED_STRENGTH = 5.0
@@ -137,7 +137,7 @@ class LatentPreference(Ranker):
 
         return mapped(learner_of(problem, int(self.n_communities), int(self.n_starts), self.seed, self.tol), learned)
 
-    def _problem(self, rankings: Rankings, items: Any, pooled: Float64Array) -> Any:
+    def _problem(self, rankings: Rankings, items: Array, pooled: Float64Array) -> Any:
         settings = float(self.prior_strength), float(self.concentration), int(self.max_pairs), self.seed
         return problem_of(rankings, items, pooled, *settings)
 

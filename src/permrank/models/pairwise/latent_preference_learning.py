@@ -14,7 +14,7 @@ from permrank.learning.learner import Learner, mapped
 from permrank.learning.shards import Shard, blocks_by_rows, gathered, n_blocks_of, shards_of
 from permrank.ragged import frozen
 from permrank.randomness import generator, stream_key
-from permrank.types import Float64Array
+from permrank.types import Array, Float64Array, Key
 
 # Starts differ by noise of this standard deviation in the scores: enough to fall apart, small beside the differences
 # between items.
@@ -33,7 +33,7 @@ class Problem(NamedTuple):
     strength: float
     concentration: float
     max_pairs: int
-    key: Any
+    key: Key
 
 
 class EStep:
@@ -54,7 +54,7 @@ class EStep:
 
 
 def _sums(
-    worths: Float64Array, max_pairs: int, key: Any, shard: Shard, mixture: Float64Array
+    worths: Float64Array, max_pairs: int, key: Key, shard: Shard, mixture: Float64Array
 ) -> tuple[Float64Array, ...]:
     outer, weights, items, levels = shard.data
     found: tuple[Float64Array, ...] = latent_preference_sums(
@@ -66,7 +66,7 @@ def _sums(
 
 def problem_of(
     rankings: Rankings,
-    items: Any,
+    items: Array,
     pooled: Float64Array,
     strength: float,
     concentration: float,

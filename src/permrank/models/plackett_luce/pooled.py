@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import polars as pl
@@ -24,7 +24,7 @@ from permrank.models.plackett_luce.statistics import PooledStatistics
 from permrank.models.priors.item_scores import Flat, GammaPrior, GaussianPrior, Prior
 from permrank.models.users import UserReference
 from permrank.randomness import stream_key
-from permrank.types import Float64Array, Int64Array
+from permrank.types import Float64Array, Int64Array, Named
 
 Ties = Literal["exact", "efron", "breslow", "partition", "shuffle"]
 TIES = {"exact": EXACT, "efron": EFRON, "breslow": BRESLOW, "partition": PARTITION, "shuffle": EXACT}
@@ -173,7 +173,7 @@ class PlackettLuce(LuceChoiceRanker):
     def _sweeps(self, rankings: Rankings) -> int:
         return self.max_iter or _MAX_ITER["shuffle" if self.ties == "shuffle" else self.method]
 
-    def _rules(self) -> dict[str, Any]:
+    def _rules(self) -> Named:
         return {"ties": TIES[self.ties], "prior": self.prior, "prior_shape": float(self.prior_shape)}
 
     def _learner(self, rankings: Rankings) -> Learner[PooledEstimate]:

@@ -11,15 +11,13 @@ random no vector counts, and all that stands on them is as if it were not there.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from permrank.data.item_view import entries_by_item
 from permrank.data.rankings import Rankings
 from permrank.kernels.cooccurrence import cross, row_sums
 from permrank.ragged import frozen, owners
-from permrank.types import Float64Array
+from permrank.types import Array, Float64Array
 
 # Imagined further entries of an item and of a user: places of those with few are drawn to the middle. Between 3 and 20
 # for an item nothing changed (ML-100K with 10, 20 and 50 ratings a user, seeds 10 to 12).
@@ -57,7 +55,7 @@ def company(rankings: Rankings, seed: int) -> Float64Array:
     return np.asarray(table / np.where(spread > 0.0, spread, 1.0))
 
 
-def _once(rankings: Rankings) -> tuple[Any, Any]:
+def _once(rankings: Rankings) -> tuple[Array, Array]:
     """Bounds of the users' items and the items, each once a user however many of the user's rankings have it."""
     if rankings.n_rankings == np.count_nonzero(np.diff(rankings.user_indptr)):
         return rankings.user_bounds, rankings.items
@@ -65,7 +63,7 @@ def _once(rankings: Rankings) -> tuple[Any, Any]:
     return np.searchsorted(user, np.arange(rankings.n_users + 1)), item.astype(np.int32)
 
 
-def user_places(table: Float64Array, bounds: Any, items: Any) -> Float64Array:
+def user_places(table: Float64Array, bounds: Array, items: Array) -> Float64Array:
     """Places of users who list these items: (n_users, n_dimensions); 0 for a user with nothing.
 
     bounds: entries of user u are ``items[bounds[u]:bounds[u + 1]]``, in the numbering of the table.
@@ -73,13 +71,13 @@ def user_places(table: Float64Array, bounds: Any, items: Any) -> Float64Array:
     return np.asarray(row_sums(*frozen(bounds, items), table) / (np.diff(bounds) + _MORE_OF_USER)[:, None])
 
 
-def parts_of_place(table: Float64Array, items: Any) -> Float64Array:
+def parts_of_place(table: Float64Array, items: Array) -> Float64Array:
     """What each entry of one user adds to the user's place: (n_entries, n_dimensions)."""
     return np.asarray(table[items] / (len(items) + _MORE_OF_USER))
 
 
 def _singular(
-    bounds: Any, items: Any, counts: Any, start: Float64Array, rounds: int
+    bounds: Array, items: Array, counts: Array, start: Float64Array, rounds: int
 ) -> tuple[Float64Array, Float64Array]:
     """Largest singular values and right vectors of the scaled matrix, by subspace iterations from a random start."""
     view, lengths = entries_by_item(items, counts.size), np.diff(bounds)
