@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -56,8 +56,14 @@ class Groups(NamedTuple):
     users: Vocabulary
 
 
+Id: TypeAlias = Any
+"""What callers give as an id: checked when it is encoded."""
+Frame: TypeAlias = Any
+"""Whatever Polars can read."""
+
+
 def from_values(
-    data: Any,
+    data: Frame,
     columns: Columns,
     role: Literal["rating", "rank"],
     duplicates: Duplicates = "error",
@@ -131,7 +137,7 @@ def _weights(
 
 
 def from_pairs(
-    data: Any,
+    data: Frame,
     user: str | None,
     winner: str,
     loser: str,
@@ -187,10 +193,10 @@ def from_pairs(
 
 
 def from_lists(
-    lists: Mapping[Any, Iterable[Any]] | Iterable[Iterable[Any]],
-    users: Iterable[Any] | None,
+    lists: Mapping[Id, Iterable[Id]] | Iterable[Iterable[Id]],
+    users: Iterable[Id] | None,
     weights: Iterable[float] | None,
-    items: Iterable[Any] | None,
+    items: Iterable[Id] | None,
     unlisted: Unlisted | None,
 ) -> Rankings:
     """Rankings from Python lists."""
@@ -222,14 +228,14 @@ def from_lists(
     return merged(rankings) if anonymous else rankings
 
 
-def _flatten(rows: list[Any]) -> tuple[list[Any], list[int], list[int]]:
-    flat: list[Any] = []
+def _flatten(rows: list[Id]) -> tuple[list[Id], list[int], list[int]]:
+    flat: list[Id] = []
     levels: list[int] = []
     lengths: list[int] = []
     for index, row in enumerate(rows):
         if isinstance(row, (str, bytes, set, frozenset, Mapping)) or not isinstance(row, Iterable):
             raise InputError(f"ranking {index} is {shown(row)}, expected a list of items, best first")
-        seen: set[Any] = set()
+        seen: set[Id] = set()
         before = len(flat)
         level = 0
         for entry in row:
@@ -270,7 +276,7 @@ def _list_weights(weights: Iterable[float] | None, n: int) -> Float64Array:
 
 
 def _order_by_user(
-    names: list[Any],
+    names: list[Id],
     lengths: list[int],
     items: Int32Array,
     levels: list[int],

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
 from permrank.data import named_constructors
 from permrank.data.build import compact
@@ -17,7 +17,7 @@ from permrank.data.item_view import ItemView, entries_by_item
 from permrank.data.vocabulary import Vocabulary
 from permrank.processes import refuse_after_fork
 from permrank.ragged import new_blocks, owners, read_only
-from permrank.types import Float64Array, Int32Array, Int64Array
+from permrank.types import Array, Float64Array, Int32Array, Int64Array
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -85,14 +85,14 @@ class Rankings:
 
     def _set(
         self,
-        user_indptr: Any,
-        indptr: Any,
-        items: Any,
-        levels: Any,
-        weights: Any,
+        user_indptr: Array,
+        indptr: Array,
+        items: Array,
+        levels: Array,
+        weights: Array,
         user_ids: Vocabulary,
         item_ids: Vocabulary,
-        ratings: Any = None,
+        ratings: Array | None = None,
         anonymous: bool = False,
     ) -> None:
         self.user_indptr: Int64Array = np.ascontiguousarray(user_indptr, np.int64)
@@ -107,7 +107,7 @@ class Rankings:
             array.setflags(write=False)
 
     @property
-    def _arrays(self) -> list[Any]:
+    def _arrays(self) -> list[Array]:
         arrays = [self.user_indptr, self.indptr, self.items, self.levels, self.weights, self.ratings]
         return [array for array in arrays if array is not None]
 
@@ -190,7 +190,7 @@ class Rankings:
         """Ranking that each entry belongs to: a new array (n_entries,)."""
         return owners(self.indptr)
 
-    def entry_users(self, dtype: DTypeLike = np.int64) -> NDArray[Any]:
+    def entry_users(self, dtype: DTypeLike = np.int64) -> Array:
         """Index of the user of each entry: a new array (n_entries,)."""
         return owners(self.user_bounds, dtype)
 

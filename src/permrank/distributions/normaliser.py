@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from permrank.kernels.log_linear.moves import (
 )
 from permrank.kernels.log_linear.subsets import block_log_sum
 from permrank.randomness import stream_key
-from permrank.types import Float64Array
+from permrank.types import Array, Float64Array, Key
 
 # 2^16 states of 16 items take some tens of milliseconds.
 LONGEST_EXACT = 16
@@ -59,7 +59,7 @@ def log_normaliser(
     basis: Float64Array,
     pair: Float64Array,
     *,
-    key: Any = 0,
+    key: int | Key = 0,
     exact: bool = True,
     first: str = "plackett-luce",
     n_runs: int = 64,
@@ -99,7 +99,7 @@ def log_normaliser(
     return LogNormaliser(value, error, low, -high)
 
 
-def model_draws(unary: Float64Array, basis: Float64Array, pair: Float64Array, size: int, key: Any) -> Any:
+def model_draws(unary: Float64Array, basis: Float64Array, pair: Float64Array, size: int, key: int | Key) -> Array:
     """At least ``size`` nearly independent rankings drawn by heat baths, from a few chains: (size or more, n)."""
     n = len(unary)
     rng = np.random.default_rng([int(key), n])
@@ -112,7 +112,7 @@ def model_draws(unary: Float64Array, basis: Float64Array, pair: Float64Array, si
     return np.ascontiguousarray(orders.transpose(1, 0, 2).reshape(-1, n))
 
 
-def fitted_worths(orders: Any, n_sweeps: int = 30) -> Float64Array:
+def fitted_worths(orders: Array, n_sweeps: int = 30) -> Float64Array:
     """Worths of a Plackett-Luce distribution fitted to rankings of all items: Hunter's (2004) MM, a choice a priori."""
     n_lists, n = orders.shape
     worths = np.ones(n)

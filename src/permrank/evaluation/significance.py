@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import ArrayLike
 
 from permrank.checks import require_int
 from permrank.errors import InputError
@@ -16,7 +15,7 @@ from permrank.types import Float64Array
 _MOST_DRAWS = 100_000
 
 
-def randomisation_test(differences: Any, *, n_draws: int = 10_000, seed: int = 0) -> float:
+def randomisation_test(differences: ArrayLike, *, n_draws: int = 10_000, seed: int = 0) -> float:
     """Return the two-sided p-value of paired differences having no sign of their own.
 
     p = (1 + number of draws whose Σ ± d is as far from 0 as Σ d is) / (1 + n_draws), signs being fair and independent.
@@ -46,7 +45,7 @@ def randomisation_test(differences: Any, *, n_draws: int = 10_000, seed: int = 0
 
 
 def bootstrap_interval(
-    values: Any, weights: Any = None, *, level: float = 0.95, n_draws: int = 2_000, seed: int = 0
+    values: ArrayLike, weights: ArrayLike | None = None, *, level: float = 0.95, n_draws: int = 2_000, seed: int = 0
 ) -> tuple[float, float]:
     """Return the percentile interval of a (weighted) mean over persons drawn with replacement.
 
@@ -77,7 +76,7 @@ def bootstrap_interval(
     return float(low), float(high)
 
 
-def holm(p_values: Any) -> Float64Array:
+def holm(p_values: ArrayLike) -> Float64Array:
     """Return p-values corrected for having looked at all of them (Holm 1979), in the order given.
 
     The i-th smallest of m is multiplied by m - i + 1, and none becomes smaller than the one before.

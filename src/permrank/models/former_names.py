@@ -27,7 +27,7 @@ def accept_former_names(kind: type[Any]) -> None:
         kind.__init__ = _understanding(kind.__init__, kind)
 
 
-def present_names(kind: type[Any], given: Mapping[str, Any], *, stacklevel: int | None = None) -> Named:
+def present_names(kind: type[Any], given: Mapping[str, object], *, stacklevel: int | None = None) -> Named:
     """Parameters by their present names and values; those of earlier releases raise a `FutureWarning`.
 
     Parameters
@@ -53,7 +53,7 @@ def present_names(kind: type[Any], given: Mapping[str, Any], *, stacklevel: int 
     return found
 
 
-def former_estimate(model: Any, old: str) -> Any:
+def former_estimate(model: Any, old: str) -> object:
     """What was learnt, by a former name."""
     name = model.estimate_.former_names()[old]
     _warn(f"{type(model).__name__}: {old} is now called {name}", 3)
@@ -69,7 +69,7 @@ def _former_names(kind: type[Any]) -> dict[str, str]:
 
 def _understanding(method: Any, kind: type[Any]) -> Any:
     @functools.wraps(method)
-    def made(self: Any, *arguments: Any, **given: Any) -> None:
+    def made(self: object, *arguments: object, **given: object) -> None:
         method(self, *arguments, **present_names(kind, given, stacklevel=2))
 
     return made
@@ -78,11 +78,11 @@ def _understanding(method: Any, kind: type[Any]) -> Any:
 def _alias(old: str, name: str) -> property:
     """An attribute that stands for another, and says so."""
 
-    def get(model: Any) -> Any:
+    def get(model: object) -> object:
         _warn(f"{type(model).__name__}: {old} is now called {name}", 2)
         return getattr(model, name)
 
-    def put(model: Any, value: Any) -> None:
+    def put(model: object, value: object) -> None:
         _warn(f"{type(model).__name__}: {old} is now called {name}", 2)
         setattr(model, name, value)
 

@@ -43,12 +43,12 @@ def check_declared(model: Any) -> None:
 # Methods of every model, as scikit-learn has them
 
 
-def get_params(self: Any, deep: bool = True) -> Named:
+def get_params(self: object, deep: bool = True) -> Named:
     """Constructor arguments by name (``deep`` is there for scikit-learn and changes nothing)."""
     return {name: getattr(self, name) for name in parameter_names(type(self))}
 
 
-def set_params(self: Model, **parameters: Any) -> Model:
+def set_params(self: Model, **parameters: object) -> Model:
     """Change constructor arguments, for the next `fit`: answers and `save` keep to what was fitted.
 
     An unknown name raises and nothing is changed.
@@ -68,7 +68,7 @@ def clone(self: Model) -> Model:
     return type(self)(**get_params(self))
 
 
-def shown(self: Any) -> str:
+def shown(self: object) -> str:
     """The call that makes the model, with what differs from the defaults."""
     defaults = inspect.signature(type(self).__init__).parameters
     differing = ", ".join(
@@ -80,14 +80,14 @@ def shown(self: Any) -> str:
 # What scikit-learn asks of an object that does not inherit its base class; nothing else calls these.
 
 
-def sklearn_tags(self: Any) -> Any:
+def sklearn_tags(self: object) -> object:
     """A model that wants no target."""
     from sklearn.utils import Tags, TargetTags
 
     return Tags(estimator_type=None, target_tags=TargetTags(required=False))
 
 
-def sklearn_is_fitted(self: Any) -> bool:
+def sklearn_is_fitted(self: object) -> bool:
     """Whether there is an estimate."""
     return hasattr(self, "fitted_params_")
 
@@ -114,7 +114,7 @@ def _unchanged(now: object, fitted: object) -> bool:
 
 def _as_learnt(method: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(method)
-    def asked(self: Any, *arguments: Any, **options: Any) -> Any:
+    def asked(self: object, *arguments: object, **options: object) -> object:
         model = as_fitted(self)
         if model is self:
             return method(self, *arguments, **options)

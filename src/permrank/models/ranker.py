@@ -334,7 +334,7 @@ class Ranker(ABC):
         """
         return float(require_rankings(rankings).weights @ self.log_likelihood(rankings))
 
-    def fold_in(self, said: Any) -> NewUser:
+    def fold_in(self, said: object) -> NewUser:
         """Make a new user from a list, or from a dict of item to rating, without retraining.
 
         Of somebody with an empty list or dict nothing is known: the answers are those for a user without a list.

@@ -58,7 +58,7 @@ def _ratings(said: Mapping[Any, Any]) -> list[float]:
         raise InputError(f"fold_in takes a dict of item to rating, and ratings are numbers: {error}") from error
 
 
-def new_user(said: Any, items: Vocabulary) -> NewUser:
+def new_user(said: object, items: Vocabulary) -> NewUser:
     """A new user from a list (best first, sets are ties) or from a mapping of item to rating; empty, of nothing."""
     if isinstance(said, Rankings):
         if said.n_users != 1:

@@ -16,7 +16,7 @@ import numpy as np
 
 from permrank.data.rankings import Rankings
 from permrank.models.ranker import Ranker
-from permrank.types import Float64Array, UserId
+from permrank.types import Array, Float64Array, UserId
 
 Orders: TypeAlias = dict[tuple[UserId, ...], float]
 
@@ -188,14 +188,14 @@ def community_probability(
     return math.fsum(theta[z] * math.prod(row[z] for row in terms) for z in range(len(theta)))
 
 
-def log_linear_energy(order: Sequence[int], unary: Any, basis: Any, pair: Any) -> float:
+def log_linear_energy(order: Sequence[int], unary: Array, basis: Array, pair: Array) -> float:
     """E(order) = -Σ_i γ·g(i) - Σ_{i<j} λ, term by term."""
     n = len(order)
     single = sum(float(unary[order[i]] @ basis[i]) for i in range(n))
     return -single - sum(float(pair[order[i], order[j]]) for i in range(n) for j in range(i + 1, n))
 
 
-def log_linear_target(unary: Any, basis: Any, pair: Any) -> tuple[list[tuple[int, ...]], Float64Array, float]:
+def log_linear_target(unary: Array, basis: Array, pair: Array) -> tuple[list[tuple[int, ...]], Float64Array, float]:
     """All rankings of a log-linear model with their probabilities, and log Z."""
     orders = list(itertools.permutations(range(len(unary))))
     weights = np.array([-log_linear_energy(order, unary, basis, pair) for order in orders])
@@ -212,7 +212,7 @@ def random_log_linear(
     return scale * rng.normal(size=(n, n_functions)), rng.normal(size=(n, n_functions)), pair - pair.T
 
 
-def differences(function: Callable[[Any], float], point: Any, step: float = 1e-4) -> Float64Array:
+def differences(function: Callable[[Array], float], point: Array, step: float = 1e-4) -> Float64Array:
     """Gradient of a function of an array, by central differences.
 
     Examples

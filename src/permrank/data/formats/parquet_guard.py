@@ -11,7 +11,7 @@ import mmap
 import struct
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 _MAGIC = b"PAR1"
 _DATA_PAGE, _DICTIONARY_PAGE, _DATA_PAGE_V2 = 0, 2, 3
@@ -22,6 +22,10 @@ _MOST_DEPTH = 20
 
 class CorruptParquet(Exception):  # noqa: N818 (never leaves this package)
     """The counts of a Parquet file contradict each other."""
+
+
+Fields: TypeAlias = dict[int, Any]
+"""Of a Thrift structure, by number."""
 
 
 def check_pages(path: Path, names: Collection[str]) -> None:
@@ -59,7 +63,7 @@ def _check(data: mmap.mmap, size: int, names: Collection[str]) -> None:
         raise CorruptParquet("the row groups do not add up to the rows of the file")
 
 
-def _check_chunk(data: mmap.mmap, end: int, column: dict[int, Any], name: str) -> None:
+def _check_chunk(data: mmap.mmap, end: int, column: Fields, name: str) -> None:
     starts = [_number(column, field) for field in (9, 11) if column.get(field)]
     position, n_values = min(starts, default=0), _number(column, 5)
     stop = position + _number(column, 7) + _SLACK
@@ -91,7 +95,7 @@ def _number(fields: Any, key: int) -> int:
     return value
 
 
-def _member(fields: Any, key: int) -> dict[int, Any]:
+def _member(fields: Any, key: int) -> Fields:
     value = fields.get(key) if isinstance(fields, dict) else None
     if not isinstance(value, dict):
         raise CorruptParquet("a header is missing")
@@ -138,8 +142,8 @@ class _Reader:
         self.position += n
         return self.data[self.position - n : self.position]
 
-    def struct(self, depth: int = 0) -> dict[int, Any]:
-        fields: dict[int, Any] = {}
+    def struct(self, depth: int = 0) -> Fields:
+        fields: Fields = {}
         number = 0
         while (head := self.byte()) != 0:
             number = number + (head >> 4) if head >> 4 else self.zigzag()

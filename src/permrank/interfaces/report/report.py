@@ -111,7 +111,7 @@ def _results(found: Comparison, k: int) -> Named:
     }
 
 
-def _scale(rows: list[tuple[Any, Any, Any]], metric: Metric) -> tuple[float, float]:
+def _scale(rows: list[tuple[float, float, float]], metric: Metric) -> tuple[float, float]:
     """Ends of the common scale: all intervals, but no further from the best one's than a dozen of its widths."""
     known = [(low, high) for _, low, high in rows if low is not None]
     if not known:
@@ -176,7 +176,7 @@ def _median_person(result: Evaluation, metric: str, split: Split) -> Named | Non
     return rows[len(rows) // 2] if rows else None
 
 
-def _predicted(model: Ranker, split: Split, user: Any, person: Any) -> pl.DataFrame | None:
+def _predicted(model: Ranker, split: Split, user: object, person: object) -> pl.DataFrame | None:
     """Held-out items as the model ranks them, with their true ranks (equal for ties)."""
     hidden = split.test.lists(user)[0]
     ranks = {name: i + 1 for i, block in enumerate(hidden) for name in (block if isinstance(block, set) else [block])}

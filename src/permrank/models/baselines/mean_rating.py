@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -150,7 +149,7 @@ class MeanRating(Ranker):
             level = 0.0 if user is None else float(self.user_biases_[user])
         return np.asarray(self.mean_ + level + self.item_biases_[items])
 
-    def fold_in(self, said: Any) -> NewUser:
+    def fold_in(self, said: object) -> NewUser:
         """Make a new user from a list, or from a dict of item to rating; only the level depends on it."""
         new = super().fold_in(said)
         bias = 0.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import polars as pl
@@ -285,7 +285,7 @@ class Mallows(Ranker):
         parts = np.multiply(shares, errors, out=np.zeros_like(shares), where=shares > 0)  # 0 times infinity is nothing
         return np.asarray(total), np.sqrt(np.sum(parts**2, axis=1))
 
-    def fold_in(self, said: Any) -> NewUser:
+    def fold_in(self, said: object) -> NewUser:
         """Make a new user from a list, or from a dict of item to rating; what it tells is the community."""
         new = super().fold_in(said)
         lists = lists_to_learn(new.rankings, self._aligned_items(new.rankings))

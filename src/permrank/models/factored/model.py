@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
 import polars as pl
@@ -264,7 +264,7 @@ class FactoredPlackettLuce(Ranker):
 
     # New users
 
-    def fold_in(self, said: Any) -> NewUser:
+    def fold_in(self, said: object) -> NewUser:
         """Make a new user from a list, or from a dict of item to rating: the items stay as they are."""
         self._require_fitted()
         made = new_user(said, self.item_ids)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -125,7 +125,7 @@ class Sampler:
         """Prior means of the users' factors, W_u ~ N(place_u slopes, 1), as these users have them."""
         return regression(self.problem.user_places, users, 1.0, _USER_RIDGE)
 
-    def sweep(self, number: int, *, keep: bool) -> tuple[float, tuple[Any, ...] | None]:
+    def sweep(self, number: int, *, keep: bool) -> tuple[float, tuple[Array, ...] | None]:
         """Draw everything once; returns the log-posterior of the users' modes, and what is kept, if asked."""
         problem, prior = self.problem, self._prior
         if problem.shuffle:
@@ -206,7 +206,7 @@ def draw_posterior(
             held = hold_out_pairs(problem, int(stream_key(int(key), 3)) % 2**63)
         sampler = Sampler(held.problem if held else problem, n_factors, scale, key, start)
         temperature, done = 1.0, 0
-        drawn: tuple[list[Any], ...] = ([], [], [], [])
+        drawn: tuple[list[Array], ...] = ([], [], [], [])
         if kept:
             temperature, done = kept["temperature"], kept["done"]
             drawn = tuple(list(kept[name]) for name in _KEPT)
@@ -272,7 +272,7 @@ def _start(n_items: int, n_users: int, n_factors: int, key: Key) -> tuple[Array,
     return theta, 0.3 * rng.normal(size=(n_users, n_factors))
 
 
-def _stacked(draws: list[Any], like: Float64Array) -> Any:
+def _stacked(draws: list[Array], like: Float64Array) -> Array:
     return np.array(draws, np.float32).reshape(len(draws), *like.shape)
 
 

@@ -74,7 +74,7 @@ class CommunityRanker(Ranker):
         rules = self.estimate_
         return memberships_of(rankings, items, rules.scores, rules.concentration, rules.ties, rules.mixing)
 
-    def fold_in(self, said: Any) -> NewUser:
+    def fold_in(self, said: object) -> NewUser:
         """Make a new user from a list, or from a dict of item to rating: EM for the membership, items fixed.
 
         A user of the training data who says the same list gets the same membership.

@@ -146,7 +146,7 @@ class LogLinearRanker(Ranker):
 
     # New users
 
-    def fold_in(self, said: Any) -> NewUser:
+    def fold_in(self, said: object) -> NewUser:
         """Make a new user from a list, or from a dict of item to rating: the items stay as they are."""
         self._require_fitted()
         made = new_user(said, self.item_ids)

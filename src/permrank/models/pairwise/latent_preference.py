@@ -165,7 +165,7 @@ class LatentPreference(Ranker):
         gap = np.clip(self.scores_[:, second] - self.scores_[:, first], -700.0, 700.0)
         return float(np.mean(np.sum(self._membership(reference) / (1.0 + np.exp(gap)), axis=1)))
 
-    def fold_in(self, said: Any) -> NewUser:
+    def fold_in(self, said: object) -> NewUser:
         """Make a new user from a list, or from a dict of item to rating: memberships by EM, all else as it is."""
         new = super().fold_in(said)
         problem = self._problem(new.rankings, self._aligned_items(new.rankings), self.pooled_scores_)
