@@ -214,6 +214,9 @@ def maximise(
     given = objective.rankings
     n_numbers = given.n_items * (n_factors + 1) + slopes.size
 
+    def shuffled(sweep: int) -> Rankings:
+        return given.shuffled_ties(int(stream_key(int(key), sweep, 2)) % 2**63)
+
     def steps(kept: State | None) -> Iterator[Step[Place]]:
         memory = LimitedMemory(_MEMORY, n_numbers)
         done, release, values = 0, False, []
@@ -222,6 +225,8 @@ def maximise(
             objective.hold_slopes = bool(kept["hold_slopes"])
             memory.restore({name: kept[name] for name in ("steps", "falls", "order")})
             here = Place(**{name: kept[name] for name in Place._fields})
+            if shuffle and done:
+                objective.use(shuffled(done - 1))
         else:
             theta, users = begin or start(given.n_items, given.n_users, n_factors, key)
             theta, users = theta.astype(np.float32, copy=False), users.astype(np.float32, copy=False)
@@ -243,7 +248,7 @@ def maximise(
                 memory.forget()
                 here = objective.at(here.theta, here.slopes, here.users)
             if shuffle:
-                objective.use(given.shuffled_ties(int(stream_key(int(key), done, 2)) % 2**63))
+                objective.use(shuffled(done))
                 memory.forget()
                 here = objective.at(here.theta, here.slopes, here.users)
             new = _step(objective, here, memory)
