@@ -1,4 +1,4 @@
-"""Which processes and threads may work: threads do not survive a fork, and one of Numba's layers stands no company.
+"""Which processes and threads may work: threads do not survive a fork, and one layer of Numba's serves one only.
 
 Polars and OpenMP keep pools of threads. A process that is forked from one where they have begun has the pools' locks
 but not their threads: Polars waits for ever, and GNU OpenMP ends the process. Nothing can be mended in the child, so

@@ -21,7 +21,7 @@ from permrank.errors import (
 )
 from permrank.interfaces.cli.app import app
 from permrank.interfaces.cli.fit import ends_anywhere, sparkline
-from permrank.learning.early_stopping import Watch
+from permrank.learning.early_stopping import EarlyStopping
 from permrank.learning.learner import Step, run, standing
 from permrank.models.one_order import ItemScores
 
@@ -197,10 +197,10 @@ def test_the_curve_alone_decides():
             yield Step(0.0, estimate)
 
     scores = iter([0.3, 0.5, 0.5, 0.4, 0.6, 0.6, 0.6, 0.6])
-    watch = Watch(lambda estimate: next(scores), every=5, patience=3)
+    watch = EarlyStopping(lambda estimate: next(scores), every=5, patience=3)
     fitted = run(steps, max_iter=1000, hooks=[watch])
     assert (len(fitted.history), watch.best_iter) == (40, 25)  # five sweeps each; the third without a rise is the end
-    np.testing.assert_array_equal(watch.settled(40, fitted.estimate).scores, [25.0])
+    np.testing.assert_array_equal(watch.best_or_last(40, fitted.estimate).scores, [25.0])
 
 
 def test_what_cannot_be_measured_is_refused_with_the_remedy(parts, tmp_path):

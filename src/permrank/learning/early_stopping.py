@@ -24,7 +24,7 @@ E = TypeVar("E", bound=Estimate)
 _CURVE, _BEST = "validation.curve", "validation.best."
 
 
-class Watch(Hook, Generic[E]):
+class EarlyStopping(Hook, Generic[E]):
     """Measures estimates every few sweeps; with patience it keeps the best and says when to stop.
 
     Parameters
@@ -52,7 +52,7 @@ class Watch(Hook, Generic[E]):
         rebuilt: Callable[[Named], E] | None = None,
     ) -> None:
         self.points: list[tuple[int, float]] = []
-        self._measure, self._every, self._patience, self._rebuilt = measure, every, patience, rebuilt
+        self._score, self._every, self._patience, self._rebuilt = measure, every, patience, rebuilt
         self._best: E | None = None
 
     @property
@@ -63,36 +63,36 @@ class Watch(Hook, Generic[E]):
     @property
     def best_iter(self) -> int:
         """The sweep with the best score, the first of equals."""
-        return self.points[self._place][0]
+        return self.points[self._best_index][0]
 
     @property
-    def _place(self) -> int:
+    def _best_index(self) -> int:
         return int(np.argmax(self.curve[:, 1]))
 
     @property
-    def over(self) -> bool:
+    def exhausted(self) -> bool:
         """Whether the score has not risen for as long as patience lasts."""
         if self._patience is None or not self.points:
             return False
-        return len(self.points) - 1 - self._place >= self._patience
+        return len(self.points) - 1 - self._best_index >= self._patience
 
     def after_sweep(self, run: Run[E]) -> None:
         """Measure the estimate, if it is time to."""
         if not run.step.burn_in and run.n_sweeps % self._every == 0:
-            run.score = self.see(run.n_sweeps, run.step.estimate())
-            run.stopped = run.stopped or self.over
+            run.score = self.measure(run.n_sweeps, run.step.estimate())
+            run.stopped = run.stopped or self.exhausted
 
-    def see(self, sweep: int, estimate: E) -> float:
+    def measure(self, sweep: int, estimate: E) -> float:
         """Measure the estimate after a sweep."""
-        self.points.append((sweep, float(self._measure(estimate))))
+        self.points.append((sweep, float(self._score(estimate))))
         if self._patience is not None and self.best_iter == sweep:
             self._best = copy.deepcopy(estimate)  # learners go on in the same memory
         return self.points[-1][1]
 
-    def settled(self, sweep: int, estimate: E) -> E:
+    def best_or_last(self, sweep: int, estimate: E) -> E:
         """What to keep when learning ends after a sweep with this estimate, which is measured if it has not been."""
         if not self.points or self.points[-1][0] != sweep:
-            self.see(sweep, estimate)
+            self.measure(sweep, estimate)
         return estimate if self._best is None else self._best
 
     def state(self) -> State:
@@ -106,4 +106,4 @@ class Watch(Hook, Generic[E]):
         best = {name.removeprefix(_BEST): value for name, value in kept.items() if name.startswith(_BEST)}
         if best and self._rebuilt is not None:
             self._best = self._rebuilt(best)
-        run.stopped = run.stopped or self.over
+        run.stopped = run.stopped or self.exhausted

@@ -21,7 +21,7 @@ from permrank.types import Callback, Float64Array, Named
 
 if TYPE_CHECKING:
     from permrank.learning.checkpoints import Checkpoint
-    from permrank.learning.validation import Validating
+    from permrank.learning.validation import ValidationProtocol
 
 
 class Job(NamedTuple, Generic[E]):
@@ -74,7 +74,7 @@ def learn(
     callback: Callback | None,
     verbose: bool | None,
     checkpoint: Checkpoint | str | Path | None,
-    validation: Validating | None,
+    validation: ValidationProtocol | None,
     model_of: Callable[[E], Any],
     rebuilt: Callable[[Named], E],
 ) -> Outcome[E]:
@@ -84,9 +84,9 @@ def learn(
     """
     watch = store = None
     if validation is not None:
-        from permrank.learning.validation import watch_over
+        from permrank.learning.validation import early_stopping_by
 
-        watch = watch_over(model_of, rebuilt, job.rankings, validation)
+        watch = early_stopping_by(model_of, rebuilt, job.rankings, validation)
     if checkpoint is not None:
         from permrank.learning.checkpoints import CheckpointStore
 
@@ -107,7 +107,7 @@ def learn(
         if watch is None:
             return Outcome(fitted, np.zeros((0, 2)), n_sweeps, interrupt.pressed)
         # Inside: Ctrl-C during the last measurement must not cost what was learnt.
-        fitted = fitted._replace(estimate=watch.settled(n_sweeps, fitted.estimate))
+        fitted = fitted._replace(estimate=watch.best_or_last(n_sweeps, fitted.estimate))
     return Outcome(fitted, watch.curve, watch.best_iter, interrupt.pressed)
 
 

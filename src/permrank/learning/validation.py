@@ -7,11 +7,11 @@ from typing import Any, Protocol
 
 from permrank.data.rankings import Rankings
 from permrank.errors import InputError
-from permrank.learning.early_stopping import E, Watch
+from permrank.learning.early_stopping import E, EarlyStopping
 from permrank.types import Named
 
 
-class Validating(Protocol):
+class ValidationProtocol(Protocol):
     """Held-out data, and how an estimate is judged by them."""
 
     @property
@@ -30,12 +30,12 @@ class Validating(Protocol):
         """Score of a model fitted to these data, higher is better."""
 
 
-def watch_over(
-    fitted: Callable[[E], Any], rebuilt: Callable[[Named], E], rankings: Rankings, validation: Validating
-) -> Watch[E]:
+def early_stopping_by(
+    fitted: Callable[[E], Any], rebuilt: Callable[[Named], E], rankings: Rankings, validation: ValidationProtocol
+) -> EarlyStopping[E]:
     """A watch that has the model of every estimate judged; ``fitted`` puts an estimate into a model."""
     if isinstance(validation, type) or not callable(getattr(validation, "judge", None)):
         raise InputError(f"validation={validation!r}, expected permrank.Validation(held-out rankings)")
     judge = validation.judge(rankings)
 
-    return Watch(lambda estimate: judge(fitted(estimate)), validation.every, validation.patience, rebuilt)
+    return EarlyStopping(lambda estimate: judge(fitted(estimate)), validation.every, validation.patience, rebuilt)

@@ -12,7 +12,7 @@ from permrank.types import Callback, Named
 
 if TYPE_CHECKING:
     from permrank.learning.checkpoints import Checkpoint
-    from permrank.learning.validation import Validating
+    from permrank.learning.validation import ValidationProtocol
     from permrank.models.ranker import Ranker
 
 # Attributes of every fitted model.
@@ -28,7 +28,7 @@ def learn_into(
     callback: Callback | None,
     verbose: bool | None,
     checkpoint: Checkpoint | str | Path | None,
-    validation: Validating | None = None,
+    validation: ValidationProtocol | None = None,
 ) -> None:
     """Learn what a job says, and make it the model's; a fit that fails leaves the model as it was."""
 

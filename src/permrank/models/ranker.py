@@ -33,7 +33,7 @@ from permrank.types import Callback, Float64Array, Int32Array, Int64Array, Named
 
 if TYPE_CHECKING:
     from permrank.learning.checkpoints import Checkpoint
-    from permrank.learning.validation import Validating
+    from permrank.learning.validation import ValidationProtocol
 
 
 class Ranker(ABC):
@@ -137,7 +137,7 @@ class Ranker(ABC):
         callback: Callback | None = None,
         verbose: bool | None = None,
         checkpoint: Checkpoint | str | Path | None = None,
-        validation: Validating | None = None,
+        validation: ValidationProtocol | None = None,
     ) -> Self:
         """Learn from rankings. Ctrl-C stops at the end of the sweep and keeps the estimate; twice, it ends at once.
 

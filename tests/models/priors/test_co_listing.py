@@ -6,7 +6,7 @@ from scipy import sparse
 
 import permrank as pr
 from permrank.data.hold_out import hold_out
-from permrank.models.priors.co_listing import company, parts_of_place, user_places
+from permrank.models.priors.co_listing import co_listing_coordinates, coordinate_parts, user_coordinates
 
 
 def circles(n_users, n_items, n_each, *, share, seed):
@@ -29,9 +29,9 @@ def scaled(rankings):
 
 def test_two_circles_are_one_dimension_that_parts_them():
     rankings = circles(300, 40, 8, share=0.8, seed=0)
-    table = company(rankings, 0)
+    table = co_listing_coordinates(rankings, 0)
     assert table.shape == (40, 1)
-    places = user_places(table, rankings.indptr[rankings.user_indptr], rankings.items)[:, 0]
+    places = user_coordinates(table, rankings.indptr[rankings.user_indptr], rankings.items)[:, 0]
     np.testing.assert_allclose(places.std(), 1.0)
     assert np.ptp(np.sign(table[::2, 0])) == np.ptp(np.sign(table[1::2, 0])) == 0
     assert table[0, 0] * table[1, 0] < 0
@@ -41,7 +41,7 @@ def test_two_circles_are_one_dimension_that_parts_them():
 def test_the_dimensions_are_singular_vectors():
     rankings = circles(200, 30, 8, share=0.85, seed=1)
     _, values, vectors = np.linalg.svd(scaled(rankings))
-    table = company(rankings, 3)
+    table = co_listing_coordinates(rankings, 3)
     counts = np.bincount(rankings.items, minlength=30)
     for k in range(table.shape[1]):
         expected = vectors[k + 1] / np.sqrt(counts + 10)
@@ -52,9 +52,9 @@ def test_the_dimensions_are_singular_vectors():
 
 @pytest.mark.parametrize("seed", range(5))
 def test_lists_at_random_have_no_company(seed):
-    assert company(circles(300, 40, 8, share=0.5, seed=seed), seed).shape == (40, 0)
+    assert co_listing_coordinates(circles(300, 40, 8, share=0.5, seed=seed), seed).shape == (40, 0)
     everything = pr.Rankings.from_lists({u: np.random.default_rng(u).permutation(6).tolist() for u in range(30)})
-    assert company(everything, seed).shape == (6, 0)
+    assert co_listing_coordinates(everything, seed).shape == (6, 0)
 
 
 def test_who_lists_an_item_several_times_counts_once():
@@ -68,30 +68,30 @@ def test_who_lists_an_item_several_times_counts_once():
     for many in (thrice, pairs):
         users, lists = zip(*many, strict=True)
         rankings = pr.Rankings.from_lists(list(lists), users=list(users), items=range(40))
-        assert company(rankings, 0).shape == (40, 0)
-    # And where there is company, it is that of the lists given once.
+        assert co_listing_coordinates(rankings, 0).shape == (40, 0)
+    # And where there is co-listing, it is that of the lists given once.
     gathered = circles(300, 40, 8, share=0.8, seed=0)
     doubled = [(u, gathered.lists(u)[0]) for u in range(300) for _ in range(2)]
     users, lists = zip(*doubled, strict=True)
-    twice = company(pr.Rankings.from_lists(list(lists), users=list(users), items=range(40)), 0)[:, 0]
-    assert abs(np.corrcoef(twice, company(gathered, 0)[:, 0])[0, 1]) > 0.9999
+    twice = co_listing_coordinates(pr.Rankings.from_lists(list(lists), users=list(users), items=range(40)), 0)[:, 0]
+    assert abs(np.corrcoef(twice, co_listing_coordinates(gathered, 0)[:, 0])[0, 1]) > 0.9999
 
 
 def test_few_items_have_few_dimensions():
     lists = {u: [3 * (u % 4) + k for k in range(3)] for u in range(80)}  # four circles that share no item
-    assert company(pr.Rankings.from_lists(lists), 0).shape == (12, 1)
+    assert co_listing_coordinates(pr.Rankings.from_lists(lists), 0).shape == (12, 1)
 
 
 def test_tiny_data_have_no_company():
     for lists in ({"ann": ["a"]}, {"ann": ["a", "b"]}, {"ann": ["a"], "bob": ["b"]}):
-        assert company(pr.Rankings.from_lists(lists), 0).shape[1] == 0
+        assert co_listing_coordinates(pr.Rankings.from_lists(lists), 0).shape[1] == 0
 
 
 def test_a_place_is_the_sum_of_its_parts_and_nothing_has_no_place():
     table = np.random.default_rng(0).normal(size=(6, 3))
     items = np.array([4, 1, 5], np.int32)
-    places = user_places(table, np.array([0, 3, 3]), items)
-    np.testing.assert_allclose(places[0], parts_of_place(table, items).sum(axis=0))
+    places = user_coordinates(table, np.array([0, 3, 3]), items)
+    np.testing.assert_allclose(places[0], coordinate_parts(table, items).sum(axis=0))
     np.testing.assert_allclose(places[0], table[items].sum(axis=0) / 4)
     np.testing.assert_array_equal(places[1], 0)
 

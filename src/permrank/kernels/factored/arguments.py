@@ -14,10 +14,10 @@ import numpy as np
 class Prior(NamedTuple):
     """A priori W_u ~ N(places_u slopes, 1 / precision).
 
-    places: (n_users, n_dimensions), slopes: (n_dimensions, K), precision: (K,).
+    coordinates: (n_users, n_dimensions), slopes: (n_dimensions, K), precision: (K,).
     """
 
-    places: Any
+    coordinates: Any
     slopes: Any
     precision: Any
 

@@ -207,7 +207,7 @@ def _climb_user(lists, u, ties, theta, user, prior, work, newton):
 def _move_user(lists, u, ties, theta, prior, users, newton, noise, work):
     """`move_users` for user u; its log-posterior at the mode."""
     first, last, n_factors = lists.user_indptr[u], lists.user_indptr[u + 1], theta.shape[1] - 1
-    user, own = users.modes[u].copy(), Gaussian(prior_mean(prior.places[u], prior.slopes), prior.precision)
+    user, own = users.modes[u].copy(), Gaussian(prior_mean(prior.coordinates[u], prior.slopes), prior.precision)
     value, lower = _climb_user(lists, u, ties, theta, user, own, work, newton)
     users.modes[u] = user
     if noise.draw:
@@ -269,7 +269,7 @@ def posterior_draws(lists, ties, theta, prior, modes, key, size, log_density):
     work = Work(np.empty(n_entries), np.empty(n_entries), np.empty(n_entries))
     for i in prange(n_users):
         u = np.int64(i)
-        user, own = modes[u].copy(), Gaussian(prior_mean(prior.places[u], prior.slopes), prior.precision)
+        user, own = modes[u].copy(), Gaussian(prior_mean(prior.coordinates[u], prior.slopes), prior.precision)
         _, lower = _climb_user(lists, u, ties, theta, user, own, work, Newton(_NEWTON_STEPS, 1e-9))
         modes[u] = user
         _newton_system(lists, u, ties, theta, user, own, work, lower, np.empty(n_factors))

@@ -115,10 +115,10 @@ def hold_out_pairs(problem: Problem, seed: int) -> HeldOut | None:
         both = both[rng.choice(len(both), _MOST_PAIRS, replace=False)]
     both = np.where((rankings.levels[both[:, 0]] < rankings.levels[both[:, 1]])[:, None], both, both[:, ::-1])
     users = np.searchsorted(rankings.user_bounds, both[:, 0], side="right") - 1
-    # The company is that of all entries: it tells that the held-out items were listed, not how they were ranked.
+    # Co-listing is that of all entries: it tells that the held-out items were listed, not how they were ranked.
     seen = Problem.of(
         keep_entries(rankings, ~held), problem.ties, shuffle=problem.shuffle, intercepts=problem.intercepts,
-        thresholds=problem.thresholds, company=problem.company,
+        thresholds=problem.thresholds, co_listing=problem.co_listing,
     )  # fmt: skip
     items = rankings.items.astype(np.int64)
     return HeldOut(seen, users, items[both[:, 0]], items[both[:, 1]])

@@ -17,7 +17,7 @@ from permrank.kernels.plackett_luce.damping import damping_sequence
 from permrank.kernels.plackett_luce.likelihood import BRESLOW, EFRON, EXACT, PARTITION
 from permrank.models.estimates import RULE, Estimate, formerly
 from permrank.models.factored.problem import anchored_lists
-from permrank.models.priors.co_listing import user_places
+from permrank.models.priors.co_listing import user_coordinates
 from permrank.ragged import frozen
 from permrank.randomness import stream_key
 from permrank.types import Array, Float64Array, Int32Array, Int64Array
@@ -85,10 +85,10 @@ class FactoredEstimate(Estimate):
         """Lists as they were learnt from, with the thresholds in them."""
         return anchored_lists(said.rankings, self.thresholds, self.n_items, said.items)
 
-    def places(self, said: Said, *, alone: bool = False) -> Float64Array:
-        """Places of users by what they list (models/priors/co_listing.py); ``alone``: every ranking is a user's."""
+    def coordinates(self, said: Said, *, alone: bool = False) -> Float64Array:
+        """Coordinates of users by what they list (co_listing.py); ``alone``: as if every ranking were a user's."""
         bounds = said.rankings.indptr if alone else said.rankings.indptr[said.rankings.user_indptr]
-        return user_places(np.asarray(self.co_listing, np.float64), *frozen(bounds, said.items))
+        return user_coordinates(np.asarray(self.co_listing, np.float64), *frozen(bounds, said.items))
 
     def scores(self, items: Int64Array, modes: Float64Array) -> Float64Array:
         """Scores of items for a user with these modes (n_kept, K), averaged over the draws."""

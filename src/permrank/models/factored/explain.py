@@ -7,7 +7,7 @@ import numpy as np
 from permrank.kernels.factored.arguments import NO_NOISE, Entries, Newton, Prior, Users
 from permrank.kernels.factored.users import move_users
 from permrank.models.factored.estimate import FactoredEstimate, Said
-from permrank.models.priors.co_listing import parts_of_place
+from permrank.models.priors.co_listing import coordinate_parts
 from permrank.types import Float64Array, Int64Array
 
 
@@ -18,14 +18,14 @@ def contributions(
 
     modes: of the user under every draw, (n_kept, K).
     """
-    lists, places, precision = estimate.lists(said), estimate.places(said), estimate.precisions()
+    lists, coordinates, precision = estimate.lists(said), estimate.coordinates(said), estimate.precisions()
     items = lists.items
     real = items < estimate.n_items
-    parts = parts_of_place(np.asarray(estimate.co_listing), items[real])
+    parts = coordinate_parts(np.asarray(estimate.co_listing), items[real])
     total = np.zeros(items.size)
     for d, stored in enumerate(estimate.item_draws):
         theta = stored.astype(np.float64)
-        prior, mode = Prior(places, estimate.slopes(d), precision), modes[d][None].copy()
+        prior, mode = Prior(coordinates, estimate.slopes(d), precision), modes[d][None].copy()
         users, entries = Users(mode, np.empty_like(mode)), Entries(np.empty(items.size), np.empty(items.size))
         move_users(lists, estimate.ties, theta, prior, users, Newton(50, 1e-10), NO_NOISE, entries)
         total += entries.residual * (theta[items, :-1] @ (theta[item, :-1] / precision))

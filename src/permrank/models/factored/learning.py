@@ -14,7 +14,7 @@ from permrank.models.factored.estimate import TIES, FactoredEstimate
 from permrank.models.factored.point import point_estimate
 from permrank.models.factored.posterior import Posterior, Start, choose_factors, draw_posterior
 from permrank.models.factored.problem import Problem, thresholds_of
-from permrank.models.priors.co_listing import company
+from permrank.models.priors.co_listing import co_listing_coordinates
 from permrank.randomness import stream_key
 from permrank.types import Array, Float64Array, Named
 
@@ -45,7 +45,7 @@ class Settings(NamedTuple):
         """The data in the form of the sweeps."""
         return Problem.of(
             rankings, TIES[self.ties], shuffle=self.ties == "shuffle", intercepts=self.intercepts,
-            thresholds=thresholds, company=company(rankings, self.seed) if self.co_listing else None,
+            thresholds=thresholds, co_listing=co_listing_coordinates(rankings, self.seed) if self.co_listing else None,
         )  # fmt: skip
 
     def learner(self, rankings: Rankings, n_sweeps: int, rules: Named) -> Learner[FactoredEstimate]:
@@ -63,7 +63,7 @@ class Settings(NamedTuple):
 
         def learned(found: Posterior) -> FactoredEstimate:
             return FactoredEstimate(
-                found.items, found.users, float(scale), found.temperature, thresholds, problem.company, found.slopes,
+                found.items, found.users, float(scale), found.temperature, thresholds, problem.co_listing, found.slopes,
                 found.variances, curve, np.ones(1), **rules,
             )  # fmt: skip
 
@@ -79,7 +79,7 @@ class Settings(NamedTuple):
 
         def learned(found: Posterior) -> FactoredEstimate:
             return replace(
-                before, item_draws=found.items, user_modes=found.users, co_listing=problem.company,
+                before, item_draws=found.items, user_modes=found.users, co_listing=problem.co_listing,
                 user_slopes=found.slopes, item_variances=found.variances, **rules,
             )  # fmt: skip
 

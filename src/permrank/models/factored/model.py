@@ -60,7 +60,7 @@ class FactoredPlackettLuce(Ranker):
     Parameters
     ----------
     n_factors : int or "auto"
-        K. "auto" takes the one of 4, 8, 16 and 32 that foretells held-out pairs best; ``curve_`` shows all of them.
+        K. "auto" takes the one of 4, 8, 16 and 32 that predicts held-out pairs best; ``curve_`` shows all of them.
     method : {"draws", "point"}
         ``point`` is the paper's regularised maximum likelihood, Σ_u log P - alpha ‖W‖² - beta ‖H‖².
     ties : {"breslow", "efron", "exact", "partition", "shuffle"}

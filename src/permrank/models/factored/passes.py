@@ -29,7 +29,7 @@ class Move(NamedTuple):
     precision : float64 (K,)
         Of the users around their prior means.
     slopes : float64 (n_dimensions, K)
-        How the prior means depend on the users' places.
+        How the prior means depend on the users' coordinates.
     key : uint64
     draw : bool
     newton : Newton
@@ -50,7 +50,7 @@ class Part(NamedTuple):
     Attributes
     ----------
     shard : Shard
-        Its data are the users' places, the weights of the rankings, items and levels.
+        Its data are the users' coordinates, the weights of the rankings, items and levels.
     residual, curvature : float64 (n_entries,)
         Written by the pass over the users.
     """
@@ -115,7 +115,7 @@ class Passes:
         self._found: list[Float64Array] = []
 
     def _shards(self, lists: Lists) -> list[Shard]:
-        levels = (self._problem.user_places,), (lists.weights,), (lists.items, lists.levels)
+        levels = (self._problem.user_coordinates,), (lists.weights,), (lists.items, lists.levels)
         return shards_of(self._bounds, (lists.user_indptr, lists.indptr), levels)
 
     def use(self, lists: Lists, view: ItemView, owner: Int32Array) -> None:

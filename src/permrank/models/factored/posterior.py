@@ -123,7 +123,7 @@ class Sampler:
 
     def _slopes(self, users: Float64Array) -> Float64Array:
         """Prior means of the users' factors, W_u ~ N(place_u slopes, 1), as these users have them."""
-        return regression(self.problem.user_places, users, 1.0, _USER_RIDGE)
+        return regression(self.problem.user_coordinates, users, 1.0, _USER_RIDGE)
 
     def sweep(self, number: int, *, keep: bool) -> tuple[float, tuple[Array, ...] | None]:
         """Draw everything once; returns the log-posterior of the users' modes, and what is kept, if asked."""

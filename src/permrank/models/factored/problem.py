@@ -15,7 +15,7 @@ from permrank.data.vocabulary import Vocabulary
 from permrank.kernels.factored.arguments import Entries, Newton, Noise, Prior, Users
 from permrank.kernels.factored.users import move_users
 from permrank.kernels.lists import Lists
-from permrank.models.priors.co_listing import user_places
+from permrank.models.priors.co_listing import user_coordinates
 from permrank.ragged import frozen
 from permrank.randomness import stream_key
 from permrank.types import Array, Float64Array, Int32Array, Key
@@ -116,11 +116,11 @@ class Problem(NamedTuple):
     user_of_entry : int32
     covariates : float64 (n_items, n_covariates)
         What the prior mean of an item may depend on: the logarithm of how often it is mentioned (what many come across
-        is liked more), if there are ratings its shrunk mean rating on the scale of worths, and its company.
-    company : float64 (n_items, n_dimensions)
-        Places of the items by what is listed together (see models/priors/co_listing.py).
-    user_places : float64 (n_users, n_dimensions)
-        Places of the users, on which the prior mean of their factors depends.
+        is liked more), if there are ratings its shrunk mean rating on the scale of worths, and co-listing.
+    co_listing : float64 (n_items, n_dimensions)
+        Coordinates of the items by what is listed together (see models/priors/co_listing.py).
+    user_coordinates : float64 (n_users, n_dimensions)
+        Coordinates of the users, on which the prior mean of their factors depends.
     user_pass : callable, optional
         Another pass over the users than that of Plackett-Luce, for models with another likelihood of a list. It may
         have another number for every entry in the place of ``lists.levels``.
@@ -135,8 +135,8 @@ class Problem(NamedTuple):
     view: ItemView
     user_of_entry: Int32Array
     covariates: Float64Array
-    company: Float64Array
-    user_places: Float64Array
+    co_listing: Float64Array
+    user_coordinates: Float64Array
     user_pass: UserPass | None = None
 
     def pass_over_users(self) -> UserPass:
@@ -152,13 +152,13 @@ class Problem(NamedTuple):
         shuffle: bool,
         intercepts: bool,
         thresholds: Float64Array | None = None,
-        company: Float64Array | None = None,
+        co_listing: Float64Array | None = None,
     ) -> Problem:
-        """Prepare rankings; items keep no company if none is given."""
+        """Prepare rankings; without co-listing if none is given."""
         thresholds = np.zeros(0) if thresholds is None else thresholds
         lists, view, owner = _arranged(rankings, thresholds)
-        table = np.zeros((rankings.n_items, 0)) if company is None else company
-        places = user_places(table, rankings.user_bounds, rankings.items)
+        table = np.zeros((rankings.n_items, 0)) if co_listing is None else co_listing
+        coordinates = user_coordinates(table, rankings.user_bounds, rankings.items)
         mentions = item_mentions(rankings)
         columns = [np.log1p(mentions)]
         if rankings.ratings is not None:
@@ -170,7 +170,7 @@ class Problem(NamedTuple):
         telling = spread > 1e-9 * (np.abs(listed).max(axis=0) + 1e-300)
         known = np.where(telling, (known - listed.mean(axis=0)) / np.where(telling, spread, 1.0), 0.0)
         shuffle = shuffle and rankings.has_ties
-        return cls(rankings, ties, shuffle, intercepts, thresholds, lists, view, owner, known, table, places)
+        return cls(rankings, ties, shuffle, intercepts, thresholds, lists, view, owner, known, table, coordinates)
 
     @property
     def n_rows(self) -> int:

@@ -18,11 +18,11 @@ from permrank.types import Float64Array
 
 def fold_in(estimate: FactoredEstimate, said: Said) -> Float64Array:
     """Posterior modes of new users, parallel over users: (n_users, n_kept, K)."""
-    lists, places, n_users = estimate.lists(said), estimate.places(said), said.rankings.n_users
+    lists, coordinates, n_users = estimate.lists(said), estimate.coordinates(said), said.rankings.n_users
     modes = np.zeros((n_users, len(estimate.item_draws), estimate.n_factors))
     entries = Entries(np.empty(lists.items.size), np.empty(lists.items.size))
     for d, stored in enumerate(estimate.item_draws):
-        theta, prior = stored.astype(np.float64), Prior(places, estimate.slopes(d), estimate.precisions())
+        theta, prior = stored.astype(np.float64), Prior(coordinates, estimate.slopes(d), estimate.precisions())
         users = Users(np.zeros((n_users, estimate.n_factors)), np.empty((n_users, estimate.n_factors)))
         move_users(lists, estimate.ties, theta, prior, users, Newton(50, 1e-9), NO_NOISE, entries)
         modes[:, d] = users.modes
@@ -31,10 +31,10 @@ def fold_in(estimate: FactoredEstimate, said: Said) -> Float64Array:
 
 def user_draws(estimate: FactoredEstimate, said: Said, modes: Float64Array, size: int) -> Float64Array:
     """Draws of one user's vector from the Laplace approximation at the modes (n_kept, K): (n_kept, size, K)."""
-    lists, places = estimate.lists(said), estimate.places(said)
+    lists, coordinates = estimate.lists(said), estimate.coordinates(said)
     out = np.empty((len(modes), size, modes.shape[1]))
     for d, stored in enumerate(estimate.item_draws):
-        theta, prior = stored.astype(np.float64), Prior(places, estimate.slopes(d), estimate.precisions())
+        theta, prior = stored.astype(np.float64), Prior(coordinates, estimate.slopes(d), estimate.precisions())
         mode, key, density = modes[d][None].copy(), stream_key(0, d), np.empty((1, size))
         out[d] = posterior_draws(lists, estimate.ties, theta, prior, mode, key, size, density)[0]
     return out
@@ -45,18 +45,18 @@ def log_likelihoods(estimate: FactoredEstimate, said: Said, size: int) -> tuple[
     rankings, n, precision = said.rankings, said.rankings.n_rankings, estimate.precisions()
     items, each, ones = frozen(said.items, np.arange(n + 1), np.ones(n))
     lists = Lists(each, rankings.indptr, items, rankings.levels, ones)
-    places = estimate.places(said, alone=True)
+    coordinates = estimate.coordinates(said, alone=True)
     parts = np.empty((n, len(estimate.item_draws), size))
     constant = 0.5 * float(np.sum(np.log(precision / (2.0 * np.pi))))
     for d, stored in enumerate(estimate.item_draws):
         theta, density = stored.astype(np.float64), np.empty((n, size))
         prior, modes, key = (
-            Prior(places, estimate.slopes(d), precision),
+            Prior(coordinates, estimate.slopes(d), precision),
             np.zeros((n, precision.size)),
             stream_key(1, d),
         )
         users = posterior_draws(lists, estimate.ties, theta, prior, modes, key, size, density)
-        means = np.einsum("uj,jk->uk", places, estimate.slopes(d))
+        means = np.einsum("uj,jk->uk", coordinates, estimate.slopes(d))
         for j in range(size):
             point = np.ascontiguousarray(users[:, j])
             likelihood = user_log_likelihoods(lists, estimate.ties, theta, point)

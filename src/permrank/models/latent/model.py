@@ -64,7 +64,7 @@ class LatentPlackettLuce(CommunityRanker):
         best start alone; `communities` and `membership` describe the best.
     concentration : float, "auto" or None
         Sum of the parameters of the Dirichlet prior of P(z | u): small if people belong to few communities. "auto"
-        takes the one under which the other stages of a user best foretell each stage. None is maximum likelihood, the
+        takes the one under which the other stages of a user best predict each stage. None is maximum likelihood, the
         paper's; somebody new then belongs to one community a list, until the list tells more.
     prior_strength : float, "auto" or None
         Worths have a Gamma prior around those of the pooled model, worth this many imaginary choices of each item in

@@ -29,13 +29,13 @@ from permrank.models.log_linear.lists import (
     strict_lists,
     strict_order,
 )
-from permrank.models.priors.co_listing import company
+from permrank.models.priors.co_listing import co_listing_coordinates
 from permrank.ragged import frozen, new_blocks
 from permrank.randomness import stream_key
 from permrank.types import Array, Float64Array, Key
 
 
-def entry_places(rankings: Rankings, position: str | Sequence[float]) -> Float64Array:
+def entry_positions(rankings: Rankings, position: str | Sequence[float]) -> Float64Array:
     """Position function of every entry, averaged over the places of its tie."""
     lengths = rankings.lengths
     g = np.empty(rankings.n_entries)
@@ -73,13 +73,15 @@ def draw_factors(
     n_sweeps: int, intercepts: bool,
 ) -> Learner[tuple[Array, Array]]:  # fmt: skip
     """Alternate draws of users and items, as in the factored Plackett-Luce model, with the likelihood of swaps."""
-    problem = Problem.of(rankings, 0, shuffle=False, intercepts=intercepts, company=company(rankings, seed))
-    (positions,) = frozen(entry_places(rankings, position))
+    problem = Problem.of(
+        rankings, 0, shuffle=False, intercepts=intercepts, co_listing=co_listing_coordinates(rankings, seed)
+    )
+    (positions,) = frozen(entry_positions(rankings, position))
 
-    # Prior means of the users stay 0 here: only items depend on their company.
+    # Prior means of the users stay 0 here: only items depend on co-listing.
     problem = problem._replace(
         user_pass=_swap_users, lists=problem.lists._replace(levels=positions),
-        user_places=np.zeros((rankings.n_users, 0)),
+        user_coordinates=np.zeros((rankings.n_users, 0)),
     )  # fmt: skip
     draws = draw_posterior(problem, n_factors, scale, n_draws, stream_key(seed), n_sweeps)
     return mapped(draws, lambda found: (found.items, found.users))
@@ -89,7 +91,7 @@ def modes_of(
     rankings: Rankings, items: Array, item_draws: Array, n_factors: int, position: str | Sequence[float]
 ) -> Float64Array:
     """Factors of new users under every draw of the items: (n_draws, n_users, K); items in the model's numbering."""
-    items, places = frozen(items, entry_places(rankings, position))
+    items, places = frozen(items, entry_positions(rankings, position))
     found = np.zeros((len(item_draws), rankings.n_users, n_factors))
     lists = UserLists(rankings.user_indptr, rankings.indptr, items, places, rankings.weights)
     entries = Entries(np.empty(items.size), np.empty(items.size))
@@ -104,7 +106,7 @@ def prior_draws(
 ) -> tuple[Float64Array, Float64Array]:
     """Vectors for each ranking by itself, near its posterior, (n_rankings, size, K), and log(prior / their density)."""
     n = rankings.n_rankings
-    each, items, places, ones = frozen(np.arange(n + 1), items, entry_places(rankings, position), np.ones(n))
+    each, items, places, ones = frozen(np.arange(n + 1), items, entry_positions(rankings, position), np.ones(n))
     lists = UserLists(each, rankings.indptr, items, places, ones)
     theta, modes, density = np.asarray(theta, np.float64), np.zeros((n, n_factors)), np.empty((n, size))
     drawn = swap_posterior_draws(lists, theta, np.ones(n_factors), modes, key, size, density)

@@ -1,12 +1,12 @@
-"""The company that items keep: what people list together, whatever order they give it.
+"""Co-listing: what people list together, whatever order they give it.
 
 People choose what they list, and the choice tells of their taste before any order does. Take the matrix of who lists
 what, each entry divided by sqrt((n_u + 1)(n_y + 10)), n being the numbers of entries of its user and item. Its first
-singular vectors are popularity; the next ones are what is listed together: as many of them count as have a singular
-value above what chance gives, which is the largest, but for popularity, of the same entries with their items shuffled.
-Who lists an item several times counts once, and weights of rankings do not count. An item's place is then the shrunk
-mean of the people who list it, and a person's place the shrunk mean of the items listed. Where lists were handed out at
-random no vector counts, and all that stands on them is as if it were not there.
+singular vectors are popularity; the next ones are what is listed together. As many of them count as exceed a
+permutation null: the largest non-trivial singular value after the items of all entries have been shuffled. Who lists an
+item several times counts once, and weights of rankings do not count. An item's coordinates are then the shrunk mean of
+the people who list it, and a person's the shrunk mean of the items listed. Where lists were handed out at random no
+vector counts, and all that stands on them is as if it were not there.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from permrank.kernels.cooccurrence import cross, row_sums
 from permrank.ragged import frozen, owners
 from permrank.types import Array, Float64Array
 
-# Imagined further entries of an item and of a user: places of those with few are drawn to the middle. Between 3 and 20
-# for an item nothing changed (ML-100K with 10, 20 and 50 ratings a user, seeds 10 to 12).
+# Pseudo-counts of an item and of a user: coordinates of those with few entries are shrunk. Between 3 and 20 for an item
+# nothing changed (ML-100K with 10, 20 and 50 ratings a user, seeds 10 to 12).
 _MORE_OF_ITEM, _MORE_OF_USER = 10.0, 1.0
 # At least so many items for each vector: with fewer, a regression on them would only repeat the items.
 _ITEMS_A_VECTOR = 8
@@ -30,10 +30,10 @@ _MOST, _SPARE, _ROUNDS = 32, 8, 8
 _CHANCE, _CHANCE_ROUNDS = 8, 30
 
 
-def company(rankings: Rankings, seed: int) -> Float64Array:
-    """Places of the items in as few dimensions as stand out from chance: (n_items, n_dimensions).
+def co_listing_coordinates(rankings: Rankings, seed: int) -> Float64Array:
+    """Coordinates of the items in as few dimensions as exceed the permutation null: (n_items, n_dimensions).
 
-    Their mean over all entries is 0, and in every dimension the users' places (`user_places`) have deviation 1.
+    Their mean over all entries is 0, and in every dimension those of the users (`user_coordinates`) have deviation 1.
     """
     rng = np.random.default_rng(seed)
     bounds, items = _once(rankings)
@@ -51,7 +51,7 @@ def company(rankings: Rankings, seed: int) -> Float64Array:
     table = vectors[:, above] / np.sqrt(counts + _MORE_OF_ITEM)[:, None]
     table -= np.einsum("y,yk->k", counts / counts.sum(), table)
     table[counts == 0] = 0.0
-    spread = user_places(table, rankings.user_bounds, rankings.items).std(axis=0)
+    spread = user_coordinates(table, rankings.user_bounds, rankings.items).std(axis=0)
     return np.asarray(table / np.where(spread > 0.0, spread, 1.0))
 
 
@@ -63,15 +63,15 @@ def _once(rankings: Rankings) -> tuple[Array, Array]:
     return np.searchsorted(user, np.arange(rankings.n_users + 1)), item.astype(np.int32)
 
 
-def user_places(table: Float64Array, bounds: Array, items: Array) -> Float64Array:
-    """Places of users who list these items: (n_users, n_dimensions); 0 for a user with nothing.
+def user_coordinates(table: Float64Array, bounds: Array, items: Array) -> Float64Array:
+    """Coordinates of users who list these items: (n_users, n_dimensions); 0 for a user with nothing.
 
     bounds: entries of user u are ``items[bounds[u]:bounds[u + 1]]``, in the numbering of the table.
     """
     return np.asarray(row_sums(*frozen(bounds, items), table) / (np.diff(bounds) + _MORE_OF_USER)[:, None])
 
 
-def parts_of_place(table: Float64Array, items: Array) -> Float64Array:
+def coordinate_parts(table: Float64Array, items: Array) -> Float64Array:
     """What each entry of one user adds to the user's place: (n_entries, n_dimensions)."""
     return np.asarray(table[items] / (len(items) + _MORE_OF_USER))
 
