@@ -13,7 +13,6 @@ from permrank.errors import InputError, PermrankError
 from permrank.interfaces.cli import evaluate as evaluation_commands
 from permrank.interfaces.cli.options import DataSource, Json, ModelFile, OwnClass, Settings, reads_data
 from permrank.interfaces.output import say
-from permrank.types import Named
 
 
 class _Group(TyperGroup):
@@ -141,7 +140,7 @@ def fit(
     ] = None,
     as_json: Json = False,
     *,
-    reading: Named,
+    reading: dict[str, Any],
 ) -> None:
     """Learn a model from rankings or ratings and write it to one file.
 
@@ -270,7 +269,7 @@ def info(
     own: OwnClass = None,
     as_json: Json = False,
     *,
-    reading: Named,
+    reading: dict[str, Any],
 ) -> None:
     """Say what is in a file, a data set or a model file, or which parameters a model has.
 
@@ -307,7 +306,7 @@ def convert(
     merge: Annotated[bool, typer.Option("--merge", help="Forget who voted; merge equal ballots.")] = False,
     as_json: Json = False,
     *,
-    reading: Named,
+    reading: dict[str, Any],
 ) -> None:
     """Write rankings in another format; nothing is lost, or the command refuses and says why.
 

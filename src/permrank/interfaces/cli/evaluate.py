@@ -5,12 +5,11 @@ from __future__ import annotations
 import sys
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from permrank.interfaces.cli.options import MODEL_HELP, DataSource, Json, Settings, reads_data
-from permrank.types import Named
 
 _SPLITTING = "How to split"
 _MEASURING = "What to measure"
@@ -74,7 +73,7 @@ def split(
     file_format: Annotated[str, typer.Option("--format", help="Of the files: parquet, csv, tsv or jsonl.")] = "parquet",
     as_json: Json = False,
     *,
-    reading: Named,
+    reading: dict[str, Any],
 ) -> None:
     """Divide rankings into what is learnt from and what is asked about, in files that other programs can read.
 
@@ -85,7 +84,7 @@ def split(
 
     (made,) = splits_of(data, protocol, n, time, [seed], reading)
     made.save(output, format=file_format)  # type: ignore[arg-type]
-    values: Named = {"folder": str(output), "protocol": made.protocol, "seed": made.seed}
+    values: dict[str, Any] = {"folder": str(output), "protocol": made.protocol, "seed": made.seed}
     for name, part in made._parts().items():
         values[name] = {"users": part.n_users, "rankings": part.n_rankings, "entries": part.n_entries}
     show_values(values, as_json=as_json, title="written")
@@ -106,7 +105,7 @@ def evaluate(
     pairs: Pairs = 500,
     as_json: Json = False,
     *,
-    reading: Named,
+    reading: dict[str, Any],
 ) -> None:
     """Learn from one part of the data and say how well the other part is predicted.
 
@@ -144,7 +143,7 @@ def compare(
     ] = None,
     as_json: Json = False,
     *,
-    reading: Named,
+    reading: dict[str, Any],
 ) -> None:
     """Compare models on the same splits, person by person; one that fails does not stop the others.
 
@@ -205,7 +204,7 @@ def tune(
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of the proposals.")] = 0,
     as_json: Json = False,
     *,
-    reading: Named,
+    reading: dict[str, Any],
 ) -> None:
     """Choose parameters of a model by their score on held-out parts of the training data; needs Optuna.
 
@@ -217,7 +216,7 @@ def tune(
     from permrank.interfaces.cli.models import make_model
     from permrank.interfaces.cli.tune import show_tuning, tuned
 
-    options: Named = {"trials": trials, "study": study, "splits": splits, "metric": metric, "seed": seed}
+    options: dict[str, Any] = {"trials": trials, "study": study, "splits": splits, "metric": metric, "seed": seed}
     options |= {"k": k, "candidates": candidates, "max_seconds": max_seconds}
     found = tuned(make_model(model, settings or []), data, protocol, n, time, reading, **options)
     show_tuning(found, data, k, as_json=as_json)
