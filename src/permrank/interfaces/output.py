@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
-from permrank.types import Named
-
 if TYPE_CHECKING:
     import polars as pl
     from rich.table import Table
@@ -82,7 +80,7 @@ def show(frame: pl.DataFrame, *, as_json: bool, title: str = "", most: int | Non
         console.print(f"... and {frame.height - shown.height:,} more (--json prints all)", style="dim")
 
 
-def show_values(values: Named, *, as_json: bool, title: str = "") -> None:
+def show_values(values: dict[str, Any], *, as_json: bool, title: str = "") -> None:
     """Print named values as a table of two columns, or as one JSON object with numbers, truth values and nulls."""
     if as_json:
         print_json(values)
