@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-LEARNS = ("docs", "tests/models", "tests/learning", "tests/evaluation")
+LEARNS = ("docs", "tests/models", "tests/learning", "tests/distributions", "tests/evaluation")
 
 
 def processor_variables(name: str) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from abc import ABC, abstractmethod
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,8 +16,6 @@ from permrank.types import Float64Array, Int32Array, Int64Array
 
 # Rankings simulated for quantiles of ranks: the ends of an interval are quantiles of so many.
 _SIMULATED = 512
-# Draws for probabilities without a closed form: a standard error of at most 0.5 / sqrt(4096) = 0.008.
-N_DRAWS = 4096
 # Orders of what is tied in a list that are summed over one by one.
 _MOST_ORDERS = 1_000
 
@@ -42,6 +41,9 @@ class RankingDistribution(ABC):
     >>> float(np.exp(worths.log_probability([0, 1, 2])).round(4))  # 3/6 * 2/3
     0.3333
     """
+
+    _n_draws: ClassVar[int] = 4096
+    """For probabilities without a closed form: a standard error of at most 0.5 / sqrt(4096) = 0.008."""
 
     @property
     @abstractmethod
@@ -107,11 +109,11 @@ class RankingDistribution(ABC):
         """Log-probability of one ranking of all items."""
 
     def _prefers(self, first: int, second: int) -> float:
-        drawn = self._sample(N_DRAWS, 0)
+        drawn = self._sample(self._n_draws, 0)
         return float(np.mean(np.argmax(drawn == first, axis=1) < np.argmax(drawn == second, axis=1)))
 
     def _top(self, k: int) -> Float64Array:
-        drawn = self._sample(N_DRAWS, 0)
+        drawn = self._sample(self._n_draws, 0)
         return np.bincount(drawn[:, :k].ravel(), minlength=self.n_items) / len(drawn)
 
     def _enter(self, levels: Int32Array) -> Float64Array:

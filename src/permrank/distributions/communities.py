@@ -16,8 +16,6 @@ from permrank.types import Float64Array, Int32Array, Int64Array
 
 # 2^14 sets of items times K take milliseconds; beyond, the first k places are drawn.
 _MOST_SUBSETS = 14
-# Draws for the first k places of many items: standard errors below 0.5 / sqrt(40,000) = 0.0025.
-_N_DRAWS = 40_000
 
 
 class Communities(RankingDistribution):
@@ -37,6 +35,8 @@ class Communities(RankingDistribution):
         How a tie in a list is taken, as in `kernels.latent.stages`.
     """
 
+    _n_draws = 40_000  # standard errors below 0.5 / sqrt(40,000) = 0.0025
+
     def __init__(self, worths: Float64Array, theta: Float64Array, mixing: int, ties: int) -> None:
         self.worths, self.theta, self.mixing, self.ties = worths, theta, mixing, ties
 
@@ -48,8 +48,7 @@ class Communities(RankingDistribution):
     def _prefers(self, first: int, second: int) -> float:
         """Closed form for two items and with `BY_LIST`; else from 40,000 draws, since stages of others come between."""
         if self.n_items > 2 and self.mixing == BY_STAGE:
-            drawn = self._sample(_N_DRAWS, 0)
-            return float(np.mean(np.argmax(drawn == first, axis=1) < np.argmax(drawn == second, axis=1)))
+            return super()._prefers(first, second)
         pair = self.worths[:, :, [first, second]]
         return float(np.mean(np.sum(self.theta * pair[:, :, 0] / pair.sum(axis=2), axis=1)))
 
@@ -72,8 +71,8 @@ class Communities(RankingDistribution):
         if self.n_items <= _MOST_SUBSETS:
             exact = [top_by_subsets(table, own, k) for table, own in zip(tables, theta, strict=True)]
             return np.asarray(np.mean(exact, axis=0))
-        drawn = latent_rankings(tables, theta, BY_STAGE, k, stream_key(0), _N_DRAWS)
-        return np.bincount(drawn.ravel(), minlength=self.n_items) / _N_DRAWS
+        drawn = latent_rankings(tables, theta, BY_STAGE, k, stream_key(0), self._n_draws)
+        return np.bincount(drawn.ravel(), minlength=self.n_items) / self._n_draws
 
     def _enter(self, levels: Int32Array) -> Float64Array:
         """Return the probabilities of the places of the last item, given the order of the others (§3.2.2).

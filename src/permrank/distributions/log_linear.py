@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from permrank.checks import require_choice, require_int, require_seed
-from permrank.distributions.base import N_DRAWS, RankingDistribution
+from permrank.distributions.base import RankingDistribution
 from permrank.distributions.normaliser import MOVES, log_normaliser, only
 from permrank.errors import InputError, NotSupportedError
 from permrank.kernels.log_linear.moves import draw_orders
@@ -111,8 +111,7 @@ class LogLinear(RankingDistribution):
         """Return the probability that one item is ranked before another; exact for about a dozen items."""
         if self.questions[0].exact:
             return float(np.mean([question.expectations()[0][first, second] for question in self.questions]))
-        drawn = self.draw(N_DRAWS, 0)
-        return float(np.mean(np.argmax(drawn == first, axis=1) < np.argmax(drawn == second, axis=1)))
+        return super()._prefers(first, second)
 
     def _top(self, k: int) -> Float64Array:
         """Return the probability of each item to be among the first ``k``; exact for about a dozen items."""
@@ -120,8 +119,7 @@ class LogLinear(RankingDistribution):
         if self.questions[0].exact:
             every = [question.expectations()[1][:, :k].sum(axis=1) for question in self.questions]
             return np.asarray(np.mean(every, axis=0))
-        drawn = self._sample(N_DRAWS, 0)
-        return np.bincount(drawn[:, :k].ravel(), minlength=self.n_items) / len(drawn)
+        return super()._top(k)
 
     def _enter(self, levels: Int32Array) -> Float64Array:
         """Return the probabilities of the places of the last item, given the order of the others (§4.4); exact.
