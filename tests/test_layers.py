@@ -25,6 +25,7 @@ MAY_IMPORT = {
     "kernels.pairwise": ["kernels"],
     "kernels.matrix": ["kernels"],
     "kernels.distance": ["kernels"],
+    "kernels.catalogue": ["kernels"],
     "data": FLOOR,
     "data.formats": [*FLOOR, "storage", "data"],
     "data.datasets": [*FLOOR, "data", "data.formats"],
@@ -47,6 +48,9 @@ MAY_IMPORT = {
     ],
     "models.distance": [*READS, "kernels.distance", "models"],
     "models.spectral": [*READS, "kernels", "models"],
+    "models.catalogue": [
+        *READS, "kernels.catalogue", "models", "models.priors", "models.factored",
+    ],
     "evaluation": [*READS, "storage", "kernels", "data.formats", "models"],
     "testing": [*READS, "models", "evaluation"],
     "interfaces": [*READS, "storage", "evaluation", "models", "models.latent", "models.log_linear", "models.spectral"],

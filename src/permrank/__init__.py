@@ -40,6 +40,9 @@ if TYPE_CHECKING:
     from permrank.models.baselines.mean_rating import MeanRating as MeanRating
     from permrank.models.baselines.popularity import Popularity as Popularity
     from permrank.models.baselines.random import Random as Random
+    from permrank.models.catalogue.implicit_factors import ImplicitFactors as ImplicitFactors
+    from permrank.models.catalogue.item_to_item import ItemToItem as ItemToItem
+    from permrank.models.catalogue.recommender import Recommender as Recommender
     from permrank.models.distance.mallows import Mallows as Mallows
     from permrank.models.estimates import Estimate as Estimate
     from permrank.models.factored.model import FactoredPlackettLuce as FactoredPlackettLuce

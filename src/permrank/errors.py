@@ -107,6 +107,10 @@ class ModelWarning(UserWarning):
     """A model that an installed package offers cannot be had; it is left out of a list of all models."""
 
 
+class CatalogueWarning(UserWarning):
+    """A model that only orders what people list was asked to find something in a whole catalogue."""
+
+
 class ChoiceSetWarning(UserWarning):
     """Lists look like the tops of a common choice set; say ``unlisted="last"`` or ``unlisted="ignore"``."""
 

@@ -9,6 +9,8 @@ MODELS = {
     "CofiRank": "permrank.models.matrix.cofirank",
     "Copeland": "permrank.models.baselines.copeland",
     "FactoredPlackettLuce": "permrank.models.factored.model",
+    "ImplicitFactors": "permrank.models.catalogue.implicit_factors",
+    "ItemToItem": "permrank.models.catalogue.item_to_item",
     "LatentPlackettLuce": "permrank.models.latent.model",
     "LatentPreference": "permrank.models.pairwise.latent_preference",
     "ListNet": "permrank.models.matrix.listnet",
@@ -20,5 +22,6 @@ MODELS = {
     "Popularity": "permrank.models.baselines.popularity",
     "PositionwiseLogLinear": "permrank.models.log_linear.positionwise",
     "Random": "permrank.models.baselines.random",
+    "Recommender": "permrank.models.catalogue.recommender",
     "SpectralAnalysis": "permrank.models.spectral.spectral",
 }

@@ -1,30 +1,119 @@
-"""The frame that `rank` and `recommend` answer with."""
+"""The frames that `rank` and `recommend` answer with."""
 
 from __future__ import annotations
 
+import warnings
+import weakref
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
-from permrank.models.users import UserReference
-from permrank.types import Int64Array
+from permrank.errors import CatalogueWarning
+from permrank.models.estimates import Estimate
+from permrank.models.users import NewUser, UserReference
+from permrank.types import Array, BoolArray, Float64Array, Int64Array
 
 if TYPE_CHECKING:
     from permrank.models.ranker import Ranker
 
 # An item's rank lies between these quantiles with probability 0.9.
 _INTERVAL = np.array([0.05, 0.95])
+# Rows of scores that are held at a time: so many numbers of at most 8 bytes.
+_BLOCK = 1 << 23
+# A catalogue, as against a list of candidates: so many items, and so many times as many as the user has listed.
+_CATALOGUE, _TIMES = 100, 10
+_said: weakref.WeakSet[Estimate] = weakref.WeakSet()
 
 
-def ranked(model: Ranker, user: UserReference, items: Int64Array, k: int) -> pl.DataFrame:
-    """The best k of some items: ``rank``, ``item``, ``score``, and if they are known ``rank_low`` and ``rank_high``."""
+def ranked(model: Ranker, user: UserReference, items: Int64Array) -> pl.DataFrame:
+    """All of some items: ``rank``, ``item``, ``score``, and if they are known ``rank_low`` and ``rank_high``."""
     scores = model._scores(user, items)
     # Equal scores keep the order of the ids, so that the answer does not depend on the caller's.
-    order = np.lexsort((items, -scores))[:k]
-    ids = model.item_ids.take(items[order])
-    frame = pl.DataFrame({"rank": np.arange(1, order.size + 1), "item": ids, "score": scores[order]})
+    order = np.lexsort((items, -scores))
+    return _with_interval(model, user, items, order, _frame(model, items[order], scores[order]))
+
+
+def recommended(model: Ranker, users: Sequence[UserReference], allowed: BoolArray, k: int) -> list[pl.DataFrame]:
+    """The best k items of the allowed ones that each user has not listed: ``rank``, ``item``, ``score``."""
+    frames = []
+    _notice_catalogue(model, users)
+    size = max(1, _BLOCK // max(len(model.item_ids), 1))
+    for first in range(0, len(users), size):
+        block = users[first : first + size]
+        for user, row in zip(block, model._score_rows(block), strict=True):
+            items = np.flatnonzero(allowed & unlisted(model, user))
+            scores = row[items]
+            best = first_of(scores, k)
+            frames.append(_frame(model, items[best], scores[best].astype(np.float64)))
+    return frames
+
+
+def recommended_with_intervals(model: Ranker, user: UserReference, allowed: BoolArray, k: int) -> pl.DataFrame:
+    """The same for one user, with ``rank_low`` and ``rank_high`` among all that are allowed and unlisted."""
+    items = np.flatnonzero(allowed & unlisted(model, user))
+    scores = np.asarray(model._score_rows([user])[0][items], np.float64)
+    best = first_of(scores, k)
+    return _with_interval(model, user, items, best, _frame(model, items[best], scores[best]))
+
+
+def first_of(scores: Array, k: int) -> Int64Array:
+    """Indices of the k largest scores, best first; of equal ones the lower index."""
+    if scores.size > k:
+        edge = np.partition(scores, scores.size - k)[scores.size - k]
+        candidates = np.flatnonzero(scores >= edge)
+    else:
+        candidates = np.arange(scores.size)
+    return candidates[np.argsort(-scores[candidates], kind="stable")][:k]
+
+
+def unlisted(model: Ranker, user: UserReference) -> BoolArray:
+    """Which items a user has not listed."""
+    free = np.ones(len(model.item_ids), bool)
+    if isinstance(user, NewUser):
+        free[model._aligned_items(user.rankings)] = False
+    elif user is not None:
+        free[model.rankings_.items_of(user)] = False
+    return free
+
+
+def together(
+    users: Iterable[object], frames: Sequence[pl.DataFrame], dtype: pl.DataType, items: pl.DataType
+) -> pl.DataFrame:
+    """Frames of several users as one, with ``user`` first; somebody new has none."""
+    empty = pl.DataFrame(schema={"user": dtype, "rank": pl.Int64, "item": items, "score": pl.Float64})
+    named = [
+        frame.select(pl.lit(None if isinstance(user, NewUser) else user, dtype).alias("user"), pl.all())
+        for user, frame in zip(users, frames, strict=True)
+    ]
+    return pl.concat(named) if named else empty
+
+
+def _frame(model: Ranker, items: Int64Array, scores: Float64Array) -> pl.DataFrame:
+    ids = model.item_ids.take(items)
+    return pl.DataFrame({"rank": np.arange(1, items.size + 1), "item": ids, "score": scores})
+
+
+def _with_interval(
+    model: Ranker, user: UserReference, items: Int64Array, order: Int64Array, frame: pl.DataFrame
+) -> pl.DataFrame:
     if not model._knows_ranks:
         return frame
     low, high = model._distribution(user, items).rank_quantiles(order, _INTERVAL).T
     return frame.with_columns(rank_low=pl.Series(low + 1), rank_high=pl.Series(high + 1))
+
+
+def _notice_catalogue(model: Ranker, users: Sequence[UserReference]) -> None:
+    """Say once for each fitted model that only orders what is listed that a catalogue asks for more."""
+    n_items = len(model.item_ids)
+    if model.finds or n_items < _CATALOGUE or model.estimate_ in _said:
+        return
+    if any(n_items >= _TIMES * max(n_items - int(unlisted(model, user).sum()), 1) for user in users[:1]):
+        _said.add(model.estimate_)
+        warnings.warn(
+            f"{type(model).__name__} has learnt how people order what they list, not what they would choose: of "
+            f"{n_items} items it may recommend some that nobody takes up. permrank.Recommender() learns both",
+            CatalogueWarning,
+            stacklevel=5,
+        )

@@ -57,21 +57,28 @@ def save(model: Ranker, path: str | Path) -> None:
             tensors[f"data.{name}"] = getattr(model.rankings_, name)
     for kind in ("user_ids", "item_ids"):
         tensors |= _pack_ids(f"data.{kind}", getattr(model.rankings_, kind))
+    parts = {name: part for name in model.parts if (part := getattr(model.estimate_, name)) is not None}
+    for name, part in parts.items():
+        tensors |= {f"{name}.{own}": value for own, value in part.estimate_.tensors().items()}
+        tensors[f"{name}.history_"] = np.array(part.history_, np.float64)
     header = {
+        **{f"part.{name}": _about_part(part) for name, part in parts.items()},
         "class": type(model).__name__,
         "parameters": as_json(model.get_params()),
         "library": __version__,
         "fingerprint": model.rankings_.fingerprint,
-        "fit": as_json(
-            {
-                "converged": model.converged_,
-                "seconds": model.fit_seconds_,
-                "best_iter": model.best_iter_,
-                "anonymous": model.rankings_.anonymous,
-            }
-        ),
+        "fit": as_json(_about_fit(model) | {"anonymous": model.rankings_.anonymous}),
     }
     write(path, "model", tensors, header)
+
+
+def _about_fit(model: Ranker) -> Named:
+    return {"converged": model.converged_, "seconds": model.fit_seconds_, "best_iter": model.best_iter_}
+
+
+def _about_part(part: Ranker) -> str:
+    """What a header says about a model inside another one; it has learnt from the same data."""
+    return as_json({"class": type(part).__name__, "parameters": part.get_params(), "fit": _about_fit(part)})
 
 
 def load(path: str | Path, *, models: Iterable[type[Ranker]] = ()) -> Ranker:
@@ -108,7 +115,7 @@ def load(path: str | Path, *, models: Iterable[type[Ranker]] = ()) -> Ranker:
     kind = _class_of(header, path, models)
     try:
         tensors = load_tensors(content)
-        return _rebuild(kind, header, tensors)
+        return _rebuild(kind, header, tensors, list(models))
     except _SPOILED as error:
         raise FormatError(f"{path} is not a whole permrank model: {error}") from error
 
@@ -126,9 +133,7 @@ def _class_of(header: Named, path: Path, models: Iterable[type[Ranker]]) -> type
         ) from None
 
 
-def _rebuild(kind: type[Ranker], header: Named, tensors: Named) -> Ranker:
-    model = kind(**present_names(kind, json.loads(header["parameters"])))
-    model._validate()
+def _rebuild(kind: type[Ranker], header: Named, tensors: Named, models: list[type[Ranker]]) -> Ranker:
     fit = json.loads(header["fit"])
     arrays = {key: tensors[f"data.{key}"] for key in _DATA if f"data.{key}" in tensors}
     for key, array in arrays.items():
@@ -144,12 +149,33 @@ def _rebuild(kind: type[Ranker], header: Named, tensors: Named) -> Ranker:
     )
     if rankings.fingerprint != header["fingerprint"]:
         raise FormatError("the training data do not match their fingerprint")
+    parts = {}
+    for name in (name for name in kind.parts if f"part.{name}" in header):
+        about, prefix = json.loads(header[f"part.{name}"]), f"{name}."
+        own = {key.removeprefix(prefix): value for key, value in tensors.items() if key.startswith(prefix)}
+        inner = find_among(str(about["class"]), models)
+        parts[name] = _fitted(inner, about["parameters"], about["fit"], own, rankings, {}, models)
+    return _fitted(kind, json.loads(header["parameters"]), fit, tensors, rankings, parts, models)
+
+
+def _fitted(
+    kind: type[Ranker],
+    parameters: Named,
+    fit: Named,
+    tensors: Named,
+    rankings: Rankings,
+    parts: Named,
+    models: list[type[Ranker]],
+) -> Ranker:
+    """A model from its parameters and tensors, which are checked."""
+    model = kind(**present_names(kind, {name: _parameter(value, models) for name, value in parameters.items()}))
+    model._validate()
     former = {new: old for old, new in model.estimate_type.former_names().items() if old in tensors}
     learned = {
         name: tensors[name if name in tensors else former.get(name, name)] for name in model.estimate_type.names()
     }
     learned = {name: value if value.ndim else value.item() for name, value in learned.items()}
-    model._take(rankings, model.estimate_type.of(learned, model._rules()))
+    model._take(rankings, model.estimate_type.of(learned, model._rules() | parts))
     model.history_ = np.atleast_1d(tensors["history_"]).tolist()
     model.n_iter_ = len(model.history_)
     model.validation_ = tensors.get("validation_", np.zeros((0, 2)))
@@ -162,6 +188,14 @@ def _rebuild(kind: type[Ranker], header: Named, tensors: Named) -> Ranker:
         raise FormatError("history_ is not a list of finite numbers")
     model._check_learned()
     return model
+
+
+def _parameter(value: object, models: list[type[Ranker]]) -> object:
+    """A parameter as it was given: one that is a model was written as its class and parameters."""
+    if not (isinstance(value, dict) and set(value) == {"model", "parameters"}):
+        return value
+    inner = find_among(str(value["model"]), models)
+    return inner(**present_names(inner, value["parameters"]))
 
 
 def _pack_ids(name: str, vocabulary: Vocabulary) -> Named:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
@@ -22,14 +22,14 @@ from permrank.learning.fit import Job, require_resumable
 from permrank.learning.learner import Learner, at_once
 from permrank.models import parameters as settings
 from permrank.models import users as people
-from permrank.models.answers import ranked
+from permrank.models.answers import ranked, recommended, recommended_with_intervals, together
 from permrank.models.declared import Declared
 from permrank.models.estimates import Estimate
 from permrank.models.fitting import learn_into
 from permrank.models.former_names import accept_former_names, former_estimate
 from permrank.models.users import NewUser, UserReference
 from permrank.processes import refuse_after_fork, refuse_unsafe_threads
-from permrank.types import Callback, Float64Array, Int32Array, Int64Array, Named
+from permrank.types import Array, Callback, Float64Array, Int32Array, Int64Array, Named
 
 if TYPE_CHECKING:
     from permrank.learning.checkpoints import Checkpoint
@@ -42,8 +42,10 @@ class Ranker(ABC):
     A model supplies `_scores`, and `_learn`, which returns an `Estimate`, or `_learner`, a stream of steps that have
     one; ``estimate_type`` is its class. ``assumes``, ``takes`` and ``reference`` are a line each about the model.
     ``resumable = True`` says that its steps have a state to go on from; ``knows_nobody = True`` that a question may be
-    asked about nobody in particular, ``user=None``. ``parameters`` declares what each argument of the constructor may
-    be, and what `permrank.tune` tries.
+    asked about nobody in particular, ``user=None``; ``finds = True`` that its scores say what people would take up of a
+    whole catalogue, and not only how they order what they list; ``parts`` names fields of the estimate that are fitted
+    models of their own. ``parameters`` declares what each argument of the constructor may be, and what `permrank.tune`
+    tries.
     Everything else has a default here; a question that a model cannot answer raises `NotSupportedError`.
 
     Attributes
@@ -68,6 +70,8 @@ class Ranker(ABC):
 
     estimate_type: ClassVar[type[Estimate]] = Estimate
     knows_nobody: ClassVar[bool] = False
+    finds: ClassVar[bool] = False
+    parts: ClassVar[tuple[str, ...]] = ()
     parameters: ClassVar[Declared] = Declared()
     assumes: ClassVar[str]
     takes: ClassVar[str]
@@ -103,6 +107,14 @@ class Ranker(ABC):
     @abstractmethod
     def _scores(self, user: UserReference, items: Int64Array) -> Float64Array:
         """Scores of items (matrix indices) for a user; higher is better."""
+
+    def _score_rows(self, users: Sequence[UserReference]) -> Array:
+        """Scores of all items for each of these users: (n_users, n_items); `recommend` goes by them.
+
+        A model that can be quicker than one user at a time overrides it.
+        """
+        every = np.arange(len(self.item_ids))
+        return np.array([self._scores(user, every) for user in users]).reshape(len(users), every.size)
 
     def _validate(self) -> None:
         """Raise on bad parameters, as they are declared; called by `fit` before anything else.
@@ -238,13 +250,64 @@ class Ranker(ABC):
         """
         reference = self._reference(user)
         chosen = self._item_indices(items)
-        return ranked(self, reference, chosen, chosen.size)
+        return ranked(self, reference, chosen)
 
-    def recommend(self, user: object, k: int = 10) -> pl.DataFrame:
-        """Return the best ``k`` items that the user has not listed, as `rank` does; fewer if there are fewer."""
-        reference = self._reference(user)
+    def recommend(
+        self,
+        users: object,
+        k: int = 10,
+        *,
+        items: Iterable[object] | None = None,
+        exclude: Iterable[object] = (),
+        interval: bool = False,
+    ) -> pl.DataFrame:
+        """Return the best ``k`` items that a user has not listed, or each of several users; fewer if there are fewer.
+
+        Parameters
+        ----------
+        users : id, new user, list of these, or None
+            None is everybody, or nobody in particular where a model treats all alike.
+        k : int
+        items : ids, optional
+            Only these are recommended.
+        exclude : ids
+            These are not.
+        interval : bool
+            Add ``rank_low`` and ``rank_high``, if the model gives a distribution: with probability 0.9 the item's rank
+            among all that could be recommended lies between.
+
+        Returns
+        -------
+        polars.DataFrame
+            Columns ``rank`` (from 1), ``item``, ``score``; before them ``user`` if several are asked about.
+
+        Examples
+        --------
+        >>> import permrank as pr
+        >>> lists = {"ann": ["a", "b"], "bob": ["b", "c", "d"], "cat": ["c", "a", "b"]}
+        >>> model = pr.Popularity(count="listed").fit(pr.Rankings.from_lists(lists))
+        >>> model.recommend("ann", k=2)["item"].to_list()
+        ['c', 'd']
+        >>> model.recommend(["ann", "cat"], k=1).rows()
+        [('ann', 1, 'c', 2.0), ('cat', 1, 'd', 1.0)]
+        >>> model.recommend("ann", exclude=["c"])["item"].to_list()
+        ['d']
+        """
+        self._require_fitted()
         require_int("k", k, 1)
-        return ranked(self, reference, people.unlisted_items(reference, self.rankings_, self.item_ids), int(k))
+        allowed = np.zeros(len(self.item_ids), bool)
+        allowed[self._item_indices(items)] = True
+        allowed[self._item_indices(list(exclude))] = False
+        if users is None and not self.knows_nobody:
+            users = list(self.user_ids)
+        several = isinstance(users, Iterable) and not isinstance(users, str)
+        asked = list(users) if several else [users]  # type: ignore[call-overload]
+        references = [self._reference(user) for user in asked]
+        if interval:
+            frames = [recommended_with_intervals(self, user, allowed, int(k)) for user in references]
+        else:
+            frames = recommended(self, references, allowed, int(k))
+        return together(asked, frames, self.user_ids.ids.dtype, self.item_ids.ids.dtype) if several else frames[0]
 
     # Questions that need a distribution
 

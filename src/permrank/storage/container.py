@@ -86,6 +86,8 @@ def _plain(value: Any) -> Any:
         return value.tolist()
     if isinstance(value, np.generic):
         return value.item()
+    if hasattr(value, "get_params"):  # a model that is a parameter of another one
+        return {"model": type(value).__name__, "parameters": value.get_params()}
     if hasattr(value, "__arrow_c_stream__"):
         return pl.DataFrame(value).to_dict(as_series=False)
     if hasattr(value, "__dataframe__"):

@@ -38,6 +38,7 @@ class Popularity(OneOrderRanker):
 
     assumes = "what more people like, or come across, is better"
     takes = "rankings and ratings, ties, weights"
+    finds = True
     reference = "Cremonesi, Koren and Turrin (2010), top popular"
     parameters = Declared(
         count=Categorical(

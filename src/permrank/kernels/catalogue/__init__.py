@@ -1,0 +1,1 @@
+"""Kernels of what people take up: neighbours of items, factors with a weight for what is missing, rows of scores."""

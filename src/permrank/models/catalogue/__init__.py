@@ -1,0 +1,1 @@
+"""What people take up of a whole catalogue: items by items, factors, and both together with a model of order."""

@@ -1,0 +1,127 @@
+"""Factors that minimise squared errors, with a small weight for everything that is missing (kernels/catalogue/factors).
+
+Alternating least squares, every side by a few steps of conjugate gradients from where it was. Only the factors of the
+items are kept: those of a user follow exactly from the user's entries, for known and new users alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from permrank.kernels.catalogue.factors import gram_matrix, improve_rows, listed_losses, solve_rows
+from permrank.kernels.catalogue.rows import factor_rows
+from permrank.models.catalogue.entries import Entries
+from permrank.ragged import frozen
+from permrank.types import Array, Float64Array
+
+# Steps of conjugate gradients for a row in a sweep: with a start from the last sweep three are as good as a solution
+# (Takacs, Pilaszy and Tikk 2011).
+_STEPS = 3
+# Deviation of the factors' start, times the square root of their number.
+_START = 0.1
+
+
+class Weighting(NamedTuple):
+    """Weight of an entry that is missing, where one that is there has 1, and the penalty of the factors."""
+
+    missing: float
+    penalty: float
+
+
+class Factors(NamedTuple):
+    """Factors of all items, and how they were learnt: float32 (n_items, K)."""
+
+    items: Array
+    weighting: Weighting
+
+
+class FactorScores:
+    """Rows of scores by factors."""
+
+    def __init__(self, factors: Factors) -> None:
+        (self._items,) = frozen(np.ascontiguousarray(factors.items, np.float32))
+        self._gram = gram_matrix(self._items)
+        self._settings = _settings(factors.weighting, len(self._items))
+
+    def users(self, entries: Entries) -> Float64Array:
+        """Factors of users with these entries: (n_users, K)."""
+        return np.asarray(solve_rows(tuple(entries), self._items, self._gram, self._settings.astype(np.float64)))
+
+    def rows(self, entries: Entries) -> Array:
+        """Scores of all items for users with these entries: float32 (n_users, n_items)."""
+        return np.asarray(factor_rows(self.users(entries).astype(np.float32), self._items))
+
+
+class Sweeps:
+    """Alternating least squares: `items` and `users` are the present factors, which `sweep` improves.
+
+    weights: how many people each user stands for. start: factors of the items to begin with.
+    """
+
+    def __init__(
+        self,
+        entries: Entries,
+        n_items: int,
+        weights: Float64Array,
+        n_factors: int,
+        weighting: Weighting,
+        seed: int,
+        start: Array | None = None,
+    ) -> None:
+        rng = np.random.default_rng(seed)
+        scale = _START / np.sqrt(n_factors)
+        self.weighting = weighting
+        self.items = (scale * rng.normal(size=(n_items, n_factors))).astype(np.float32)
+        self.users = np.zeros((entries.n_users, n_factors), np.float32)
+        if start is not None:
+            self.items = start.copy()
+        self._entries, self._root = entries, np.sqrt(weights).astype(np.float32)
+        # A user who stands for w people adds w times to the sums over users: rows and targets times √w do that.
+        self._by_item = entries.scaled(np.sqrt(weights)).by_item(n_items)
+        self._total, self._people = n_items, float(weights.sum())
+
+    def sweep(self) -> float:
+        """Improve users and items; returns minus the loss."""
+        weighting, steps = self.weighting, _STEPS
+        (items,) = frozen(self.items)
+        improve_rows(tuple(self._entries), items, gram_matrix(items).astype(np.float32),
+                     _settings(weighting, self._total), steps, self.users)  # fmt: skip
+        (users,) = frozen(self.users * self._root[:, None])
+        improve_rows(tuple(self._by_item), users, gram_matrix(users).astype(np.float32),
+                     _settings(weighting, self._people), steps, self.items)  # fmt: skip
+        return -self.loss()
+
+    def loss(self) -> float:
+        """Squared errors, of what is missing by its weight, and the penalty."""
+        omega, penalty = self.weighting
+        (items,), (users,) = frozen(self.items), frozen(self.users * self._root[:, None])
+        listed = listed_losses(tuple(self._by_item), items, users, omega)
+        missing = omega * float((gram_matrix(users) * gram_matrix(items)).sum())
+        of_users = np.diff(self._entries.indptr) + omega * self._total
+        of_items = np.diff(self._by_item.indptr) + omega * self._people
+        ridge = of_users @ (users.astype(np.float64) ** 2).sum(axis=1)
+        ridge += of_items @ (items.astype(np.float64) ** 2).sum(axis=1)
+        return float(listed.sum() + missing + penalty * ridge)
+
+    @property
+    def factors(self) -> Factors:
+        """What was learnt so far."""
+        return Factors(self.items.copy(), self.weighting)
+
+
+def improvements(sweeps: Sweeps, n_sweeps: int, tol: float, last: float = np.inf) -> Iterator[tuple[float, bool]]:
+    """Sweep until the loss falls by less than a part of itself: minus the loss, and whether it did so."""
+    for _ in range(n_sweeps):
+        loss = -sweeps.sweep()
+        settled = last - loss <= tol * abs(loss)
+        last = loss
+        yield -loss, bool(settled)
+        if settled:
+            return
+
+
+def _settings(weighting: Weighting, total: float) -> Array:
+    return np.array([weighting.missing, weighting.penalty, total], np.float32)

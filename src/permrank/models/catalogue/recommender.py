@@ -1,0 +1,258 @@
+"""Finding and ordering together: what would this person choose next, and in which order do they rank what they see."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+import polars as pl
+
+from permrank.data.rankings import Rankings
+from permrank.distributions.base import RankingDistribution
+from permrank.errors import InputError, NotSupportedError
+from permrank.learning.learner import Learner, State, Step, standing
+from permrank.models.catalogue.entries import Entries, Scale
+from permrank.models.catalogue.implicit_factors import check_factors
+from permrank.models.catalogue.item_to_item import check_weights
+from permrank.models.catalogue.item_weights import ItemWeights, Penalties
+from permrank.models.catalogue.least_squares import Factors, Weighting
+from permrank.models.catalogue.ranker import CatalogueEstimate, CatalogueRanker, popularity_of
+from permrank.models.catalogue.take_up import Data, TakeUp, TakeUpScores, learn_take_up
+from permrank.models.declared import MOST_FACTORS, Checked, Declared, Integer, Seed
+from permrank.models.estimates import RULE
+from permrank.models.factored.model import FactoredPlackettLuce
+from permrank.models.priors.co_listing import co_listing_coordinates
+from permrank.models.ranker import Ranker
+from permrank.models.users import NewUser, UserReference
+from permrank.types import Array, Float64Array, Int64Array, Named
+
+# Fewer items, or fewer people, than this cannot show what goes together: the order is all there is.
+_FEWEST = 20
+
+
+@dataclass(frozen=True, eq=False)
+class RecommenderEstimate(CatalogueEstimate):
+    """What is taken up, and the model of order, which is a model of its own; see the attributes of the model."""
+
+    item_weights: Array
+    neighbour_indptr: Array
+    neighbours: Array
+    neighbour_weights: Array
+    penalties: Float64Array
+    item_factors: Array
+    weighting: Float64Array
+    factor_share: float
+    chosen: bool
+    order: Ranker | None = field(metadata=RULE, kw_only=True)
+
+    @classmethod
+    def from_take_up(cls, known: CatalogueEstimate, learnt: TakeUp, chosen: bool, order: Ranker | None) -> Any:
+        """All parts together."""
+        return cls(
+            known.scale, known.popularity, *learnt.items, np.array(learnt.penalties), learnt.factors.items,
+            np.array(learnt.factors.weighting), learnt.share, chosen, order=order,
+        )  # fmt: skip
+
+    @cached_property
+    def _scores(self) -> TakeUpScores:
+        weights = ItemWeights(self.item_weights, self.neighbour_indptr, self.neighbours, self.neighbour_weights)
+        factors = Factors(self.item_factors, Weighting(*map(float, self.weighting)))
+        return TakeUpScores(TakeUp(weights, Penalties(*map(float, self.penalties)), factors, float(self.factor_share)))
+
+    def rows(self, entries: Entries) -> Array:
+        """Scores of all items for users with these entries: float32 (n_users, n_items)."""
+        return self._scores.rows(entries)
+
+    def check(self, n_users: int, n_items: int) -> None:
+        """Raise unless all parts fit the items."""
+        super().check(n_users, n_items)
+        check_weights(self.item_weights, self.neighbour_indptr, self.neighbours, self.neighbour_weights, n_items)
+        check_factors(self.item_factors, self.weighting, n_items)
+        if not 0.0 <= float(self.factor_share) <= 1.0:
+            raise InputError(f"factor_share_ is {self.factor_share}, expected a number from 0 to 1")
+
+
+class Recommender(CatalogueRanker):
+    """Finds what people would choose, and orders what they see: a model of what is taken up, and a model of order.
+
+    A list says two things, what was listed and how it was ordered: P(list | u) = P(listed | u) P(order | listed, u).
+    `recommend` answers by the first: it ranks the whole catalogue by what the person is expected to take up, and like,
+    next. `rank`, `score`, `prefers` and all other questions are about order, and are put to the second. Where lists
+    were handed out and not chosen, what is listed says nothing, and `recommend` ranks by order too; where there is no
+    order, such as in clicks and purchases, `rank` goes by what is taken up.
+
+    What is taken up is a blend of `ItemToItem` and `ImplicitFactors`, each row of scores standardised. Penalties come
+    from leaving out one user at a time, and weights from held-out entries of the training data: nothing is to be set.
+
+    Parameters
+    ----------
+    order : Ranker, optional
+        The model of order, not fitted; `FactoredPlackettLuce` unless it is given.
+    n_factors : int
+        Factors of the model of what is taken up.
+    seed : int
+        Of what is held out, and of the factors' start.
+
+    Attributes
+    ----------
+    order_ : Ranker or None
+        The fitted model of order; None where there is no order to learn.
+    chosen_ : bool
+        Whether people chose what they list: whether what is listed together exceeds a permutation null.
+    factor_share_ : float
+        Share of the factors in the blend.
+    item_weights_, neighbour_indptr_, neighbours_, neighbour_weights_, penalties_, scale_, popularity_
+        As of `ItemToItem`.
+    item_factors_, weighting_
+        As of `ImplicitFactors`.
+
+    Examples
+    --------
+    >>> import permrank as pr
+    >>> rankings = pr.datasets.load("simulated", n_users=100, n_items=30)
+    >>> model = pr.Recommender(pr.PlackettLuce(prior="gaussian"), n_factors=4).fit(rankings)
+    >>> model.recommend("user-0001", k=3).columns
+    ['rank', 'item', 'score']
+    >>> 0 < model.prefers("user-0001", "paella", "goulash") < 1
+    True
+    """
+
+    assumes = "people choose what they list, and order it by taste"
+    takes = "ratings, rankings, sets and counts; ties, weights"
+    reference = "Tran and Venkatesh (2010) for the order; Steck (2019), Hu and others (2008) for what is listed"
+    estimate_type = RecommenderEstimate
+    parts: ClassVar[tuple[str, ...]] = ("order",)
+    parameters = Declared(
+        order=Checked(lambda value: _require_order(value), "a model that is not fitted, None"),
+        n_factors=Integer(1, MOST_FACTORS, help="Factors of what is taken up."),
+        seed=Seed(help="Of what is held out, and of the factors' start."),
+    )
+    estimate_: RecommenderEstimate
+    chosen_: bool
+    factor_share_: float
+
+    def __init__(self, order: Ranker | None = None, *, n_factors: int = 128, seed: int = 0) -> None:
+        self.order = order
+        self.n_factors = n_factors
+        self.seed = seed
+
+    def _learner(self, rankings: Rankings) -> Learner[RecommenderEstimate]:
+        ordered = bool(rankings.last_levels.any()) if rankings.n_rankings else False
+        order = None
+        if ordered:
+            order = (FactoredPlackettLuce(seed=self.seed) if self.order is None else self.order.clone()).fit(rankings)
+        scale = Scale.of(rankings)
+        data = Data.of(rankings, scale)
+        chosen = not ordered or _chose(rankings, self.seed)
+        known = CatalogueEstimate(scale.as_array(), popularity_of(data.entries, data.n_items, data.weights))
+
+        def steps(kept: State | None) -> Iterator[Step[RecommenderEstimate]]:
+            stages = learn_take_up(data, self.n_factors, self.seed)
+            found = next(stages)
+
+            def estimate() -> RecommenderEstimate:
+                made: RecommenderEstimate = RecommenderEstimate.from_take_up(known, found[1], chosen, order)
+                return made
+
+            yield standing(estimate)
+            last = next(stages, None)
+            yield Step(found[0], estimate, converged=last is None)
+            if last is not None:
+                found = last
+                yield Step(found[0], estimate, converged=True)
+
+        return steps
+
+    def _sweeps(self, rankings: Rankings) -> int:
+        return 2
+
+    # Order, and what is taken up
+
+    @property
+    def order_(self) -> Ranker | None:
+        """The fitted model of order; None where there is no order."""
+        self._require_fitted()
+        return self.estimate_.order
+
+    def _ordering(self, question: str) -> Ranker:
+        order = self.order_
+        if order is None:
+            raise NotSupportedError(f"these data have no order, so nothing can answer {question}(); see recommend()")
+        return order
+
+    def _score_rows(self, users: Sequence[UserReference]) -> Array:
+        order = self.estimate_.order
+        if self.estimate_.chosen or order is None:
+            return super()._score_rows(users)
+        return np.asarray(order._score_rows([self._of(order, user) for user in users]))
+
+    def _scores(self, user: UserReference, items: Int64Array) -> Float64Array:
+        order = self.estimate_.order
+        return super()._scores(user, items) if order is None else order._scores(self._of(order, user), items)
+
+    def _score_pairs(self, who: Int64Array, what: Int64Array) -> Float64Array:
+        order = self.estimate_.order
+        return super()._score_pairs(who, what) if order is None else order._score_pairs(who, what)
+
+    @staticmethod
+    def _of(order: Ranker, user: UserReference) -> UserReference:
+        """A user as the model of order knows them."""
+        return user.state["order"] if isinstance(user, NewUser) else user  # type: ignore[return-value]
+
+    def fold_in(self, said: object) -> NewUser:
+        """Make a new user from a list, or from a dict of item to rating, without retraining."""
+        new = super().fold_in(said)
+        order = self.estimate_.order
+        return new if order is None else NewUser(new.rankings, {"order": order.fold_in(said)})  # type: ignore[dict-item]
+
+    @property
+    def _has_distribution(self) -> bool:
+        order = self.estimate_.order if "estimate_" in self.__dict__ else None
+        return order is not None and order._has_distribution
+
+    @property
+    def _knows_ranks(self) -> bool:
+        order = self.estimate_.order
+        return order is not None and order._knows_ranks
+
+    def _distribution(self, user: UserReference, items: Int64Array) -> RankingDistribution:
+        order = self._ordering("distribution")
+        return order._distribution(self._of(order, user), items)
+
+    def log_likelihood(self, rankings: Rankings) -> Float64Array:
+        """Return the log-probability of each order given what is listed, by the model of order."""
+        return self._ordering("log_likelihood").log_likelihood(rankings)
+
+    def similar_users(self, user: object, k: int = 10) -> pl.DataFrame:
+        """Users who rank as this one does, by the model of order."""
+        order = self._ordering("similar_users")
+        reference = self._reference(user)
+        return order.similar_users(self._of(order, reference) if isinstance(reference, NewUser) else user, k)
+
+    def _check_learned(self) -> None:
+        super()._check_learned()
+        n_factors = min(self.n_factors, self.rankings_.n_items)
+        if self.item_factors_.shape[1] != n_factors:
+            raise InputError(f"item_factors_ has {self.item_factors_.shape[1]} factors, n_factors is {self.n_factors}")
+
+    def _rules(self) -> Named:
+        return {"order": None}
+
+
+def _chose(rankings: Rankings, seed: int) -> bool:
+    """Whether what is listed together tells of taste: some singular vector exceeds the permutation null."""
+    if rankings.n_items < _FEWEST or rankings.n_users < _FEWEST:
+        return False
+    return bool(co_listing_coordinates(rankings, seed).shape[1] > 0)
+
+
+def _require_order(value: object) -> None:
+    if value is None:
+        return
+    if isinstance(value, type) and issubclass(value, Ranker):
+        raise InputError(f"order={value.__name__}, expected a model; write {value.__name__}()")
+    if not isinstance(value, Ranker) or isinstance(value, CatalogueRanker):
+        raise InputError(f"order={value!r}, expected a model of order such as FactoredPlackettLuce(), or None")

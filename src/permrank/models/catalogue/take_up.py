@@ -1,0 +1,145 @@
+"""A blend of both views of what people take up: items by items, and factors. Settings come from held-out entries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from permrank.data.rankings import Rankings
+from permrank.models.catalogue.blend import (
+    Judges,
+    Part,
+    best_by_one_standard_error,
+    hold_out_entries,
+    judged,
+    standardised_sum,
+)
+from permrank.models.catalogue.descent import descend
+from permrank.models.catalogue.entries import Entries, Scale, user_weights
+from permrank.models.catalogue.item_weights import (
+    MOST_DENSE,
+    ItemScores,
+    ItemWeights,
+    Penalties,
+    choose_penalties,
+    filter_weights,
+    regression_weights,
+)
+from permrank.models.catalogue.least_squares import Factors, FactorScores, Sweeps, Weighting, improvements
+from permrank.types import Array, Float64Array
+
+# Where the search for a weighting begins: a row of missing entries weighs as much as so many that are there. Then the
+# factors between two that are tried, how many, and how many sweeps each has: enough to tell them apart.
+USUAL = Weighting(400.0, 0.01)
+_FACTORS, _MOST_TRIED, _TRIED_SWEEPS = (4.0, 3.0), 8, 4
+# A missing entry weighs at most so much of one that is there.
+_MOST_MISSING = 0.5
+# Shares of the factors in a blend that are tried; the middle is the usual one.
+SHARES = tuple(round(0.1 * step, 1) for step in range(11))
+_SWEEPS, _MORE_SWEEPS, _TOL = 12, 6, 1e-3
+
+
+class Data(NamedTuple):
+    """Graded entries of the training data, and how many people each user stands for."""
+
+    entries: Entries
+    n_items: int
+    weights: Float64Array
+
+    @classmethod
+    def of(cls, rankings: Rankings, scale: Scale) -> Data:
+        """Entries on a scale of grades."""
+        return cls(Entries.of(rankings, scale), rankings.n_items, user_weights(rankings))
+
+
+class TakeUp(NamedTuple):
+    """What was learnt: weights from item to item, factors, and the share of the factors in the blend."""
+
+    items: ItemWeights
+    penalties: Penalties
+    factors: Factors
+    share: float
+
+
+class TakeUpScores:
+    """Rows of scores by the blend."""
+
+    def __init__(self, learnt: TakeUp) -> None:
+        self._parts: list[Part] = [ItemScores(learnt.items), FactorScores(learnt.factors)]
+        self._shares = [1.0 - learnt.share, learnt.share]
+
+    def rows(self, entries: Entries) -> Array:
+        """Scores of all items for users with these entries: float32 (n_users, n_items)."""
+        present = [(part, share) for part, share in zip(self._parts, self._shares, strict=True) if share > 0.0]
+        return standardised_sum([part.rows(entries) for part, _ in present], [share for _, share in present])
+
+
+def weighting_of(weighting: Weighting, n_items: int) -> Weighting:
+    """A weighting with the weight of one missing entry, from that of a row of them."""
+    return Weighting(min(weighting.missing / max(n_items, 1), _MOST_MISSING), weighting.penalty)
+
+
+def item_weights(data: Data, penalties: Penalties | None, n_neighbours: int | None = None) -> ItemWeights:
+    """Weights from item to item: the closed form with penalties, the filter without."""
+    if penalties is None:
+        return filter_weights(data.entries, data.n_items, data.weights, n_neighbours)
+    return regression_weights(data.entries.scaled(np.sqrt(data.weights)), data.n_items, penalties)
+
+
+def penalties_of(data: Data) -> Penalties | None:
+    """Penalties of the closed form by leaving out one user at a time; None where the catalogue is too large for it."""
+    if data.n_items > MOST_DENSE:
+        return None
+    return choose_penalties(data.entries.scaled(np.sqrt(data.weights)), data.n_items)[0]
+
+
+def factors_of(
+    data: Data, n_factors: int, weighting: Weighting, n_sweeps: int, seed: int, start: Array | None = None
+) -> Factors:
+    """Factors after some sweeps at the most."""
+    sweeps = Sweeps(data.entries, data.n_items, data.weights, n_factors, weighting, seed, start)
+    for _ in improvements(sweeps, n_sweeps, _TOL):
+        pass
+    return sweeps.factors
+
+
+def choose_weighting(data: Data, beside: Sequence[Part], judges: Judges, n_factors: int, seed: int) -> Weighting:
+    """The weighting with which the factors, alike with the parts beside them, find most of what is hidden."""
+    share = 1.0 / (len(beside) + 1)
+
+    def at(step: tuple[int, int]) -> Weighting:
+        missing, penalty = USUAL.missing * _FACTORS[0] ** step[0], USUAL.penalty * _FACTORS[1] ** step[1]
+        return weighting_of(Weighting(missing, penalty), data.n_items)
+
+    def error(step: tuple[int, int]) -> float:
+        factors = factors_of(data, n_factors, at(step), _TRIED_SWEEPS, seed)
+        parts = [*beside, FactorScores(factors)]
+        return -float(judged(parts, [[share] * len(parts)], judges).mean())
+
+    return at(descend(error, _MOST_TRIED)[0])
+
+
+def learn_take_up(data: Data, n_factors: int, seed: int) -> Iterator[tuple[float, TakeUp]]:
+    """Learn items by items, then factors beside them; gives the NDCG of what is hidden and what was learnt so far."""
+    penalties = penalties_of(data)
+    shown = penalties or Penalties(0.0, 0.0)
+    held = hold_out_entries(data.entries, data.n_items, seed)
+    n_factors = min(n_factors, data.n_items)
+    weights = item_weights(data, penalties)
+    usual = weighting_of(USUAL, data.n_items)
+    if held is None:
+        factors = factors_of(data, n_factors, usual, _SWEEPS, seed)
+        yield 0.0, TakeUp(weights, shown, factors, 0.5)
+        return
+    part, judges = Data(held[0], data.n_items, data.weights), held[1]
+    items = ItemScores(item_weights(part, penalties))
+    nothing = Factors(np.zeros((data.n_items, n_factors), np.float32), usual)
+    yield float(judged([items], [[1.0]], judges).mean()), TakeUp(weights, shown, nothing, 0.0)
+    weighting = choose_weighting(part, [items], judges, n_factors, seed)
+    trial = factors_of(part, n_factors, weighting, _SWEEPS, seed)
+    scores = judged([items, FactorScores(trial)], [[1.0 - share, share] for share in SHARES], judges)
+    chosen = best_by_one_standard_error(scores, SHARES.index(0.5))
+    factors = factors_of(data, n_factors, weighting, _MORE_SWEEPS, seed, trial.items)
+    yield float(scores[chosen].mean()), TakeUp(weights, shown, factors, SHARES[chosen])

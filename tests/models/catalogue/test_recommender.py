@@ -1,0 +1,190 @@
+"""Finding and ordering together: which part answers what, data without choice or without order, files, batches."""
+
+import json
+import warnings
+
+import numpy as np
+import polars as pl
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import permrank as pr
+from graded import random_entries
+from permrank.errors import CatalogueWarning, FormatError, InputError, NotSupportedError
+from permrank.models.catalogue.blend import best_by_one_standard_error, hold_out_entries
+from permrank.models.catalogue.descent import descend
+from permrank.testing import ModelContract
+from permrank.testing.forging import header_of, resigned
+
+
+class TestRecommenderContract(ModelContract):
+    """On a few items nothing can be chosen, and the model of order answers everything."""
+
+    supports = frozenset(
+        {"prefers", "top_probability", "position_probabilities", "sample", "log_likelihood", "similar_items"}
+    )
+
+    def make(self, **parameters):
+        return pr.Recommender(**{"order": pr.PlackettLuce(prior="gaussian"), "n_factors": 3} | parameters)
+
+    # A model that is a parameter is equal to itself only, and these compare parameters after a file.
+    test_saving_and_loading_gives_the_same_answers = None
+    test_what_is_set_after_fit_counts_from_the_next_fit_on = None
+
+
+def groups(n_users=120, n_items=40, seed=0, n_listed=8):
+    """Two tastes: people choose from one half of the items, and all like lower numbers better."""
+    rng = np.random.default_rng(seed)
+    half = n_items // 2
+    lists = {}
+    for user in range(n_users):
+        own = rng.permutation(half)[:n_listed] + half * (user % 2)
+        lists[f"u{user:03}"] = sorted(own.tolist())
+    return pr.Rankings.from_lists(lists)
+
+
+@pytest.fixture(scope="module")
+def rankings():
+    return groups()
+
+
+@pytest.fixture(scope="module")
+def fitted(rankings):
+    return pr.Recommender(pr.PlackettLuce(prior="gaussian"), n_factors=4).fit(rankings)
+
+
+def test_recommend_finds_by_taste_and_rank_orders(fitted):
+    assert fitted.chosen_
+    assert all(item >= 20 for item in fitted.recommend("u001", k=10)["item"])
+    assert all(item < 20 for item in fitted.recommend("u000", k=10)["item"])
+    # The order is the same for all, and by number.
+    order = fitted.rank("u001", [19, 3, 11])["item"].to_list()
+    assert order == [3, 11, 19]
+    assert_allclose(fitted.prefers("u001", 3, 19), fitted.order_.prefers("u001", 3, 19), rtol=1e-12, atol=0)
+    assert fitted.history_[-1] >= 0.0
+    assert len(fitted.history_) == 2
+
+
+def test_somebody_new_is_answered_as_somebody_known_with_the_same_list(rankings, fitted):
+    new = fitted.fold_in(rankings.lists("u004")[0])
+    assert_array_equal(fitted.recommend(new)["item"], fitted.recommend("u004")["item"])
+    assert_allclose(fitted.recommend(new)["score"], fitted.recommend("u004")["score"], rtol=1e-6, atol=1e-6)
+    assert fitted.prefers(new, 3, 4) == fitted.order_.prefers(None, 3, 4)
+
+
+def test_lists_that_were_handed_out_are_ranked_by_order():
+    rng = np.random.default_rng(1)
+    lists = {user: sorted(rng.permutation(40)[:8].tolist()) for user in range(150)}
+    rankings = pr.Rankings.from_lists(lists)
+    model = pr.Recommender(pr.PlackettLuce(prior="gaussian"), n_factors=4).fit(rankings)
+    assert not model.chosen_
+    alone = pr.PlackettLuce(prior="gaussian").fit(rankings)
+    assert_array_equal(model.recommend(7)["item"], alone.recommend(7)["item"])
+
+
+def test_sets_without_order_are_found_but_not_compared():
+    ordered = groups()
+    lists = {name: [set(items)] for name, items in zip(ordered.user_ids, ordered.lists(), strict=True)}
+    model = pr.Recommender(n_factors=4).fit(pr.Rankings.from_lists(lists))
+    assert model.order_ is None
+    assert all(item >= 20 for item in model.recommend("u001", k=5)["item"])
+    assert model.rank("u001", [3, 30])["item"].to_list() == [30, 3]
+    for ask in (lambda: model.prefers("u001", 3, 4), lambda: model.similar_users("u001")):
+        with pytest.raises(NotSupportedError):
+            ask()
+
+
+def test_several_users_are_answered_as_each_alone(rankings, fitted):
+    new = fitted.fold_in([20, 21])
+    asked = ["u003", new, "u000"]
+    frame = fitted.recommend(asked, k=4)
+    assert frame.columns == ["user", "rank", "item", "score"]
+    assert frame["user"].to_list() == ["u003"] * 4 + [None] * 4 + ["u000"] * 4
+    for start, user in enumerate(asked):
+        assert frame[4 * start : 4 * start + 4].drop("user").equals(fitted.recommend(user, k=4))
+    everybody = fitted.recommend(None, k=2)
+    assert everybody["user"].unique(maintain_order=True).to_list() == list(rankings.user_ids)
+    assert fitted.recommend([], k=2).height == 0
+
+
+def test_candidates_are_named_or_excluded(fitted):
+    assert fitted.recommend("u000", items=[1, 30])["item"].to_list()[-1] == 30
+    first = fitted.recommend("u000", k=1)["item"][0]
+    assert first not in fitted.recommend("u000", exclude=[first])["item"]
+    with pytest.raises(pr.errors.UnknownIdError, match="unknown item 99"):
+        fitted.recommend("u000", exclude=[99])
+
+
+def test_a_file_holds_both_models(rankings, fitted, tmp_path):
+    fitted.save(tmp_path / "m")
+    loaded = pr.load(tmp_path / "m")
+    assert repr(loaded) == repr(fitted)
+    assert type(loaded.order_) is pr.PlackettLuce
+    assert loaded.recommend("u001").equals(fitted.recommend("u001"))
+    assert_array_equal(loaded.score("u001"), fitted.score("u001"))
+    assert loaded.prefers("u001", 3, 19) == fitted.prefers("u001", 3, 19)
+    about = json.loads(header_of(tmp_path / "m")["part.order"])
+    for wrong in ({**about, "class": "Nonsense"}, {**about, "class": "Borda"}, {**about, "parameters": {"prior": 3}}):
+        fitted.save(tmp_path / "m")
+        resigned(tmp_path / "m", {"part.order": json.dumps(wrong)})
+        with pytest.raises(FormatError):
+            pr.load(tmp_path / "m")
+
+
+def test_what_is_no_model_of_order_is_refused(rankings):
+    for wrong in ("PlackettLuce", pr.PlackettLuce, pr.ItemToItem(), 3):
+        with pytest.raises(InputError, match="order="):
+            pr.Recommender(wrong).fit(rankings)
+
+
+def test_a_model_that_only_orders_says_so_once():
+    rankings = groups(n_items=200)
+    model = pr.PlackettLuce(prior="gaussian").fit(rankings)
+    with pytest.warns(CatalogueWarning, match=r"permrank\.Recommender"):
+        model.recommend("u001")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.recommend("u002")
+        pr.Popularity().fit(rankings).recommend("u001")
+        pr.ItemToItem(ridge=1.0, dropout=0.5).fit(rankings).recommend("u001")
+
+
+def test_the_entries_held_out_are_those_of_the_judges():
+    entries, dense = random_entries(1, n_users=60, n_items=30, density=0.5)
+    known, judges = hold_out_entries(entries, 30, seed=3)
+    assert known.items.size + judges.hidden.items.size == entries.items.size
+    for place, user in enumerate(judges.users):
+        left = set(judges.known.items[judges.known.indptr[place] : judges.known.indptr[place + 1]])
+        hidden = set(judges.hidden.items[judges.hidden.indptr[place] : judges.hidden.indptr[place + 1]])
+        assert not left & hidden
+        assert left | hidden == set(np.flatnonzero(dense[user]))
+        assert len(hidden) == round(0.2 * len(left | hidden))
+    few, _ = random_entries(2, n_users=4, n_items=9, density=0.1)
+    assert hold_out_entries(few, 9, seed=0) is None
+
+
+def test_the_usual_mixture_stays_unless_another_is_clearly_better():
+    rng = np.random.default_rng(4)
+    base = rng.uniform(size=400)
+    noise = base + rng.normal(0.0, 0.2, 400)
+    noise += base.mean() - noise.mean() + 0.5 * (noise - base).std() / 20  # half a standard error better
+    assert best_by_one_standard_error(np.stack([base, noise]), usual=0) == 0
+    assert best_by_one_standard_error(np.stack([base, noise + 0.1]), usual=0) == 1
+
+
+def test_a_descent_measures_no_more_than_it_may():
+    measured = []
+
+    def error(step):
+        measured.append(step)
+        return float(step[0])
+
+    best, errors = descend(error, most=5)
+    assert len(measured) == len(errors) == 5
+    assert best == min(errors, key=errors.get)
+
+
+def test_recommendations_have_the_types_of_the_ids(fitted):
+    frame = fitted.recommend(["u000"], k=1)
+    assert frame.schema["user"] == pl.String
+    assert frame.schema["item"] == pl.Int64
