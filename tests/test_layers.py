@@ -53,7 +53,10 @@ MAY_IMPORT = {
     ],
     "evaluation": [*READS, "storage", "kernels", "data.formats", "models"],
     "testing": [*READS, "models", "evaluation"],
-    "interfaces": [*READS, "storage", "evaluation", "models", "models.latent", "models.log_linear", "models.spectral"],
+    "interfaces": [
+        *READS, "storage", "data.formats", "evaluation", "models", "models.latent", "models.log_linear",
+        "models.spectral",
+    ],
     "interfaces.report": [*FLOOR, "storage", "models", "models.latent", "evaluation", "interfaces"],
     "interfaces.cli": [
         *READS, "storage", "kernels", "data.formats", "data.datasets", "models", "models.plackett_luce",

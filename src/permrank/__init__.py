@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from permrank.evaluation.tune import tune as tune
     from permrank.evaluation.validation import Validation as Validation
     from permrank.interfaces import plots as plots
+    from permrank.interfaces.fit import fit as fit
     from permrank.learning.checkpoints import Checkpoint as Checkpoint
     from permrank.models.baselines.borda import Borda as Borda
     from permrank.models.baselines.copeland import Copeland as Copeland
@@ -78,6 +79,7 @@ _HOME = {
     "Validation": "permrank.evaluation.validation",
     "compare": "permrank.evaluation.compare",
     "evaluate": "permrank.evaluation.evaluate",
+    "fit": "permrank.interfaces.fit",
     "hold_out": "permrank.data.hold_out",
     "load": "permrank.models.files",
     "read": "permrank.data.formats.readers",

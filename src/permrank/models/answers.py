@@ -55,7 +55,8 @@ def recommended_with_intervals(model: Ranker, user: UserReference, allowed: Bool
     items = np.flatnonzero(allowed & unlisted(model, user))
     scores = np.asarray(model._score_rows([user])[0][items], np.float64)
     best = first_of(scores, k)
-    return _with_interval(model, user, items, best, _frame(model, items[best], scores[best]))
+    frame = _frame(model, items[best], scores[best])
+    return _with_interval(model, user, items, best, frame) if model._finds_by_order else frame
 
 
 def first_of(scores: Array, k: int) -> Int64Array:

@@ -312,6 +312,11 @@ class Ranker(ABC):
     # Questions that need a distribution
 
     @property
+    def _finds_by_order(self) -> bool:
+        """Whether `recommend` goes by the order of which there is a distribution."""
+        return True
+
+    @property
     def _knows_ranks(self) -> bool:
         """Whether quantiles of ranks are quick enough to go with every answer."""
         return False

@@ -2,6 +2,8 @@
 
 import json
 
+import numpy as np
+import polars as pl
 import pytest
 from typer.testing import CliRunner
 
@@ -58,12 +60,38 @@ def test_help_teaches_every_command():
 def test_fit_then_recommend_then_rank(model):
     rows = json.loads(run("recommend", model, "ann", "bob", "-k", 2, "--json").output)
     assert [(row["user"], row["item"]) for row in rows] == [("ann", "ika"), ("bob", "ika")]
-    assert {"rank", "score", "rank_low", "rank_high"} <= rows[0].keys()
+    assert {"user", "rank", "item", "score"} == rows[0].keys()
+    rows = json.loads(run("recommend", model, "ann", "--interval", "--json").output)
+    assert {"rank_low", "rank_high"} <= rows[0].keys()
     ranked = json.loads(run("rank", model, "uni", "ebi", "--user", "ann", "--json").output)
     assert [row["rank"] for row in ranked] == [1, 2]
     everything = json.loads(run("rank", model, "--json").output)
     assert {row["item"] for row in everything} == {"toro", "ebi", "uni", "ika"}
     assert "ika" in run("recommend", model, "ann").output
+
+
+def test_recommendations_for_everybody_go_to_a_file(model, tmp_path):
+    for ending in ("csv", "tsv", "parquet", "jsonl"):
+        path = tmp_path / f"found.{ending}"
+        run("recommend", model, "--all", "-k", 1, "-o", path)
+        found = pr.load(model).recommend(list(pr.load(model).user_ids), k=1)
+        read = {"csv": pl.read_csv, "parquet": pl.read_parquet, "jsonl": pl.read_ndjson}.get(ending)
+        frame = pl.read_csv(path, separator="\t") if read is None else read(path)
+        assert frame.select("user", "rank", "item").equals(found.select("user", "rank", "item"))
+    left = json.loads(run("recommend", model, "ann", "--exclude", "ika", "--json").stdout)
+    assert left == []
+    assert "expected one of .csv" in run("recommend", model, "--all", "-o", tmp_path / "x.xlsx", code=1).output
+    assert "--all is everybody" in run("recommend", model, "ann", "--all", code=1).output
+
+
+def test_a_model_is_chosen_by_the_data_and_it_is_said(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = [(f"u{user}", int(item), int(rng.integers(1, 6))) for user in range(30) for item in rng.permutation(40)[:8]]
+    path = tmp_path / "ratings.csv"
+    pl.DataFrame(rows, schema=["user", "item", "rating"], orient="row").write_csv(path)
+    said = run("fit", path, "-o", tmp_path / "m", "--set", "n_factors=2").output
+    assert "Recommender, since these are 30 people's ratings over 40 items" in said.replace("\n", " ")
+    assert type(pr.load(tmp_path / "m")).__name__ == "Recommender"
 
 
 def test_a_new_person_is_given_as_a_list(model):
@@ -90,9 +118,9 @@ def test_a_new_person_is_given_as_a_list(model):
         (["fit", "simulated", "--user", "who"], "no option 'user'"),
         (["rank", "MODEL", "torro"], "unknown item 'torro'; the nearest known one is 'toro'"),
         (["fit", "BALLOTS", "--model", "Plucket"], "unknown model 'Plucket'"),
-        (["fit", "BALLOTS", "--set", "prior"], "expected key=value"),
+        (["fit", "BALLOTS", "-m", "PlackettLuce", "--set", "prior"], "expected key=value"),
         (
-            ["fit", "BALLOTS", "--set", "piror=1"],
+            ["fit", "BALLOTS", "-m", "PlackettLuce", "--set", "piror=1"],
             "unknown parameter of PlackettLuce 'piror'; the nearest known one is 'prior'",
         ),
         (["fit", "suhsi"], "unknown file or data set 'suhsi'; the nearest known one is 'sushi'"),
@@ -133,7 +161,7 @@ def test_settings_reach_the_model(ballots, tmp_path):
 def test_an_estimate_that_does_not_exist_is_explained(tmp_path):
     path = tmp_path / "b.jsonl"
     path.write_text('["a", "b", "c"]\n["b", "a", "c"]\n')
-    result = run("fit", path, "-o", tmp_path / "m.permrank", code=1)
+    result = run("fit", path, "-m", "PlackettLuce", "-o", tmp_path / "m.permrank", code=1)
     assert "never ranked above another item: 'c'" in result.stderr
     assert not (tmp_path / "m.permrank").exists()
 
@@ -233,17 +261,17 @@ def test_choices_can_be_named_from_the_shell(tmp_path):
 def test_items_without_an_estimate_can_be_left_out(tmp_path):
     path, model = tmp_path / "b.jsonl", tmp_path / "m.permrank"
     path.write_text('["a", "b", "c"]\n["b", "a", "c"]\n')
-    refused = run("fit", path, "-o", model, code=1).stderr
+    refused = run("fit", path, "-m", "PlackettLuce", "-o", model, code=1).stderr
     assert "--set prior=gaussian" in refused
     assert "--drop-inestimable" in refused
-    result = run("fit", path, "-o", model, "--drop-inestimable", "--json")
+    result = run("fit", path, "-m", "PlackettLuce", "-o", model, "--drop-inestimable", "--json")
     assert "left out 1 items without an estimate: c" in result.stderr
     assert json.loads(result.stdout)["left_out"] == ["c"]
     assert list(pr.load(model).item_ids) == ["a", "b"]
 
 
 def test_a_fit_that_stops_short_warns_in_one_line(ballots, tmp_path):
-    result = run("fit", ballots, "-o", tmp_path / "m.permrank", "-s", "method=mm", "-s", "max_iter=2")
+    result = run("fit", ballots, "-m", "PlackettLuce", "-o", tmp_path / "m", "-s", "method=mm", "-s", "max_iter=2")
     assert result.stderr.startswith("warning: PlackettLuce did not converge in 2 sweeps")
     assert result.stderr.count("\n") == 1
 
@@ -265,7 +293,7 @@ def test_an_id_may_hold_what_separates_a_list(tmp_path):
 
 def test_a_full_disk_is_one_line(ballots, tmp_path, monkeypatch):
     monkeypatch.setattr("os.fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device")))
-    result = run("fit", ballots, "-o", tmp_path / "m.permrank", code=1)
+    result = run("fit", ballots, "-m", "PlackettLuce", "-o", tmp_path / "m.permrank", code=1)
     assert result.stderr.startswith("error: ")
     assert "No space left" in result.stderr
     assert result.stderr.count("\n") == 1

@@ -43,7 +43,7 @@ app = typer.Typer(
     help="Learn how each person ranks things, from the partial ranked lists or ratings of many people.\n\n"
     "Start with [bold]permrank demo[/bold]. With data of your own: "
     "[bold]permrank info ratings.csv[/bold], "
-    "[bold]permrank fit ratings.csv -m FactoredPlackettLuce -o m.permrank[/bold], "
+    "[bold]permrank fit ratings.csv -o m.permrank[/bold], "
     "[bold]permrank recommend m.permrank ann[/bold].",
 )
 
@@ -93,10 +93,11 @@ def fit(
         typer.Option(
             "--model",
             "-m",
-            help="PlackettLuce learns one order for everybody, FactoredPlackettLuce one for each person; "
-            "'permrank info --models' tells of all. module:Class takes one of your own.",
+            help="auto takes one that fits the data, and says which: Recommender finds what each person would choose, "
+            "PlackettLuce learns one order for everybody; 'permrank info --models' tells of all. module:Class takes "
+            "one of your own.",
         ),
-    ] = "PlackettLuce",
+    ] = "auto",
     settings: Settings = None,
     drop_inestimable: Annotated[
         bool, typer.Option("--drop-inestimable", help="Leave out items for which no estimate exists, and name them.")
@@ -146,9 +147,9 @@ def fit(
 
     Ctrl-C stops at the end of the sweep; the estimate is written all the same, and the exit code is 130.
 
-    Example: permrank fit ratings.csv -m FactoredPlackettLuce -o ratings.permrank
+    Example: permrank fit ratings.csv -o ratings.permrank
 
-    Example: permrank fit ballots.csv --set prior=gaussian
+    Example: permrank fit ballots.csv -m PlackettLuce --set prior=gaussian
 
     Example: permrank fit ratings.csv -m PairwiseFactorisation --validate 0.2 --patience 3
     """
@@ -160,15 +161,16 @@ def fit(
         told_of_validation,
     )
     from permrank.interfaces.cli.info import model_summary, readable
-    from permrank.interfaces.cli.models import make_model
+    from permrank.interfaces.cli.models import chosen_model, make_model
     from permrank.interfaces.cli.sources import open_rankings
     from permrank.interfaces.output import apart_from, say, show_values
     from permrank.storage.atomic import writable_place
 
     writable_place(output)
     kept = require_checkpoint(checkpoint, checkpoint_every, output)
-    ranker = make_model(model, settings or [])
+    named = None if model == "auto" else make_model(model, settings or [])
     rankings = open_rankings(data, **reading)
+    ranker = named or chosen_model(rankings, settings or [])
     rankings, judged = require_validation(rankings, validate, metric, validate_every, patience)
     left_out, stopped = learn(ranker, rankings, drop_inestimable=drop_inestimable, checkpoint=kept, validation=judged)
     save_somewhere(ranker, output, kept)
@@ -195,33 +197,44 @@ def recommend(
         str | None,
         typer.Option("--list", help="A new person's list, best first: 'a > b = c > d' (= is a tie)."),
     ] = None,
+    everybody: Annotated[bool, typer.Option("--all", help="For every user of the model.")] = False,
+    exclude: Annotated[
+        list[str] | None, typer.Option("--exclude", metavar="ITEM", help="Never this one; may be repeated.")
+    ] = None,
+    interval: Annotated[
+        bool, typer.Option("--interval", help="Add a 90 % interval of each rank, where the order says so.")
+    ] = False,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write them to this file (.csv, .tsv, .parquet, .jsonl).")
+    ] = None,
     own: OwnClass = None,
     as_json: Json = False,
 ) -> None:
-    """Rank the items that users have not listed, with an interval of the rank.
+    """Find what users would choose next, of all that they have not listed.
 
     Example: permrank recommend m.permrank ann bob -k 5
+
+    Example: permrank recommend m.permrank --all -o recommendations.parquet
     """
     import polars as pl
 
     from permrank.interfaces.cli.models import load_model
-    from permrank.interfaces.cli.sources import parse_id, parse_list
-    from permrank.interfaces.output import say, show
+    from permrank.interfaces.cli.recommend import asked_about, recommend_for, require_output, write_frame
+    from permrank.interfaces.output import apart_from, say, show
 
+    require_output(output)
     ranker = load_model(model, own)
-    people: list[tuple[object, Any]] = [(name, parse_id(name, ranker.user_ids)) for name in users or []]
-    if given is not None:
-        people.append(("new", ranker.fold_in(parse_list(given, ranker.item_ids))))
-    if not people:
-        raise InputError("name at least one user, or give a new person's list with --list 'a > b > c'")
-    frames = [
-        ranker.recommend(reference, k).select(pl.lit(str(name)).alias("user"), pl.all()) for name, reference in people
-    ]
-    for (name, _), frame in zip(people, frames, strict=True):
-        if frame.is_empty():
-            say(f"nothing is left to recommend to {name}: every item is in the list already", err=True)
-    if as_json or any(not frame.is_empty() for frame in frames):
-        show(pl.concat(frames), as_json=as_json)
+    people = asked_about(ranker, users or [], given, everybody)
+    frame = pl.concat(recommend_for(ranker, people, k, exclude or [], interval))
+    answered = set(frame["user"])
+    for name in [name for name, _ in people if name not in answered][:10]:
+        say(f"nothing is left to recommend to {name}: every item is in the list already", err=True)
+    if output is not None:
+        write_frame(frame, output)
+        with apart_from(output):
+            say(f"{frame.height:,} recommendations for {len(people):,} people written to {output}", err=True)
+    elif as_json or not frame.is_empty():
+        show(frame, as_json=as_json)
 
 
 @app.command()

@@ -42,7 +42,7 @@ def run(seed: int, report: Path) -> None:
     ann = people[0]
     ranked = train.lists(ann)[0]
     listed = pl.DataFrame({"rank": range(1, len(ranked) + 1), "item": ranked})
-    unseen = model.recommend(ann, k=10).select(
+    unseen = model.recommend(ann, k=10, interval=True).select(
         "rank", "item", pl.format("{} to {}", "rank_low", "rank_high").alias("90 % interval")
     )
     console.print("[bold]3. Ranking[/bold]")

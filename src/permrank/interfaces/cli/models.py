@@ -14,8 +14,10 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from permrank.errors import InputError, UnknownIdError
+from permrank.interfaces.output import say
 
 if TYPE_CHECKING:
+    from permrank.data.rankings import Rankings
     from permrank.models.ranker import Ranker
 
 
@@ -28,6 +30,15 @@ def make_model(name: str, settings: list[str]) -> Ranker:
     if required:
         raise InputError(f"{kind.__name__} cannot be made without {required}; give every parameter a default")
     model = kind()
+    return model.set_params(**dict(_setting(text, model) for text in settings))
+
+
+def chosen_model(rankings: Rankings, settings: list[str]) -> Ranker:
+    """A model that fits the data, which is said, with ``key=value`` settings."""
+    from permrank.models.choosing import choose_model
+
+    model, reason = choose_model(rankings)
+    say(f"{type(model).__name__}, since these are {reason} (-m takes another)", err=True)
     return model.set_params(**dict(_setting(text, model) for text in settings))
 
 

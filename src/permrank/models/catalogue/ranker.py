@@ -55,6 +55,10 @@ class CatalogueRanker(Ranker):
     scale_: Float64Array
     popularity_: Float64Array
 
+    @property
+    def _finds_by_order(self) -> bool:
+        return False
+
     def _entries(self, users: Sequence[UserReference]) -> Entries:
         """Graded entries of users: known by index, new, or nobody in particular, who has none."""
         known = self.estimate_.known(self.rankings_)

@@ -122,7 +122,7 @@ class Recommender(CatalogueRanker):
 
     assumes = "people choose what they list, and order it by taste"
     takes = "ratings, rankings, sets and counts; ties, weights"
-    reference = "Tran and Venkatesh (2010) for the order; Steck (2019), Hu and others (2008) for what is listed"
+    reference = "Tran and Venkatesh (2010) for order; Steck (2019), Hu and others (2008)"
     estimate_type = RecommenderEstimate
     parts: ClassVar[tuple[str, ...]] = ("order",)
     parameters = Declared(
@@ -176,6 +176,10 @@ class Recommender(CatalogueRanker):
         """The fitted model of order; None where there is no order."""
         self._require_fitted()
         return self.estimate_.order
+
+    @property
+    def _finds_by_order(self) -> bool:
+        return self.estimate_.order is not None and not self.estimate_.chosen
 
     def _ordering(self, question: str) -> Ranker:
         order = self.order_

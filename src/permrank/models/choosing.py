@@ -1,0 +1,61 @@
+"""A model for data that nobody has named one for."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from permrank.data.connectivity import strong_components
+from permrank.data.rankings import Rankings
+from permrank.models.ranker import Ranker
+from permrank.models.registry import find
+
+# Fewer people or items than this have no tastes that could be told apart.
+_FEWEST = 20
+# Lists of a personal kind leave out more than they hold.
+_SHARE = 0.5
+
+
+class Choice(NamedTuple):
+    """A model, not fitted, and why it was taken, in a line."""
+
+    model: Ranker
+    reason: str
+
+
+def choose_model(rankings: Rankings) -> Choice:
+    """The model that fits the data: personal where people list things of their own, one order for all elsewhere.
+
+    Examples
+    --------
+    >>> import permrank as pr
+    >>> from permrank.models.choosing import choose_model
+    >>> choose_model(pr.datasets.load("simulated", n_users=200, n_items=60)).model
+    Recommender()
+    >>> ballots = pr.Rankings.from_lists([["a", "b", "c"], ["b", "c", "a"], ["c", "a", "b"]])
+    >>> choose_model(ballots)
+    Choice(model=PlackettLuce(), reason='3 ballots over 3 items: one order for all')
+    """
+    users, items = f"{rankings.n_users:,}", f"{rankings.n_items:,} items"
+    ordered = rankings.n_rankings > 0 and bool(rankings.last_levels.any())
+    if not ordered:
+        return Choice(_made("Recommender"), f"{users} sets without order over {items}: what each person would choose")
+    length = float(np.median(rankings.lengths))
+    many = rankings.n_users >= _FEWEST and rankings.n_items >= _FEWEST
+    if not rankings.anonymous and many and length <= _SHARE * rankings.n_items:
+        kind = "lists" if rankings.ratings is None else "people's ratings"
+        return Choice(
+            _made("Recommender"), f"{users} {kind} over {items}: what each person would choose, and its order"
+        )
+    what = "ballots" if rankings.anonymous else "lists"
+    reason = f"{users} {what} over {items}: one order for all"
+    if strong_components(rankings).connected:
+        return Choice(_made("PlackettLuce"), reason)
+    return Choice(
+        _made("PlackettLuce", prior="gaussian"), f"{reason}; a prior, for some items have no estimate without"
+    )
+
+
+def _made(name: str, **parameters: object) -> Ranker:
+    return find(name)(**parameters)
