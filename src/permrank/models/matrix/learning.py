@@ -19,6 +19,7 @@ from permrank.data.rankings import Rankings
 from permrank.kernels.matrix.passes import entry_scores, item_gradients, user_gradients
 from permrank.learning.lbfgs import minimise
 from permrank.learning.learner import Learner, mapped, run
+from permrank.learning.singular import singular_values
 from permrank.ragged import frozen
 from permrank.types import Float64Array, Int32Array, Int64Array
 
@@ -201,15 +202,10 @@ def noise_penalty(
     shape = (user_counts.size, item_counts.size)
     matrix = sparse.coo_array((weighted, (data.user_of_entry, data.items)), shape=shape).tocsr()
     transposed = matrix.T.tocsr()
-    vector: Any = np.random.default_rng([seed, 1]).normal(size=shape[1])
-    largest = 0.0
-    for _ in range(_POWER_STEPS):
-        vector = transposed @ (matrix @ vector)
-        largest = float(np.sqrt(np.sum(vector**2)))
-        if largest == 0.0:
-            break
-        vector /= largest
-    return 0.5 * float(np.sqrt(largest))
+    start = np.random.default_rng([seed, 1]).normal(size=(shape[1], 1))
+    products = (lambda x: np.asarray(matrix @ x)), (lambda y: np.asarray(transposed @ y))
+    (largest,), _ = singular_values(*products, start, _POWER_STEPS)
+    return 0.5 * float(largest)
 
 
 def best_users(
