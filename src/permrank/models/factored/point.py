@@ -15,8 +15,8 @@ from permrank.kernels.factored.point import Steps, Sums, add_blocks, climb_users
 from permrank.kernels.lbfgs import differences, moved
 from permrank.kernels.lists import Lists
 from permrank.kernels.plackett_luce.damping import damping_sequence
+from permrank.learning.lbfgs import LimitedMemory, inner
 from permrank.learning.learner import Learner, State, Step, mapped, standing
-from permrank.learning.limited_memory import LimitedMemory, inner
 from permrank.learning.shards import Shard, blocks_by_entries, gathered, n_blocks_of, shards_of
 from permrank.models.factored.estimate import FactoredEstimate
 from permrank.randomness import stream_key
@@ -218,7 +218,7 @@ def maximise(
         return given.shuffled_ties(int(stream_key(int(key), sweep, 2)) % 2**63)
 
     def steps(kept: State | None) -> Iterator[Step[Place]]:
-        memory = LimitedMemory(_MEMORY, n_numbers)
+        memory = LimitedMemory(_MEMORY, n_numbers, np.float32)
         done, release, values = 0, False, []
         if kept:
             done, release, values = kept["done"], bool(kept["release"]), kept["values"].tolist()
