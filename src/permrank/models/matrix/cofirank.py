@@ -55,7 +55,7 @@ class CofiRank(MatrixRanker):
     user_factors_ : float64 (n_users, n_factors)
     item_factors_ : float64 (n_items, n_factors)
     item_intercepts_ : float64 (n_items,)
-    alpha_, beta_ : float
+    user_penalty_, item_penalty_ : float
         Penalties that were used.
 
     Examples
@@ -102,10 +102,6 @@ class CofiRank(MatrixRanker):
         self.max_iter = max_iter
         self.tol = tol
         self.seed = seed
-
-    def _penalties(self, rankings: Rankings) -> tuple[float | None, float | None, bool]:
-        penalty = None if self.penalty == "auto" else float(self.penalty)
-        return penalty, penalty, True
 
     def _noise_share(self) -> float:
         return _NDCG_SHARE if self.loss == "ndcg" else NOISE_SHARE

@@ -209,21 +209,21 @@ def noise_penalty(
 
 
 def best_users(
-    data: Data, loss: Loss, theta: Float64Array, alpha: Float64Array, n_factors: int, *, tol: float = 1e-10
+    data: Data, loss: Loss, theta: Float64Array, penalty: Float64Array, n_factors: int, *, tol: float = 1e-10
 ) -> Float64Array:
     """W of users whose items are fixed, (n_users, n_factors): one convex problem a user, all solved side by side.
 
-    alpha: (n_users,), the penalty of each user.
+    penalty: (n_users,), the penalty of each user.
     """
 
     def function(vector: Float64Array) -> tuple[float, Float64Array]:
         users = vector.reshape(-1, n_factors)
         value, residual = loss(entry_scores(data.first_of_user, data.items, users, theta))
-        gradient = user_gradients(data.first_of_user, data.items, theta, residual) + 2.0 * alpha[:, None] * users
-        return value + float(np.sum(alpha[:, None] * users**2)), gradient.ravel()
+        gradient = user_gradients(data.first_of_user, data.items, theta, residual) + 2.0 * penalty[:, None] * users
+        return value + float(np.sum(penalty[:, None] * users**2)), gradient.ravel()
 
     size = data.rankings.n_users * n_factors
-    scale = np.repeat(0.5 / np.maximum(alpha, 1e-12), n_factors)
+    scale = np.repeat(0.5 / np.maximum(penalty, 1e-12), n_factors)
     descent = minimise(function, np.zeros(size), scale, tol=tol)
     return run(descent, max_iter=_SWEEPS_FOR_USERS).estimate.reshape(-1, n_factors)
 
@@ -235,7 +235,8 @@ class Settings(NamedTuple):
     ----------
     n_factors : int
     intercepts : bool
-    alpha, beta : float or None
+    penalties : tuple of float or None
+        Of the factors of users and of items.
     by_entries : bool
         Whether penalties of factors are multiplied by the number of entries of the user or item.
     noise_share : float
@@ -246,8 +247,7 @@ class Settings(NamedTuple):
 
     n_factors: int
     intercepts: bool
-    alpha: float | None
-    beta: float | None
+    penalties: tuple[float | None, float | None]
     by_entries: bool
     noise_share: float
     tol: float
@@ -255,12 +255,11 @@ class Settings(NamedTuple):
 
 
 class Fit(NamedTuple):
-    """What was learnt: the variables, factors and whole intercepts of the items, and the penalties that were used."""
+    """What was learnt: variables, factors and whole intercepts of the items, and the penalties that were used."""
 
     point: Point
     theta: Float64Array
-    alpha: float
-    beta: float
+    penalties: tuple[float, float]
 
 
 def learner_of(data: Data, loss: Loss, design: Design, settings: Settings) -> Learner[Fit]:
@@ -277,11 +276,11 @@ def learner_of(data: Data, loss: Loss, design: Design, settings: Settings) -> Le
 
     before, descent = without_factors(design, settings.intercepts)
     if settings.n_factors == 0:
-        return mapped(descent, lambda vector: _fit(before, vector, 0.0, 0.0))
+        return mapped(descent, lambda vector: _fit(before, vector, (0.0, 0.0)))
     start = before.parts(run(descent, max_iter=_SWEEPS_BEFORE).estimate)
     counts = _counts(data) if settings.by_entries else (np.ones(n_users), np.ones(n_items))
-    alpha, beta = settings.alpha, settings.beta
-    if alpha is None or beta is None:
+    of_users, of_items = settings.penalties
+    if of_users is None or of_items is None:
         probe, found = before, start
         if not settings.intercepts:  # what every item has is no noise, although here factors have to tell it
             level = design._replace(items=np.column_stack([design.items, np.ones(n_items)]))
@@ -289,16 +288,17 @@ def learner_of(data: Data, loss: Loss, design: Design, settings: Settings) -> Le
             found = probe.parts(run(descent, max_iter=_SWEEPS_BEFORE).estimate)
         noise = noise_penalty(loss(probe.scores(found))[1], data, *counts, settings.seed)
         usual = max(settings.noise_share * noise, 1e-12)
-        alpha, beta = (usual if value is None else value for value in (alpha, beta))
-    penalties = Penalties(alpha * counts[0], beta * counts[1], *ridge)
+        of_users, of_items = (usual if value is None else value for value in (of_users, of_items))
+    used = float(of_users), float(of_items)
+    penalties = Penalties(used[0] * counts[0], used[1] * counts[1], *ridge)
     objective = Objective(data, loss, design, penalties, settings.n_factors, settings.intercepts)
     descent = minimise(objective, _start(objective, start, settings.seed), objective.scale(curvature), tol=settings.tol)
-    return mapped(descent, lambda vector: _fit(objective, vector, float(alpha), float(beta)))
+    return mapped(descent, lambda vector: _fit(objective, vector, used))
 
 
-def _fit(objective: Objective, vector: Float64Array, alpha: float, beta: float) -> Fit:
+def _fit(objective: Objective, vector: Float64Array, penalties: tuple[float, float]) -> Fit:
     point = objective.parts(vector)
-    return Fit(point, objective.theta(point), alpha, beta)
+    return Fit(point, objective.theta(point), penalties)
 
 
 def _counts(data: Data) -> tuple[Float64Array, Float64Array]:

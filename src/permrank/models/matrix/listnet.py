@@ -69,7 +69,7 @@ class ListNet(MatrixRanker, LuceChoiceRanker):
     item_factors_ : float64 (n_items, n_factors)
     item_intercepts_ : float64 (n_items,)
         With what features of items add.
-    alpha_, beta_ : float
+    user_penalty_, item_penalty_ : float
         Penalties that were used.
 
     Examples
@@ -125,10 +125,6 @@ class ListNet(MatrixRanker, LuceChoiceRanker):
         if self.features is None and self.n_factors == 0 and not self.intercepts:
             raise InputError("nothing to learn: no features, no factors, no intercepts; give at least one of them")
 
-    def _penalties(self, rankings: Rankings) -> tuple[float | None, float | None, bool]:
-        penalty = None if self.penalty == "auto" else float(self.penalty)
-        return penalty, penalty, True
-
     def _noise_share(self) -> float:
         return _NOISE_SHARES[self.loss]
 
@@ -179,9 +175,7 @@ class ListNet(MatrixRanker, LuceChoiceRanker):
         n_own = 2 if self.intercepts else 0  # covariates of the intercepts come last
         of_items = fit.point.item_weights[: fit.point.item_weights.size - n_own]
         found, weights = super()._learned(fit), fit.point.entry_weights if of_pairs else of_items
-        return WeightedEstimate(
-            found.user_factors, found.item_factors, found.item_intercepts, found.alpha, found.beta, weights
-        )
+        return WeightedEstimate(found.user_factors, found.item_factors, found.item_intercepts, *fit.penalties, weights)
 
     def _scores(self, user: UserReference, items: Int64Array) -> Float64Array:
         scores = super()._scores(user, items)
