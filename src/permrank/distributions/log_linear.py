@@ -10,6 +10,7 @@ from permrank.checks import require_choice, require_int, require_seed
 from permrank.distributions.base import RankingDistribution
 from permrank.distributions.normaliser import MOVES, log_normaliser, only
 from permrank.errors import InputError, NotSupportedError
+from permrank.kernels.log_linear.arguments import Mixture, Schedule, Terms
 from permrank.kernels.log_linear.moves import draw_orders
 from permrank.kernels.log_linear.subsets import exact_draws, exact_expectations
 from permrank.randomness import stream_key
@@ -182,10 +183,9 @@ class LogLinear(RankingDistribution):
             row[:] = rng.permutation(k + n)
             row[row >= k] = np.arange(k, k + n)
         unary = np.concatenate((question.free, question.context))
-        orders, energies = draw_orders(
-            start, k, only(move or "insertion"), self.window, unary, question.basis, question.pair,
-            stream_key(seed, 3), _BURN_IN * k, _THIN * k, size,
-        )  # fmt: skip
+        mixture = Mixture(only(move or "insertion"), self.window)
+        terms, schedule = Terms(unary, question.basis, question.pair), Schedule(_BURN_IN * k, _THIN * k, size)
+        orders, energies = draw_orders(start, k, mixture, terms, stream_key(seed, 3), schedule)
         return orders, energies
 
     def _log_probability(self, order: Int64Array) -> float:

@@ -16,7 +16,8 @@ import numpy as np
 
 from permrank.kernels.latent.insertion import position_log_probabilities
 from permrank.kernels.latent.membership import memberships
-from permrank.kernels.latent.stages import BY_LIST, BY_STAGE, worth_table
+from permrank.kernels.latent.stages import BY_LIST, BY_STAGE, Rules, worth_table
+from permrank.kernels.lists import Lists
 from permrank.learning.learner import run
 from permrank.models.latent.learning import Fit, Priors, Problem, learner_of, members, starts, warmed
 from permrank.ragged import frozen, indptr_of, owners, ranges
@@ -105,10 +106,10 @@ def place_scores(test: LeftOut, problem: Problem, fit: Fit, prior: Float64Array,
     n = test.candidates.size
     worths = worth_table(fit.scores[0])
     each, ones = frozen(np.arange(n + 1), np.ones(n))
-    lists = test.indptr, test.items, test.levels
-    theta = memberships(each, *lists, ones, worths, prior, problem.ties, mixing, 100, 1e-6)
-    places = test.candidates, test.first, test.last
-    return np.asarray(position_log_probabilities(*lists, worths, theta, *places, problem.ties, mixing))
+    lists, rules = Lists(each, test.indptr, test.items, test.levels, ones), Rules(problem.ties, mixing)
+    theta = memberships(lists, worths, prior, rules, 100, 1e-6)
+    positions = test.candidates, test.first, test.last
+    return np.asarray(position_log_probabilities(lists, worths, theta, *positions, rules))
 
 
 class Selection:

@@ -10,7 +10,7 @@ import numpy as np
 from permrank.data.rankings import Rankings
 from permrank.kernels.factored.arguments import NO_NOISE, Entries, Newton, Noise, Prior, Users
 from permrank.kernels.lists import Lists as UserLists
-from permrank.kernels.log_linear.arguments import Positions
+from permrank.kernels.log_linear.arguments import Moves, Positions
 from permrank.kernels.log_linear.moves import advance_chains
 from permrank.kernels.log_linear.swap_users import move_swap_users, swap_posterior_draws
 from permrank.learning.lbfgs import minimise
@@ -148,12 +148,13 @@ class Factors(NamedTuple):
 
 
 def point_factors(
-    rankings: Rankings, learner: str, width: int, move: int, n_steps: int, positions: Positions, n_factors: int,
+    rankings: Rankings, learner: str, moves: Moves, positions: Positions, n_factors: int,
     scale: float | None, item_scale: float | None, intercepts: bool, seed: int, n_sweeps: int, tol: float,
 ) -> Learner[tuple[Array, Array]]:  # fmt: skip
     """Posterior mode of users and items under Gaussian priors, by L-BFGS or by contrastive steps.
 
-    A scale that is None stands for no prior: maximum likelihood.
+    moves: of the chains; its width is that of windows too. A scale that is None stands for no prior: maximum
+    likelihood.
     """
     rng = np.random.default_rng(seed)
     spread = usual_scale(rankings) if scale is None else scale
@@ -179,11 +180,10 @@ def point_factors(
         return theta[None].astype(np.float32), point.users[None].astype(np.float32)
 
     if learner in STRUCTURES:
-        steps = _ascend(lists, users, STRUCTURES[learner], width, positions, start, precision, free, tol)
+        steps = _ascend(lists, users, STRUCTURES[learner], moves.width, positions, start, precision, free, tol)
     else:
         steps = _contrast(
-            rankings, lists, users, learner == "persistent", (move, width, n_steps), positions, start, precision, free,
-            seed, n_sweeps,
+            rankings, lists, users, learner == "persistent", moves, positions, start, precision, free, seed, n_sweeps,
         )  # fmt: skip
     return mapped(steps, halves)
 
@@ -206,13 +206,10 @@ def _ascend(
 
 
 def _contrast(
-    rankings: Rankings, lists: Lists, users: Array, persistent: bool, moves: tuple[int, int, int], positions: Positions,
+    rankings: Rankings, lists: Lists, users: Array, persistent: bool, moves: Moves, positions: Positions,
     start: Factors, precision: Float64Array, free: Float64Array, seed: int, n_sweeps: int,
 ) -> Learner[Float64Array]:  # fmt: skip
-    """Contrastive divergence (§4.2) with steps by Adam (Kingma and Ba 2015), the last half of them averaged.
-
-    moves: the move of the chains, its width, and how many of them are made.
-    """
+    """Contrastive divergence (§4.2) with steps by Adam (Kingma and Ba 2015), the last half of them averaged."""
     nothing = no_pairs(start.intercepts.size)
     said_lists = lists_of_rankings(rankings)
     said_users = said_lists.entry_users()
@@ -237,8 +234,8 @@ def _contrast(
             if not persistent:
                 chains = lists.orders.copy()
             advance_chains(
-                lists.indptr, lists.items, chains, here.scores(lists.items, users)[:, None], *positions, *nothing,
-                np.zeros(0), *moves, stream_key(seed, sweep),
+                lists.indptr, lists.items, chains, here.scores(lists.items, users)[:, None], positions, nothing,
+                np.zeros(0), moves, stream_key(seed, sweep),
             )  # fmt: skip
             drawn = statistics(strict._replace(orders=chains), positions, nothing)[0][:, 0]
             gradient = here.gradient(said, said_lists.items, said_users) - here.gradient(drawn, lists.items, users)

@@ -9,7 +9,7 @@ import numpy as np
 
 from permrank.data.hold_out import keep_entries
 from permrank.data.rankings import Rankings
-from permrank.kernels.log_linear.arguments import Pairs, Positions
+from permrank.kernels.log_linear.arguments import Moves, Pairs, Positions
 from permrank.kernels.log_linear.moves import SWAP, advance_chains
 from permrank.kernels.log_linear.pseudo_likelihood import BY_RELOCATION, BY_SWAPS, BY_WINDOWS, EXACT
 from permrank.learning.lbfgs import minimise
@@ -211,8 +211,8 @@ def _by_contrast(task: Task, persistent: bool, n_sweeps: int, first: int) -> Lea
             if not persistent:
                 chains = lists.orders.copy()
             advance_chains(
-                lists.indptr, lists.items, chains, problem.unary(here), *task.positions, *task.pairs, here.pairs,
-                task.move, task.width, task.n_steps, stream_key(task.seed, sweep),
+                lists.indptr, lists.items, chains, problem.unary(here), task.positions, task.pairs, here.pairs,
+                Moves(task.move, task.width, task.n_steps), stream_key(task.seed, sweep),
             )  # fmt: skip
             gradient = said - _statistics(problem, strict._replace(orders=chains)) - precision * point
             point = point + gradient / (scale * np.sqrt(1.0 + sweep / _SLOWER_AFTER))

@@ -11,6 +11,7 @@ import numpy as np
 from permrank.data.rankings import Rankings
 from permrank.distributions.normaliser import MOVES
 from permrank.errors import InputError
+from permrank.kernels.log_linear.arguments import Moves
 from permrank.learning.learner import Learner, mapped
 from permrank.models.declared import Categorical, Declared, Flag
 from permrank.models.log_linear.base import COMMON, FACTOR_SCALE, METHODS, LogLinearRanker
@@ -156,7 +157,7 @@ class PositionwiseLogLinear(LogLinearRanker):
         if self.n_factors:
             scale = usual_scale(rankings) if self.factor_scale == "auto" else self.factor_scale
             factors = point_factors(
-                rankings, self.method, self.window, MOVES[self.move], self.n_steps, table, self.n_factors, scale,
+                rankings, self.method, Moves(MOVES[self.move], self.window, self.n_steps), table, self.n_factors, scale,
                 self.item_scale, bool(self.intercepts), self.seed, n_sweeps, self.tol,
             )  # fmt: skip
             return mapped(factors, lambda found: self._estimate(found[0], found[1], nothing, np.zeros(0)))
