@@ -296,10 +296,10 @@ class Ranker(ABC):
         return self._distribution(reference, self._item_indices(items)).top(int(k))
 
     def position_probabilities(self, user: object, item: object) -> Float64Array:
-        """Return the probabilities of the places where an item would enter the user's list (§3.2.2, §4.4).
+        """Return the probabilities of the positions where an item would enter the user's list (§3.2.2, §4.4).
 
-        The order of the list stays as it is. Place 0 is before everything, place n after the last of n; place j has j
-        listed items before it.
+        The order of the list stays as it is. Position j has j of its n items before it: 0 is before everything, n after
+        the last.
         """
         self._require_distribution("position_probabilities")
         reference = self._reference(user)

@@ -290,7 +290,7 @@ def insertion_probabilities(levels, scores, candidate):
     """P(a new item with score `candidate` enters at position j of a list of n): float64 (n + 1,), sums to one.
 
     levels int32 (n,), not decreasing, equal for tied items; scores float64 (n,) of the list's items, best
-    first. Place j has j of the list's items before the candidate, in whatever order tied ones are. The
+    first. Position j has j of the list's items before the candidate, in whatever order tied ones are. The
     equations are at the head of this file.
     """
     starts, log_totals, log_alone = _blocks(levels, scores)

@@ -43,8 +43,8 @@ class State(NamedTuple):
     gaps: Float64Array
 
     @property
-    def places(self) -> Int64Array:
-        """Place of each item in each centre."""
+    def positions(self) -> Int64Array:
+        """Position of each item in each centre."""
         return np.argsort(self.centres, axis=1)
 
 
@@ -83,7 +83,7 @@ class Kendall(NamedTuple):
         """log P(list | community) (n_lists, K)."""
         logs = np.stack([log_normalisers(theta, self.n_items) for theta in state.dispersions])
         found: Float64Array = list_log_probabilities(
-            *lists.arrays, state.centres, state.places, state.dispersions, logs, self.key, self.n_draws
+            *lists.arrays, state.centres, state.positions, state.dispersions, logs, self.key, self.n_draws
         )
         return found
 
@@ -91,7 +91,7 @@ class Kendall(NamedTuple):
         """`log_probabilities`, exact where that is possible, and standard errors."""
         logs = np.stack([log_normalisers(theta, self.n_items) for theta in state.dispersions])
         found: tuple[Float64Array, Float64Array] = list_log_likelihoods(
-            *lists.arrays, state.centres, state.places, state.dispersions, logs, self.key, n_draws, MOST_WORK
+            *lists.arrays, state.centres, state.positions, state.dispersions, logs, self.key, n_draws, MOST_WORK
         )
         return found
 
@@ -99,7 +99,7 @@ class Kendall(NamedTuple):
         """Kemeny order of the expected pairs, and the dispersion whose mean distance is that which was found."""
         chances = np.stack([precedence(theta, self.n_items) for theta in state.dispersions])
         above = expected_pairs(
-            *lists.arrays, state.centres, state.places, state.dispersions, chances, shares, self.key, self.n_draws
+            *lists.arrays, state.centres, state.positions, state.dispersions, chances, shares, self.key, self.n_draws
         )
         centres, dispersions, gaps = state.centres.copy(), state.dispersions.copy(), state.gaps.copy()
         for z, weight in enumerate(shares.sum(axis=0)):
@@ -115,7 +115,7 @@ class Kendall(NamedTuple):
 
 
 class Spearman(NamedTuple):
-    """Sum of squared differences of places; complete lists without ties only."""
+    """Sum of squared differences of positions; complete lists without ties only."""
 
     n_items: int
     key: Key
@@ -134,13 +134,13 @@ class Spearman(NamedTuple):
         return exact, np.zeros_like(exact)
 
     def maximise(self, lists: Lists, state: State, shares: Float64Array) -> State:
-        """Order by mean place, which has the least mean squared distance, and the dispersion likewise."""
+        """Order by mean position, which has the least mean squared distance, and the dispersion likewise."""
         n = self.n_items
-        places = np.argsort(lists.items.reshape(-1, n), axis=1)
+        positions = np.argsort(lists.items.reshape(-1, n), axis=1)
         centres, dispersions = state.centres.copy(), state.dispersions.copy()
         for z, weight in enumerate(shares.sum(axis=0)):
             if weight > 1e-9:
-                centres[z] = np.argsort(shares[:, z] @ places, kind="stable")
+                centres[z] = np.argsort(shares[:, z] @ positions, kind="stable")
                 distance = float(shares[:, z] @ self._distances(lists, centres[z])) / weight
                 dispersions[z] = solved_dispersion(self.expected, distance)
         return State(state.weights, centres, dispersions, state.gaps)
@@ -151,8 +151,8 @@ class Spearman(NamedTuple):
         return float(slope[0] / value[0])
 
     def _distances(self, lists: Lists, centre: Int64Array) -> Float64Array:
-        place = np.argsort(centre)[lists.items.reshape(-1, self.n_items)]
-        return np.asarray(np.sum((place - np.arange(self.n_items)) ** 2, axis=1), np.float64)
+        position = np.argsort(centre)[lists.items.reshape(-1, self.n_items)]
+        return np.asarray(np.sum((position - np.arange(self.n_items)) ** 2, axis=1), np.float64)
 
 
 def solved_dispersion(expected: Callable[[float], float], distance: float) -> float:

@@ -178,7 +178,7 @@ class CommunityRanker(Ranker):
 
     def _owners(self, rankings: Rankings) -> Int64Array:
         """Index of the known user of each ranking, -1 for others."""
-        known = {user: place for place, user in enumerate(self.user_ids)} if not rankings.anonymous else {}
+        known = {user: index for index, user in enumerate(self.user_ids)} if not rankings.anonymous else {}
         if self.rankings_.anonymous:
             known = {}
         users = np.array([known.get(user, -1) for user in rankings.user_ids], np.int64)
@@ -228,12 +228,12 @@ class CommunityRanker(Ranker):
     def similar_items(self, item: object, k: int = 10) -> pl.DataFrame:
         """Items that the same communities like: ``item``, ``similarity`` (cosine of their lifts), best first."""
         self._require_fitted()
-        place = self.item_ids.index(item)
+        index = self.item_ids.index(item)
         lift = self.scores_ - self.scores_.mean(axis=2, keepdims=True)
         flat = np.concatenate(list(lift), axis=1)
         norm = np.maximum(np.sqrt(np.sum(flat**2, axis=1)), 1e-12)
-        similarity = np.sum(flat * flat[place], axis=1) / (norm * norm[place])
-        return self._nearest(similarity, k, "item", place)
+        similarity = np.sum(flat * flat[index], axis=1) / (norm * norm[index])
+        return self._nearest(similarity, k, "item", index)
 
     def _nearest(self, values: Float64Array, k: int, kind: str, without: int | None) -> pl.DataFrame:
         require_int("k", k, 1)

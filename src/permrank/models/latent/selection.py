@@ -1,9 +1,9 @@
 """Settings of `LatentPlackettLuce` by held-out people: how strong the priors are, how many communities there are.
 
 A fifth of the users is kept aside. Of each of their lists every item is left out in turn: the membership is worked out
-from the rest, and what counts is the log-probability of the place where the item really was (of all places beside or
-among its equals, if it was tied). That is the question which
-the model will be asked, so a prior that is too weak shows as much as one that is too strong.
+from the rest, and what counts is the log-probability of the position where the item really was (of all positions beside
+or among its equals, if it was tied). That is the question which the model will be asked, so a prior that is too weak
+shows as much as one that is too strong.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class LeftOut(NamedTuple):
     candidates : int64 (n,)
         Items that were left out.
     first, last : int64 (n,)
-        The places, from 0, where they were; more than one for an item that was tied.
+        The positions, from 0, where they were; more than one for an item that was tied.
     """
 
     indptr: Int64Array
@@ -101,8 +101,8 @@ def left_out(problem: Problem) -> LeftOut:
     return LeftOut(*parts)
 
 
-def place_scores(test: LeftOut, problem: Problem, fit: Fit, prior: Float64Array, mixing: int) -> Float64Array:
-    """Log-probability of each left-out item's place under the first start of a fit."""
+def position_scores(test: LeftOut, problem: Problem, fit: Fit, prior: Float64Array, mixing: int) -> Float64Array:
+    """Log-probability of each left-out item's position under the first start of a fit."""
     n = test.candidates.size
     worths = worth_table(fit.scores[0])
     each, ones = frozen(np.arange(n + 1), np.ones(n))
@@ -153,16 +153,16 @@ class Selection:
         return float(grid[int(np.argmax([ask(float(each)).mean() for each in grid]))])
 
     def scores(self, mixing: int, strength: float, total: float) -> Float64Array:
-        """Log-probabilities of the places of left-out items, learnt with these settings."""
+        """Log-probabilities of the positions of left-out items, learnt with these settings."""
         if mixing == BY_LIST:
             fit = warmed(self.train, strength, self._begin, _LIST_SWEEPS)
-            return place_scores(self.test, self.train, fit, fit.mixtures[0, 0], BY_LIST)
+            return position_scores(self.test, self.train, fit, fit.mixtures[0, 0], BY_LIST)
         warm = warmed(self.train, strength, self._begin)
         prior = total * warm.mixtures[:, 0]
         fit = members(self.train, warm, prior)
         learner = learner_of(self.train, Priors(strength, prior), BY_STAGE, fit, 0.0, True)
         fit = run(learner, max_iter=_STAGE_SWEEPS).estimate
-        return place_scores(self.test, self.train, fit, prior[0], BY_STAGE)
+        return position_scores(self.test, self.train, fit, prior[0], BY_STAGE)
 
 
 def choose_number(problem: Problem, mixing: int, settings: tuple[Array, Array], seed: int) -> tuple[Float64Array, int]:

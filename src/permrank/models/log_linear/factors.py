@@ -36,7 +36,7 @@ from permrank.types import Array, Float64Array, Key
 
 
 def entry_positions(rankings: Rankings, position: str | Sequence[float]) -> Float64Array:
-    """Position function of every entry, averaged over the places of its tie."""
+    """Position function of every entry, averaged over the positions of its tie."""
     lengths = rankings.lengths
     g = np.empty(rankings.n_entries)
     table = {int(n): position_functions(int(n), position, 1)[:, 0] for n in np.unique(lengths)}
@@ -91,9 +91,9 @@ def modes_of(
     rankings: Rankings, items: Array, item_draws: Array, n_factors: int, position: str | Sequence[float]
 ) -> Float64Array:
     """Factors of new users under every draw of the items: (n_draws, n_users, K); items in the model's numbering."""
-    items, places = frozen(items, entry_positions(rankings, position))
+    items, values = frozen(items, entry_positions(rankings, position))
     found = np.zeros((len(item_draws), rankings.n_users, n_factors))
-    lists = UserLists(rankings.user_indptr, rankings.indptr, items, places, rankings.weights)
+    lists = UserLists(rankings.user_indptr, rankings.indptr, items, values, rankings.weights)
     entries = Entries(np.empty(items.size), np.empty(items.size))
     for modes, stored in zip(found, item_draws, strict=True):
         theta, users = np.asarray(stored, np.float64), Users(modes, np.empty_like(modes))
@@ -106,8 +106,8 @@ def prior_draws(
 ) -> tuple[Float64Array, Float64Array]:
     """Vectors for each ranking by itself, near its posterior, (n_rankings, size, K), and log(prior / their density)."""
     n = rankings.n_rankings
-    each, items, places, ones = frozen(np.arange(n + 1), items, entry_positions(rankings, position), np.ones(n))
-    lists = UserLists(each, rankings.indptr, items, places, ones)
+    each, items, values, ones = frozen(np.arange(n + 1), items, entry_positions(rankings, position), np.ones(n))
+    lists = UserLists(each, rankings.indptr, items, values, ones)
     theta, modes, density = np.asarray(theta, np.float64), np.zeros((n, n_factors)), np.empty((n, size))
     drawn = swap_posterior_draws(lists, theta, np.ones(n_factors), modes, key, size, density)
     prior = -0.5 * np.sum(drawn**2, axis=2) - 0.5 * n_factors * np.log(2.0 * np.pi)

@@ -243,19 +243,19 @@ def choose_pair_scale(learner: str, task: Task) -> float:
     test = part.problem(strict_lists(keep_entries(rankings, entries), task.seed))
     found: dict[int, float] = {}
 
-    def value(place: int) -> float:
-        if place not in found:
-            trial = part._replace(pair_precision=_SCALES[place] ** -2.0)
+    def value(index: int) -> float:
+        if index not in found:
+            trial = part._replace(pair_precision=_SCALES[index] ** -2.0)
             structure = learner if learner in ("exact", "swaps", "windows") else "relocation"
             point = run(learner_of(structure, trial, _TRIAL_SWEEPS), max_iter=_TRIAL_SWEEPS).estimate
-            found[place] = likelihood(test, test.shards, BY_RELOCATION, 0, point)[0]
-        return found[place]
+            found[index] = likelihood(test, test.shards, BY_RELOCATION, 0, point)[0]
+        return found[index]
 
-    place = _SCALES.index(_USUAL_SCALE)
+    index = _SCALES.index(_USUAL_SCALE)
     for step in (-1, 1):
-        while 0 <= place + step < len(_SCALES) and value(place + step) > value(place):
-            place += step
-    return _SCALES[place]
+        while 0 <= index + step < len(_SCALES) and value(index + step) > value(index):
+            index += step
+    return _SCALES[index]
 
 
 _SCALES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)

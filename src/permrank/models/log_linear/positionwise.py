@@ -41,8 +41,8 @@ class PositionwiseLogLinear(LogLinearRanker):
         The others give point estimates, which overfit short lists: a pseudo-likelihood (§4.3), exact maximum
         likelihood for lists of up to 16 items, or contrastive divergence (§4.2).
     position : {"centred", "linear"} or sequence of numbers
-        g(i): (1 + n - 2 i) / n, or 1 - i / n, or a function given by its values from the first place to the last.
-        Tied items share the mean of g over their places.
+        g(i): (1 + n - 2 i) / n, or 1 - i / n, or a function given by its values from the first position to the last.
+        Tied items share the mean of g over their positions.
     intercepts : bool
         Whether items have an intercept b_y; False is the paper's form.
     factor_scale : float, "auto" or None
@@ -80,7 +80,7 @@ class PositionwiseLogLinear(LogLinearRanker):
     3
     """
 
-    assumes = "an item's place depends on a score from a few factors"
+    assumes = "an item's position depends on a score from a few factors"
     takes = "rankings and ratings, ties, weights"
     reference = "Tran and Venkatesh (2010), section 4.5.1"
     parameters = Declared(

@@ -145,9 +145,9 @@ class MatrixRanker(Ranker):
     def similar_items(self, item: object, k: int = 10) -> pl.DataFrame:
         """Items that the same people like, by the cosine of their factors: ``rank``, ``item``, ``similarity``."""
         self._require_fitted()
-        place = self.item_ids.index(item)
-        similarity = mean_cosine(self.item_factors_[None], self.item_factors_[None, place])
-        return nearest(similarity, place, k, self.item_ids.take, "item")
+        index = self.item_ids.index(item)
+        similarity = mean_cosine(self.item_factors_[None], self.item_factors_[None, index])
+        return nearest(similarity, index, k, self.item_ids.take, "item")
 
     def similar_users(self, user: object, k: int = 10) -> pl.DataFrame:
         """Users of the training data who rank as this one does: ``rank``, ``user``, ``similarity``."""

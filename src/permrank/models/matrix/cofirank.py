@@ -35,7 +35,7 @@ class CofiRank(MatrixRanker):
     n_factors : int
     loss : {"ndcg", "ordinal", "squared"}
         The bound above; the hinge over all ordered pairs; squared error of the ratings, with an offset a list.
-        Ratings are put on a scale from 1 to 5; where there are none, the places in a list are spread over it.
+        Ratings are put on a scale from 1 to 5; where there are none, the positions in a list are spread over it.
     truncation : int, optional
         Places that NDCG counts; all if None.
     penalty : float or "auto"
@@ -114,7 +114,7 @@ class CofiRank(MatrixRanker):
         ridge = _HALF_MEAN if self.intercepts else np.inf
         centred = stars - (_mean_relevance(training) if self.intercepts else 0.0)
         gains = np.exp2(stars) - 1.0
-        places = _LONGEST if self.truncation is None else int(self.truncation)
+        positions = _LONGEST if self.truncation is None else int(self.truncation)
 
         def loss(scores: Float64Array) -> tuple[float, Float64Array]:
             gradient = np.empty_like(scores)
@@ -123,7 +123,7 @@ class CofiRank(MatrixRanker):
             elif self.loss == "ordinal":
                 values = hinge_pairs(indptr, levels, weights, float(self.smoothing), scores, gradient)
             else:
-                values = ndcg_bound(indptr, levels, gains, weights, places, float(self.smoothing), scores, gradient)
+                values = ndcg_bound(indptr, levels, gains, weights, positions, float(self.smoothing), scores, gradient)
             return float(values.sum()), gradient
 
         return loss

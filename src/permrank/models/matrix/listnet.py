@@ -46,7 +46,7 @@ class ListNet(MatrixRanker, LuceChoiceRanker):
         K; 0 leaves the factors out.
     loss : {"listnet", "listmle"}
         Cross-entropy of the probabilities to be first, times the length of the list; or -log P(list), Breslow's
-        way with ties. Ratings are put on a scale from 1 to 5; where there are none, the places are spread over it.
+        way with ties. Ratings are put on a scale from 1 to 5; where there are none, the positions are spread over it.
     features : frame, optional
         One row an item, with a column ``item`` and columns of numbers; or one row a user and item, with a column
         ``user`` too. Every item of the rankings needs a row; of users and items those in the rankings do, and

@@ -73,7 +73,7 @@ def user_coordinates(table: Float64Array, bounds: Array, items: Array) -> Float6
 
 
 def coordinate_parts(table: Float64Array, items: Array) -> Float64Array:
-    """What each entry of one user adds to the user's place: (n_entries, n_dimensions)."""
+    """What each entry of one user adds to the user's coordinates: (n_entries, n_dimensions)."""
     return np.asarray(table[items] / (len(items) + _MORE_OF_USER))
 
 
