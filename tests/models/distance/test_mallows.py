@@ -12,6 +12,9 @@ import permrank as pr
 from permrank.errors import AccuracyWarning, InputError
 from permrank.kernels.distance.kemeny import order_cost
 from permrank.kernels.distance.mallows import (
+    Communities,
+    Draws,
+    Listed,
     expected_distance,
     expected_pairs,
     list_log_probabilities,
@@ -67,11 +70,10 @@ THETA = 0.6
 
 
 def arrays_of(rankings):
-    return frozen(
-        np.cumsum([0, *(sum(map(len, ranking)) for ranking in rankings)]),
-        np.array([item for ranking in rankings for block in ranking for item in sorted(block)], np.int32),
-        np.array([level for ranking in rankings for level, block in enumerate(ranking) for _ in block], np.int32),
-    )
+    indptr = np.cumsum([0, *(sum(map(len, ranking)) for ranking in rankings)])
+    items = [item for ranking in rankings for block in ranking for item in sorted(block)]
+    levels = [level for ranking in rankings for level, block in enumerate(ranking) for _ in block]
+    return Listed(*frozen(indptr, np.array(items, np.int32), np.array(levels, np.int32)))
 
 
 @pytest.mark.parametrize("theta", [0.0, 1e-7, 1e-3, 0.6, 5.0])
@@ -105,8 +107,9 @@ def list_probability(ranking, orders):
 def test_probabilities_of_ties_top_k_and_partial_lists_are_sums_over_the_orders_that_agree():
     orders = enumerated(CENTRE, THETA)
     centres, thetas = np.array([CENTRE]), np.array([THETA])
-    tables = (centres, np.argsort(centres, axis=1), thetas, log_normalisers(THETA, 5)[None, :])
-    found = np.exp(list_log_probabilities(*arrays_of(LISTS), *tables, stream_key(1), 20_000))[:, 0]
+    communities, log_z = Communities(centres, np.argsort(centres, axis=1), thetas), log_normalisers(THETA, 5)[None, :]
+    draws = Draws(stream_key(1), 20_000)
+    found = np.exp(list_log_probabilities(arrays_of(LISTS), communities, log_z, draws))[:, 0]
     wanted = [list_probability(ranking, orders) for ranking in LISTS]
     np.testing.assert_allclose(found[:4], wanted[:4], rtol=1e-12)
     np.testing.assert_allclose(found[6], 1.0, rtol=1e-12)
@@ -116,10 +119,11 @@ def test_probabilities_of_ties_top_k_and_partial_lists_are_sums_over_the_orders_
 def test_expected_pairs_are_those_of_the_orders_that_agree():
     orders = enumerated(CENTRE, THETA)
     centres, thetas = np.array([CENTRE]), np.array([THETA])
-    tables = (centres, np.argsort(centres, axis=1), thetas, precedence(THETA, 5)[None, :])
+    communities, chances = Communities(centres, np.argsort(centres, axis=1), thetas), precedence(THETA, 5)[None, :]
     for ranking in LISTS:
         n_draws, tolerance = (1, 1e-12) if sum(map(len, ranking)) == 5 else (20_000, 0.03)
-        found = expected_pairs(*arrays_of([ranking]), *tables, np.ones((1, 1)), stream_key(2), n_draws)[0]
+        draws, ones = Draws(stream_key(2), n_draws), np.ones((1, 1))
+        found = expected_pairs(np.array([0, 1]), arrays_of([ranking]), communities, chances, ones, draws)[0, 0]
         total = list_probability(ranking, orders)
         for a, b in itertools.permutations(range(5), 2):
             wanted = sum(p for o, p in orders.items() if agrees(o, ranking) and o.index(a) < o.index(b)) / total
