@@ -16,7 +16,7 @@ from permrank.models.declared import MOST_FACTORS, Categorical, Checked, Declare
 from permrank.models.estimates import Estimate
 from permrank.models.matrix.base import COMMON, PENALTY, FactorEstimate, MatrixRanker, Penalty
 from permrank.models.matrix.features import Features, looked_up
-from permrank.models.matrix.learning import Data, Design, Fit, Loss
+from permrank.models.matrix.learning import Arrays, Data, Design, Fit, Loss
 from permrank.models.matrix.relevance import relevance
 from permrank.models.plackett_luce.luce import LuceChoiceRanker
 from permrank.models.users import UserReference
@@ -129,21 +129,10 @@ class ListNet(MatrixRanker, LuceChoiceRanker):
         return _NOISE_SHARES[self.loss]
 
     def _loss(self, rankings: Rankings, training: Rankings) -> Loss:
-        indptr, levels = rankings.indptr, rankings.levels
-        weights, lengths = rankings.weights, rankings.lengths
-        stars = relevance(rankings, training)
-
-        def listnet(scores: Float64Array) -> tuple[float, Float64Array]:
-            gradient = np.empty_like(scores)
-            values = top_one_divergence(indptr, stars, weights * lengths, scores, gradient)
-            return float(values.sum()), gradient
-
-        def listmle(scores: Float64Array) -> tuple[float, Float64Array]:
-            chosen, expected = np.empty_like(scores), np.empty_like(scores)
-            values = stage_statistics(indptr, levels, scores, BRESLOW, chosen, expected)
-            return -float(np.sum(weights * values)), np.repeat(weights, lengths) * (expected - chosen)
-
-        return listnet if self.loss == "listnet" else listmle
+        if self.loss == "listmle":
+            return Loss(_listmle, rankings.indptr, (rankings.weights,), (rankings.levels,))
+        weights, stars = rankings.weights * rankings.lengths, relevance(rankings, training)
+        return Loss(_listnet, rankings.indptr, (weights,), (stars,))
 
     # Features
 
@@ -209,3 +198,19 @@ class ListNet(MatrixRanker, LuceChoiceRanker):
         bare = self.clone().set_params(features=None)
         inside = repr(bare)[len("ListNet(") : -1]
         return f"ListNet({inside}{', ' if inside else ''}features={', '.join(Features(self.features).names)})"
+
+
+def _listnet(
+    indptr: Int64Array, of_lists: Arrays, of_entries: Arrays, before: int, scores: Float64Array
+) -> tuple[Float64Array, Float64Array]:
+    gradient = np.empty_like(scores)
+    return top_one_divergence(indptr, *of_entries, *of_lists, scores, gradient), gradient
+
+
+def _listmle(
+    indptr: Int64Array, of_lists: Arrays, of_entries: Arrays, before: int, scores: Float64Array
+) -> tuple[Float64Array, Float64Array]:
+    (weights,), (levels,) = of_lists, of_entries
+    chosen, expected = np.empty_like(scores), np.empty_like(scores)
+    values = stage_statistics(indptr, levels, scores, BRESLOW, chosen, expected)
+    return -weights * values, np.repeat(weights, np.diff(indptr)) * (expected - chosen)

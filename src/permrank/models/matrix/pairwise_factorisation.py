@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -11,9 +12,9 @@ from permrank.data.rankings import Rankings
 from permrank.kernels.matrix.pairwise_losses import hinge_pairs, logistic_pairs, squared_pairs
 from permrank.models.declared import Categorical, Declared, Float, Integer
 from permrank.models.matrix.base import COMMON, PENALTY, MatrixRanker, Pair, Penalty, pair_weights
-from permrank.models.matrix.learning import Loss
+from permrank.models.matrix.learning import Arrays, Loss
 from permrank.randomness import stream_key
-from permrank.types import Float64Array
+from permrank.types import Float64Array, Int64Array, Key
 
 
 class PairwiseFactorisation(MatrixRanker):
@@ -115,22 +116,11 @@ class PairwiseFactorisation(MatrixRanker):
         return (users, items), by_entries
 
     def _loss(self, rankings: Rankings, training: Rankings) -> Loss:
-        indptr, levels, weights = rankings.indptr, rankings.levels, rankings.weights.copy()
+        weights = rankings.weights.copy()
         if self.weighting == "entries":
-            weights *= pair_weights(indptr)
-        key = stream_key(self.seed)
-
-        def loss(scores: Float64Array) -> tuple[float, Float64Array]:
-            gradient = np.empty_like(scores)
-            if self.loss == "squared":
-                values = squared_pairs(indptr, levels, weights, scores, gradient)
-            elif self.loss == "hinge":
-                values = hinge_pairs(indptr, levels, weights, float(self.smoothing), scores, gradient)
-            else:
-                values = logistic_pairs(indptr, levels, weights, int(self.n_partners), key, scores, gradient)
-            return float(values.sum()), gradient
-
-        return loss
+            weights *= pair_weights(rankings.indptr)
+        settings = float(self.smoothing), int(self.n_partners), stream_key(self.seed)
+        return Loss(partial(_losses, self.loss, *settings), rankings.indptr, (weights,), (rankings.levels,))
 
     def prefers(self, user: object, item: object, other: object) -> float:
         """Return the probability that ``item`` is ranked before ``other``, 1 / (1 + e^-d); logistic loss only."""
@@ -138,3 +128,17 @@ class PairwiseFactorisation(MatrixRanker):
             self._refuse("prefers")
         first, second = self._scores(self._reference(user), self.item_ids.indices([item, other]))
         return float(1.0 / (1.0 + np.exp(np.clip(second - first, -700.0, 700.0))))
+
+
+def _losses(
+    loss: str, smoothing: float, n_partners: int, key: Key, indptr: Int64Array, of_lists: Arrays,
+    of_entries: Arrays, before: int, scores: Float64Array,
+) -> tuple[Float64Array, Float64Array]:  # fmt: skip
+    (weights,), (levels,), gradient = of_lists, of_entries, np.empty_like(scores)
+    if loss == "squared":
+        values = squared_pairs(indptr, levels, weights, scores, gradient)
+    elif loss == "hinge":
+        values = hinge_pairs(indptr, levels, weights, smoothing, scores, gradient)
+    else:
+        values = logistic_pairs(indptr, levels, weights, n_partners, key, before, scores, gradient)
+    return values, gradient
