@@ -34,7 +34,7 @@ from permrank.types import Callback, Float64Array, Int32Array, Int64Array, Named
 
 if TYPE_CHECKING:
     from permrank.learning.checkpoints import Checkpoint
-    from permrank.learning.validation import ValidationProtocol
+    from permrank.learning.early_stopping import ValidationProtocol
 
 
 class Ranker(ABC):

@@ -20,6 +20,7 @@ from permrank.distributions.luce import LuceMixture
 from permrank.errors import InputError
 from permrank.learning.fit import Job, as_digest
 from permrank.learning.learner import Learner
+from permrank.models.answers import mean_cosine, nearest
 from permrank.models.factored import damped, race
 from permrank.models.factored.estimate import TIES, FactoredEstimate, Said, rule_of
 from permrank.models.factored.explain import contributions
@@ -29,7 +30,6 @@ from permrank.models.factored.problem import one_user
 from permrank.models.fitting import learn_into
 from permrank.models.parameters import changed_params
 from permrank.models.ranker import Ranker
-from permrank.models.similarity import mean_cosine, nearest
 from permrank.models.users import NewUser, UserReference, new_user
 from permrank.types import Array, Callback, Float64Array, Int64Array, Named
 

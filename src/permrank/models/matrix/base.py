@@ -11,13 +11,13 @@ import polars as pl
 
 from permrank.data.rankings import Rankings
 from permrank.learning.learner import Learner, mapped
+from permrank.models.answers import mean_cosine, nearest
 from permrank.models.baselines.mean_rating import MeanRating
 from permrank.models.declared import MOST_FACTORS, MOST_SWEEPS, Declared, Flag, Float, Integer, Seed
 from permrank.models.estimates import Estimate, formerly
 from permrank.models.matrix.learning import Data, Design, Fit, Loss, Settings, best_users, learner_of
 from permrank.models.matrix.relevance import standardised
 from permrank.models.ranker import Ranker
-from permrank.models.similarity import mean_cosine, nearest
 from permrank.models.users import NewUser, UserReference, new_user
 from permrank.types import Array, Float64Array, Int64Array
 
