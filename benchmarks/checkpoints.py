@@ -25,7 +25,11 @@ COMMAND = [sys.executable, "-c", "from permrank.interfaces.cli.app import main; 
 # Model, its settings, and other options: short fits, so that a kill takes seconds.
 RUNS = (
     ("FactoredPlackettLuce", "n_factors=8 max_iter=60", ""),
-    ("FactoredPlackettLuce", "n_factors=8 method=point alpha=0.01 beta=0.01", "--validate 0.2 --patience 8"),
+    (
+        "FactoredPlackettLuce",
+        "n_factors=8 method=point user_penalty=.01 item_penalty=.01",
+        "--validate 0.2 --patience 8",
+    ),
     ("LatentPlackettLuce", "n_communities=4 n_starts=2 tol=1e-7 prior_strength=5 concentration=2 max_iter=60", ""),
     ("PairwiseLogLinear", "n_factors=8 max_iter=40 pair_scale=0.05", ""),
 )

@@ -19,7 +19,8 @@ import splits
 from accuracy import as_rankings, asked_by, model_scores
 from peers import peer_python, run_peer
 from permrank.kernels.latent.insertion import EXPECTED, insertion_scores
-from permrank.kernels.latent.stages import BY_STAGE, EFRON
+from permrank.kernels.latent.stages import BY_STAGE, EFRON, Rules
+from permrank.kernels.lists import Lists
 from permrank.models.latent.learning import EStep, problem_of
 
 SEEDS = range(5)
@@ -152,7 +153,8 @@ def speed() -> None:
     candidates, asked = np.arange(20, 1_000_020), np.array([0, 1_000_000])
     seconds = shortest(
         lambda: insertion_scores(
-            users, indptr, levels, items, worths, theta, asked, candidates, EFRON, BY_STAGE, EXPECTED
+            Lists(users, indptr, items, levels, np.ones(1)), worths, theta, asked, candidates,
+            Rules(EFRON, BY_STAGE), EXPECTED,
         ), 3
     )  # fmt: skip
     print(f"a list of 20 against 1,000,000 candidates, K = 16: {seconds:.2f} s (wanted below 1)", flush=True)

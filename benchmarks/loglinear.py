@@ -18,6 +18,7 @@ import permrank as pr
 import splits
 from accuracy import as_rankings, asked_by, model_scores
 from permrank.distributions.normaliser import log_normaliser
+from permrank.kernels.log_linear.arguments import Mixture, Schedule, Terms
 from permrank.kernels.log_linear.moves import (
     INFORMED,
     INSERTION,
@@ -174,10 +175,10 @@ def chains() -> None:
         for move, name in names.items():
             mixture = np.cumsum(np.eye(N_MOVES)[move])
             start = np.stack([np.random.default_rng(c).permutation(50) for c in range(4)])
-            arguments = start, 50, mixture, 3, unary, basis, table, np.uint64(1)
-            draw_orders(*arguments, 10, 10, 2)
+            arguments = start, 50, Mixture(mixture, 3), Terms(unary, basis, table), np.uint64(1)
+            draw_orders(*arguments, Schedule(10, 10, 2))
             begin = time.perf_counter()
-            orders, energies = draw_orders(*arguments, 2_500, 200, 500)
+            orders, energies = draw_orders(*arguments, Schedule(2_500, 200, 500))
             seconds = time.perf_counter() - begin
             positions = np.argsort(orders, axis=2)
             frame = chain_summary({"energy": energies} | {a: positions[:, :, a] for a in range(0, 50, 7)})

@@ -25,7 +25,11 @@ from permrank.testing.questions import LISTS, QUESTIONS
 
 warnings.simplefilter("ignore")
 
-RENAMED = {"tensor.company_": "tensor.co_listing_"}
+RENAMED = {
+    "tensor.company_": "tensor.co_listing_",
+    "tensor.alpha_": "tensor.user_penalty_",
+    "tensor.beta_": "tensor.item_penalty_",
+}
 FEW = {"max_iter": 12}
 SETTINGS: dict[str, list[dict[str, Any]]] = {
     "Borda": [{}],

@@ -42,7 +42,7 @@ MAY_IMPORT = {
     "models.log_linear": [
         *READS, "kernels", "kernels.factored", "kernels.log_linear", "models", "models.priors", "models.factored",
     ],
-    "models.pairwise": [*READS, "kernels.pairwise", "models", "models.priors", "models.plackett_luce"],
+    "models.pairwise": [*READS, "kernels", "kernels.pairwise", "models", "models.priors", "models.plackett_luce"],
     "models.matrix": [
         *READS, "kernels.matrix", "kernels.plackett_luce", "models", "models.baselines", "models.plackett_luce",
     ],

@@ -45,7 +45,8 @@ def regularised_loss(lists, W, H, loss, alpha, beta):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_section_2_regularised_pairwise_losses(loss):
     rankings = pr.Rankings.from_lists(leaning_lists(8, [3, 4, 5]))
-    settings = {"weighting": "published", "intercepts": False, "alpha": 0.05, "beta": 0.02, "smoothing": 0.0}
+    penalties = {"user_penalty": 0.05, "item_penalty": 0.02}
+    settings = {"weighting": "published", "intercepts": False, "smoothing": 0.0, **penalties}
     tol = 1e-3 if loss == "hinge" else 1e-10
     model = pr.PairwiseFactorisation(2, loss=loss, tol=tol, max_iter=3_000, **settings).fit(rankings)
     lists = [model.item_ids.indices(listed) for listed in rankings.lists()]
@@ -110,7 +111,7 @@ def test_section_3_1_regularised_likelihood_of_the_factored_model(kind):
     # As ratings, so that whatever a rating might add would show.
     rows = [(user, item, 10.0 - i) for user, listed in lists.items() for i, item in enumerate(listed)]
     rankings = pr.Rankings.from_ratings(dict(zip(("user", "item", "rating"), zip(*rows, strict=True), strict=True)))
-    settings = {"method": "point", "intercepts": False, "alpha": alpha, "beta": beta, "tol": 1e-9}
+    settings = {"method": "point", "intercepts": False, "user_penalty": alpha, "item_penalty": beta, "tol": 1e-9}
     model = pr.FactoredPlackettLuce(2, damping=damping, **settings).fit(rankings)
     W, H = model.user_modes_[0].astype(float), model.item_draws_[0, :, :-1].astype(float).T
     listed = [model.item_ids.indices(lists[user]) for user in model.user_ids]
@@ -141,7 +142,7 @@ def test_section_3_1_damped_choices_are_a_distribution():
     # Answers average over what is not known of the user: nothing, where a million people have said each list.
     many, lists = 1e6, leaning_lists(12, [3, 4, 6])
     rankings = pr.Rankings.from_lists(list(lists.values()), users=list(lists), weights=[many] * 12)
-    settings = {"method": "point", "intercepts": False, "alpha": 0.05 * many, "beta": 0.05 * many}
+    settings = {"method": "point", "intercepts": False, "user_penalty": 0.05 * many, "item_penalty": 0.05 * many}
     model = pr.FactoredPlackettLuce(2, damping="natural_log", **settings).fit(rankings)
     own = model.score("u2", ITEMS[:4])
     drawn = model.sample("u2", ITEMS[:4], size=20_000, seed=1)

@@ -90,10 +90,10 @@ def stream_key(seed: Seed, *indices: int | np.integer) -> np.uint64:
     key = _mixed(n_words * _GOLDEN & _WORD)  # the length goes first: a long seed is no short one with indices
     for word in range(n_words):
         key = _derived(key, number >> 64 * word & _WORD)
-    for place, index in enumerate(indices):
-        whole = _whole(index, f"index {place}")
+    for number, index in enumerate(indices):
+        whole = _whole(index, f"index {number}")
         if whole > _WORD:
-            raise InputError(f"index {place} must be below 2**64, not {whole}; put large numbers in the seed")
+            raise InputError(f"index {number} must be below 2**64, not {whole}; put large numbers in the seed")
         key = _derived(key, whole)
     return np.uint64(key)
 

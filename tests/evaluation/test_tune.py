@@ -265,8 +265,8 @@ def test_ranges_hold_the_parameters_given_and_only_what_matters():
     assert space["n_factors"].tune == (2, 100)
     assert space["factor_scale"].tune == (0.3, 9.0)
     assert space["factor_scale"].tune_also == ("auto",)
-    assert "alpha" not in space
-    assert "alpha" in space_of(pr.FactoredPlackettLuce(method="point"))
+    assert "user_penalty" not in space
+    assert "user_penalty" in space_of(pr.FactoredPlackettLuce(method="point"))
     assert "factor_scale" not in space_of(pr.FactoredPlackettLuce(method="point"))
 
 

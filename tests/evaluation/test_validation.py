@@ -41,7 +41,7 @@ def rated():
     return hold_out(pr.Rankings.from_ratings(pl.DataFrame(rows), user="user", item="item", rating="rating"), 0.3)
 
 
-OVERFITTING = pr.FactoredPlackettLuce(8, method="point", alpha=1e-3, beta=1e-3, max_iter=150, tol=1e-12)
+OVERFITTING = pr.FactoredPlackettLuce(8, method="point", user_penalty=1e-3, item_penalty=1e-3, max_iter=150, tol=1e-12)
 
 
 def learned(model):
@@ -86,7 +86,7 @@ MODELS = [
     (pr.PlackettLuce(prior="gaussian", ties="shuffle", max_iter=30), "rated"),
     (pr.LatentPlackettLuce(2, mixing="list", n_starts=2, prior_strength=1.0, tol=1e-7), "orders"),
     (pr.LatentPlackettLuce(2, n_starts=2, prior_strength=1.0, concentration=2.0, tol=1e-7), "orders"),
-    (pr.PairwiseFactorisation(4, alpha=1e-3, beta=1e-3, max_iter=40), "rated"),
+    (pr.PairwiseFactorisation(4, user_penalty=1e-3, item_penalty=1e-3, max_iter=40), "rated"),
     (pr.ListNet(0, max_iter=40), "rated"),
     (pr.Mallows(1, max_iter=8), "orders"),
     (pr.LatentPreference(2, n_starts=2, max_iter=20), "orders"),
@@ -299,7 +299,8 @@ def test_the_likelihood_of_new_people_can_decide_too(parts):
 def test_the_command_holds_out_a_share_and_tells_what_it_found(parts, tmp_path):
     data, output = tmp_path / "data.jsonl", tmp_path / "m.permrank"
     parts[0].write(data)
-    given = [f"{name}={value}" for name, value in OVERFITTING.get_params().items() if name in ("alpha", "beta", "tol")]
+    chosen = "user_penalty", "item_penalty", "tol"
+    given = [f"{name}={value}" for name, value in OVERFITTING.get_params().items() if name in chosen]
     settings = ["method=point", "n_factors=8", "max_iter=60", *given]
     command = ["fit", data, "-m", "FactoredPlackettLuce", "-o", output]
     command += [part for setting in settings for part in ("-s", setting)]
@@ -316,7 +317,7 @@ def test_the_command_holds_out_a_share_and_tells_what_it_found(parts, tmp_path):
     train, held = hold_out(pr.read(data), 0.3)
     assert model.rankings_ == train
     options = pr.Validation(held, "pairs_right", 2, 2)
-    again = pr.FactoredPlackettLuce(8, method="point", alpha=1e-3, beta=1e-3, max_iter=60, tol=1e-12)
+    again = pr.FactoredPlackettLuce(8, method="point", user_penalty=1e-3, item_penalty=1e-3, max_iter=60, tol=1e-12)
     require_same(model, again.fit(train, validation=options))
     assert "the last (" in run("--validate", 0.3).output
     for option, value in (("--patience", 2), ("--validate-every", 5), ("--metric", "ndcg@5")):

@@ -11,7 +11,10 @@ import permrank
 TESTS = Path(__file__).parents[1]
 # Kernels that have several signatures on purpose, each with the reason.
 SEVERAL = {
-    "lbfgs._product": "the memory of the optimiser and the points are float32, gradients are float64",
+    "lbfgs._product": "the memory of the factored point estimate and its points are float32, all else is float64",
+    "lbfgs._chunk_products": "as `_product`",
+    "lbfgs.memory_products": "as `_product`",
+    "lbfgs.memory_sum": "as `_product`",
     "lbfgs.chunk_inner": "as `_product`",
     "lbfgs.differences": "points are float32, gradients float64",
 }

@@ -53,7 +53,22 @@ def ratings() -> pr.Rankings:
     return pr.Rankings.from_ratings({"user": who, "item": what, "rating": rng.integers(1, 6, who.size)})
 
 
-DATA = {"strict": several_lists(tied=False), "tied": several_lists(tied=True), "ratings": ratings()}
+def full() -> pr.Rankings:
+    rng = np.random.default_rng(5)
+    return pr.Rankings.from_lists({user: rng.permutation(6).tolist() for user in range(150)})
+
+
+DATA = {
+    "strict": several_lists(tied=False), "tied": several_lists(tied=True), "ratings": ratings(), "full": full(),
+}  # fmt: skip
+
+
+def features() -> pl.DataFrame:
+    """Of users and items, so that entries have covariates."""
+    who, what = np.divmod(np.arange(N_USERS * N_ITEMS), N_ITEMS)
+    return pl.DataFrame({"user": who, "item": what, "x": np.random.default_rng(6).normal(size=who.size)})
+
+
 LEARNERS = {
     "newton": (pr.PlackettLuce(prior="gaussian"), "strict"),
     "newton with ties": (pr.PlackettLuce(prior="gaussian", ties="efron"), "tied"),
@@ -63,6 +78,15 @@ LEARNERS = {
     "latent, shuffled": (pr.LatentPlackettLuce(2, ties="shuffle", max_iter=10), "tied"),
     # Few pairs, so that they are drawn at random.
     "preference": (pr.LatentPreference(2, max_pairs=5, max_iter=20), "tied"),
+    "centres": (pr.Mallows(2, n_starts=4, max_iter=10), "tied"),
+    "centres of ranks": (pr.Mallows(2, distance="spearman", n_starts=4, max_iter=10), "full"),
+    "pairs by hinge": (pr.PairwiseFactorisation(2, loss="hinge", max_iter=10), "strict"),
+    # Few partners, so that they are drawn at random.
+    "pairs by logistic": (pr.PairwiseFactorisation(2, n_partners=2, max_iter=10), "tied"),
+    "bound on ndcg": (pr.CofiRank(2, max_iter=10), "ratings"),
+    "squared errors": (pr.CofiRank(2, loss="squared", max_iter=10), "ratings"),
+    "listnet": (pr.ListNet(2, max_iter=10), "ratings"),
+    "listmle with features": (pr.ListNet(2, loss="listmle", features=features(), max_iter=10), "strict"),
     "point": (pr.FactoredPlackettLuce(3, method="point", max_iter=10), "tied"),
     "point, damped": (pr.FactoredPlackettLuce(3, method="point", damping="learned", max_iter=30), "strict"),
     "point, shuffled": (pr.FactoredPlackettLuce(3, method="point", ties="shuffle", max_iter=10), "tied"),

@@ -101,7 +101,7 @@ def test_a_model_may_declare_nothing_or_what_a_subclass_has_settled():
 
     class Settled(pr.Borda):
         def __init__(self):
-            super().__init__(shrinkage=-1.0)
+            super().__init__(prior_strength=-1.0)
 
     assert Bare(extra=object()).fit(RANKINGS).recommend(RANKINGS.user_ids.ids[0], 1).height <= 1
     Settled()._validate()

@@ -1,6 +1,6 @@
 """A model that is being written learns at `fit`, and not later, that its estimate cannot be kept."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -53,3 +53,17 @@ def test_what_was_learnt_is_an_attribute_and_a_fault_in_a_property_is_told():
     assert "scores_" in dir(fitted)
     with pytest.raises(AttributeError, match="no attribute 'scorse_'"):
         _ = fitted.best
+
+
+def test_what_was_learnt_cannot_be_hidden_by_setting_it():
+    written = model(Scores(np.arange(2.0)), estimate_type=Scores)
+    for one in (written, written.fit(RANKINGS)):
+        with pytest.raises(AttributeError, match="scores_ is part of what was learnt, and cannot be set; fit again"):
+            one.scores_ = np.zeros(2)
+    assert written.scores_.tolist() == [0.0, 1.0]
+    written.estimate_ = replace(written.estimate_, scores=np.ones(2))  # as the message says
+    assert written.scores_.tolist() == [1.0, 1.0]
+    written.note = "other attributes can be set"
+    matrix = pr.PairwiseFactorisation()
+    with pytest.raises(AttributeError, match="user_penalty_ is part of what was learnt"):
+        matrix.alpha_ = 1.0

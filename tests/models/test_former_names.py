@@ -16,11 +16,16 @@ from permrank.testing.forging import header_of, resigned
 
 RANKINGS = pr.Rankings.from_lists({"u": ["a", "b", "c"], "v": ["c", "a", "b"], "w": ["b", "c", "a"], "x": ["a", "c"]})
 FORMER = [
+    (pr.Borda, "shrinkage", "prior_strength", 2.0),
     (pr.BradleyTerry, "solver", "method", "mm"),
     (pr.PlackettLuce, "solver", "method", "mm"),
     (pr.FactoredPlackettLuce, "posterior", "method", "point"),
     (pr.FactoredPlackettLuce, "company", "co_listing", False),
     (pr.FactoredPlackettLuce, "anchors", "rating_thresholds", False),
+    (pr.FactoredPlackettLuce, "alpha", "user_penalty", 0.5),
+    (pr.FactoredPlackettLuce, "beta", "item_penalty", 0.5),
+    (pr.PairwiseFactorisation, "alpha", "user_penalty", 0.5),
+    (pr.PairwiseFactorisation, "beta", "item_penalty", 0.5),
     (pr.LatentPlackettLuce, "m_step", "method", "gradient"),
     (pr.LatentPlackettLuce, "position", "insertion", "mode"),
     (pr.PairwiseLogLinear, "learner", "method", "exact"),
@@ -108,8 +113,9 @@ def as_written_by_0_1(path):
     if parameters.get("damping") == "learned":
         parameters["damping"] = "learnt"
     tensors = {}
-    if header["class"] == "FactoredPlackettLuce":
-        tensors = {"co_listing_": None, "company_": np.ascontiguousarray(pr.load(path).co_listing_)}
+    written = pr.load(path)
+    for old, new in written.estimate_.former_names().items():
+        tensors |= {new: None, old: np.array(getattr(written, new), order="C")}
     resigned(path, {"parameters": json.dumps(parameters)}, tensors)
     assert not set(former) & set(json.loads(header_of(path)["parameters"]))
 
@@ -119,6 +125,10 @@ def as_written_by_0_1(path):
     [
         pr.FactoredPlackettLuce(2, max_iter=6, n_draws=2, co_listing=False),
         pr.FactoredPlackettLuce(2, method="point", damping="learned", tol=0.1),
+        pr.Borda(prior_strength=2.0),
+        pr.PairwiseFactorisation(2, user_penalty=0.5, tol=0.1),
+        pr.CofiRank(2, tol=0.1),
+        pr.ListNet(2, tol=0.1),
         pr.LatentPlackettLuce(2, insertion="mode", method="gradient", tol=0.1),
         pr.PlackettLuce(method="mm"),
         pr.BradleyTerry(method="mm"),
@@ -145,6 +155,9 @@ def test_what_was_learnt_has_its_former_name_too():
     with pytest.warns(FutureWarning, match="FactoredPlackettLuce: company_ is now called co_listing_") as caught:
         np.testing.assert_array_equal(model.company_, model.co_listing_)
     assert caught[0].filename == __file__
+    model = pr.PairwiseFactorisation(2, user_penalty=0.5, tol=0.1).fit(RANKINGS)
+    with pytest.warns(FutureWarning, match="PairwiseFactorisation: alpha_ is now called user_penalty_"):
+        assert model.alpha_ == model.user_penalty_ == 0.5
 
 
 def test_a_file_that_lacks_an_array_under_either_name_is_refused(tmp_path):

@@ -14,7 +14,7 @@ import pytest
 import permrank as pr
 from permrank.errors import InputError
 from permrank.storage import atomic
-from permrank.storage.atomic import atomic_folder, atomic_write, remove, remove_temporaries, writable_place
+from permrank.storage.atomic import atomic_folder, atomic_write, remove, remove_temporaries, writable_target
 
 LEFT = "0123456789ab"  # in place of the random digits of a temporary file
 
@@ -255,7 +255,7 @@ def test_a_read_only_file_or_folder_is_refused_beforehand(as_somebody):
     as_somebody.chmod(0o500)
     try:
         with pytest.raises(InputError, match="may not be written to"):
-            writable_place(path)
+            writable_target(path)
     finally:
         as_somebody.chmod(0o700)
 

@@ -53,7 +53,7 @@ class Vocabulary:
         return self._ids.dtype == pl.Int64
 
     def index(self, value: object) -> int:
-        """Place of one id; an unknown one raises and names the nearest known id."""
+        """Index of one id; an unknown one raises and names the nearest known id."""
         if self._index is None:
             self._index = {name: index for index, name in enumerate(self._ids.to_list())}
         if isinstance(value, np.generic):

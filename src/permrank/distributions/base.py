@@ -61,9 +61,9 @@ class RankingDistribution(ABC):
         return self._top(min(int(k), max(self.n_items, 1)))
 
     def enter(self, levels: ArrayLike) -> Float64Array:
-        """Return the probabilities of the places of the last item, given the order of the others.
+        """Return the probabilities of the positions of the last item, given the order of the others.
 
-        levels: (n - 1,), of the others, not decreasing: they are a list, best first. Place j has j of them before it.
+        levels: (n - 1,), of the others, not decreasing: they are a list, best first. Position j has j of them before.
         """
         found = np.asarray(levels)
         whole = found.size == 0 or (found.dtype.kind in "iu" and bool((np.diff(found) >= 0).all()))

@@ -14,7 +14,7 @@ from permrank.ragged import frozen
 from permrank.randomness import stream_key
 from permrank.types import Float64Array, Int32Array, Int64Array
 
-# 2^14 sets of items times K take milliseconds; beyond, the first k places are drawn.
+# 2^14 sets of items times K take milliseconds; beyond, the first k positions are drawn.
 _MOST_SUBSETS = 14
 
 
@@ -75,7 +75,7 @@ class Communities(RankingDistribution):
         return np.bincount(drawn.ravel(), minlength=self.n_items) / self._n_draws
 
     def _enter(self, levels: Int32Array) -> Float64Array:
-        """Return the probabilities of the places of the last item, given the order of the others (§3.2.2).
+        """Return the probabilities of the positions of the last item, given the order of the others (§3.2.2).
 
         With `BY_LIST` θ is taken for what is known of the community after that list, and is not updated by it.
         """

@@ -61,10 +61,10 @@ class DampedLuce(RankingDistribution):
         return LuceMixture(self.damping[0] * self.scores).top(1)
 
     def _enter(self, levels: Int32Array) -> Float64Array:
-        """Return the probabilities of the places of the last item, given the order of the others (§3.2.2)."""
+        """Return the probabilities of the positions of the last item, given the order of the others (§3.2.2)."""
         n = self.n_items - 1
         if levels.size and levels[-1] != levels.size - 1:
-            raise InputError("under damping a place is defined in a strict order only, and the user's list has ties")
+            raise InputError("under damping a position is defined in a strict order only, and the user's list has ties")
         orders = np.array([np.insert(np.arange(n), j, n) for j in range(n + 1)])
         total = np.zeros(n + 1)
         for row in self.scores:

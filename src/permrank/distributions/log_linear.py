@@ -10,12 +10,13 @@ from permrank.checks import require_choice, require_int, require_seed
 from permrank.distributions.base import RankingDistribution
 from permrank.distributions.normaliser import MOVES, log_normaliser, only
 from permrank.errors import InputError, NotSupportedError
+from permrank.kernels.log_linear.arguments import Mixture, Schedule, Terms
 from permrank.kernels.log_linear.moves import draw_orders
 from permrank.kernels.log_linear.subsets import exact_draws, exact_expectations
 from permrank.randomness import stream_key
 from permrank.types import Array, Float64Array, Int32Array, Int64Array
 
-# States of the exact sum over subsets and places: a quarter of a million take some tens of milliseconds.
+# States of the exact sum over subsets and positions: a quarter of a million take some tens of milliseconds.
 _MOST_STATES, _MOST_FREE = 2**18, 16
 # Sweeps of heat baths, one step for each item, before the first draw of a chain and between two. On lists of 50 with
 # parameters as learnt, R-hat was below 1.01 after 20, and draws 4 sweeps apart were nearly uncorrelated.
@@ -52,11 +53,11 @@ class Question(NamedTuple):
         return self.free, self.context, self.basis, table[:k, :k].copy(), table[:k, k:].copy()
 
     def expectations(self) -> tuple[Float64Array, Float64Array, Float64Array, float]:
-        """P(before), P(rank) and P(place) of the free items, and log Z; see `exact_expectations`."""
+        """P(before), P(rank) and P(position) of the free items, and log Z; see `exact_expectations`."""
         k, n = len(self.free), len(self.context)
-        before, ranks, places = np.zeros((k, k)), np.zeros((k, k)), np.zeros((k, n + 1))
-        log_z = exact_expectations(*(*self.arrays(), before, ranks, places))
-        return before, ranks, places, float(log_z)
+        before, ranks, positions = np.zeros((k, k)), np.zeros((k, k)), np.zeros((k, n + 1))
+        log_z = exact_expectations(*(*self.arrays(), before, ranks, positions))
+        return before, ranks, positions, float(log_z)
 
     def entering(self, levels: Int32Array) -> Question:
         """The last of the free items is asked about, and the others become a list; ties count with their means."""
@@ -122,15 +123,15 @@ class LogLinear(RankingDistribution):
         return super()._top(k)
 
     def _enter(self, levels: Int32Array) -> Float64Array:
-        """Return the probabilities of the places of the last item, given the order of the others (§4.4); exact.
+        """Return the probabilities of the positions of the last item, given the order of the others (§4.4); exact.
 
-        The order of the list stays as it is, and g is that of the longer list at every place. Inside a tie all its
+        The order of the list stays as it is, and g is that of the longer list at every position. Inside a tie all its
         items count with their mean.
         """
         if len(self.questions[0].context):
             raise InputError("an item enters a list that is asked about as a whole; give all items of the list")
-        places = [question.entering(levels).expectations()[2][0] for question in self.questions]
-        return np.asarray(np.mean(places, axis=0))
+        positions = [question.entering(levels).expectations()[2][0] for question in self.questions]
+        return np.asarray(np.mean(positions, axis=0))
 
     def sample(self, size: int = 1, seed: int = 0, *, move: str | None = None) -> Int32Array:
         """Draw rankings: exactly for about a dozen items, else, or with a ``move``, from chains."""
@@ -182,10 +183,9 @@ class LogLinear(RankingDistribution):
             row[:] = rng.permutation(k + n)
             row[row >= k] = np.arange(k, k + n)
         unary = np.concatenate((question.free, question.context))
-        orders, energies = draw_orders(
-            start, k, only(move or "insertion"), self.window, unary, question.basis, question.pair,
-            stream_key(seed, 3), _BURN_IN * k, _THIN * k, size,
-        )  # fmt: skip
+        mixture = Mixture(only(move or "insertion"), self.window)
+        terms, schedule = Terms(unary, question.basis, question.pair), Schedule(_BURN_IN * k, _THIN * k, size)
+        orders, energies = draw_orders(start, k, mixture, terms, stream_key(seed, 3), schedule)
         return orders, energies
 
     def _log_probability(self, order: Int64Array) -> float:

@@ -40,7 +40,7 @@ class LuceMixture(RankingDistribution):
         return np.asarray(np.mean([top_probabilities(row, k) for row in self.scores], axis=0))
 
     def _enter(self, levels: Int32Array) -> Float64Array:
-        """Return the probabilities of the places of the last item, given the order of the others (§3.2.2).
+        """Return the probabilities of the positions of the last item, given the order of the others (§3.2.2).
 
         A tie says nothing about the order inside it: all its orders are summed over, each with its probability.
         """

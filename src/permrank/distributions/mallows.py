@@ -73,14 +73,15 @@ class MallowsMixture(RankingDistribution):
     def _log_probability(self, order: Int64Array) -> float:
         """Log-probability of one ranking of the items; exact where the orders of all items can be summed over."""
         listed = self.items[order]
-        n, places = self.centres.shape[1], np.argsort(self.centres, axis=1)
+        n, positions = self.centres.shape[1], np.argsort(self.centres, axis=1)
         if self.kendall:
             indptr, items, levels = frozen(
                 np.array([0, listed.size]), listed.astype(np.int32), np.arange(listed.size, dtype=np.int32)
             )
             log_z = np.stack([log_normalisers(theta, n) for theta in self.dispersions])
+            key = stream_key(0)
             logs = list_log_likelihoods(
-                indptr, items, levels, self.centres, places, self.dispersions, log_z, stream_key(0), _N_DRAWS, MOST_WORK
+                indptr, items, levels, self.centres, positions, self.dispersions, log_z, key, _N_DRAWS, MOST_WORK
             )[0][0]
         elif self.n_items < n:
             raise InputError(
@@ -88,12 +89,12 @@ class MallowsMixture(RankingDistribution):
                 "all of them"
             )
         else:
-            logs = np.array([_spearman_log(listed, *each) for each in zip(places, self.dispersions, strict=True)])
+            logs = np.array([_spearman_log(listed, *each) for each in zip(positions, self.dispersions, strict=True)])
         with np.errstate(divide="ignore"):
             return float(np.logaddexp.reduce(np.log(self.shares / self.shares.sum()) + logs))
 
 
-def _spearman_log(listed: Int64Array, places: Int64Array, theta: float) -> float:
-    """Log-probability of a complete ranking: -θ Σ_i (i - place of item i in the centre)² - log Z."""
-    squares = np.sum((np.arange(listed.size) - places[listed]) ** 2)
-    return float(-theta * squares - np.log(completions(float(theta), places.size, -1, -1)[0][0]))
+def _spearman_log(listed: Int64Array, positions: Int64Array, theta: float) -> float:
+    """Log-probability of a complete ranking: -θ Σ_i (i - position of item i in the centre)² - log Z."""
+    squares = np.sum((np.arange(listed.size) - positions[listed]) ** 2)
+    return float(-theta * squares - np.log(completions(float(theta), positions.size, -1, -1)[0][0]))

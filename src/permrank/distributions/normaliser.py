@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from permrank.kernels.log_linear.annealing import annealed_log_weights
+from permrank.kernels.log_linear.arguments import Mixture, Schedule, Terms
 from permrank.kernels.log_linear.moves import (
     INFORMED,
     INSERTION,
@@ -105,8 +106,9 @@ def model_draws(unary: Float64Array, basis: Float64Array, pair: Float64Array, si
     rng = np.random.default_rng([int(key), n])
     start = np.stack([rng.permutation(n) for _ in range(_NO_STARTS)])
     per_chain = -(-size // _NO_STARTS)
+    schedule = Schedule(50 * n, 5 * n, max(per_chain, 50))
     orders, _ = draw_orders(
-        start, n, only("insertion"), 3, unary, basis, pair, stream_key(key, 2), 50 * n, 5 * n, max(per_chain, 50)
+        start, n, Mixture(only("insertion"), 3), Terms(unary, basis, pair), stream_key(key, 2), schedule
     )
     # One draw of each chain in turn: the first rows are then as far apart as there are chains.
     return np.ascontiguousarray(orders.transpose(1, 0, 2).reshape(-1, n))

@@ -36,7 +36,7 @@ class Uniform(RankingDistribution):
         return np.full(self.n_items, min(k, self.n_items) / max(self.n_items, 1))
 
     def _enter(self, levels: Int32Array) -> Float64Array:
-        """Return 1 / (n + 1) for each place of a list of n."""
+        """Return 1 / (n + 1) for each position of a list of n."""
         return np.full(self.n_items, 1.0 / self.n_items)
 
     def _sample(self, size: int, seed: int) -> Int32Array:

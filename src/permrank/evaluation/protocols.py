@@ -317,7 +317,7 @@ def _one_list_each(rankings: Rankings, protocol: Protocol) -> Int64Array:
 
 
 def _random_positions(owner: Int64Array, stream: int, seed: int) -> Int64Array:
-    """Place of every entry in a random order of its owner's, from 0; owners are sorted."""
+    """Position of every entry in a random order of its owner's, from 0; owners are sorted."""
     require_seed(seed)
     order = np.lexsort((generator(stream_key(seed, stream)).random(owner.size), owner))
     first = np.searchsorted(owner, owner)

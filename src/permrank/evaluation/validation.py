@@ -49,7 +49,7 @@ class Validation:
     --------
     >>> import permrank as pr
     >>> train, held = pr.hold_out(pr.datasets.load("simulated", n_users=200, n_items=20), 0.3)
-    >>> model = pr.FactoredPlackettLuce(4, method="point", alpha=0.01, beta=0.01)
+    >>> model = pr.FactoredPlackettLuce(4, method="point", user_penalty=0.01, item_penalty=0.01)
     >>> model = model.fit(train, validation=pr.Validation(held, metric="pairs_right", every=2, patience=3))
     >>> model.best_iter_ < model.n_iter_
     True

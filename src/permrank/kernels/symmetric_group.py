@@ -110,7 +110,7 @@ def isotypic_components(values: Array) -> tuple[list[Partition], Array]:
 
 @njit
 def pair_index(first, second, n):
-    """Place of the pair first < second among the n (n - 1) / 2 pairs in lexicographic order."""
+    """Index of the pair first < second among the n (n - 1) / 2 pairs in lexicographic order."""
     return first * (2 * n - first - 1) // 2 + second - first - 1
 
 

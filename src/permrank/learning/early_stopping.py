@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
+from permrank.data.rankings import Rankings
+from permrank.errors import InputError
 from permrank.learning.learner import Hook, Run, State
 from permrank.types import Float64Array, Named
 
@@ -22,6 +24,25 @@ class Estimate(Protocol):
 E = TypeVar("E", bound=Estimate)
 
 _CURVE, _BEST = "validation.curve", "validation.best."
+
+
+class ValidationProtocol(Protocol):
+    """Held-out data, and how an estimate is judged by them."""
+
+    @property
+    def every(self) -> int:
+        """Sweeps from one measurement to the next."""
+
+    @property
+    def patience(self) -> int | None:
+        """Measurements without a new best one after which learning stops."""
+
+    @property
+    def work(self) -> str:
+        """Equal for validations that give equal scores."""
+
+    def judge(self, training: Rankings) -> Callable[[Any], float]:
+        """Score of a model fitted to these data, higher is better."""
 
 
 class EarlyStopping(Hook, Generic[E]):
@@ -107,3 +128,14 @@ class EarlyStopping(Hook, Generic[E]):
         if best and self._rebuilt is not None:
             self._best = self._rebuilt(best)
         run.stopped = run.stopped or self.exhausted
+
+
+def early_stopping_by(
+    fitted: Callable[[E], Any], rebuilt: Callable[[Named], E], rankings: Rankings, validation: ValidationProtocol
+) -> EarlyStopping[E]:
+    """A watch that has the model of every estimate judged; ``fitted`` puts an estimate into a model."""
+    if isinstance(validation, type) or not callable(getattr(validation, "judge", None)):
+        raise InputError(f"validation={validation!r}, expected permrank.Validation(held-out rankings)")
+    judge = validation.judge(rankings)
+
+    return EarlyStopping(lambda estimate: judge(fitted(estimate)), validation.every, validation.patience, rebuilt)

@@ -12,7 +12,7 @@ import numpy as np
 
 from permrank.data.rankings import Rankings
 from permrank.errors import ConvergenceWarning, NotSupportedError, StoppedWarning
-from permrank.learning.early_stopping import E
+from permrank.learning.early_stopping import E, ValidationProtocol, early_stopping_by
 from permrank.learning.interrupts import Interrupt, stopping_at_sweep
 from permrank.learning.learner import Fitted, Hook, Learner, run
 from permrank.learning.progress import Report, progress_bar
@@ -21,7 +21,6 @@ from permrank.types import Callback, Float64Array, Named
 
 if TYPE_CHECKING:
     from permrank.learning.checkpoints import Checkpoint
-    from permrank.learning.validation import ValidationProtocol
 
 
 class Job(NamedTuple, Generic[E]):
@@ -84,8 +83,6 @@ def learn(
     """
     watch = store = None
     if validation is not None:
-        from permrank.learning.validation import early_stopping_by
-
         watch = early_stopping_by(model_of, rebuilt, job.rankings, validation)
     if checkpoint is not None:
         from permrank.learning.checkpoints import CheckpointStore

@@ -1,15 +1,16 @@
-"""The frames that `rank` and `recommend` answer with."""
+"""The frames that models answer with: the best items, and similar items and users."""
 
 from __future__ import annotations
 
 import warnings
 import weakref
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
+from permrank.checks import require_int
 from permrank.errors import CatalogueWarning
 from permrank.models.estimates import Estimate
 from permrank.models.users import NewUser, UserReference
@@ -118,3 +119,20 @@ def _notice_catalogue(model: Ranker, users: Sequence[UserReference]) -> None:
             CatalogueWarning,
             stacklevel=5,
         )
+
+
+def mean_cosine(rows: Array, target: Array) -> Float64Array:
+    """Cosine of every row with the target, (n_draws, n, K) and (n_draws, K), averaged over the draws."""
+    total = np.zeros(rows.shape[1])
+    for each, wanted in zip(rows, target, strict=True):
+        lengths = np.linalg.norm(each, axis=1) * np.linalg.norm(wanted)
+        total += (each @ wanted) / np.where(lengths > 0, lengths, 1.0)
+    return total / len(rows)
+
+
+def nearest(similarity: Float64Array, own: int, k: int, take: Any, kind: str) -> pl.DataFrame:
+    """The k most similar rows but one's own, as a frame."""
+    require_int("k", k, 1)
+    order = np.lexsort((np.arange(similarity.size), -similarity))
+    order = order[order != own][: int(k)]
+    return pl.DataFrame({"rank": np.arange(1, order.size + 1), kind: take(order), "similarity": similarity[order]})

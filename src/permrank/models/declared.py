@@ -230,7 +230,7 @@ class Declared(dict[str, Declaration]):
     Examples
     --------
     >>> import permrank as pr
-    >>> pr.Borda.parameters["shrinkage"].allowed
+    >>> pr.Borda.parameters["prior_strength"].allowed
     'number from 0'
     """
 

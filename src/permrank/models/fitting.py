@@ -12,7 +12,7 @@ from permrank.types import Callback, Named
 
 if TYPE_CHECKING:
     from permrank.learning.checkpoints import Checkpoint
-    from permrank.learning.validation import ValidationProtocol
+    from permrank.learning.early_stopping import ValidationProtocol
     from permrank.models.ranker import Ranker
 
 # Attributes of every fitted model.

@@ -6,6 +6,7 @@ import copy
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
@@ -33,7 +34,7 @@ from permrank.types import Array, Callback, Float64Array, Int32Array, Int64Array
 
 if TYPE_CHECKING:
     from permrank.learning.checkpoints import Checkpoint
-    from permrank.learning.validation import ValidationProtocol
+    from permrank.learning.early_stopping import ValidationProtocol
 
 
 class Ranker(ABC):
@@ -117,17 +118,11 @@ class Ranker(ABC):
         return np.array([self._scores(user, every) for user in users]).reshape(len(users), every.size)
 
     def _validate(self) -> None:
-        """Raise on bad parameters, as they are declared; called by `fit` before anything else.
-
-        A model extends it by what concerns several parameters together.
-        """
+        """Raise on bad parameters, as declared, before all else; a model extends it by what concerns several."""
         settings.check_declared(self)
 
     def _check_learned(self) -> None:
-        """Raise if learned arrays from a file do not fit together; finite numbers are the least.
-
-        A model extends it by the types and shapes that its answers rely on.
-        """
+        """Raise if learned arrays from a file do not fit together; a model extends it by what its answers rely on."""
         self.estimate_.check(self.rankings_.n_users, self.rankings_.n_items)
 
     @property
@@ -159,8 +154,7 @@ class Ranker(ABC):
         y : ignored
             There for a ``Pipeline`` of scikit-learn, which passes it.
         callback : callable, optional
-            Called with a `permrank.types.Progress` after every sweep; returning True stops learning
-            and keeps the estimate.
+            Called with a `permrank.types.Progress` after every sweep; True stops learning and keeps the estimate.
         verbose : bool, optional
             Show a progress bar; by default on a terminal only.
         checkpoint : Checkpoint, str or Path, optional
@@ -179,10 +173,9 @@ class Ranker(ABC):
         if rankings.n_entries == 0:
             raise InputError("there is nothing to learn from: no ranking has an item")
         self._validate()
-        require_resumable(type(self).__name__, self.resumable, checkpoint=checkpoint, validation=validation)
-        job = Job(
-            type(self).__name__, lambda: self._learner(rankings), self._sweeps(rankings), rankings, self.get_params()
-        )
+        name, learner = type(self).__name__, partial(self._learner, rankings)
+        require_resumable(name, self.resumable, checkpoint=checkpoint, validation=validation)
+        job = Job(name, learner, self._sweeps(rankings), rankings, self.get_params())
         learn_into(self, job, callback, verbose, checkpoint, validation)
         return self
 
@@ -208,6 +201,13 @@ class Ranker(ABC):
         if estimate is not None and name in estimate.former_names():
             return former_estimate(self, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __setattr__(self, name: str, value: object) -> None:
+        name = self.estimate_type.former_names().get(name, name)
+        if name in self.estimate_type.names():  # it would hide what was learnt
+            change = f"estimate_ = dataclasses.replace(model.estimate_, {name[:-1]}=...)"
+            raise AttributeError(f"{name} is part of what was learnt, and cannot be set; fit again, or set {change}")
+        super().__setattr__(name, value)
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *(self.estimate_.names() if "estimate_" in self.__dict__ else ())})
@@ -364,10 +364,10 @@ class Ranker(ABC):
         return self._distribution(reference, self._item_indices(items)).top(int(k))
 
     def position_probabilities(self, user: object, item: object) -> Float64Array:
-        """Return the probabilities of the places where an item would enter the user's list (§3.2.2, §4.4).
+        """Return the probabilities of the positions where an item would enter the user's list (§3.2.2, §4.4).
 
-        The order of the list stays as it is. Place 0 is before everything, place n after the last of n; place j has j
-        listed items before it.
+        The order of the list stays as it is. Position j has j of its n items before it: 0 is before everything, n after
+        the last.
         """
         self._require_distribution("position_probabilities")
         reference = self._reference(user)
@@ -398,7 +398,6 @@ class Ranker(ABC):
 
         This is Σ_r weight_r log P(ranking_r). The sum of `log_likelihood` counts every distinct ballot once, however
         many people cast it.
-
         """
         return float(require_rankings(rankings).weights @ self.log_likelihood(rankings))
 

@@ -40,9 +40,9 @@ def lists_of(user: UserReference, rankings: Rankings, items: Vocabulary) -> list
     """Rankings of a user as (item indices of the model, levels), best first."""
     if user is None:
         return []
-    source, place = (user.rankings, 0) if isinstance(user, NewUser) else (rankings, user)
+    source, index = (user.rankings, 0) if isinstance(user, NewUser) else (rankings, user)
     found = []
-    for ranking in range(int(source.user_indptr[place]), int(source.user_indptr[place + 1])):
+    for ranking in range(int(source.user_indptr[index]), int(source.user_indptr[index + 1])):
         part = slice(int(source.indptr[ranking]), int(source.indptr[ranking + 1]))
         codes = source.items[part].astype(np.int64)
         if source is not rankings:
@@ -102,7 +102,7 @@ def list_to_enter(
     index = ids.index(item)
     lists = lists_of(user, rankings, ids)
     if len(lists) != 1:
-        raise InputError(f"the user has {len(lists)} rankings; a place is defined for a user with one")
+        raise InputError(f"the user has {len(lists)} rankings; a position is defined for a user with one")
     items, levels = lists[0]
     if index in items:
         raise InputError(f"item {item!r} is in the user's list already; ask for one that is not")

@@ -67,12 +67,12 @@ def atomic_write(path: str | Path) -> Iterator[BinaryIO]:
     ...     (Path(folder) / "a.txt").read_text()
     'whole'
     """
-    place = writable_place(path)
-    with _naming(path), _replacing(place) if place.is_file else _writing_through(place) as file:
+    target = writable_target(path)
+    with _naming(path), _replacing(target) if target.is_file else _writing_through(target) as file:
         yield file
 
 
-class Place(NamedTuple):
+class Target(NamedTuple):
     """Where a file will be: links followed, an open descriptor if the path names one, and what is there now."""
 
     path: Path
@@ -85,33 +85,33 @@ class Place(NamedTuple):
         return self.descriptor is None and (self.found is None or stat.S_ISREG(self.found.st_mode))
 
 
-def writable_place(path: str | Path) -> Place:
+def writable_target(path: str | Path) -> Target:
     """Follow links, and raise an `InputError` if nothing could be written there; nothing is touched."""
     path = Path(path).expanduser()
     try:
-        place = _followed(path)
-        if place.is_file:
-            folder = place.path.parent
+        target = _followed(path)
+        if target.is_file:
+            folder = target.path.parent
             if not folder.is_dir():
                 raise InputError(f"cannot write {str(path)!r}: the folder {folder} does not exist; make it first")
-            for needed in (folder, place.path) if place.found else (folder,):
+            for needed in (folder, target.path) if target.found else (folder,):
                 if not _may_write(needed):
                     raise InputError(f"cannot write {str(path)!r}: {needed} may not be written to")
     except (OSError, ValueError) as error:  # a ValueError for a name with a NUL in it
         if isinstance(error, InputError):
             raise
         raise InputError(f"cannot write {str(path)!r}: {getattr(error, 'strerror', None) or error}") from error
-    if not place.is_file and place.descriptor is None:
-        _refuse_what_is_no_stream(path, place.found.st_mode if place.found else 0)
-    return place
+    if not target.is_file and target.descriptor is None:
+        _refuse_what_is_no_stream(path, target.found.st_mode if target.found else 0)
+    return target
 
 
-def require_file_or_nothing(path: str | Path) -> Place:
-    """As `writable_place`, and raise unless it is a regular file or nothing yet: for what is read back from there."""
-    place = writable_place(path)
-    if not place.is_file:
+def require_file_or_nothing(path: str | Path) -> Target:
+    """As `writable_target`, and raise unless it is a regular file or nothing yet: for what is read back from there."""
+    target = writable_target(path)
+    if not target.is_file:
         raise InputError(f"{path} is not a regular file; give the name of one, or of a new one")
-    return place
+    return target
 
 
 @contextlib.contextmanager
@@ -134,11 +134,11 @@ def atomic_folder(path: Path) -> Iterator[Path]:
 
 def remove(path: str | Path) -> None:
     """Remove a regular file, if it is there, and what killed writers of it have left; a link to it stays."""
-    place = _followed(Path(path).expanduser())
-    if not place.is_file:
+    target = _followed(Path(path).expanduser())
+    if not target.is_file:
         raise InputError(f"{path} is not a regular file and was not removed")
-    place.path.unlink(missing_ok=True)
-    remove_temporaries(place.path)
+    target.path.unlink(missing_ok=True)
+    remove_temporaries(target.path)
 
 
 def remove_temporaries(path: Path) -> None:
@@ -191,24 +191,24 @@ def _temporary(path: Path, *, folder: bool = False, mode: int = 0o666) -> tuple[
 
 
 @contextlib.contextmanager
-def _replacing(place: Place) -> Iterator[BinaryIO]:
-    remove_temporaries(place.path)
-    temporary, descriptor = _temporary(place.path, mode=0o666 if place.found is None else 0o600)
+def _replacing(target: Target) -> Iterator[BinaryIO]:
+    remove_temporaries(target.path)
+    temporary, descriptor = _temporary(target.path, mode=0o666 if target.found is None else 0o600)
     try:
         with os.fdopen(descriptor, "wb") as file:
-            if place.found is not None:
-                _keep_permissions(descriptor, place.found)
+            if target.found is not None:
+                _keep_permissions(descriptor, target.found)
             yield file
             file.flush()
             os.fsync(descriptor)
             if fcntl is not None:
-                temporary.replace(place.path)  # before the lock goes with the descriptor
+                temporary.replace(target.path)  # before the lock goes with the descriptor
         if fcntl is None:
-            temporary.replace(place.path)
+            temporary.replace(target.path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    _sync(place.path.parent)
+    _sync(target.path.parent)
 
 
 def _keep_permissions(descriptor: int, found: os.stat_result) -> None:
@@ -227,25 +227,25 @@ def _keep_permissions(descriptor: int, found: os.stat_result) -> None:
 
 
 @contextlib.contextmanager
-def _writing_through(place: Place) -> Iterator[BinaryIO]:
+def _writing_through(target: Target) -> Iterator[BinaryIO]:
     """A buffer, written in one piece at the end: nothing is written if the block raises."""
     buffer = io.BytesIO()
     yield buffer
-    if place.descriptor is not None:
-        descriptor = os.dup(place.descriptor)
+    if target.descriptor is not None:
+        descriptor = os.dup(target.descriptor)
     else:
         try:  # without waiting for somebody to read a FIFO
-            descriptor = os.open(place.path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY)
+            descriptor = os.open(target.path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY)
         except OSError as error:
             if error.errno != errno.ENXIO:
                 raise
-            raise InputError(f"{place.path} is a FIFO that nobody reads; start the reader first") from error
+            raise InputError(f"{target.path} is a FIFO that nobody reads; start the reader first") from error
         os.set_blocking(descriptor, True)
     with os.fdopen(descriptor, "wb") as file:
         file.write(buffer.getbuffer())
 
 
-def _followed(path: Path) -> Place:
+def _followed(path: Path) -> Target:
     """The file that a path leads to over any number of links, whether or not it is there."""
     descriptors = os.path.realpath(_DESCRIPTORS)
     for _ in range(_MOST_LINKS):
@@ -253,13 +253,13 @@ def _followed(path: Path) -> Place:
         path = Path(folder, path.name)
         if folder == descriptors and path.name.isdecimal():
             os.fstat(int(path.name))  # raises if it is not open
-            return Place(path, int(path.name), None)
+            return Target(path, int(path.name), None)
         try:
             found = path.lstat()
         except FileNotFoundError:
-            return Place(path, None, None)
+            return Target(path, None, None)
         if not stat.S_ISLNK(found.st_mode):
-            return Place(path, None, found)
+            return Target(path, None, found)
         path = Path(folder, path.readlink())
     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
 

@@ -139,9 +139,9 @@ class AnswerContract(Contract):
             top = fitted.top_probability("ann", ["tako", "toro", "uni"], 2)
             np.testing.assert_allclose(top.sum(), 2, rtol=0, atol=1e-6)
         if "position_probabilities" in self.supports:
-            places = fitted.position_probabilities("bob", "tako")
-            assert places.shape == (4,)
-            np.testing.assert_allclose(places.sum(), 1, rtol=0, atol=1e-9)
+            positions = fitted.position_probabilities("bob", "tako")
+            assert positions.shape == (4,)
+            np.testing.assert_allclose(positions.sum(), 1, rtol=0, atol=1e-9)
 
     def test_a_sample_is_repeatable_and_holds_every_item_once(self, fitted: Ranker) -> None:
         if "sample" in self.supports:

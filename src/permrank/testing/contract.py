@@ -34,7 +34,7 @@ class ModelContract(LearningContract, AnswerContract, FileContract):
     >>> import permrank as pr
     >>> from permrank.testing import ModelContract
     >>> class TestBorda(ModelContract):
-    ...     other = {"shrinkage": 0.0}
+    ...     other = {"prior_strength": 0.0}
     ...
     ...     def make(self, **parameters):
     ...         return pr.Borda(**parameters)

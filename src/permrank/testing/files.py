@@ -59,8 +59,8 @@ class FileContract(Contract):
         content = path.read_bytes()
         rng = np.random.default_rng(0)
         spoiled = [content[:cut] for cut in rng.integers(0, len(content), 40)]
-        for place in rng.integers(0, len(content), 200):
-            spoiled.append(content[:place] + bytes([content[place] ^ int(rng.integers(1, 256))]) + content[place + 1 :])
+        for index in rng.integers(0, len(content), 200):
+            spoiled.append(content[:index] + bytes([content[index] ^ int(rng.integers(1, 256))]) + content[index + 1 :])
         for bad in [*spoiled, content + b"x", b""]:
             path.write_bytes(bad)
             with pytest.raises(FormatError):

@@ -170,7 +170,7 @@ def test_info_lists_the_parameters_of_a_model_in_any_spelling():
     rows = {row["parameter"]: row for row in json.loads(run("info", "factored-plackett-luce", "--json").output)}
     assert rows["n_factors"]["default"] == "16"
     assert rows["n_factors"]["allowed"] == "whole number from 1 to 500, auto"
-    assert rows["alpha"]["help"].endswith("=point.")
+    assert rows["user_penalty"]["help"].endswith("=point.")
     assert next(iter(rows)) == "n_factors"
     assert "kendall, spearman" in run("info", "Mallows").output
     assert json.loads(run("info", "Copeland", "--json").output) == []

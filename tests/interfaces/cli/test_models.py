@@ -171,4 +171,4 @@ def test_a_module_may_have_the_name_of_a_model(folder):
     (folder / "borda.py").write_text(guide_source())
     assert class_named("borda:FirstPlaces").__module__ == "borda"
     assert name_and_settings("borda:FirstPlaces:smoothing=2") == ("borda:FirstPlaces", ["smoothing=2"])
-    assert name_and_settings("borda:shrinkage=2") == ("borda", ["shrinkage=2"])
+    assert name_and_settings("borda:prior_strength=2") == ("borda", ["prior_strength=2"])

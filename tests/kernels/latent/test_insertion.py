@@ -15,7 +15,8 @@ from permrank.kernels.latent.insertion import (
     latent_insertion_probabilities,
     position_log_probabilities,
 )
-from permrank.kernels.latent.stages import BY_LIST, BY_STAGE, EFRON
+from permrank.kernels.latent.stages import BY_LIST, BY_STAGE, EFRON, Rules
+from permrank.kernels.lists import Lists
 from permrank.testing.oracles import community_probability as probability
 
 MIXING = {"stage": BY_STAGE, "list": BY_LIST}
@@ -136,17 +137,18 @@ def test_scores_are_the_expected_share_that_is_beaten_or_the_papers_rule(mixing)
     worths = np.exp(rng.normal(size=(12, 3)))
     thetas = rng.dirichlet(np.ones(3), size=2)
     lists = [[0, 4, 2, 7], [5, 1], [9, 3, 8]]  # the second user has two
-    arrays = np.array([0, 1, 3]), np.array([0, 4, 6, 9])
+    bounds = np.array([0, 1, 3]), np.array([0, 4, 6, 9])
     items = np.array([i for each in lists for i in each], np.int32)
     levels = np.concatenate([np.arange(len(each)) for each in lists]).astype(np.int32)
     asked = [[10, 11, 6], [10, 2]]
     candidates = np.array([i for each in asked for i in each])
     found = {
         rule: insertion_scores(
-            *arrays, levels, items, worths, thetas, np.array([0, 3, 5]), candidates, EFRON, MIXING[mixing], rule
+            Lists(*bounds, items, levels, np.ones(3)), worths, thetas, np.array([0, 3, 5]), candidates,
+            Rules(EFRON, MIXING[mixing]), rule,
         )
         for rule in (EXPECTED, MODE)
-    }
+    }  # fmt: skip
     place = 0
     for user, own in enumerate([[lists[0]], lists[1:]]):
         for candidate in asked[user]:
@@ -166,12 +168,12 @@ def test_many_candidates_have_the_same_bits_for_one_thread_and_two_and_in_any_co
     rng = np.random.default_rng(5)
     worths = np.exp(rng.normal(size=(5000, 6)))
     theta = rng.dirichlet(np.ones(6), size=1)
-    arrays = np.array([0, 1]), np.array([0, 20]), np.arange(20, dtype=np.int32), np.arange(20, dtype=np.int32)
+    listed = np.arange(20, dtype=np.int32)
+    lists = Lists(np.array([0, 1]), np.array([0, 20]), listed, listed, np.ones(1))
 
     def scores(candidates):
-        return insertion_scores(
-            *arrays, worths, theta, np.array([0, candidates.size]), candidates, EFRON, BY_STAGE, EXPECTED
-        )
+        asked = np.array([0, candidates.size])
+        return insertion_scores(lists, worths, theta, asked, candidates, Rules(EFRON, BY_STAGE), EXPECTED)
 
     before, found = numba.get_num_threads(), []
     try:
@@ -186,11 +188,11 @@ def test_many_candidates_have_the_same_bits_for_one_thread_and_two_and_in_any_co
 
 def test_the_log_probability_of_a_place_is_that_of_the_distribution():
     worths, theta = problem(6, 5, 3)
-    items, levels = np.arange(5, dtype=np.int32), np.arange(5, dtype=np.int32)
+    listed = np.arange(5, dtype=np.int32)
+    lists = Lists(np.array([0, 1]), np.array([0, 5]), listed, listed, np.ones(1))
     wanted = probabilities(worths, theta, "stage")
     for first, last in ((0, 0), (2, 2), (5, 5), (1, 3)):
         found = position_log_probabilities(
-            np.array([0, 5]), items, levels, worths, theta[None], np.array([5]), np.array([first]), np.array([last]),
-            EFRON, BY_STAGE,
-        )  # fmt: skip
+            lists, worths, theta[None], np.array([5]), np.array([first]), np.array([last]), Rules(EFRON, BY_STAGE)
+        )
         np.testing.assert_allclose(found[0], math.log(wanted[first : last + 1].sum()), rtol=1e-12)

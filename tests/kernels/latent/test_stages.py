@@ -158,8 +158,9 @@ def test_the_membership_with_items_fixed_is_the_maximum_of_its_objective():
     worths, _ = tables(8, 9, 3)
     rng = np.random.default_rng(9)
     order, prior = rng.permutation(9), np.array([0.5, 1.0, 0.2])
-    arrays = np.array([0, 1]), np.array([0, 9]), order.astype(np.int32), np.arange(9, dtype=np.int32), np.ones(1)
-    theta = memberships(*arrays, worths, prior, EFRON, BY_STAGE, 5000, 1e-13)[0]
+    listed, levels = order.astype(np.int32), np.arange(9, dtype=np.int32)
+    lists = Lists(np.array([0, 1]), np.array([0, 9]), listed, levels, np.ones(1))
+    theta = memberships(lists, worths, prior, Rules(EFRON, BY_STAGE), 5000, 1e-13)[0]
 
     def objective(point):
         return math.log(probability(order, worths, point, "stage")) + float(prior @ np.log(point))
@@ -167,7 +168,7 @@ def test_the_membership_with_items_fixed_is_the_maximum_of_its_objective():
     for _ in range(200):
         near = theta * np.exp(0.02 * rng.normal(size=3))
         assert objective(near / near.sum()) <= objective(theta) + 1e-12
-    posterior = memberships(*arrays, worths, prior, EFRON, BY_LIST, 1, 1.0)[0]
+    posterior = memberships(lists, worths, prior, Rules(EFRON, BY_LIST), 1, 1.0)[0]
     joint = prior / prior.sum() * [probability(order, worths, row, "list") for row in np.eye(3)]
     np.testing.assert_allclose(posterior, joint / joint.sum(), rtol=1e-12)
 

@@ -7,6 +7,7 @@ import pytest
 from scipy.stats import chi2
 
 from permrank.kernels.log_linear import moves as moves
+from permrank.kernels.log_linear.arguments import Mixture, Moves, Pairs, Positions, Schedule, Terms
 from permrank.kernels.log_linear.energy import insert, insertion_energy_delta, swap_energy_delta
 from permrank.kernels.log_linear.subsets import exact_expectations
 from permrank.ragged import frozen  # the kinds of arrays that models pass, for which kernels are compiled
@@ -168,7 +169,8 @@ def test_draws_of_every_move_pass_a_chi_square_test_that_a_control_fails(name, m
     unary, basis, pair = MODELS[name]
     mixture = np.cumsum([1 / 6] * 6 if move == "mixed" else np.eye(moves.N_MOVES)[move])
     start = np.array([[0, 1, 2, 3], [3, 2, 1, 0]])
-    drawn, energies = moves.draw_orders(start, N, mixture, 3, unary, basis, pair, np.uint64(9), 100, 20, 10_000)
+    terms, schedule = Terms(unary, basis, pair), Schedule(100, 20, 10_000)
+    drawn, energies = moves.draw_orders(start, N, Mixture(mixture, 3), terms, np.uint64(9), schedule)
     orders, target, _ = target_of(MODELS[name])
     assert chi_square_p(orders, target, drawn.reshape(-1, N)) > 1e-4
     control = target_of((1.2 * unary, basis, 1.2 * pair))[1]
@@ -180,7 +182,8 @@ def test_draws_of_every_move_pass_a_chi_square_test_that_a_control_fails(name, m
 def test_only_free_items_move_and_they_do_so_as_they_should():
     unary, basis, pair = MODELS["pairwise"]
     start, mixture = np.array([[0, 1, 2, 3]] * 2), np.cumsum(np.eye(moves.N_MOVES)[moves.INSERTION])
-    drawn, _ = moves.draw_orders(start, 2, mixture, 3, unary, basis, pair, np.uint64(9), 100, 20, 10_000)
+    terms, schedule = Terms(unary, basis, pair), Schedule(100, 20, 10_000)
+    drawn, _ = moves.draw_orders(start, 2, Mixture(mixture, 3), terms, np.uint64(9), schedule)
     orders, target, _ = target_of(MODELS["pairwise"])
     kept = [i for i, order in enumerate(orders) if order.index(2) < order.index(3)]
     allowed = [orders[i] for i in kept]
@@ -191,14 +194,14 @@ def test_chains_of_lists_move_on_by_their_own_streams():
     """Persistent chains of the same list and key agree, whatever else is advanced beside them."""
     indptr, items = np.array([0, 3, 6]), np.array([0, 1, 2, 0, 1, 2], np.int32)
     unary, basis = np.tile(np.array([[0.5], [0.0], [-0.5]]), (2, 1)), np.array([[2 / 3], [0.0], [-2 / 3]])
-    start = np.zeros(4, np.int64)
+    positions = Positions(np.zeros(4, np.int64), basis)
     indptr, items, *pairs = frozen(indptr, items, np.zeros(4, np.int64), np.zeros(0, np.int32))
-    pairs.append(np.zeros(0))
+    beside = positions, Pairs(*pairs), np.zeros(0)
     short, few = frozen(indptr[:2], items)
     both, one = np.array([0, 1, 2, 0, 1, 2]), np.array([0, 1, 2])
     for sweep in range(4 * moves.N_MOVES):
-        move = sweep % moves.N_MOVES
-        moves.advance_chains(indptr, items, both, unary, start, basis, *pairs, move, 3, 0, np.uint64(sweep))
-        moves.advance_chains(short, few, one, unary, start, basis, *pairs, move, 3, 0, np.uint64(sweep))
+        one_move = Moves(sweep % moves.N_MOVES, 3, 0)
+        moves.advance_chains(indptr, items, both, unary, *beside, one_move, np.uint64(sweep))
+        moves.advance_chains(short, few, one, unary, *beside, one_move, np.uint64(sweep))
         np.testing.assert_array_equal(both[:3], one)
         assert sorted(both[3:]) == [0, 1, 2]

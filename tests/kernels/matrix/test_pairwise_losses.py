@@ -28,7 +28,7 @@ def computed(loss, indptr, levels, weights, scores, n_partners=100, smoothing=No
     if loss == "squared":
         return squared_pairs(indptr, levels, weights, scores, gradient), gradient
     if loss == "logistic":
-        return logistic_pairs(indptr, levels, weights, n_partners, KEY, scores, gradient), gradient
+        return logistic_pairs(indptr, levels, weights, n_partners, KEY, 0, scores, gradient), gradient
     return hinge_pairs(indptr, levels, weights, smoothing, scores, gradient), gradient
 
 
@@ -98,7 +98,7 @@ def test_drawn_partners_estimate_the_sum_over_all_pairs_without_bias():
     exact, slope = (part.copy() for part in computed("logistic", indptr, levels, weights, scores))
     gradient, values, slopes = np.empty(30), [], []
     for key in range(4_000):
-        values.append(logistic_pairs(indptr, levels, weights, 2, np.uint64(key), scores, gradient)[0])
+        values.append(logistic_pairs(indptr, levels, weights, 2, np.uint64(key), 0, scores, gradient)[0])
         slopes.append(gradient.copy())
     error = np.std(values) / math.sqrt(len(values))
     assert abs(np.mean(values) - exact[0]) < 4 * error

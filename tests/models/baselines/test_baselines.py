@@ -36,7 +36,7 @@ class TestRandomContract(ModelContract):
 
 
 class TestBordaContract(ModelContract):
-    other = {"shrinkage": 0.0}  # noqa: RUF012
+    other = {"prior_strength": 0.0}  # noqa: RUF012
 
     def make(self, **parameters):
         return pr.Borda(**parameters)
@@ -117,8 +117,8 @@ def test_bad_parameters_are_refused():
     for parameters in ({"item_penalty": 0}, {"user_penalty": -1}, {"centred": 1}, {"max_iter": 0}, {"tol": "x"}):
         with pytest.raises(InputError, match=next(iter(parameters))):
             pr.MeanRating(**parameters).fit(rankings)
-    with pytest.raises(InputError, match=r"shrinkage=-1, expected a finite number from 0"):
-        pr.Borda(shrinkage=-1).fit(rankings)
+    with pytest.raises(InputError, match=r"prior_strength=-1, expected a finite number from 0"):
+        pr.Borda(prior_strength=-1).fit(rankings)
     with pytest.raises(InputError, match="seed"):
         pr.Random(seed=-1).fit(rankings)
 
@@ -144,7 +144,8 @@ def test_borda_and_copeland_agree_with_loops_over_all_pairs(seed):
         if not tied:
             margin[first, second] += weight
             margin[second, first] -= weight
-    np.testing.assert_allclose(pr.Borda(shrinkage=3.0).fit(rankings).score(None), (1.5 + won) / (3 + met), rtol=1e-12)
+    found = pr.Borda(prior_strength=3.0).fit(rankings).score(None)
+    np.testing.assert_allclose(found, (1.5 + won) / (3 + met), rtol=1e-12)
     found = pr.Copeland().fit(rankings).score(None)
     np.testing.assert_allclose(found, np.sign(margin).sum(axis=1) / 11, rtol=0, atol=1e-12)
 
@@ -158,7 +159,7 @@ def test_borda_of_complete_ballots_orders_by_points_and_may_miss_the_condorcet_w
 
 def test_an_item_that_was_never_compared_is_neither_good_nor_bad():
     rankings = pr.Rankings.from_lists({"u": ["a", "b"], "v": ["c"]}, items=["d"])
-    assert pr.Borda(shrinkage=0).fit(rankings).score(None).tolist() == [1.0, 0.0, 0.5, 0.5]
+    assert pr.Borda(prior_strength=0).fit(rankings).score(None).tolist() == [1.0, 0.0, 0.5, 0.5]
     assert pr.Copeland().fit(rankings).score(None)[2:].tolist() == [0.0, 0.0]
 
 

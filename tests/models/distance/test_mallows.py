@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,9 @@ import permrank as pr
 from permrank.errors import AccuracyWarning, InputError
 from permrank.kernels.distance.kemeny import order_cost
 from permrank.kernels.distance.mallows import (
+    Communities,
+    Draws,
+    Listed,
     expected_distance,
     expected_pairs,
     list_log_probabilities,
@@ -66,11 +70,10 @@ THETA = 0.6
 
 
 def arrays_of(rankings):
-    return frozen(
-        np.cumsum([0, *(sum(map(len, ranking)) for ranking in rankings)]),
-        np.array([item for ranking in rankings for block in ranking for item in sorted(block)], np.int32),
-        np.array([level for ranking in rankings for level, block in enumerate(ranking) for _ in block], np.int32),
-    )
+    indptr = np.cumsum([0, *(sum(map(len, ranking)) for ranking in rankings)])
+    items = [item for ranking in rankings for block in ranking for item in sorted(block)]
+    levels = [level for ranking in rankings for level, block in enumerate(ranking) for _ in block]
+    return Listed(*frozen(indptr, np.array(items, np.int32), np.array(levels, np.int32)))
 
 
 @pytest.mark.parametrize("theta", [0.0, 1e-7, 1e-3, 0.6, 5.0])
@@ -104,8 +107,9 @@ def list_probability(ranking, orders):
 def test_probabilities_of_ties_top_k_and_partial_lists_are_sums_over_the_orders_that_agree():
     orders = enumerated(CENTRE, THETA)
     centres, thetas = np.array([CENTRE]), np.array([THETA])
-    tables = (centres, np.argsort(centres, axis=1), thetas, log_normalisers(THETA, 5)[None, :])
-    found = np.exp(list_log_probabilities(*arrays_of(LISTS), *tables, stream_key(1), 20_000))[:, 0]
+    communities, log_z = Communities(centres, np.argsort(centres, axis=1), thetas), log_normalisers(THETA, 5)[None, :]
+    draws = Draws(stream_key(1), 20_000)
+    found = np.exp(list_log_probabilities(arrays_of(LISTS), communities, log_z, draws))[:, 0]
     wanted = [list_probability(ranking, orders) for ranking in LISTS]
     np.testing.assert_allclose(found[:4], wanted[:4], rtol=1e-12)
     np.testing.assert_allclose(found[6], 1.0, rtol=1e-12)
@@ -115,10 +119,11 @@ def test_probabilities_of_ties_top_k_and_partial_lists_are_sums_over_the_orders_
 def test_expected_pairs_are_those_of_the_orders_that_agree():
     orders = enumerated(CENTRE, THETA)
     centres, thetas = np.array([CENTRE]), np.array([THETA])
-    tables = (centres, np.argsort(centres, axis=1), thetas, precedence(THETA, 5)[None, :])
+    communities, chances = Communities(centres, np.argsort(centres, axis=1), thetas), precedence(THETA, 5)[None, :]
     for ranking in LISTS:
         n_draws, tolerance = (1, 1e-12) if sum(map(len, ranking)) == 5 else (20_000, 0.03)
-        found = expected_pairs(*arrays_of([ranking]), *tables, np.ones((1, 1)), stream_key(2), n_draws)[0]
+        draws, ones = Draws(stream_key(2), n_draws), np.ones((1, 1))
+        found = expected_pairs(np.array([0, 1]), arrays_of([ranking]), communities, chances, ones, draws)[0, 0]
         total = list_probability(ranking, orders)
         for a, b in itertools.permutations(range(5), 2):
             wanted = sum(p for o, p in orders.items() if agrees(o, ranking) and o.index(a) < o.index(b)) / total
@@ -239,7 +244,7 @@ def likelihood_of(centre, theta, blocks, size=1_000):
     """What a model with this centre and dispersion says of one list, and the error."""
     n = len(centre)
     model = pr.Mallows().fit(pr.Rankings.from_lists([list(range(n))]))
-    model.centres_, model.dispersions_ = np.array([centre], np.int64), np.array([theta])
+    model.estimate_ = replace(model.estimate_, centres=np.array([centre], np.int64), dispersions=np.array([theta]))
     values, errors = model.log_likelihood_with_error(pr.Rankings.from_lists([blocks]), size)
     return values[0], errors[0]
 
@@ -397,8 +402,8 @@ def test_the_best_centre_of_sushi_is_better_than_that_of_plackett_luce(data_fold
 def mallows_of(n_items, theta, n_communities=1):
     """A model with a given dispersion around the order of the ids."""
     model = pr.Mallows(n_communities).fit(pr.Rankings.from_lists([list(range(n_items))] * 3 * n_communities))
-    model.centres_ = np.tile(np.arange(n_items), (n_communities, 1))
-    model.dispersions_ = np.full(n_communities, theta)
+    centres, dispersions = np.tile(np.arange(n_items), (n_communities, 1)), np.full(n_communities, theta)
+    model.estimate_ = replace(model.estimate_, centres=centres, dispersions=dispersions)
     return model
 
 
@@ -433,6 +438,6 @@ def test_a_rough_likelihood_is_said_to_be_one():
 def test_a_community_that_cannot_be_told_apart_does_not_hide_the_error_of_the_other():
     model = mallows_of(40, 20.0, 2)
     model.centres_[1] = model.centres_[0][::-1]
-    model.weights_ = np.array([0.5, 0.5])
+    model.estimate_ = replace(model.estimate_, weights=np.array([0.5, 0.5]))
     lists = pr.Rankings.from_lists({"u": list(range(0, 40, 3))}, items=range(40))
     assert not np.isnan(model.log_likelihood_with_error(lists, size=50)[1]).any()

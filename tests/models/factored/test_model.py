@@ -62,7 +62,8 @@ def test_the_objective_of_the_point_estimate_never_falls(ties, intercepts):
 def test_the_point_estimate_is_a_stationary_point_of_the_papers_objective():
     rankings = planted(60, list_length=6).rankings
     alpha, beta = 0.7, 0.4
-    model = pr.FactoredPlackettLuce(2, method="point", alpha=alpha, beta=beta, tol=1e-12, max_iter=3000).fit(rankings)
+    model = pr.FactoredPlackettLuce(2, method="point", user_penalty=alpha, item_penalty=beta, tol=1e-12, max_iter=3000)
+    model.fit(rankings)
     users, theta = model.user_modes_[0].astype(float), model.item_draws_[0].astype(float)
 
     def objective(users, theta):
@@ -108,7 +109,7 @@ def test_the_posterior_beats_the_bare_point_estimate_on_short_noisy_lists():
     train, test = hold_out(rankings, 0.35, seed=1)
     right = {}
     for posterior in ("draws", "point"):
-        model = pr.FactoredPlackettLuce(6, method=posterior, alpha=0.05, beta=0.05, tol=1e-4)
+        model = pr.FactoredPlackettLuce(6, method=posterior, user_penalty=0.05, item_penalty=0.05, tol=1e-4)
         model.set_params(max_iter=100 if posterior == "draws" else 2_000)
         model.fit(train)
         hits = []
@@ -173,7 +174,8 @@ def test_pairs_are_scored_as_one_at_a_time():
 
 
 def test_the_integrated_likelihood_is_that_of_a_one_dimensional_integral():
-    model = pr.FactoredPlackettLuce(1, method="point", alpha=0.5, beta=0.05, max_iter=300).fit(planted(300).rankings)
+    model = pr.FactoredPlackettLuce(1, method="point", user_penalty=0.5, item_penalty=0.05, max_iter=300)
+    model.fit(planted(300).rankings)
     theta = model.item_draws_[0].astype(float)
     rankings = planted(5, seed=9).rankings
     values, errors = model.log_likelihood_with_error(rankings, size=2_000)
@@ -225,8 +227,8 @@ def test_holding_out_parts_the_entries():
         ({"n_draws": True}, "n_draws=True"),
         ({"method": "exact"}, "method='exact'"),
         ({"ties": "none"}, "ties='none'"),
-        ({"alpha": -1}, "alpha=-1, expected a finite number above 0"),
-        ({"beta": float("nan")}, "beta=nan"),
+        ({"user_penalty": -1}, "user_penalty=-1, expected a finite number above 0"),
+        ({"item_penalty": float("nan")}, "item_penalty=nan"),
         ({"factor_scale": float("inf")}, "factor_scale=inf"),
     ],
 )

@@ -80,7 +80,8 @@ def general_optimum(rankings, n_factors, alpha, beta, ties, damping=None, seed=3
 def test_a_second_algorithm_meets_the_same_optimum(ties):
     rankings = planted(80, ties=4, list_length=8).rankings
     # With more factors than such penalties leave in use there are no other local maxima (it is a nuclear norm).
-    model = pr.FactoredPlackettLuce(5, method="point", ties=ties, alpha=1.4, beta=1.6, tol=1e-9).fit(rankings)
+    model = pr.FactoredPlackettLuce(5, method="point", ties=ties, user_penalty=1.4, item_penalty=1.6, tol=1e-9)
+    model.fit(rankings)
     best = general_optimum(rankings, 5, 1.4, 1.6, TREATMENTS[ties])
     np.testing.assert_allclose(model.history_[-1], best, rtol=1e-5)
 
@@ -90,7 +91,7 @@ def test_a_second_algorithm_meets_the_same_optimum_under_damping(damping):
     rankings, factors = planted(80, list_length=(4, 9)).rankings, damping_sequence(damping, 9)
     # Scores count times the factors: the penalties that leave no other local maxima grow with the first one.
     alpha, beta = 1.4 * factors[0], 1.6 * factors[0]
-    model = pr.FactoredPlackettLuce(5, method="point", damping=damping, alpha=alpha, beta=beta, tol=1e-9)
+    model = pr.FactoredPlackettLuce(5, method="point", damping=damping, user_penalty=alpha, item_penalty=beta, tol=1e-9)
     model.fit(rankings)
     best = general_optimum(rankings, 5, alpha, beta, BRESLOW, factors)
     np.testing.assert_allclose(model.history_[-1], best, rtol=1e-5)
@@ -116,7 +117,7 @@ def test_the_angle_to_the_planted_factors_falls_with_the_data():
     angles = []
     for n_users in (60, 400, 3_000):
         rankings, truth = planted(n_users, seed=5, list_length=20)
-        model = pr.FactoredPlackettLuce(2, method="point", alpha=0.5, beta=0.1).fit(rankings)
+        model = pr.FactoredPlackettLuce(2, method="point", user_penalty=0.5, item_penalty=0.1).fit(rankings)
         # A score is known up to a constant for each user: factors, up to a constant for each factor.
         found, wanted = (x - x.mean(axis=0) for x in (model.item_draws_[0, :, :-1], truth.item_factors))
         angles.append(np.degrees(subspace_angles(found, wanted).max()))
@@ -141,7 +142,8 @@ def damped_lists(n_users, length, damping, seed):
 def test_a_planted_damping_is_learnt():
     planted_damping = np.array([1.0, 0.9, 0.6, 0.5, 0.45, 0.3, 0.3, 0.3, *[0.2] * 12])
     rankings = damped_lists(2_000, 20, planted_damping, seed=3)
-    model = pr.FactoredPlackettLuce(2, method="point", damping="learned", alpha=0.1, beta=0.02).fit(rankings)
+    model = pr.FactoredPlackettLuce(2, method="point", damping="learned", user_penalty=0.1, item_penalty=0.02)
+    model.fit(rankings)
     assert (np.diff(model.history_) >= 0).all()
     assert model.damping_[0] == 1.0
     assert (np.diff(model.damping_) <= 0).all()
@@ -150,7 +152,7 @@ def test_a_planted_damping_is_learnt():
     assert far.max() < 0.2
     assert far.mean() < 0.4 * begin.mean()
     # The same data without damping in the model explain less.
-    plain = pr.FactoredPlackettLuce(2, method="point", alpha=0.1, beta=0.02).fit(rankings)
+    plain = pr.FactoredPlackettLuce(2, method="point", user_penalty=0.1, item_penalty=0.02).fit(rankings)
     assert plain.history_[-1] < model.history_[-1] - 50
 
 
@@ -175,7 +177,7 @@ def test_lists_of_two_have_nothing_to_damp():
 @pytest.fixture(scope="module")
 def damped():
     rankings = damped_lists(200, 7, damping_sequence("log", 7), seed=2)
-    return pr.FactoredPlackettLuce(1, method="point", damping="log", alpha=0.5, beta=0.1).fit(rankings)
+    return pr.FactoredPlackettLuce(1, method="point", damping="log", user_penalty=0.5, item_penalty=0.1).fit(rankings)
 
 
 def log_probability(scores, damping):
@@ -228,7 +230,8 @@ def test_samples_under_damping_follow_its_law_and_not_that_without(damped):
 @pytest.mark.parametrize("damping", ["natural_log", [0.7, 0.3, 0.0]])
 def test_a_first_factor_other_than_one_counts_in_every_answer(damping):
     rankings = damped_lists(200, 7, damping_sequence("log", 7), seed=2)
-    model = pr.FactoredPlackettLuce(1, method="point", damping=damping, alpha=0.5, beta=0.1).fit(rankings)
+    model = pr.FactoredPlackettLuce(1, method="point", damping=damping, user_penalty=0.5, item_penalty=0.1)
+    model.fit(rankings)
     items, factors = list(model.item_ids)[:4], damping_sequence(damping, 4)
     scores = model._score_draws(model._reference(3), model.item_ids.indices(items))
     worths = np.exp(factors[0] * scores)

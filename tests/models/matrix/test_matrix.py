@@ -78,9 +78,9 @@ def test_noise_without_structure_gives_no_factors_and_structure_does():
     loss = pr.PairwiseFactorisation()._loss(noise, noise)
     counts = np.full(300, 10.0), np.bincount(noise.items, minlength=30) + 50.0
     level = noise_penalty(loss(np.zeros(noise.n_entries))[1], data, *counts, seed=0)
-    nothing = pr.PairwiseFactorisation(4, alpha=1.2 * level, beta=1.2 * level).fit(noise)
+    nothing = pr.PairwiseFactorisation(4, user_penalty=1.2 * level, item_penalty=1.2 * level).fit(noise)
     assert np.abs(nothing.user_factors_ @ nothing.item_factors_.T).max() < 1e-3
-    something = pr.PairwiseFactorisation(4, alpha=0.5 * level, beta=0.5 * level).fit(noise)
+    something = pr.PairwiseFactorisation(4, user_penalty=0.5 * level, item_penalty=0.5 * level).fit(noise)
     assert np.abs(something.user_factors_ @ something.item_factors_.T).max() > 1e-2
 
 
@@ -164,8 +164,8 @@ def test_bad_parameters_are_refused_by_fit(make, parameters, message):
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (pr.PairwiseFactorisation(alpha=-1), "alpha=-1"),
-        (pr.PairwiseFactorisation(beta="much"), "beta='much'"),
+        (pr.PairwiseFactorisation(user_penalty=-1), "user_penalty=-1"),
+        (pr.PairwiseFactorisation(item_penalty="much"), "item_penalty='much'"),
         (pr.PairwiseFactorisation(weighting="none"), "weighting='none'"),
         (pr.PairwiseFactorisation(smoothing=-1), "smoothing=-1"),
         (pr.PairwiseFactorisation(n_partners=0), "n_partners=0"),

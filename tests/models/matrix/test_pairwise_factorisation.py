@@ -36,7 +36,7 @@ def test_the_published_objective_is_that_of_section_2():
     rankings = pr.datasets.simulated(40, 12, list_length=5, ties=3).rankings
     alpha, beta = 0.05, 0.03
     model = pr.PairwiseFactorisation(
-        2, weighting="published", intercepts=False, alpha=alpha, beta=beta, tol=1e-10, max_iter=2000
+        2, weighting="published", intercepts=False, user_penalty=alpha, item_penalty=beta, tol=1e-10, max_iter=2000
     ).fit(rankings)
     W, H = model.user_factors_, model.item_factors_
     assert (model.item_intercepts_ == 0).all()

@@ -76,10 +76,10 @@ def demo(
     import tempfile
 
     from permrank.interfaces.cli.demo import run
-    from permrank.storage.atomic import writable_place
+    from permrank.storage.atomic import writable_target
 
     path = report or Path(tempfile.gettempdir()) / "permrank-demo.html"
-    writable_place(path)
+    writable_target(path)
     run(seed, path)
 
 
@@ -164,9 +164,9 @@ def fit(
     from permrank.interfaces.cli.models import chosen_model, make_model
     from permrank.interfaces.cli.sources import open_rankings
     from permrank.interfaces.output import apart_from, say, show_values
-    from permrank.storage.atomic import writable_place
+    from permrank.storage.atomic import writable_target
 
-    writable_place(output)
+    writable_target(output)
     kept = require_checkpoint(checkpoint, checkpoint_every, output)
     named = None if model == "auto" else make_model(model, settings or [])
     rankings = open_rankings(data, **reading)
@@ -329,9 +329,9 @@ def convert(
 
     from permrank.interfaces.cli.sources import open_rankings
     from permrank.interfaces.output import apart_from, show
-    from permrank.storage.atomic import writable_place
+    from permrank.storage.atomic import writable_target
 
-    writable_place(target)
+    writable_target(target)
     # The lists are handed on as they are: what they leave out is for whoever learns from them to say.
     rankings = open_rankings(source, **{**reading, "unlisted": reading["unlisted"] or "ignore"})
     rankings = rankings.merged() if merge else rankings
@@ -364,5 +364,5 @@ evaluation_commands.register(app)
 
 def main() -> None:
     """Entry point of the ``permrank`` command."""
-    warnings.showwarning = lambda message, *place: say(f"warning: {message}", err=True)
+    warnings.showwarning = lambda message, *where: say(f"warning: {message}", err=True)
     app()

@@ -151,10 +151,10 @@ def compare(
     """
     from permrank.interfaces.cli.comparing import compared, models_of, show_comparison, splits_of
     from permrank.interfaces.output import apart_from, say
-    from permrank.storage.atomic import writable_place
+    from permrank.storage.atomic import writable_target
 
     if report is not None:
-        writable_place(report)
+        writable_target(report)
     chosen = models_of(models or ("" if model else "all"), model or [])
     splits = splits_of(data, protocol, n, time, range(seeds), reading)
     options = {"k": k, "candidates": candidates, "n_pairs": pairs, "max_seconds": max_seconds}

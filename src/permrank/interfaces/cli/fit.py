@@ -16,7 +16,7 @@ from permrank.evaluation.validation import Validation
 from permrank.interfaces.output import message_of, printable, say
 from permrank.learning.checkpoints import Checkpoint
 from permrank.models.ranker import Ranker
-from permrank.storage.atomic import require_file_or_nothing, writable_place
+from permrank.storage.atomic import require_file_or_nothing, writable_target
 from permrank.types import Float64Array
 
 _BARS, _MOST_BARS = "▁▂▃▄▅▆▇█", 40
@@ -28,7 +28,7 @@ def require_checkpoint(path: Path | None, every: int, output: Path) -> Checkpoin
     """The checkpoint that was asked for; raises if it cannot be written, or is where the model goes."""
     if path is None:
         return None
-    if require_file_or_nothing(path).path == writable_place(output).path:
+    if require_file_or_nothing(path).path == writable_target(output).path:
         raise InputError(f"--checkpoint and --output are both {path}; give two files")
     return Checkpoint(path, every)
 

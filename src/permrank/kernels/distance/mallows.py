@@ -10,7 +10,7 @@ leaves items out has none in closed form; see `insert_around`.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +20,29 @@ from permrank.kernels.streams import derive, uniform
 
 Array = NDArray[Any]
 
-# Rankings are summed in this many blocks whatever the number of threads: the bits do not depend on it.
-_N_BLOCKS = 16
+
+class Listed(NamedTuple):
+    """Lists: indptr (n_lists + 1,); items, levels (n_entries,)."""
+
+    indptr: Any
+    items: Any
+    levels: Any
+
+
+class Communities(NamedTuple):
+    """Centres, best first, and the position of each item in each, (K, n) both; dispersions θ (K,)."""
+
+    centres: Any
+    positions: Any
+    thetas: Any
+
+
+class Draws(NamedTuple):
+    """So many draws a list, from the streams of a key; lists that others come ``before`` are numbered after them."""
+
+    key: Any
+    size: Any
+    before: Any = 0
 
 
 def log_normalisers(theta: float, n: int) -> Array:
@@ -125,11 +146,13 @@ def _block_log_probability(items, levels, positions, theta, log_z):
 
 
 @njit(parallel=True, error_model="numpy")
-def list_log_probabilities(indptr, items, levels, centres, positions, thetas, log_z, key, n_draws):
+def list_log_probabilities(lists, communities, log_z, draws):
     """log P(list | community) (n_lists, n_communities): exact for complete lists, else the log of the mean weight.
 
-    `positions` has the position of each item in each centre, `log_z` the normalisers by size.
+    lists: `Listed`; communities: `Communities`; draws: `Draws`; `log_z` has the normalisers by size.
     """
+    indptr, items, levels = lists
+    centres, positions, thetas = communities
     n_lists, n = indptr.size - 1, centres.shape[1]
     out = np.zeros((n_lists, centres.shape[0]))
     for r in prange(n_lists):
@@ -148,14 +171,14 @@ def list_log_probabilities(indptr, items, levels, centres, positions, thetas, lo
                 )
                 continue
             total, top = 0.0, -np.inf
-            for draw in range(n_draws):
-                stream = derive(derive(derive(key, r), z), draw)
+            for draw in range(draws.size):
+                stream = derive(derive(derive(draws.key, draws.before + r), z), draw)
                 weight = insert_around(centres[z], thetas[z], level_of, last + 1, stream, order)
                 if weight > top:
                     total, top = total * math.exp(top - weight) + 1.0, weight
                 else:
                     total += math.exp(weight - top)
-            out[r, z] = top + math.log(total / n_draws)
+            out[r, z] = top + math.log(total / draws.size)
     return out
 
 
@@ -187,14 +210,21 @@ def _add_block_pairs(items, levels, positions, chance, weight, inside, above):
 
 
 @njit(parallel=True, error_model="numpy")
-def _pairs_by_block(indptr, items, levels, centres, positions, thetas, chances, shares, key, n_draws):
-    """`expected_pairs` of each block of lists."""
-    n_lists, (n_communities, n) = indptr.size - 1, centres.shape
-    parts = np.zeros((_N_BLOCKS, n_communities, n, n))
-    for b in prange(_N_BLOCKS):
+def expected_pairs(bounds, lists, communities, chances, shares, draws):
+    """E[i before j] summed over the lists of each block, (n_blocks, n_communities, n, n).
+
+    bounds: (n_blocks + 1,), lists of each block; chances: `precedence` of each community; each list counts `shares`
+    (n_lists, n_communities). Exact for complete lists, else over the draws of `list_log_probabilities`, by their
+    weights.
+    """
+    indptr, items, levels = lists
+    centres, positions, thetas = communities
+    n_blocks, n_draws, (n_communities, n) = bounds.size - 1, draws.size, centres.shape
+    parts = np.zeros((n_blocks, n_communities, n, n))
+    for b in prange(n_blocks):
         orders, weights = np.empty((n_draws, n), np.int64), np.empty(n_draws)
         level_of, inside = np.full(n, -1, np.int64), np.empty(n, np.int64)
-        for r in range(b * n_lists // _N_BLOCKS, (b + 1) * n_lists // _N_BLOCKS):
+        for r in range(bounds[b], bounds[b + 1]):
             start, end = indptr[r], indptr[r + 1]
             for e in range(start, end):
                 level_of[items[e]] = levels[e]
@@ -209,7 +239,7 @@ def _pairs_by_block(indptr, items, levels, centres, positions, thetas, chances, 
                     continue
                 total, top = 0.0, -np.inf
                 for draw in range(n_draws):
-                    stream = derive(derive(derive(key, r), z), draw)
+                    stream = derive(derive(derive(draws.key, draws.before + r), z), draw)
                     weights[draw] = insert_around(centres[z], thetas[z], level_of, n, stream, orders[draw])
                     top = max(top, weights[draw])
                 for draw in range(n_draws):
@@ -223,15 +253,3 @@ def _pairs_by_block(indptr, items, levels, centres, positions, thetas, chances, 
             for e in range(start, end):
                 level_of[items[e]] = -1
     return parts
-
-
-def expected_pairs(
-    indptr: Array, items: Array, levels: Array, centres: Array, positions: Array, thetas: Array, chances: Array,
-    shares: Array, key: Any, n_draws: int,
-) -> Array:  # fmt: skip
-    """E[i before j] summed over lists (n_communities, n, n), each list counting `shares` (n_lists, n_communities).
-
-    Exact for complete lists; otherwise over the draws of `list_log_probabilities`, by their weights.
-    """
-    parts = _pairs_by_block(indptr, items, levels, centres, positions, thetas, chances, shares, key, n_draws)
-    return np.asarray(parts.sum(axis=0))

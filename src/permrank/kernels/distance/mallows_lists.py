@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from permrank.kernels.distance.mallows import _block_log_probability, _log_geometric, insert_around
 from permrank.kernels.jit import njit, prange
+from permrank.kernels.sets import log_add
 from permrank.kernels.streams import derive, uniform
 
 Array = NDArray[Any]
@@ -30,14 +31,6 @@ _CLEARLY = 0.7
 _SURELY = math.log(100.0)
 # The block of items that a list leaves out; typed, or Numba compiles once for -1 and once for other blocks.
 _UNLISTED = np.int64(-1)
-
-
-@njit(error_model="numpy")
-def _log_sum(a, b):
-    """log(e^a + e^b)."""
-    if a < b:
-        a, b = b, a
-    return a if b == -np.inf else a + math.log1p(math.exp(b - a))
 
 
 @njit(error_model="numpy")
@@ -119,7 +112,7 @@ def _summed_log_probability(kinds, sizes, theta, log_z):
                 left = active[a] - state // strides[a] % (active[a] + 1)
                 if left > 0:
                     step = _log_geometric(theta, left) - theta * (passed + waiting[a])
-                    logs[state + strides[a]] = _log_sum(logs[state + strides[a]], value + step)
+                    logs[state + strides[a]] = log_add(logs[state + strides[a]], value + step)
                     passed += left
         before = logs[n_unlisted * (n_mine - 1) :].copy()
     return before[-1] - log_z[sizes.sum()]

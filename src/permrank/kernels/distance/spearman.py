@@ -10,18 +10,10 @@ import math
 import numpy as np
 
 from permrank.kernels.jit import njit, prange
+from permrank.kernels.sets import n_members
 from permrank.kernels.streams import derive, uniform
 
 MOST_ITEMS = 16
-
-
-@njit
-def _n_members(members):
-    count = 0
-    while members:
-        members &= members - 1
-        count += 1
-    return count
 
 
 @njit
@@ -35,7 +27,7 @@ def completions(theta, n, first, second):
     value, slope = np.zeros(size), np.zeros(size)
     value[size - 1] = 1.0
     for members in range(size - 2, -1, -1):
-        position = _n_members(members)
+        position = n_members(members)
         for i in range(n):
             if members >> i & 1 or (i == second and first >= 0 and not members >> first & 1):
                 continue

@@ -13,7 +13,7 @@ from permrank.kernels.streams import derive, uniform
 
 @njit(error_model="numpy")
 def _pick(weights, left, n_left, draw):
-    """Place in left[:n_left] of the item chosen with probability proportional to its weight; draw in (0, 1)."""
+    """Index in left[:n_left] of the item chosen with probability proportional to its weight; draw in (0, 1)."""
     total = 0.0
     for j in range(n_left):
         total += weights[left[j]]

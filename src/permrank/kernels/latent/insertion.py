@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from permrank.kernels.jit import njit, prange
-from permrank.kernels.latent.stages import BY_LIST, BY_STAGE, stage_inverses
+from permrank.kernels.latent.stages import BY_LIST, BY_STAGE, Rules, stage_inverses
+from permrank.kernels.lists import Lists
 
 Array = NDArray[Any]
 EXPECTED, MODE = 0, 1
@@ -28,7 +29,7 @@ _CHUNK = 1024
 
 
 @njit(error_model="numpy")
-def _prepare(levels, items, start, stop, worths, theta, ties, mixing):
+def _prepare(levels, items, start, stop, worths, theta, ties):
     """What the candidates of a list share: denominators D (n, K), weights of p'_i and the inverse of p_i (n,)."""
     n, n_communities = stop - start, worths.shape[1]
     denominators, tops, inverse_p = np.empty((n, n_communities)), np.empty((n, n_communities)), np.empty(n)
@@ -103,7 +104,7 @@ def latent_insertion_probabilities(levels, items, worths, theta, candidate, ties
     levels, items: of the list; worths (n_items, K); theta (K,): P(z | user); candidate (K,): worths of the new item.
     """
     probabilities = np.empty(items.size + 1)
-    denominators, tops, inverse_p = _prepare(levels, items, np.int64(0), items.size, worths, theta, ties, mixing)
+    denominators, tops, inverse_p = _prepare(levels, items, np.int64(0), items.size, worths, theta, ties)
     if mixing == BY_LIST:
         _positions_by_list(denominators, theta, candidate, probabilities, np.empty(theta.size))
     else:
@@ -133,8 +134,9 @@ def _summary(probabilities, position):
 
 
 @njit(error_model="numpy", parallel=True)
-def _scores(jobs, user_indptr, indptr, levels, items, worths, memberships, candidates, ties, mixing, position):
+def _scores(jobs, lists, worths, memberships, candidates, rules, position):
     """`insertion_scores` over jobs (J, 3) of (row, first candidate, last candidate)."""
+    user_indptr, indptr, items, levels, _ = lists
     n_communities = worths.shape[1]
     scores = np.zeros(candidates.size)
     for job in prange(jobs.shape[0]):
@@ -146,10 +148,10 @@ def _scores(jobs, user_indptr, indptr, levels, items, worths, memberships, candi
             length += stop - start + (1 if position == MODE else 0)
             probabilities = np.empty(stop - start + 1)
             ends = _block_ends(levels, start, stop)
-            denominators, tops, inverse_p = _prepare(levels, items, start, stop, worths, theta, ties, mixing)
+            denominators, tops, inverse_p = _prepare(levels, items, start, stop, worths, theta, rules.ties)
             for c in range(first, last):
                 x = worths[candidates[c]]
-                if mixing == BY_STAGE:
+                if rules.mixing == BY_STAGE:
                     _positions_by_stage(ends, denominators, tops, inverse_p, theta, x, probabilities)
                 else:
                     _positions_by_list(denominators, theta, x, probabilities, before)
@@ -160,47 +162,42 @@ def _scores(jobs, user_indptr, indptr, levels, items, worths, memberships, candi
 
 
 def insertion_scores(
-    user_indptr: Array,
-    indptr: Array,
-    levels: Array,
-    items: Array,
+    lists: Lists,
     worths: Array,
     memberships: Array,
     candidate_indptr: Array,
     candidates: Array,
-    ties: int,
-    mixing: int,
+    rules: Rules,
     position: int,
 ) -> Array:
     """Share of a user's listed items that each candidate is expected to come before, in [0, 1] (§3.2.2).
 
-    Lists as in `latent_statistics`; memberships (n_users, K); candidates[candidate_indptr[u] : candidate_indptr[u + 1]]
-    are item indices for user u. `EXPECTED`: Σ over lists of n - E(position), over the number of entries. `MODE`: the
-    paper's rule, n - position, a fraction for its likelihood. Returns (n_candidates,); parallel over users and chunks
-    of their candidates; memory is that of the answer.
+    Lists and rules as in `latent_statistics`; memberships (n_users, K); candidates[candidate_indptr[u] :
+    candidate_indptr[u + 1]] are item indices for user u. `EXPECTED`: Σ over lists of n - E(position), over the number
+    of entries. `MODE`: the paper's rule, n - position, a fraction for its likelihood. Returns (n_candidates,); parallel
+    over users and chunks of their candidates; memory is that of the answer.
     """
     starts = [np.arange(a, b, _CHUNK) for a, b in itertools.pairwise(candidate_indptr)]
     users = np.repeat(np.arange(len(starts)), [part.size for part in starts])
     firsts = np.concatenate(starts) if starts else np.zeros(0, np.int64)
     lasts = np.minimum(firsts + _CHUNK, candidate_indptr[1:][users])
     jobs = np.stack([users, firsts, lasts], axis=1).astype(np.int64)
-    scores: Array = _scores(
-        jobs, user_indptr, indptr, levels, items, worths, memberships, candidates, ties, mixing, position
-    )
+    scores: Array = _scores(jobs, lists, worths, memberships, candidates, rules, position)
     return scores
 
 
 @njit(error_model="numpy", parallel=True)
-def position_log_probabilities(indptr, items, levels, worths, memberships, candidates, first, last, ties, mixing):
+def position_log_probabilities(lists, worths, memberships, candidates, first, last, rules):
     """log P(the candidate of each list enters it from position `first` to position `last`), (n_lists,).
 
     memberships (n_lists, K); candidates, first, last (n_lists,).
     """
+    _, indptr, items, levels, _ = lists
     out = np.empty(indptr.size - 1)
     for r in prange(indptr.size - 1):
         part = slice(indptr[r], indptr[r + 1])
         found = latent_insertion_probabilities(
-            levels[part], items[part], worths, memberships[r], worths[candidates[r]], ties, mixing
+            levels[part], items[part], worths, memberships[r], worths[candidates[r]], rules.ties, rules.mixing
         )
         out[r] = math.log(max(found[first[r] : last[r] + 1].sum(), 1e-300))
     return out

@@ -60,12 +60,13 @@ def _posterior(table, weights, prior, theta):
 
 
 @njit(error_model="numpy", parallel=True)
-def memberships(user_indptr, indptr, items, levels, weights, worths, prior, ties, mixing, max_iter, tol):
+def memberships(lists, worths, prior, rules, max_iter, tol):
     """P(z | user) for every user, (n_users, K): the mode at the head of this file, or the posterior with `BY_LIST`.
 
-    Arrays as in `latent_statistics`; prior (K,): α, or the shares of the communities with `BY_LIST`. A user without a
-    stage has the mean of the prior.
+    Lists and rules as in `latent_statistics`; prior (K,): α, or the shares of the communities with `BY_LIST`. A user
+    without a stage has the mean of the prior.
     """
+    user_indptr, indptr, items, levels, weights = lists
     n_users = user_indptr.size - 1
     found = np.empty((n_users, prior.size))
     for u in prange(n_users):
@@ -73,12 +74,12 @@ def memberships(user_indptr, indptr, items, levels, weights, worths, prior, ties
         table, weight = np.empty((last - first, prior.size)), np.empty(last - first)
         n = 0
         for r in range(user_indptr[u], user_indptr[u + 1]):
-            part = stage_probabilities(items, levels, indptr[r], indptr[r + 1], worths, ties)
+            part = stage_probabilities(items, levels, indptr[r], indptr[r + 1], worths, rules.ties)
             table[n : n + part.shape[0]] = part
             weight[n : n + part.shape[0]] = weights[r]
             n += part.shape[0]
         found[u] = prior / prior.sum()
-        if n > 0 and mixing == BY_LIST:
+        if n > 0 and rules.mixing == BY_LIST:
             _posterior(table[:n], weight[:n], prior, found[u])
         elif n > 0:
             _mode(table[:n], weight[:n], prior, max_iter, tol, found[u])

@@ -31,6 +31,37 @@ class Orders(NamedTuple):
     weights: Any
 
 
+class Terms(NamedTuple):
+    """Minus the energy of a ranking: unary (n, B) times basis (n, B), plus pair (n, n), or (0, 0) without pairs."""
+
+    unary: Any
+    basis: Any
+    pair: Any
+
+
+class Mixture(NamedTuple):
+    """Moves are drawn by weights, cumulative (N_MOVES,); those of sublists are of this width."""
+
+    weights: Any
+    width: Any
+
+
+class Schedule(NamedTuple):
+    """Of a chain the order after ``burn_in`` steps is kept, and then every ``thin``-th until there are ``size``."""
+
+    burn_in: Any
+    thin: Any
+    size: Any
+
+
+class Moves(NamedTuple):
+    """One kind of move, the width of its sublists, and the number of steps: as many as a list has items if 0."""
+
+    move: Any
+    width: Any
+    n_steps: Any
+
+
 class Listed(NamedTuple):
     """Lists of users in their order, ties by levels, with the coefficients of their entries: unary (n_entries, B)."""
 

@@ -217,11 +217,12 @@ def _free_steps(order, n_free, unary, basis, pair, key, n_steps):
 
 
 @njit(error_model="numpy")
-def _one_chain(order, n_free, mixture, width, unary, basis, pair, key, burn_in, thin, orders, energies):
+def _one_chain(order, n_free, mixture, terms, key, schedule, orders, energies):
+    unary, basis, pair = terms
     for d in range(energies.size):
-        n_steps = burn_in if d == 0 else thin
+        n_steps = schedule.burn_in if d == 0 else schedule.thin
         if n_free == order.size:
-            mixed_steps(order, mixture, width, unary, basis, pair, derive(key, d), n_steps)
+            mixed_steps(order, mixture.weights, mixture.width, unary, basis, pair, derive(key, d), n_steps)
         else:
             _free_steps(order, n_free, unary, basis, pair, derive(key, d), n_steps)
         orders[d] = order
@@ -229,28 +230,27 @@ def _one_chain(order, n_free, mixture, width, unary, basis, pair, key, burn_in, 
 
 
 @njit(error_model="numpy", parallel=True)
-def draw_orders(start, n_free, mixture, width, unary, basis, pair, key, burn_in, thin, size):
-    """Chains side by side: orders (n_chains, size, n), energies (n_chains, size), after burn_in steps, every thin-th.
+def draw_orders(start, n_free, mixture, terms, key, schedule):
+    """Chains side by side: orders (n_chains, size, n), energies (n_chains, size).
 
-    start: (n_chains, n). Only the items numbered below n_free move, the others keep their order among themselves; if
-    that is fewer than all, every step is a heat bath of one item over all its positions.
+    start: (n_chains, n); mixture: `Mixture`; terms: `Terms`; schedule: `Schedule`. Only the items numbered below n_free
+    move, the others keep their order among themselves; if that is fewer than all, every step is a heat bath of one item
+    over all its positions.
     """
     n_chains, n = start.shape
-    orders, energies = np.empty((n_chains, size, n), np.int64), np.empty((n_chains, size))
+    orders, energies = np.empty((n_chains, schedule.size, n), np.int64), np.empty((n_chains, schedule.size))
     for c in prange(n_chains):
-        _one_chain(
-            start[c].copy(), n_free, mixture, width, unary, basis, pair, derive(key, c), burn_in, thin, orders[c],
-            energies[c],
-        )  # fmt: skip
+        _one_chain(start[c].copy(), n_free, mixture, terms, derive(key, c), schedule, orders[c], energies[c])
     return orders, energies
 
 
 @njit(error_model="numpy")
-def _advance(items, order, unary, basis, pair_indptr, pair_items, pair_values, move, width, n_steps, key):
-    n = order.size
-    size = n if pair_items.size > 0 else 0
+def _advance(items, order, unary, basis, pairs, pair_values, moves, key):
+    n, move = order.size, moves.move
+    n_steps = moves.n_steps if moves.n_steps > 0 else n
+    size = n if pairs.items.size > 0 else 0
     indices = np.empty((size, size), np.int64)
-    pair_indices(items[:size], pair_indptr, pair_items, indices)
+    pair_indices(items[:size], pairs.indptr, pairs.items, indices)
     pair = pair_table(indices, size, pair_values)
     if move == SWAP:
         swap_steps(order, unary, basis, pair, key, n_steps)
@@ -259,23 +259,21 @@ def _advance(items, order, unary, basis, pair_indptr, pair_items, pair_values, m
     else:
         mixture = np.zeros(N_MOVES)
         mixture[move:] = 1.0
-        mixed_steps(order, mixture, width, unary, basis, pair, key, n_steps)
+        mixed_steps(order, mixture, moves.width, unary, basis, pair, key, n_steps)
 
 
 @njit(error_model="numpy", parallel=True)
-def advance_chains(
-    indptr, items, orders, unary, basis_start, basis_table, pair_indptr, pair_items, pair_values, move, width, n_steps,
-    key,
-):  # fmt: skip
-    """Move the chain of every list on, in place: n_steps of one move, or as many as the list has items if 0.
+def advance_chains(indptr, items, orders, unary, positions, pairs, pair_values, moves, key):
+    """Move the chain of every list on, in place.
 
-    width: of sublists. A list r owns the entries indptr[r]:indptr[r + 1]: items ascending, unary (n_entries, B) in
-    their order, and orders, which says which of them stands at each position.
+    positions: `Positions`; pairs: `Pairs`, with their values; moves: `Moves`. A list r owns the entries
+    indptr[r]:indptr[r + 1]: items ascending, unary (n_entries, B) in their order, and orders, which says which of them
+    stands at each position.
     """
     for r in prange(indptr.size - 1):
         start, stop = indptr[r], indptr[r + 1]
-        first = basis_start[stop - start]
+        first = positions.start[stop - start]
         _advance(
-            items[start:stop], orders[start:stop], unary[start:stop], basis_table[first : first + stop - start],
-            pair_indptr, pair_items, pair_values, move, width, n_steps if n_steps > 0 else stop - start, derive(key, r),
+            items[start:stop], orders[start:stop], unary[start:stop], positions.table[first : first + stop - start],
+            pairs, pair_values, moves, derive(key, r),
         )  # fmt: skip

@@ -237,7 +237,7 @@ def _one_statistics(lists, r, levels, positions, pairs, unary_out, pair_out):
 
 @njit(error_model="numpy", parallel=True)
 def list_statistics(bounds, lists, levels, positions, pairs, unary_out, pair_out):
-    """What the log-likelihood multiplies the parameters with: g of each item's place, and ±1 for the order of a pair.
+    """What the log-likelihood multiplies the parameters with: g of an item's position, and ±1 for the order of a pair.
 
     Both are averaged over the orders inside a tie (positions of equal level), and weighted. bounds: (n_blocks + 1,),
     lists of each block; levels: (n_entries,), of each position; unary_out: (n_entries, B), written; pair_out:

@@ -15,6 +15,7 @@ import math
 import numpy as np
 
 from permrank.kernels.jit import njit
+from permrank.kernels.sets import log_add, n_members
 from permrank.kernels.streams import uniform
 
 
@@ -30,13 +31,6 @@ def _subset_sums(pair):
             for a in range(n):
                 table[s, a] = table[s - bit, a] + pair[b, a]
     return half, low, high
-
-
-@njit(error_model="numpy")
-def _log_add(x, y):
-    if x < y:
-        x, y = y, x
-    return x if y == -np.inf else x + math.log1p(math.exp(y - x))
 
 
 @njit(error_model="numpy")
@@ -63,15 +57,6 @@ def _passed(beside):
 
 
 @njit(error_model="numpy")
-def _popcount(s):
-    count = 0
-    while s:
-        s &= s - 1
-        count += 1
-    return count
-
-
-@njit(error_model="numpy")
 def prefix_sums(free, context, basis, pair, beside):
     """F(S, i) = log Σ e^{-E} over all ways to fill the first |S| + i positions; (2^k, n + 1). F at the end is log Z.
 
@@ -86,7 +71,7 @@ def prefix_sums(free, context, basis, pair, beside):
     out[0, 0] = 0.0
     terms = np.empty(k + 1)
     for s in range(1 << k):
-        size = _popcount(s)
+        size = n_members(s)
         for i in range(n + 1):
             if s == 0 and i == 0:
                 continue
@@ -132,7 +117,7 @@ def exact_expectations(free, context, basis, pair, beside, before, ranks, positi
     low_mass, high_mass = np.zeros((k, low.shape[0])), np.zeros((k, high.shape[0]))
     before[:], ranks[:], positions[:] = 0.0, 0.0, 0.0
     for s in range((1 << k) - 1, -1, -1):
-        size = _popcount(s)
+        size = n_members(s)
         for i in range(n, -1, -1):
             position = size + i
             value = backward[s, i]
@@ -141,7 +126,7 @@ def exact_expectations(free, context, basis, pair, beside, before, ranks, positi
                 if not s >> a & 1:
                     weight = own[a, position] + low[s & mask, a] + high[s >> half, a] + passed[a, i]
                     after = weight + backward[s | (1 << a), i]
-                    value = _log_add(value, after)
+                    value = log_add(value, after)
                     p = math.exp(here + after)
                     ranks[a, size] += p
                     positions[a, i] += p
@@ -149,7 +134,7 @@ def exact_expectations(free, context, basis, pair, beside, before, ranks, positi
                     high_mass[a, s >> half] += p
             if i < n:
                 weight = fixed[i, position] + low_c[s & mask, i] + high_c[s >> half, i]
-                value = _log_add(value, weight + backward[s, i + 1])
+                value = log_add(value, weight + backward[s, i + 1])
             backward[s, i] = value
     for a in range(k):
         for b in range(k):

@@ -160,13 +160,13 @@ def _logistic(d):
 
 
 @njit(error_model="numpy", parallel=True)
-def logistic_pairs(indptr, levels, weights, n_partners, key, scores, gradient):
+def logistic_pairs(indptr, levels, weights, n_partners, key, before, scores, gradient):
     """Σ log(1 + e^{-d_ij}), all pairs of a list of up to 2 ``n_partners`` entries, an unbiased estimate beyond.
 
     In a longer list every entry i meets ``n_partners`` others, drawn evenly from the D_i that are not tied with it, and
     each of these pairs counts D_i / (2 n_partners): the sum over entries and partners has the sum over pairs as its
     mean. The draws depend on (key, ranking) alone and stay the same from call to call, so that the estimate is one
-    fixed function with the gradient that is given.
+    fixed function with the gradient that is given; before: rankings of others, which are numbered before these.
     """
     values = np.zeros(indptr.size - 1)
     for r in prange(indptr.size - 1):
@@ -183,7 +183,7 @@ def logistic_pairs(indptr, levels, weights, n_partners, key, scores, gradient):
                     gradient[i] -= slope
                     gradient[j] += slope
         else:
-            stream, drawn = derive(key, r), 0
+            stream, drawn = derive(key, before + r), 0
             while first < stop:
                 end = first + 1
                 while end < stop and levels[end] == levels[first]:

@@ -1,4 +1,4 @@
-"""Scores of entries from factors, and the way back: two passes, each parallel over rows that nobody else writes.
+"""Scores of entries from factors, and the way back: passes, each parallel over rows that nobody else writes.
 
 A row of ``theta`` (n_items, K + 1) is an item, its K factors and then its intercept; a row of ``users`` (n_users, K) is
 a user. The score of an entry is s_e = b_y + W_u H_y (paper, §2).
@@ -43,15 +43,18 @@ def user_gradients(first_of_user, items, theta, residual):
 
 
 @njit(error_model="numpy", parallel=True)
-def item_gradients(view_indptr, view_entries, user_of_entry, users, residual):
-    """Σ_e residual_e (W_u, 1) over the entries of each item, (n_items, K + 1)."""
+def item_gradients(bounds, first_of_user, items, users, residual, n_items):
+    """Σ_e residual_e (W_u, 1) over the entries of each item in each block of users: (n_blocks, n_items, K + 1).
+
+    bounds: (n_blocks + 1,), users of each block.
+    """
     n_factors = users.shape[1]
-    out = np.zeros((view_indptr.size - 1, n_factors + 1))
-    for y in prange(view_indptr.size - 1):
-        for index in range(view_indptr[y], view_indptr[y + 1]):
-            e = view_entries[index]
-            row, g = users[user_of_entry[e]], residual[e]
-            for k in range(n_factors):
-                out[y, k] += g * row[k]
-            out[y, n_factors] += g
+    out = np.zeros((bounds.size - 1, n_items, n_factors + 1))
+    for b in prange(bounds.size - 1):
+        for u in range(bounds[b], bounds[b + 1]):
+            for e in range(first_of_user[u], first_of_user[u + 1]):
+                y, g = items[e], residual[e]
+                for k in range(n_factors):
+                    out[b, y, k] += g * users[u, k]
+                out[b, y, n_factors] += g
     return out

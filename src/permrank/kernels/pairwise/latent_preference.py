@@ -30,15 +30,14 @@ def _pair(start, n, draw, key):
 
 
 @njit(parallel=True, error_model="numpy")
-def latent_preference_sums(
-    bounds, user_indptr, indptr, items, levels, weights, outer, worths, mixture, max_pairs, key, before
-):
+def latent_preference_sums(bounds, lists, outer, worths, mixture, max_pairs, key, before):
     """E-step: log-likelihoods (n_users,), counts (n_users, K); chosen and expected by block (n_blocks, n_items, K).
 
-    bounds: (n_blocks + 1,), users of each block; weights: of rankings; outer: of users; before: rankings of others
+    bounds: (n_blocks + 1,), users of each block; lists: `Lists`; outer: weights of users; before: rankings of others
     before the first, whose streams of random pairs are not these. Hunter's update of a worth is π <- π chosen /
     expected, summed over the blocks; memberships follow the counts.
     """
+    user_indptr, indptr, items, levels, weights = lists
     n_users, n_communities = mixture.shape
     n_blocks, n_items = bounds.size - 1, worths.shape[0]
     value, counts = np.zeros(n_users), np.zeros((n_users, n_communities))

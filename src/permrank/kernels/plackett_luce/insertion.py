@@ -23,6 +23,7 @@ import numpy as np
 
 from permrank.kernels.jit import njit, prange
 from permrank.kernels.plackett_luce.likelihood import log_block_probability
+from permrank.kernels.sets import log_add
 
 # Subsets of m items cost 2^m m (1 ms at 12 items), the double integral 2 ms at 12, 30 ms at 100, 1 s at 800.
 MOST_SUBSETS = 12
@@ -35,14 +36,6 @@ _NOTHING, _LATEST = 1e-15, math.log(36.0)
 _DROP = 32.0
 # A candidate that reaches a block with less probability than this is not looked for inside it.
 _UNLIKELY = -50.0
-
-
-@njit(error_model="numpy")
-def _log_add(a, b):
-    """log(e^a + e^b) for finite b; a may be -inf."""
-    if a > b:
-        return a + math.log1p(math.exp(b - a))
-    return b + math.log1p(math.exp(a - b))
 
 
 @njit(error_model="numpy")
@@ -61,7 +54,7 @@ def _blocks(levels, scores):
     for b in range(n_blocks - 1, -1, -1):
         log_totals[b] = log_totals[b + 1]
         for i in range(starts[b], starts[b + 1]):
-            log_totals[b] = _log_add(log_totals[b], scores[i])
+            log_totals[b] = log_add(log_totals[b], scores[i])
         if starts[b + 1] - starts[b] == 1:
             log_alone[b] = scores[starts[b]] - log_totals[b]
         else:
@@ -82,7 +75,7 @@ def _inside_by_subsets(scores, log_rest, log_alone, candidate, inside):
         lowest = 0
         while not subset >> lowest & 1:
             lowest += 1
-        log_sums[subset] = _log_add(log_sums[subset & (subset - 1)], scores[lowest])
+        log_sums[subset] = log_add(log_sums[subset & (subset - 1)], scores[lowest])
         largest, n = -np.inf, 0
         for t in range(m):
             if subset >> t & 1:
@@ -101,7 +94,7 @@ def _inside_by_subsets(scores, log_rest, log_alone, candidate, inside):
         for t in range(m):
             if subset >> t & 1:
                 left = full ^ subset | (1 << t)
-                terms[n] = first[subset ^ (1 << t)] + scores[t] - _log_add(log_sums[left], candidate)
+                terms[n] = first[subset ^ (1 << t)] + scores[t] - log_add(log_sums[left], candidate)
                 largest = max(largest, terms[n])
                 n += 1
         total = 0.0
@@ -109,7 +102,7 @@ def _inside_by_subsets(scores, log_rest, log_alone, candidate, inside):
             total += math.exp(terms[k] - largest)
         first[subset] = largest + math.log(total)
         after = full ^ subset
-        log_next = candidate - _log_add(log_sums[after], candidate)
+        log_next = candidate - log_add(log_sums[after], candidate)
         inside[n] += math.exp(first[subset] + log_next + before[after] - log_alone)
 
 
@@ -269,7 +262,7 @@ def _insert(starts, log_totals, log_alone, scores, candidate):
     log_before = 0.0  # log Π_{c<b} P(T_c before R_c + x) / P(T_c before R_c)
     for b in range(n_blocks):
         start, stop = starts[b], starts[b + 1]
-        log_with = _log_add(log_totals[b], candidate)
+        log_with = log_add(log_totals[b], candidate)
         probabilities[start] = math.exp(log_before + candidate - log_with)
         if stop - start == 1:
             log_before += log_totals[b] - log_with
@@ -280,7 +273,7 @@ def _insert(starts, log_totals, log_alone, scores, candidate):
             _inside(block, log_rest, log_alone[b], candidate, inside)
             for j in range(1, stop - start):
                 probabilities[start + j] = math.exp(log_before) * inside[j]
-        log_before += log_block_probability(block, _log_add(log_rest, candidate)) - log_alone[b]
+        log_before += log_block_probability(block, log_add(log_rest, candidate)) - log_alone[b]
     probabilities[scores.size] = math.exp(log_before)
     return probabilities / probabilities.sum()  # one but for rounding and the quadrature of blocks
 
@@ -290,7 +283,7 @@ def insertion_probabilities(levels, scores, candidate):
     """P(a new item with score `candidate` enters at position j of a list of n): float64 (n + 1,), sums to one.
 
     levels int32 (n,), not decreasing, equal for tied items; scores float64 (n,) of the list's items, best
-    first. Place j has j of the list's items before the candidate, in whatever order tied ones are. The
+    first. Position j has j of the list's items before the candidate, in whatever order tied ones are. The
     equations are at the head of this file.
     """
     starts, log_totals, log_alone = _blocks(levels, scores)

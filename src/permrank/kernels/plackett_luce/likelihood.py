@@ -12,6 +12,7 @@ import math
 import numpy as np
 
 from permrank.kernels.jit import njit, prange
+from permrank.kernels.sets import log_add
 
 EXACT = 0
 EFRON = 1
@@ -30,14 +31,6 @@ _LOWEST_LOG_RATE, _HIGHEST_LOG_RATE = -230.0, 600.0
 _DROP, _ALIASING = 32.0, 30.0
 # First trapezoid step: in standard deviations of the peak, and at most what exp(-e^y) allows.
 _STEP, _LONGEST_STEP = 0.75, 0.29
-
-
-@njit(error_model="numpy")
-def _log_add(a, b):
-    """log(e^a + e^b); one of the two may be -inf."""
-    if a < b:
-        a, b = b, a
-    return a + math.log1p(math.exp(b - a))
 
 
 @njit(error_model="numpy")
@@ -251,7 +244,7 @@ def log_block_probability(scores, log_rest):
     if scores.size == 0 or log_rest == -np.inf:
         return 0.0
     if scores.size == 1:
-        return scores[0] - _log_add(scores[0], log_rest)
+        return scores[0] - log_add(scores[0], log_rest)
     log_probability, _ = _exact_block(scores, log_rest, np.empty(scores.size))
     return log_probability
 
@@ -294,7 +287,7 @@ def _tied_ranking(levels, scores, start, stop, ties, chosen, expected):
         while first > start and levels[first - 1] == levels[last - 1]:
             first -= 1
         log_block = _log_sum(scores, first, last)
-        log_total = _log_add(log_block, log_tail)
+        log_total = log_add(log_block, log_tail)
         m = last - first
         log_exposure = -np.inf
         if last == stop and (m == 1 or ties == EXACT):
@@ -317,7 +310,7 @@ def _tied_ranking(levels, scores, start, stop, ties, chosen, expected):
         last = first + 1
         while last < stop and levels[last] == levels[first]:
             last += 1
-        next_exposure = _log_add(chosen[first], log_exposure) if chosen[first] > -np.inf else log_exposure
+        next_exposure = log_add(chosen[first], log_exposure) if chosen[first] > -np.inf else log_exposure
         counted = last < stop or (last - first > 1 and ties != EXACT)
         log_block = _log_sum(scores, first, last) if ties == PARTITION else 0.0
         for t in range(first, last):

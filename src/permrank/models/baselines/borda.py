@@ -18,7 +18,7 @@ class Borda(OneOrderRanker):
 
     Parameters
     ----------
-    shrinkage : float
+    prior_strength : float
         λ: imaginary comparisons of every item, half of them won.
 
     Attributes
@@ -30,7 +30,7 @@ class Borda(OneOrderRanker):
     --------
     >>> import permrank as pr
     >>> ballots = pr.Rankings.from_lists([["a", "b", "c"], ["b", "a", "c"], ["a", "c", "b"]])
-    >>> pr.Borda(shrinkage=0.0).fit(ballots).score(None, ["a", "b", "c"]).round(3).tolist()
+    >>> pr.Borda(prior_strength=0.0).fit(ballots).score(None, ["a", "b", "c"]).round(3).tolist()
     [0.833, 0.5, 0.167]
     """
 
@@ -38,15 +38,17 @@ class Borda(OneOrderRanker):
     takes = "rankings and ratings, ties, weights"
     reference = "de Borda (1781)"
     parameters = Declared(
-        shrinkage=Float(tune=(0.1, 100.0), help="Imaginary comparisons of every item, half of them won."),
+        prior_strength=Float(
+            tune=(0.1, 100.0), formerly="shrinkage", help="Imaginary comparisons of every item, half of them won."
+        ),
     )
 
-    def __init__(self, *, shrinkage: float = 5.0) -> None:
-        self.shrinkage = shrinkage
+    def __init__(self, *, prior_strength: float = 5.0) -> None:
+        self.prior_strength = prior_strength
 
     def _count(self, rankings: Rankings) -> Float64Array:
         beaten, others = shares_below(rankings)
         weights = rankings.entry_weights()
-        won = np.bincount(rankings.items, weights * beaten, rankings.n_items) + self.shrinkage / 2.0
-        compared = np.bincount(rankings.items, weights * others, rankings.n_items) + self.shrinkage
+        won = np.bincount(rankings.items, weights * beaten, rankings.n_items) + self.prior_strength / 2.0
+        compared = np.bincount(rankings.items, weights * others, rankings.n_items) + self.prior_strength
         return np.where(compared > 0, won / np.where(compared > 0, compared, 1.0), 0.5)

@@ -43,7 +43,7 @@ class MeanRating(Ranker):
     """Baseline: rating = mean + b_user + b_item, with shrunk biases.
 
     Minimises Σ w (r - m - b_u - b_y)² + λ_user Σ b_u² + λ_item Σ b_y² by exact alternating steps, m being the mean
-    of all ratings and w the weight of the ranking. Where there are no ratings, the place in the list stands for one:
+    of all ratings and w the weight of the ranking. Where there are no ratings, the position in the list stands for one:
     the share of the other listed items that an item comes before, ties half. Everybody has the same order of items.
 
     Parameters
@@ -76,7 +76,7 @@ class MeanRating(Ranker):
     """
 
     assumes = "a rating is the sum of a user's level and an item's, whatever the taste"
-    takes = "ratings, or rankings by their places; ties, weights"
+    takes = "ratings, or rankings by their positions; ties, weights"
     reference = "Koren (2010), baseline estimates"
     parameters = Declared(
         item_penalty=Float(above=0.0, tune=(0.3, 100.0), help="Imaginary ratings of the mean for every item."),
@@ -153,7 +153,7 @@ class MeanRating(Ranker):
         """Make a new user from a list, or from a dict of item to rating; only the level depends on it."""
         new = super().fold_in(said)
         bias = 0.0
-        # Ratings say nothing about a level where the model learnt from places, and the other way round.
+        # Ratings say nothing about a level where the model learnt from positions, and the other way round.
         if self.estimate_.centred and (new.rankings.ratings is None) == (self.rankings_.ratings is None):
             values, weights, _ = _rated(new.rankings)
             residual = values - self.mean_ - self.item_biases_[self._aligned_items(new.rankings)]

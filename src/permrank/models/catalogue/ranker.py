@@ -9,10 +9,10 @@ import numpy as np
 import polars as pl
 
 from permrank.data.rankings import Rankings
+from permrank.models.answers import nearest
 from permrank.models.catalogue.entries import Entries, Scale
 from permrank.models.estimates import Estimate
 from permrank.models.ranker import Ranker
-from permrank.models.similarity import nearest
 from permrank.models.users import NewUser, UserReference
 from permrank.ragged import frozen, indptr_of
 from permrank.types import Array, Float64Array, Int64Array

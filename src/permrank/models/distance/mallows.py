@@ -67,7 +67,7 @@ class Mallows(Ranker):
     """Mallows model: P(π) ∝ e^{-θ d(π, centre)}, and mixtures of such.
 
     d is Kendall's distance, the number of pairs that π has in another order than the centre, or Spearman's, the sum of
-    squared differences of places. With several communities a user belongs to one of them, with his or her lists.
+    squared differences of positions. With several communities a user belongs to one of them, with his or her lists.
 
     Under Kendall's distance a complete list may have ties (a top-k list is one whose last tie holds the rest), and has
     a probability in closed form. A list that leaves items out says nothing about them; the expectation of EM is then
@@ -224,8 +224,8 @@ class Mallows(Ranker):
         """Expected share of the other items that an item comes before."""
         n = self.centres_.shape[1]
         before = (self.precedence_.sum(axis=2) - 0.5) / max(n - 1, 1)  # an item and itself count one half
-        places = np.argsort(self.centres_, axis=1)[:, items]
-        return np.asarray(self._membership(user) @ np.take_along_axis(before, places, axis=1))
+        positions = np.argsort(self.centres_, axis=1)[:, items]
+        return np.asarray(self._membership(user) @ np.take_along_axis(before, positions, axis=1))
 
     def _distribution(self, user: UserReference, items: Int64Array) -> MallowsMixture:
         return MallowsMixture(

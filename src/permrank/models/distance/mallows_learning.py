@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +14,9 @@ from scipy.special import logsumexp
 from permrank.data.rankings import Rankings
 from permrank.distributions.mallows import MOST_WORK
 from permrank.kernels.distance.mallows import (
+    Communities,
+    Draws,
+    Listed,
     expected_distance,
     expected_pairs,
     insert_around,
@@ -22,6 +27,7 @@ from permrank.kernels.distance.mallows import (
 from permrank.kernels.distance.mallows_lists import list_log_likelihoods
 from permrank.kernels.distance.spearman import completions
 from permrank.learning.learner import Learner, Step, run, standing
+from permrank.learning.shards import MOST_BLOCKS, Shard, blocks_by_rows, gathered, shards_of
 from permrank.models.comparisons import comparisons
 from permrank.models.distance.kemeny import kemeny_order
 from permrank.ragged import frozen
@@ -43,33 +49,29 @@ class State(NamedTuple):
     gaps: Float64Array
 
     @property
-    def places(self) -> Int64Array:
-        """Place of each item in each centre."""
-        return np.argsort(self.centres, axis=1)
+    def communities(self) -> Communities:
+        """As kernels take them."""
+        return Communities(self.centres, np.argsort(self.centres, axis=1), self.dispersions)
 
 
 class Lists(NamedTuple):
-    """Lists, whose they are, and how much they count: inside a user's likelihood, and as users."""
+    """Lists and shards of them, whose they are, and how much they count: inside a user's likelihood, and as users."""
 
-    indptr: Int64Array
-    items: Int32Array
-    levels: Int32Array
+    listed: Listed
+    shards: list[Shard]
     owner: Int64Array
     inner: Float64Array
     outer: Float64Array
-
-    @property
-    def arrays(self) -> tuple[Int64Array, Int32Array, Int32Array]:
-        """Of the lists alone."""
-        return self.indptr, self.items, self.levels
 
 
 def lists_to_learn(rankings: Rankings, items: Int32Array | None = None) -> Lists:
     """Equal ballots without a voter are as many voters; a weight of a known user is a number of repetitions."""
     ones = np.ones(rankings.n_rankings)
     inner, outer = (ones, rankings.weights) if rankings.anonymous else (rankings.weights, np.ones(rankings.n_users))
-    indptr, listed, levels = frozen(rankings.indptr, rankings.items if items is None else items, rankings.levels)
-    return Lists(indptr, listed, levels, rankings.ranking_users, inner, outer)
+    listed = Listed(*frozen(rankings.indptr, rankings.items if items is None else items, rankings.levels))
+    bounds = blocks_by_rows(rankings.n_rankings, MOST_BLOCKS)
+    shards = shards_of(bounds, (listed.indptr,), ((), (listed.items, listed.levels)))
+    return Lists(listed, shards, rankings.ranking_users, inner, outer)
 
 
 class Kendall(NamedTuple):
@@ -82,25 +84,22 @@ class Kendall(NamedTuple):
     def log_probabilities(self, lists: Lists, state: State) -> Float64Array:
         """log P(list | community) (n_lists, K)."""
         logs = np.stack([log_normalisers(theta, self.n_items) for theta in state.dispersions])
-        found: Float64Array = list_log_probabilities(
-            *lists.arrays, state.centres, state.places, state.dispersions, logs, self.key, self.n_draws
-        )
-        return found
+        job = partial(_kendall_logs, state.communities, logs, self.key, self.n_draws)
+        return np.asarray(gathered(job, lists.shards)[0])
 
     def log_likelihoods(self, lists: Lists, state: State, n_draws: int) -> tuple[Float64Array, Float64Array]:
         """`log_probabilities`, exact where that is possible, and standard errors."""
         logs = np.stack([log_normalisers(theta, self.n_items) for theta in state.dispersions])
         found: tuple[Float64Array, Float64Array] = list_log_likelihoods(
-            *lists.arrays, state.centres, state.places, state.dispersions, logs, self.key, n_draws, MOST_WORK
+            *lists.listed, *state.communities, logs, self.key, n_draws, MOST_WORK
         )
         return found
 
     def maximise(self, lists: Lists, state: State, shares: Float64Array) -> State:
         """Kemeny order of the expected pairs, and the dispersion whose mean distance is that which was found."""
         chances = np.stack([precedence(theta, self.n_items) for theta in state.dispersions])
-        above = expected_pairs(
-            *lists.arrays, state.centres, state.places, state.dispersions, chances, shares, self.key, self.n_draws
-        )
+        job = partial(_kendall_pairs, state.communities, chances, self.key, self.n_draws)
+        above = gathered(job, lists.shards, shares)[0].sum(axis=0)
         centres, dispersions, gaps = state.centres.copy(), state.dispersions.copy(), state.gaps.copy()
         for z, weight in enumerate(shares.sum(axis=0)):
             if weight > 1e-9:
@@ -114,19 +113,35 @@ class Kendall(NamedTuple):
         return expected_distance(theta, self.n_items)
 
 
+def _listed(shard: Shard) -> Listed:
+    return Listed(shard.indptrs[0], *shard.data)
+
+
+def _kendall_logs(
+    communities: Communities, log_z: Float64Array, key: Key, n_draws: int, shard: Shard
+) -> tuple[Float64Array]:
+    draws = Draws(key, n_draws, shard.spans[0].start)
+    return (list_log_probabilities(_listed(shard), communities, log_z, draws),)
+
+
+def _kendall_pairs(
+    communities: Communities, chances: Float64Array, key: Key, n_draws: int, shard: Shard, shares: Float64Array
+) -> tuple[Float64Array]:
+    """Sums by block; see `expected_pairs`."""
+    draws = Draws(key, n_draws, shard.spans[0].start)
+    return (expected_pairs(shard.bounds, _listed(shard), communities, chances, shares, draws),)
+
+
 class Spearman(NamedTuple):
-    """Sum of squared differences of places; complete lists without ties only."""
+    """Sum of squared differences of positions; complete lists without ties only."""
 
     n_items: int
     key: Key
 
     def log_probabilities(self, lists: Lists, state: State) -> Float64Array:
         """log P(list | community) (n_lists, K)."""
-        found = [
-            -theta * self._distances(lists, centre) - np.log(completions(float(theta), self.n_items, -1, -1)[0][0])
-            for centre, theta in zip(state.centres, state.dispersions, strict=True)
-        ]
-        return np.asarray(np.stack(found, axis=1))
+        logs = [np.log(completions(float(theta), self.n_items, -1, -1)[0][0]) for theta in state.dispersions]
+        return np.asarray(-state.dispersions * self._distances(lists, state.centres) - np.array(logs))
 
     def log_likelihoods(self, lists: Lists, state: State, n_draws: int) -> tuple[Float64Array, Float64Array]:
         """`log_probabilities`, and no errors."""
@@ -134,15 +149,14 @@ class Spearman(NamedTuple):
         return exact, np.zeros_like(exact)
 
     def maximise(self, lists: Lists, state: State, shares: Float64Array) -> State:
-        """Order by mean place, which has the least mean squared distance, and the dispersion likewise."""
-        n = self.n_items
-        places = np.argsort(lists.items.reshape(-1, n), axis=1)
-        centres, dispersions = state.centres.copy(), state.dispersions.copy()
-        for z, weight in enumerate(shares.sum(axis=0)):
-            if weight > 1e-9:
-                centres[z] = np.argsort(shares[:, z] @ places, kind="stable")
-                distance = float(shares[:, z] @ self._distances(lists, centres[z])) / weight
-                dispersions[z] = solved_dispersion(self.expected, distance)
+        """Order by mean position, which has the least mean squared distance, and the dispersion likewise."""
+        mean = gathered(partial(_spearman_positions, self.n_items), lists.shards, shares)[0].sum(axis=0)
+        counts, centres, dispersions = shares.sum(axis=0), state.centres.copy(), state.dispersions.copy()
+        met = counts > 1e-9
+        centres[met] = np.argsort(mean[met], axis=1, kind="stable")
+        distances = np.sum(shares * self._distances(lists, centres), axis=0)
+        for z in np.flatnonzero(met):
+            dispersions[z] = solved_dispersion(self.expected, float(distances[z] / counts[z]))
         return State(state.weights, centres, dispersions, state.gaps)
 
     def expected(self, theta: float) -> float:
@@ -150,9 +164,22 @@ class Spearman(NamedTuple):
         value, slope = completions(theta, self.n_items, -1, -1)
         return float(slope[0] / value[0])
 
-    def _distances(self, lists: Lists, centre: Int64Array) -> Float64Array:
-        place = np.argsort(centre)[lists.items.reshape(-1, self.n_items)]
-        return np.asarray(np.sum((place - np.arange(self.n_items)) ** 2, axis=1), np.float64)
+    def _distances(self, lists: Lists, centres: Int64Array) -> Float64Array:
+        """Of every list from every centre, (n_lists, K)."""
+        return np.asarray(gathered(partial(_spearman_distances, centres), lists.shards)[0])
+
+
+def _spearman_distances(centres: Int64Array, shard: Shard) -> tuple[Float64Array]:
+    n = centres.shape[1]
+    positions = np.argsort(centres, axis=1)[:, shard.data[0].reshape(-1, n)]
+    return (np.asarray(np.sum((positions - np.arange(n)) ** 2, axis=2).T, np.float64),)
+
+
+def _spearman_positions(n_items: int, shard: Shard, shares: Float64Array) -> tuple[Float64Array]:
+    """Σ shares times the position of each item, by block: (n_blocks, K, n)."""
+    positions = np.argsort(shard.data[0].reshape(-1, n_items), axis=1)
+    parts = [np.einsum("rz,ry->zy", shares[a:b], positions[a:b]) for a, b in pairwise(shard.bounds.tolist())]
+    return (np.stack(parts),)
 
 
 def solved_dispersion(expected: Callable[[float], float], distance: float) -> float:

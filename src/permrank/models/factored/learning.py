@@ -29,8 +29,8 @@ class Settings(NamedTuple):
     factor_scale: Any
     rating_thresholds: bool
     co_listing: bool
-    alpha: float
-    beta: float
+    user_penalty: float
+    item_penalty: float
     damping: str | Sequence[float]
     n_draws: int
     tol: float
@@ -90,7 +90,8 @@ class Settings(NamedTuple):
         self, rankings: Rankings, n_sweeps: int, rules: Named, begin: tuple[Array, Array] | None
     ) -> Learner[FactoredEstimate]:
         return point_estimate(
-            rankings, n_sweeps, stream_key(self.seed), n_factors=int(self.n_factors), alpha=self.alpha, beta=self.beta,
+            rankings, n_sweeps, stream_key(self.seed), n_factors=int(self.n_factors),
+            user_penalty=self.user_penalty, item_penalty=self.item_penalty,
             tol=self.tol, ties=TIES[self.ties], shuffle=self.ties == "shuffle", intercepts=self.intercepts,
             damping=self.damping, rules=rules, begin=begin,
         )  # fmt: skip

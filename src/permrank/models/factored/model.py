@@ -20,6 +20,7 @@ from permrank.distributions.luce import LuceMixture
 from permrank.errors import InputError
 from permrank.learning.fit import Job, as_digest
 from permrank.learning.learner import Learner
+from permrank.models.answers import mean_cosine, nearest
 from permrank.models.factored import damped, race
 from permrank.models.factored.estimate import TIES, FactoredEstimate, Said, rule_of
 from permrank.models.factored.explain import contributions
@@ -29,7 +30,6 @@ from permrank.models.factored.problem import one_user
 from permrank.models.fitting import learn_into
 from permrank.models.parameters import changed_params
 from permrank.models.ranker import Ranker
-from permrank.models.similarity import mean_cosine, nearest
 from permrank.models.users import NewUser, UserReference, new_user
 from permrank.types import Array, Callback, Float64Array, Int64Array, Named
 
@@ -62,7 +62,7 @@ class FactoredPlackettLuce(Ranker):
     n_factors : int or "auto"
         K. "auto" takes the one of 4, 8, 16 and 32 that predicts held-out pairs best; ``curve_`` shows all of them.
     method : {"draws", "point"}
-        ``point`` is the paper's regularised maximum likelihood, Σ_u log P - alpha ‖W‖² - beta ‖H‖².
+        ``point`` is the paper's regularised maximum likelihood, Σ_u log P - user_penalty ‖W‖² - item_penalty ‖H‖².
     ties : {"breslow", "efron", "exact", "partition", "shuffle"}
         What a tie says (see the page on ties). For ratings a tie is evidence of closeness, and ``breslow``
         predicts best; strict rankings are not affected.
@@ -77,8 +77,8 @@ class FactoredPlackettLuce(Ranker):
     co_listing : bool
         Let what people list together tell of their taste: prior means of users' and items' factors depend on it, as
         far as it stands out from chance. Only for ``method="draws"``.
-    alpha, beta : float
-        Penalties of ``method="point"``.
+    user_penalty, item_penalty : float
+        Penalties of ``method="point"``, the paper's α and β.
     damping : {"none", "log", "natural_log", "learned"} or sequence of float
         Benter's factors ρ_i of the scores at each stage of a list, for ``method="point"``: 1 / log2(1 + i), the
         paper's 1 / log(1 + i), learnt from the data, or given: the first above 0, never rising, 0 where choices are
@@ -150,8 +150,8 @@ class FactoredPlackettLuce(Ranker):
         factor_scale: float | Literal["auto"] = "auto",
         rating_thresholds: bool = True,
         co_listing: bool = True,
-        alpha: float = 1.0,
-        beta: float = 1.0,
+        user_penalty: float = 1.0,
+        item_penalty: float = 1.0,
         damping: str | Sequence[float] = "none",
         max_iter: int | None = None,
         n_draws: int = 64,
@@ -165,8 +165,8 @@ class FactoredPlackettLuce(Ranker):
         self.factor_scale = factor_scale
         self.rating_thresholds = rating_thresholds
         self.co_listing = co_listing
-        self.alpha = alpha
-        self.beta = beta
+        self.user_penalty = user_penalty
+        self.item_penalty = item_penalty
         self.damping = damping
         self.max_iter = max_iter
         self.n_draws = n_draws
@@ -181,8 +181,8 @@ class FactoredPlackettLuce(Ranker):
             raise InputError(f"damping={self.damping!r} is for method='point'; draws are made without damping")
 
     def _rules(self) -> Named:
-        # 1 by convention, 2 alpha for the paper's penalty.
-        precision = 2.0 * float(self.alpha) if self.method == "point" else 1.0
+        # 1 by convention, 2 α for the paper's penalty.
+        precision = 2.0 * float(self.user_penalty) if self.method == "point" else 1.0
         damping = rule_of(self.damping)
         return {"ties": TIES[self.ties], "precision": precision, "rule_of_damping": damping, "seed": int(self.seed)}
 

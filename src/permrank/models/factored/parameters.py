@@ -26,8 +26,12 @@ PARAMETERS = Declared(
         when=("method", "draws"),
         help="Prior standard deviation of the score that the factors make.",
     ),
-    alpha=Float(above=0.0, tune=(0.03, 30.0), when=("method", "point"), help="Penalty of the users' factors."),
-    beta=Float(above=0.0, tune=(0.03, 30.0), when=("method", "point"), help="Penalty of the items' factors."),
+    user_penalty=Float(
+        above=0.0, tune=(0.03, 30.0), formerly="alpha", when=("method", "point"), help="Penalty of the users' factors."
+    ),
+    item_penalty=Float(
+        above=0.0, tune=(0.03, 30.0), formerly="beta", when=("method", "point"), help="Penalty of the items' factors."
+    ),
     intercepts=Flag(tune=(True, False), help="Whether items have an intercept."),
     method=Categorical(("draws", "point"), formerly="posterior", help="Draws from the posterior, or a penalised mode."),
     ties=Categorical(tuple(TIES), help="What a tie says."),

@@ -15,8 +15,8 @@ from permrank.kernels.factored.point import Steps, Sums, add_blocks, climb_users
 from permrank.kernels.lbfgs import differences, moved
 from permrank.kernels.lists import Lists
 from permrank.kernels.plackett_luce.damping import damping_sequence
+from permrank.learning.lbfgs import LimitedMemory, inner
 from permrank.learning.learner import Learner, State, Step, mapped, standing
-from permrank.learning.limited_memory import LimitedMemory, inner
 from permrank.learning.shards import Shard, blocks_by_entries, gathered, n_blocks_of, shards_of
 from permrank.models.factored.estimate import FactoredEstimate
 from permrank.randomness import stream_key
@@ -115,7 +115,7 @@ class Objective:
     rankings : Rankings
     ties : int
     n_factors : int
-    alpha, beta : float
+    user_penalty, item_penalty : float
     intercepts : bool
     damping : float64 (n_stages,)
         Empty for none.
@@ -126,14 +126,14 @@ class Objective:
         rankings: Rankings,
         ties: int,
         n_factors: int,
-        alpha: float,
-        beta: float,
+        user_penalty: float,
+        item_penalty: float,
         *,
         intercepts: bool,
         damping: Float64Array,
     ) -> None:
         self.ties, self.damping = ties, damping
-        self._alpha, self._beta, self._intercepts = float(alpha), float(beta), intercepts
+        self._user_penalty, self._item_penalty, self._intercepts = float(user_penalty), float(item_penalty), intercepts
         self._bounds = blocks_of_users(rankings, n_factors)
         self._parts = [Part.of(shard, rankings.n_items, n_factors) for shard in self._shards(rankings)]
         self.rankings = rankings
@@ -151,19 +151,19 @@ class Objective:
     def at(self, theta: Array, slopes: Float64Array, users: Array, n_steps: int = _STEPS) -> Place:
         """Climb with copies of the users at given items and slopes."""
         damping = learnt_damping(slopes) if slopes.size else self.damping
-        job = partial(_climbed, Law(self.ties, damping), theta, np.float32(2.0 * self._alpha), n_steps)
+        job = partial(_climbed, Law(self.ties, damping), theta, np.float32(2.0 * self._user_penalty), n_steps)
         values, users, gradients, moments, in_damping = gathered(job, self._parts, users.copy())
         n, moments = theta.size, moments.sum(axis=0)
         # As if every item had been met by the same mean of users: Σ_e c w² = (Σ_e c) mean(w²).
         spread = moments / max(float(moments[-1]), 1e-300)
         gradient, diagonal = np.zeros((2, n + slopes.size))
         add_blocks(
-            gradients, theta, 2.0 * self._beta, spread, self._intercepts, gradient[:n].reshape(theta.shape),
+            gradients, theta, 2.0 * self._item_penalty, spread, self._intercepts, gradient[:n].reshape(theta.shape),
             diagonal[:n].reshape(theta.shape),
         )  # fmt: skip
         if slopes.size and not self.hold_slopes:
             gradient[n:], diagonal[n:] = _in_slopes(slopes, in_damping.sum(axis=0), self.rankings)
-        value = float(values.sum()) - self._beta * inner(theta, theta)
+        value = float(values.sum()) - self._item_penalty * inner(theta, theta)
         return Place(theta, slopes, users, value, gradient, diagonal)
 
 
@@ -218,7 +218,7 @@ def maximise(
         return given.shuffled_ties(int(stream_key(int(key), sweep, 2)) % 2**63)
 
     def steps(kept: State | None) -> Iterator[Step[Place]]:
-        memory = LimitedMemory(_MEMORY, n_numbers)
+        memory = LimitedMemory(_MEMORY, n_numbers, np.float32)
         done, release, values = 0, False, []
         if kept:
             done, release, values = kept["done"], bool(kept["release"]), kept["values"].tolist()
@@ -294,8 +294,8 @@ def point_estimate(
     key: Key,
     *,
     n_factors: int,
-    alpha: float,
-    beta: float,
+    user_penalty: float,
+    item_penalty: float,
     tol: float,
     ties: int,
     shuffle: bool,
@@ -315,7 +315,7 @@ def point_estimate(
             slopes = first_slopes(n_stages)  # none for lists of two, whose only stage has the factor 1
         else:
             damped = damping_sequence(damping, n_stages)
-    objective = Objective(rankings, ties, n_factors, alpha, beta, intercepts=intercepts, damping=damped)
+    objective = Objective(rankings, ties, n_factors, user_penalty, item_penalty, intercepts=intercepts, damping=damped)
 
     def learned(found: Place) -> FactoredEstimate:
         factors = learnt_damping(found.slopes) if found.slopes.size else damped

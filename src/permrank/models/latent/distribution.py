@@ -15,7 +15,8 @@ from permrank.distributions.communities import Communities
 from permrank.errors import InputError
 from permrank.kernels.latent.insertion import EXPECTED, MODE, insertion_scores
 from permrank.kernels.latent.membership import given_log_likelihoods, integrated_log_likelihoods, memberships
-from permrank.kernels.latent.stages import BRESLOW, BY_LIST, BY_STAGE, EFRON, worth_table
+from permrank.kernels.latent.stages import BRESLOW, BY_LIST, BY_STAGE, EFRON, Rules, worth_table
+from permrank.kernels.lists import Lists
 from permrank.models.declared import MOST_DRAWS
 from permrank.models.estimates import RULE, Estimate
 from permrank.models.ranker import Ranker
@@ -98,24 +99,21 @@ class CommunityRanker(Ranker):
         indptr = indptr_of([listed.size for listed, _ in lists])
         listed = np.concatenate([codes for codes, _ in lists]).astype(np.int32)
         levels = np.concatenate([level for _, level in lists]).astype(np.int32)
-        users, indptr, levels, listed = frozen(np.array([0, len(lists)]), indptr, levels, listed)
-        total, rules = np.zeros(items.size), self.estimate_
+        own_lists = Lists(*frozen(np.array([0, len(lists)]), indptr, listed, levels, np.ones(len(lists))))
+        total, rules = np.zeros(items.size), Rules(self.estimate_.ties, self.estimate_.mixing)
         for scores, own in zip(self.scores_, theta, strict=True):
-            total += insertion_scores(
-                users, indptr, levels, listed, worth_table(scores), own[None, :],
-                np.array([0, items.size]), items, rules.ties, rules.mixing, rules.position,
-            )  # fmt: skip
+            table, bounds = worth_table(scores), np.array([0, items.size])
+            total += insertion_scores(own_lists, table, own[None, :], bounds, items, rules, self.estimate_.position)
         return total / len(self.scores_)
 
     def _score_pairs(self, who: Int64Array, what: Int64Array) -> Float64Array:
         order = np.argsort(who, kind="stable")
         bounds = np.searchsorted(who[order], np.arange(len(self.user_ids) + 1))
-        data, total, rules = self.rankings_, np.zeros(who.size), self.estimate_
+        data, total, rules = self.rankings_, np.zeros(who.size), Rules(self.estimate_.ties, self.estimate_.mixing)
+        lists = Lists(data.user_indptr, data.indptr, data.items, data.levels, data.weights)
         for scores, own in zip(self.scores_, self.memberships_, strict=True):
-            total[order] += insertion_scores(
-                data.user_indptr, data.indptr, data.levels, data.items, worth_table(scores), own, bounds,
-                what[order], rules.ties, rules.mixing, rules.position,
-            )  # fmt: skip
+            table = worth_table(scores)
+            total[order] += insertion_scores(lists, table, own, bounds, what[order], rules, self.estimate_.position)
         total /= len(self.scores_)
         silent = np.diff(data.user_bounds) == 0
         for user in np.unique(who[silent[who]]):
@@ -180,7 +178,7 @@ class CommunityRanker(Ranker):
 
     def _owners(self, rankings: Rankings) -> Int64Array:
         """Index of the known user of each ranking, -1 for others."""
-        known = {user: place for place, user in enumerate(self.user_ids)} if not rankings.anonymous else {}
+        known = {user: index for index, user in enumerate(self.user_ids)} if not rankings.anonymous else {}
         if self.rankings_.anonymous:
             known = {}
         users = np.array([known.get(user, -1) for user in rankings.user_ids], np.int64)
@@ -198,10 +196,9 @@ class CommunityRanker(Ranker):
         strangers = owners < 0
         if new == "maximised" and strangers.any():
             each, ones = frozen(np.arange(rankings.n_rankings + 1), np.ones(rankings.n_rankings))
-            best = memberships(
-                each, *arrays[:3], ones, arrays[3],
-                np.full(prior.size, NO_PRIOR), ties, BY_STAGE, _MEMBERSHIP_SWEEPS, _MEMBERSHIP_TOL,
-            )  # fmt: skip
+            lists, none = Lists(each, *arrays[:3], ones), np.full(prior.size, NO_PRIOR)
+            rules = Rules(ties, BY_STAGE)
+            best = memberships(lists, arrays[3], none, rules, _MEMBERSHIP_SWEEPS, _MEMBERSHIP_TOL)
             if mixing == BY_LIST:
                 # Σ_z θ_z Π_i p_i^z is largest at one community.
                 corner = [
@@ -231,12 +228,12 @@ class CommunityRanker(Ranker):
     def similar_items(self, item: object, k: int = 10) -> pl.DataFrame:
         """Items that the same communities like: ``item``, ``similarity`` (cosine of their lifts), best first."""
         self._require_fitted()
-        place = self.item_ids.index(item)
+        index = self.item_ids.index(item)
         lift = self.scores_ - self.scores_.mean(axis=2, keepdims=True)
         flat = np.concatenate(list(lift), axis=1)
         norm = np.maximum(np.sqrt(np.sum(flat**2, axis=1)), 1e-12)
-        similarity = np.sum(flat * flat[place], axis=1) / (norm * norm[place])
-        return self._nearest(similarity, k, "item", place)
+        similarity = np.sum(flat * flat[index], axis=1) / (norm * norm[index])
+        return self._nearest(similarity, k, "item", index)
 
     def _nearest(self, values: Float64Array, k: int, kind: str, without: int | None) -> pl.DataFrame:
         require_int("k", k, 1)
@@ -256,11 +253,9 @@ def memberships_of(
 ) -> Float64Array:
     """P(z | u) of all users with items fixed, (n_starts, n_users, K); items are in the numbering of the scores."""
     items, weights = frozen(items, np.ones(rankings.n_rankings) if rankings.anonymous else rankings.weights)
+    lists = Lists(rankings.user_indptr, rankings.indptr, items, rankings.levels, weights)
     found = [
-        memberships(
-            rankings.user_indptr, rankings.indptr, items, rankings.levels, weights, worth_table(table), prior,
-            ties, mixing, _MEMBERSHIP_SWEEPS, _MEMBERSHIP_TOL,
-        )
+        memberships(lists, worth_table(table), prior, Rules(ties, mixing), _MEMBERSHIP_SWEEPS, _MEMBERSHIP_TOL)
         for table, prior in zip(scores, concentration, strict=True)
-    ]  # fmt: skip
+    ]
     return np.stack(found)

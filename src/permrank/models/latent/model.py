@@ -46,7 +46,7 @@ _COPIES = 6
 class LatentPlackettLuce(CommunityRanker):
     """Latent semantic Plackett-Luce: people belong to communities, and each choice is made by one (§3.2).
 
-    P(ranking | u) = Π_i Σ_z P(z | u) e^{s_i^z} / Σ_{j >= i} e^{s_j^z}: for every place of the list one of the user's
+    P(ranking | u) = Π_i Σ_z P(z | u) e^{s_i^z} / Σ_{j >= i} e^{s_j^z}: for every position of the list one of the user's
     communities chooses among what is left. With ``mixing="list"`` the community is drawn once for all lists of a
     user: the classical mixture of Plackett-Luce models.
 
@@ -71,8 +71,8 @@ class LatentPlackettLuce(CommunityRanker):
         each community: a rare item in a rare community stays near its pooled worth. "auto" is empirical Bayes. None
         is maximum likelihood, the paper's: scores of items that a community always or never chooses grow without end.
     insertion : {"expected", "mode"}
-        Score by the expected place of an item in the list, or by the paper's rule: the likeliest place, and among items
-        at the same place their likelihood there.
+        Score by the expected position of an item in the list, or by the paper's rule: the likeliest position, and among
+        items at the same position their likelihood there.
     ties : {"efron", "breslow", "shuffle"}
         Every item of a tie is chosen from the rest and a part of the tie: on average half of it (Efron's denominators,
         averaged) or all of it (Breslow). ``shuffle`` learns from five random orders of each tie, a fifth each.
@@ -138,7 +138,7 @@ class LatentPlackettLuce(CommunityRanker):
         mixing=Categorical(tuple(MIXING), help="Whether each stage of a list or each user has one community."),
         n_starts=Integer(1, MOST_STARTS, help="Starts of EM; answers are means over them."),
         insertion=Categorical(
-            tuple(POSITION), formerly="position", help="By the expected or the likeliest place in a list."
+            tuple(POSITION), formerly="position", help="By the expected or the likeliest position in a list."
         ),
         ties=Categorical(tuple(TIES), help="What a tie says."),
         method=Categorical(("mm", "gradient", "published"), formerly="m_step", help="How a sweep updates the scores."),

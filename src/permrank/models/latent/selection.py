@@ -1,9 +1,9 @@
 """Settings of `LatentPlackettLuce` by held-out people: how strong the priors are, how many communities there are.
 
 A fifth of the users is kept aside. Of each of their lists every item is left out in turn: the membership is worked out
-from the rest, and what counts is the log-probability of the place where the item really was (of all places beside or
-among its equals, if it was tied). That is the question which
-the model will be asked, so a prior that is too weak shows as much as one that is too strong.
+from the rest, and what counts is the log-probability of the position where the item really was (of all positions beside
+or among its equals, if it was tied). That is the question which the model will be asked, so a prior that is too weak
+shows as much as one that is too strong.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ import numpy as np
 
 from permrank.kernels.latent.insertion import position_log_probabilities
 from permrank.kernels.latent.membership import memberships
-from permrank.kernels.latent.stages import BY_LIST, BY_STAGE, worth_table
+from permrank.kernels.latent.stages import BY_LIST, BY_STAGE, Rules, worth_table
+from permrank.kernels.lists import Lists
 from permrank.learning.learner import run
 from permrank.models.latent.learning import Fit, Priors, Problem, learner_of, members, starts, warmed
 from permrank.ragged import frozen, indptr_of, owners, ranges
@@ -44,7 +45,7 @@ class LeftOut(NamedTuple):
     candidates : int64 (n,)
         Items that were left out.
     first, last : int64 (n,)
-        The places, from 0, where they were; more than one for an item that was tied.
+        The positions, from 0, where they were; more than one for an item that was tied.
     """
 
     indptr: Int64Array
@@ -100,15 +101,15 @@ def left_out(problem: Problem) -> LeftOut:
     return LeftOut(*parts)
 
 
-def place_scores(test: LeftOut, problem: Problem, fit: Fit, prior: Float64Array, mixing: int) -> Float64Array:
-    """Log-probability of each left-out item's place under the first start of a fit."""
+def position_scores(test: LeftOut, problem: Problem, fit: Fit, prior: Float64Array, mixing: int) -> Float64Array:
+    """Log-probability of each left-out item's position under the first start of a fit."""
     n = test.candidates.size
     worths = worth_table(fit.scores[0])
     each, ones = frozen(np.arange(n + 1), np.ones(n))
-    lists = test.indptr, test.items, test.levels
-    theta = memberships(each, *lists, ones, worths, prior, problem.ties, mixing, 100, 1e-6)
-    places = test.candidates, test.first, test.last
-    return np.asarray(position_log_probabilities(*lists, worths, theta, *places, problem.ties, mixing))
+    lists, rules = Lists(each, test.indptr, test.items, test.levels, ones), Rules(problem.ties, mixing)
+    theta = memberships(lists, worths, prior, rules, 100, 1e-6)
+    positions = test.candidates, test.first, test.last
+    return np.asarray(position_log_probabilities(lists, worths, theta, *positions, rules))
 
 
 class Selection:
@@ -152,16 +153,16 @@ class Selection:
         return float(grid[int(np.argmax([ask(float(each)).mean() for each in grid]))])
 
     def scores(self, mixing: int, strength: float, total: float) -> Float64Array:
-        """Log-probabilities of the places of left-out items, learnt with these settings."""
+        """Log-probabilities of the positions of left-out items, learnt with these settings."""
         if mixing == BY_LIST:
             fit = warmed(self.train, strength, self._begin, _LIST_SWEEPS)
-            return place_scores(self.test, self.train, fit, fit.mixtures[0, 0], BY_LIST)
+            return position_scores(self.test, self.train, fit, fit.mixtures[0, 0], BY_LIST)
         warm = warmed(self.train, strength, self._begin)
         prior = total * warm.mixtures[:, 0]
         fit = members(self.train, warm, prior)
         learner = learner_of(self.train, Priors(strength, prior), BY_STAGE, fit, 0.0, True)
         fit = run(learner, max_iter=_STAGE_SWEEPS).estimate
-        return place_scores(self.test, self.train, fit, prior[0], BY_STAGE)
+        return position_scores(self.test, self.train, fit, prior[0], BY_STAGE)
 
 
 def choose_number(problem: Problem, mixing: int, settings: tuple[Array, Array], seed: int) -> tuple[Float64Array, int]:

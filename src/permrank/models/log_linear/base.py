@@ -192,7 +192,7 @@ class LogLinearRanker(Ranker):
     ) -> np.ndarray:
         """Draw rankings of the items (all, if none are given); what else the user has listed keeps its order.
 
-        Exact for about a dozen items; beyond that from chains of heat baths, each item over all its places, with a
+        Exact for about a dozen items; beyond that from chains of heat baths, each item over all its positions, with a
         burn-in of 50 sweeps and 4 sweeps between two draws. `diagnose` says whether that was enough.
 
         Parameters
@@ -202,7 +202,7 @@ class LogLinearRanker(Ranker):
         move : {"relocation", "swap", "sublist", "window", "insertion", "informed"}, optional
             Draw from a chain of this move, whatever the number of items; a sweep has as many moves as there are items.
             The first three are the paper's (§4.1), by Metropolis and Hastings; sublists have the length ``window``.
-            ``window`` and ``insertion`` are heat baths over the orders of a sublist and the places of an item,
+            ``window`` and ``insertion`` are heat baths over the orders of a sublist and the positions of an item,
             ``informed`` swaps are locally balanced. Only where every item may move: if the items are all that the
             user has listed or more, or for somebody of whom nothing is known (None).
 
@@ -258,13 +258,13 @@ class LogLinearRanker(Ranker):
         reference = self._reference(user)
         require_int("n_chains", n_chains, 1, _MOST_CHAINS)
         require_int("size", size, 1)
-        places = self._item_indices(items)
+        indices = self._item_indices(items)
         require_drawable(int(n_chains) * int(size), seed, len(self.item_ids))
-        if places.size < 2:
-            raise InputError(f"{places.size} items cannot be ranked in several ways; give two or more")
-        distribution = self._distribution(reference, places)
+        if indices.size < 2:
+            raise InputError(f"{indices.size} items cannot be ranked in several ways; give two or more")
+        distribution = self._distribution(reference, indices)
         orders, energies = distribution.chains(distribution.questions[-1], int(n_chains), int(size), seed, move)
-        return orders, energies, self.item_ids.take(places).to_list()
+        return orders, energies, self.item_ids.take(indices).to_list()
 
     # Likelihood
 

@@ -10,7 +10,7 @@ import numpy as np
 from permrank.data.rankings import Rankings
 from permrank.kernels.factored.arguments import NO_NOISE, Entries, Newton, Noise, Prior, Users
 from permrank.kernels.lists import Lists as UserLists
-from permrank.kernels.log_linear.arguments import Positions
+from permrank.kernels.log_linear.arguments import Moves, Positions
 from permrank.kernels.log_linear.moves import advance_chains
 from permrank.kernels.log_linear.swap_users import move_swap_users, swap_posterior_draws
 from permrank.learning.lbfgs import minimise
@@ -36,7 +36,7 @@ from permrank.types import Array, Float64Array, Key
 
 
 def entry_positions(rankings: Rankings, position: str | Sequence[float]) -> Float64Array:
-    """Position function of every entry, averaged over the places of its tie."""
+    """Position function of every entry, averaged over the positions of its tie."""
     lengths = rankings.lengths
     g = np.empty(rankings.n_entries)
     table = {int(n): position_functions(int(n), position, 1)[:, 0] for n in np.unique(lengths)}
@@ -91,9 +91,9 @@ def modes_of(
     rankings: Rankings, items: Array, item_draws: Array, n_factors: int, position: str | Sequence[float]
 ) -> Float64Array:
     """Factors of new users under every draw of the items: (n_draws, n_users, K); items in the model's numbering."""
-    items, places = frozen(items, entry_positions(rankings, position))
+    items, values = frozen(items, entry_positions(rankings, position))
     found = np.zeros((len(item_draws), rankings.n_users, n_factors))
-    lists = UserLists(rankings.user_indptr, rankings.indptr, items, places, rankings.weights)
+    lists = UserLists(rankings.user_indptr, rankings.indptr, items, values, rankings.weights)
     entries = Entries(np.empty(items.size), np.empty(items.size))
     for modes, stored in zip(found, item_draws, strict=True):
         theta, users = np.asarray(stored, np.float64), Users(modes, np.empty_like(modes))
@@ -106,8 +106,8 @@ def prior_draws(
 ) -> tuple[Float64Array, Float64Array]:
     """Vectors for each ranking by itself, near its posterior, (n_rankings, size, K), and log(prior / their density)."""
     n = rankings.n_rankings
-    each, items, places, ones = frozen(np.arange(n + 1), items, entry_positions(rankings, position), np.ones(n))
-    lists = UserLists(each, rankings.indptr, items, places, ones)
+    each, items, values, ones = frozen(np.arange(n + 1), items, entry_positions(rankings, position), np.ones(n))
+    lists = UserLists(each, rankings.indptr, items, values, ones)
     theta, modes, density = np.asarray(theta, np.float64), np.zeros((n, n_factors)), np.empty((n, size))
     drawn = swap_posterior_draws(lists, theta, np.ones(n_factors), modes, key, size, density)
     prior = -0.5 * np.sum(drawn**2, axis=2) - 0.5 * n_factors * np.log(2.0 * np.pi)
@@ -148,12 +148,13 @@ class Factors(NamedTuple):
 
 
 def point_factors(
-    rankings: Rankings, learner: str, width: int, move: int, n_steps: int, positions: Positions, n_factors: int,
+    rankings: Rankings, learner: str, moves: Moves, positions: Positions, n_factors: int,
     scale: float | None, item_scale: float | None, intercepts: bool, seed: int, n_sweeps: int, tol: float,
 ) -> Learner[tuple[Array, Array]]:  # fmt: skip
     """Posterior mode of users and items under Gaussian priors, by L-BFGS or by contrastive steps.
 
-    A scale that is None stands for no prior: maximum likelihood.
+    moves: of the chains; its width is that of windows too. A scale that is None stands for no prior: maximum
+    likelihood.
     """
     rng = np.random.default_rng(seed)
     spread = usual_scale(rankings) if scale is None else scale
@@ -179,11 +180,10 @@ def point_factors(
         return theta[None].astype(np.float32), point.users[None].astype(np.float32)
 
     if learner in STRUCTURES:
-        steps = _ascend(lists, users, STRUCTURES[learner], width, positions, start, precision, free, tol)
+        steps = _ascend(lists, users, STRUCTURES[learner], moves.width, positions, start, precision, free, tol)
     else:
         steps = _contrast(
-            rankings, lists, users, learner == "persistent", (move, width, n_steps), positions, start, precision, free,
-            seed, n_sweeps,
+            rankings, lists, users, learner == "persistent", moves, positions, start, precision, free, seed, n_sweeps,
         )  # fmt: skip
     return mapped(steps, halves)
 
@@ -206,13 +206,10 @@ def _ascend(
 
 
 def _contrast(
-    rankings: Rankings, lists: Lists, users: Array, persistent: bool, moves: tuple[int, int, int], positions: Positions,
+    rankings: Rankings, lists: Lists, users: Array, persistent: bool, moves: Moves, positions: Positions,
     start: Factors, precision: Float64Array, free: Float64Array, seed: int, n_sweeps: int,
 ) -> Learner[Float64Array]:  # fmt: skip
-    """Contrastive divergence (§4.2) with steps by Adam (Kingma and Ba 2015), the last half of them averaged.
-
-    moves: the move of the chains, its width, and how many of them are made.
-    """
+    """Contrastive divergence (§4.2) with steps by Adam (Kingma and Ba 2015), the last half of them averaged."""
     nothing = no_pairs(start.intercepts.size)
     said_lists = lists_of_rankings(rankings)
     said_users = said_lists.entry_users()
@@ -237,8 +234,8 @@ def _contrast(
             if not persistent:
                 chains = lists.orders.copy()
             advance_chains(
-                lists.indptr, lists.items, chains, here.scores(lists.items, users)[:, None], *positions, *nothing,
-                np.zeros(0), *moves, stream_key(seed, sweep),
+                lists.indptr, lists.items, chains, here.scores(lists.items, users)[:, None], positions, nothing,
+                np.zeros(0), moves, stream_key(seed, sweep),
             )  # fmt: skip
             drawn = statistics(strict._replace(orders=chains), positions, nothing)[0][:, 0]
             gradient = here.gradient(said, said_lists.items, said_users) - here.gradient(drawn, lists.items, users)

@@ -9,7 +9,7 @@ import numpy as np
 
 from permrank.data.hold_out import keep_entries
 from permrank.data.rankings import Rankings
-from permrank.kernels.log_linear.arguments import Pairs, Positions
+from permrank.kernels.log_linear.arguments import Moves, Pairs, Positions
 from permrank.kernels.log_linear.moves import SWAP, advance_chains
 from permrank.kernels.log_linear.pseudo_likelihood import BY_RELOCATION, BY_SWAPS, BY_WINDOWS, EXACT
 from permrank.learning.lbfgs import minimise
@@ -211,8 +211,8 @@ def _by_contrast(task: Task, persistent: bool, n_sweeps: int, first: int) -> Lea
             if not persistent:
                 chains = lists.orders.copy()
             advance_chains(
-                lists.indptr, lists.items, chains, problem.unary(here), *task.positions, *task.pairs, here.pairs,
-                task.move, task.width, task.n_steps, stream_key(task.seed, sweep),
+                lists.indptr, lists.items, chains, problem.unary(here), task.positions, task.pairs, here.pairs,
+                Moves(task.move, task.width, task.n_steps), stream_key(task.seed, sweep),
             )  # fmt: skip
             gradient = said - _statistics(problem, strict._replace(orders=chains)) - precision * point
             point = point + gradient / (scale * np.sqrt(1.0 + sweep / _SLOWER_AFTER))
@@ -243,19 +243,19 @@ def choose_pair_scale(learner: str, task: Task) -> float:
     test = part.problem(strict_lists(keep_entries(rankings, entries), task.seed))
     found: dict[int, float] = {}
 
-    def value(place: int) -> float:
-        if place not in found:
-            trial = part._replace(pair_precision=_SCALES[place] ** -2.0)
+    def value(index: int) -> float:
+        if index not in found:
+            trial = part._replace(pair_precision=_SCALES[index] ** -2.0)
             structure = learner if learner in ("exact", "swaps", "windows") else "relocation"
             point = run(learner_of(structure, trial, _TRIAL_SWEEPS), max_iter=_TRIAL_SWEEPS).estimate
-            found[place] = likelihood(test, test.shards, BY_RELOCATION, 0, point)[0]
-        return found[place]
+            found[index] = likelihood(test, test.shards, BY_RELOCATION, 0, point)[0]
+        return found[index]
 
-    place = _SCALES.index(_USUAL_SCALE)
+    index = _SCALES.index(_USUAL_SCALE)
     for step in (-1, 1):
-        while 0 <= place + step < len(_SCALES) and value(place + step) > value(place):
-            place += step
-    return _SCALES[place]
+        while 0 <= index + step < len(_SCALES) and value(index + step) > value(index):
+            index += step
+    return _SCALES[index]
 
 
 _SCALES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)

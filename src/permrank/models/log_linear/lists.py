@@ -128,8 +128,8 @@ def strict_order(lists: Lists) -> Lists:
 def position_functions(n: int, position: str | Sequence[float], degree: int) -> Float64Array:
     """Functions g(i) of a list of n: (n, degree).
 
-    ``centred`` is (1 + n - 2 i) / n, ``linear`` 1 - i / n, numbers are a function from the first to the last place, to
-    be interpolated. Higher degrees are Legendre polynomials of the first column.
+    ``centred`` is (1 + n - 2 i) / n, ``linear`` 1 - i / n, numbers are a function from the first to the last position,
+    to be interpolated. Higher degrees are Legendre polynomials of the first column.
     """
     i = np.arange(1, n + 1)
     if isinstance(position, str):

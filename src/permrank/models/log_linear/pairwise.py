@@ -59,14 +59,14 @@ class PairwiseLogLinear(LogLinearRanker):
         The paper's "larger than a certain threshold", in place of ``min_cooccurrence``: two items have a parameter if
         they are ranked together more often than this. Both count lists by their weights.
     position : {"centred", "linear"} or sequence of numbers
-        g(i): (1 + n - 2 i) / n, or 1 - i / n, or a function given by its values from the first place to the last.
+        g(i): (1 + n - 2 i) / n, or 1 - i / n, or a function given by its values from the first position to the last.
     degree : int
         γ_y is a polynomial of so high a degree in g. With as many as a list has items less one, and lists of one
         length, every item has a free parameter at every position. Only without factors.
     insertion : {"expected", "mode", "published"}
-        Place of an item that enters a list: the expected one, or the likeliest. Of items with the same likeliest place
-        the more likely one there is the better: everywhere, as the paper has it, or in the upper half of the list and
-        the worse in the lower (``mode``).
+        Position of an item that enters a list: the expected one, or the likeliest. Of items with the same likeliest
+        position the more likely one there is the better: everywhere, as the paper has it, or in the upper half of the
+        list and the worse in the lower (``mode``).
     item_scale : float or None
         Standard deviation of γ a priori; None for no prior.
     pair_scale : float, "auto" or None
@@ -116,7 +116,7 @@ class PairwiseLogLinear(LogLinearRanker):
         min_cooccurrence=Integer(1, 1_000_000_000, help="Lists that two items must share to have a parameter."),
         cooccurrence_above=Float(also=(None,), help="Instead of min_cooccurrence: more lists than this."),
         degree=Integer(1, 64, help="Degree of the polynomial of positions that items have."),
-        insertion=Categorical(tuple(RULES), help="Place of an item that enters a list: expected, or likeliest."),
+        insertion=Categorical(tuple(RULES), help="Position of an item that enters a list: expected, or likeliest."),
         pair_scale=Float(
             above=0.0,
             also=("auto", None),
@@ -254,7 +254,7 @@ class PairwiseLogLinear(LogLinearRanker):
         return np.asarray(insertion_scores(listed, candidates, table, Pairs(indptr, partners), values, rule))
 
     def _filled(self, found: Float64Array, own: Float64Array, items: Int64Array) -> Float64Array:
-        """Users without another item on their lists have no place to enter: against the average instead."""
+        """Users without another item on their lists have no position to enter at: against the average instead."""
         missing = np.isnan(found)
         if missing.any():
             found[missing] = self._against_the_average(own[missing], items[missing])

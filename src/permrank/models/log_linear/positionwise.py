@@ -11,6 +11,7 @@ import numpy as np
 from permrank.data.rankings import Rankings
 from permrank.distributions.normaliser import MOVES
 from permrank.errors import InputError
+from permrank.kernels.log_linear.arguments import Moves
 from permrank.learning.learner import Learner, mapped
 from permrank.models.declared import Categorical, Declared, Flag
 from permrank.models.log_linear.base import COMMON, FACTOR_SCALE, METHODS, LogLinearRanker
@@ -40,8 +41,8 @@ class PositionwiseLogLinear(LogLinearRanker):
         The others give point estimates, which overfit short lists: a pseudo-likelihood (§4.3), exact maximum
         likelihood for lists of up to 16 items, or contrastive divergence (§4.2).
     position : {"centred", "linear"} or sequence of numbers
-        g(i): (1 + n - 2 i) / n, or 1 - i / n, or a function given by its values from the first place to the last.
-        Tied items share the mean of g over their places.
+        g(i): (1 + n - 2 i) / n, or 1 - i / n, or a function given by its values from the first position to the last.
+        Tied items share the mean of g over their positions.
     intercepts : bool
         Whether items have an intercept b_y; False is the paper's form.
     factor_scale : float, "auto" or None
@@ -79,7 +80,7 @@ class PositionwiseLogLinear(LogLinearRanker):
     3
     """
 
-    assumes = "an item's place depends on a score from a few factors"
+    assumes = "an item's position depends on a score from a few factors"
     takes = "rankings and ratings, ties, weights"
     reference = "Tran and Venkatesh (2010), section 4.5.1"
     parameters = Declared(
@@ -156,7 +157,7 @@ class PositionwiseLogLinear(LogLinearRanker):
         if self.n_factors:
             scale = usual_scale(rankings) if self.factor_scale == "auto" else self.factor_scale
             factors = point_factors(
-                rankings, self.method, self.window, MOVES[self.move], self.n_steps, table, self.n_factors, scale,
+                rankings, self.method, Moves(MOVES[self.move], self.window, self.n_steps), table, self.n_factors, scale,
                 self.item_scale, bool(self.intercepts), self.seed, n_sweeps, self.tol,
             )  # fmt: skip
             return mapped(factors, lambda found: self._estimate(found[0], found[1], nothing, np.zeros(0)))

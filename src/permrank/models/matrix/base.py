@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -11,19 +11,20 @@ import polars as pl
 
 from permrank.data.rankings import Rankings
 from permrank.learning.learner import Learner, mapped
+from permrank.models.answers import mean_cosine, nearest
 from permrank.models.baselines.mean_rating import MeanRating
 from permrank.models.declared import MOST_FACTORS, MOST_SWEEPS, Declared, Flag, Float, Integer, Seed
-from permrank.models.estimates import Estimate
+from permrank.models.estimates import Estimate, formerly
 from permrank.models.matrix.learning import Data, Design, Fit, Loss, Settings, best_users, learner_of
 from permrank.models.matrix.relevance import standardised
 from permrank.models.ranker import Ranker
-from permrank.models.similarity import mean_cosine, nearest
 from permrank.models.users import NewUser, UserReference, new_user
 from permrank.types import Array, Float64Array, Int64Array
 
 Penalty = float | Literal["auto"]
+Pair = tuple[float | None, float | None]
 
-# Penalty by default, as a share of what keeps noise out altogether; set as the constants of `matrix_learning`.
+# Penalty by default, as a share of what keeps noise out altogether; set as the constants of `learning`.
 NOISE_SHARE = 0.65
 # Ratings of an item that pull its mean, as a covariate, half-way from that of all: so many that a rating counts little
 # in what is then said to have been expected of it. Set likewise.
@@ -46,14 +47,15 @@ class FactorEstimate(Estimate):
     user_factors: Float64Array
     item_factors: Float64Array
     item_intercepts: Float64Array
-    alpha: float
-    beta: float
+    user_penalty: float = field(metadata=formerly("alpha"))
+    item_penalty: float = field(metadata=formerly("beta"))
 
 
 class MatrixRanker(Ranker):
     """Base of models with s_y^u = b_y + Σ_k W_uk H_ky that minimise a loss over the lists of the users.
 
     A model supplies `_loss`; parameters ``n_factors``, ``intercepts``, ``max_iter``, ``tol`` and ``seed`` are common.
+    One without a parameter ``penalty`` supplies `_penalties`.
     """
 
     estimate_type: ClassVar[type[Estimate]] = FactorEstimate
@@ -62,11 +64,12 @@ class MatrixRanker(Ranker):
     user_factors_: Array
     item_factors_: Array
     item_intercepts_: Array
-    alpha_: float
-    beta_: float
+    user_penalty_: float
+    item_penalty_: float
     n_factors: int
     intercepts: bool
     max_iter: int
+    penalty: Penalty
     tol: float
     seed: int
 
@@ -74,9 +77,10 @@ class MatrixRanker(Ranker):
     def _loss(self, rankings: Rankings, training: Rankings) -> Loss:
         """The loss of the scores of all entries, as a function."""
 
-    def _penalties(self, rankings: Rankings) -> tuple[float | None, float | None, bool]:
+    def _penalties(self, rankings: Rankings) -> tuple[Pair, bool]:
         """Penalties of users and items (None: to be set from the noise), and whether entries multiply them."""
-        raise NotImplementedError
+        penalty = None if self.penalty == "auto" else float(self.penalty)
+        return (penalty, penalty), True
 
     def _noise_share(self) -> float:
         return NOISE_SHARE
@@ -92,15 +96,15 @@ class MatrixRanker(Ranker):
 
     def _learner(self, rankings: Rankings) -> Learner[Any]:
         data = Data.of(rankings)
-        alpha, beta, by_entries = self._penalties(rankings)
+        penalties, by_entries = self._penalties(rankings)
         settings = Settings(
-            self.n_factors, self.intercepts, alpha, beta, by_entries, self._noise_share(), self.tol, self.seed
+            self.n_factors, self.intercepts, penalties, by_entries, self._noise_share(), self.tol, self.seed
         )
         return mapped(learner_of(data, self._loss(rankings, rankings), self._design(data), settings), self._learned)
 
     def _learned(self, fit: Fit) -> FactorEstimate:
         items, intercepts = np.ascontiguousarray(fit.theta[:, :-1]), np.ascontiguousarray(fit.theta[:, -1])
-        return FactorEstimate(fit.point.users, items, intercepts, fit.alpha, fit.beta)
+        return FactorEstimate(fit.point.users, items, intercepts, *fit.penalties)
 
     # Scores
 
@@ -130,20 +134,20 @@ class MatrixRanker(Ranker):
             return np.zeros((rankings.n_users, 0))
         data = Data.of(rankings, self._aligned_items(rankings))
         counts = np.ones(rankings.n_users)
-        if self._penalties(self.rankings_)[2]:
+        if self._penalties(self.rankings_)[1]:
             counts[:] = np.bincount(data.user_of_entry, data.entry_weights(), rankings.n_users)
         theta = np.column_stack([self.item_factors_, self.item_intercepts_])
         loss = self._loss(rankings, self.rankings_)
-        return best_users(data, loss, theta, self.alpha_ * np.maximum(counts, 1e-12), self.n_factors)
+        return best_users(data, loss, theta, self.user_penalty_ * np.maximum(counts, 1e-12), self.n_factors)
 
     # Likeness
 
     def similar_items(self, item: object, k: int = 10) -> pl.DataFrame:
         """Items that the same people like, by the cosine of their factors: ``rank``, ``item``, ``similarity``."""
         self._require_fitted()
-        place = self.item_ids.index(item)
-        similarity = mean_cosine(self.item_factors_[None], self.item_factors_[None, place])
-        return nearest(similarity, place, k, self.item_ids.take, "item")
+        index = self.item_ids.index(item)
+        similarity = mean_cosine(self.item_factors_[None], self.item_factors_[None, index])
+        return nearest(similarity, index, k, self.item_ids.take, "item")
 
     def similar_users(self, user: object, k: int = 10) -> pl.DataFrame:
         """Users of the training data who rank as this one does: ``rank``, ``user``, ``similarity``."""
@@ -156,7 +160,7 @@ class MatrixRanker(Ranker):
         n_users, n_items = self.rankings_.n_users, self.rankings_.n_items
         users, items = (n_users, self.n_factors), (n_items, self.n_factors)
         self.estimate_.check_shapes(
-            user_factors=users, item_factors=items, item_intercepts=(n_items,), alpha=(), beta=()
+            user_factors=users, item_factors=items, item_intercepts=(n_items,), user_penalty=(), item_penalty=()
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -11,9 +12,9 @@ from permrank.kernels.matrix.listwise_losses import ndcg_bound, squared_errors
 from permrank.kernels.matrix.pairwise_losses import hinge_pairs
 from permrank.models.declared import Categorical, Declared, Float, Integer
 from permrank.models.matrix.base import COMMON, NOISE_SHARE, PENALTY, MatrixRanker, Penalty, pair_weights
-from permrank.models.matrix.learning import Loss
+from permrank.models.matrix.learning import Arrays, Loss
 from permrank.models.matrix.relevance import relevance
-from permrank.types import Float64Array
+from permrank.types import Float64Array, Int64Array
 
 # The bound on NDCG leans on the few best items of a list and needs more of a penalty; set as `NOISE_SHARE`.
 _NDCG_SHARE = 0.75
@@ -35,7 +36,7 @@ class CofiRank(MatrixRanker):
     n_factors : int
     loss : {"ndcg", "ordinal", "squared"}
         The bound above; the hinge over all ordered pairs; squared error of the ratings, with an offset a list.
-        Ratings are put on a scale from 1 to 5; where there are none, the places in a list are spread over it.
+        Ratings are put on a scale from 1 to 5; where there are none, the positions in a list are spread over it.
     truncation : int, optional
         Places that NDCG counts; all if None.
     penalty : float or "auto"
@@ -55,7 +56,7 @@ class CofiRank(MatrixRanker):
     user_factors_ : float64 (n_users, n_factors)
     item_factors_ : float64 (n_items, n_factors)
     item_intercepts_ : float64 (n_items,)
-    alpha_, beta_ : float
+    user_penalty_, item_penalty_ : float
         Penalties that were used.
 
     Examples
@@ -103,34 +104,32 @@ class CofiRank(MatrixRanker):
         self.tol = tol
         self.seed = seed
 
-    def _penalties(self, rankings: Rankings) -> tuple[float | None, float | None, bool]:
-        penalty = None if self.penalty == "auto" else float(self.penalty)
-        return penalty, penalty, True
-
     def _noise_share(self) -> float:
         return _NDCG_SHARE if self.loss == "ndcg" else NOISE_SHARE
 
     def _loss(self, rankings: Rankings, training: Rankings) -> Loss:
-        indptr, levels, weights = rankings.indptr, rankings.levels, rankings.weights.copy()
-        stars = relevance(rankings, training)
+        weights, stars = rankings.weights.copy(), relevance(rankings, training)
         if self.loss == "ordinal":
-            weights *= pair_weights(indptr)
+            weights *= pair_weights(rankings.indptr)
         ridge = _HALF_MEAN if self.intercepts else np.inf
         centred = stars - (_mean_relevance(training) if self.intercepts else 0.0)
-        gains = np.exp2(stars) - 1.0
-        places = _LONGEST if self.truncation is None else int(self.truncation)
+        wanted = centred if self.loss == "squared" else np.exp2(stars) - 1.0
+        settings = ridge, float(self.smoothing), _LONGEST if self.truncation is None else int(self.truncation)
+        return Loss(partial(_losses, self.loss, *settings), rankings.indptr, (weights,), (rankings.levels, wanted))
 
-        def loss(scores: Float64Array) -> tuple[float, Float64Array]:
-            gradient = np.empty_like(scores)
-            if self.loss == "squared":
-                values = squared_errors(indptr, centred, weights, ridge, scores, gradient)
-            elif self.loss == "ordinal":
-                values = hinge_pairs(indptr, levels, weights, float(self.smoothing), scores, gradient)
-            else:
-                values = ndcg_bound(indptr, levels, gains, weights, places, float(self.smoothing), scores, gradient)
-            return float(values.sum()), gradient
 
-        return loss
+def _losses(
+    loss: str, ridge: float, smoothing: float, truncation: int, indptr: Int64Array, of_lists: Arrays,
+    of_entries: Arrays, before: int, scores: Float64Array,
+) -> tuple[Float64Array, Float64Array]:  # fmt: skip
+    (weights,), (levels, wanted), gradient = of_lists, of_entries, np.empty_like(scores)
+    if loss == "squared":
+        values = squared_errors(indptr, wanted, weights, ridge, scores, gradient)
+    elif loss == "ordinal":
+        values = hinge_pairs(indptr, levels, weights, smoothing, scores, gradient)
+    else:
+        values = ndcg_bound(indptr, levels, wanted, weights, truncation, smoothing, scores, gradient)
+    return values, gradient
 
 
 def _mean_relevance(training: Rankings) -> float:

@@ -52,9 +52,9 @@ class Features:
 
     def of_items(self, item_ids: Vocabulary) -> Float64Array:
         """Rows in the order of the items, (n_items, n_features); an item without one raises."""
-        places = _places(item_ids, self._items)
+        indices = _indices_of(item_ids, self._items)
         table = np.full((len(item_ids), len(self.names)), np.nan)
-        table[places[places >= 0]] = self.values[places >= 0]
+        table[indices[indices >= 0]] = self.values[indices >= 0]
         missing = np.isnan(table).any(axis=1)
         if missing.any():
             item = item_ids[int(missing.argmax())]
@@ -63,7 +63,7 @@ class Features:
 
     def pairs(self, user_ids: Vocabulary, item_ids: Vocabulary) -> tuple[Int64Array, Float64Array]:
         """Keys user * n_items + item in rising order, and their rows; rows of unknown users and items are left out."""
-        users, items = _places(user_ids, self._users), _places(item_ids, self._items)
+        users, items = _indices_of(user_ids, self._users), _indices_of(item_ids, self._items)
         known = np.flatnonzero((users >= 0) & (items >= 0))
         keys = users[known] * len(item_ids) + items[known]
         order = np.argsort(keys, kind="stable")
@@ -74,20 +74,20 @@ def looked_up(keys: Int64Array, rows: Float64Array, wanted: Int64Array) -> Float
     """Rows of the wanted keys, (n, n_features); zeros, which is the mean, where there is none."""
     out = np.zeros((wanted.size, rows.shape[1]))
     if keys.size:
-        places = np.minimum(np.searchsorted(keys, wanted), keys.size - 1)
-        found = keys[places] == wanted
-        out[found] = rows[places[found]]
+        indices = np.minimum(np.searchsorted(keys, wanted), keys.size - 1)
+        found = keys[indices] == wanted
+        out[found] = rows[indices[found]]
     return out
 
 
-def _places(vocabulary: Vocabulary, ids: Any) -> Int64Array:
+def _indices_of(vocabulary: Vocabulary, ids: Any) -> Int64Array:
     """Index of every id in a vocabulary, -1 for one that is not there."""
     if ids.dtype != vocabulary.ids.dtype:
         return np.full(len(ids), -1)
-    table = pl.DataFrame({"id": vocabulary.ids, "place": np.arange(len(vocabulary))})
+    table = pl.DataFrame({"id": vocabulary.ids, "index": np.arange(len(vocabulary))})
     return (
         pl.DataFrame({"id": ids})
-        .join(table, on="id", how="left", maintain_order="left")["place"]
+        .join(table, on="id", how="left", maintain_order="left")["index"]
         .fill_null(-1)
         .to_numpy()
     )

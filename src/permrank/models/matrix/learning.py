@@ -2,14 +2,17 @@
 
 Minimise Σ loss(s) + Σ_u α_u ‖W_u‖² + Σ_y β_y ‖H_y‖² + γ Σ_y d_y² + δ ‖w‖² over W, H, d and w, where
 s_e = W_u H_y + d_y + z_y w + x_e w' for the entry e of user u and item y: factors, an intercept, and what is known of
-items and entries beforehand (z, x). Losses differ, this does not: it is handed a function from the scores of all
-entries to a value and a gradient, and uses limited-memory BFGS on all variables at once. A pass over users gives
-scores, the loss goes over lists, a pass over items gathers gradients; sums do not depend on the number of threads.
+items and entries beforehand (z, x). Losses differ, this does not: it is handed a function from the scores of lists to
+values and a gradient, and uses limited-memory BFGS on all variables at once. A pass over the users of a shard gives
+scores, the loss of its lists, the gradient of its users, and by block of users that of the items; sums do not depend on
+the number of threads or shards.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -19,11 +22,15 @@ from permrank.data.rankings import Rankings
 from permrank.kernels.matrix.passes import entry_scores, item_gradients, user_gradients
 from permrank.learning.lbfgs import minimise
 from permrank.learning.learner import Learner, mapped, run
+from permrank.learning.shards import Shard, blocks_by_entries, gathered, n_blocks_of, shards_of
+from permrank.learning.singular import singular_values
 from permrank.ragged import frozen
-from permrank.types import Float64Array, Int32Array, Int64Array
+from permrank.types import Array, Float64Array, Int32Array, Int64Array
 
-Loss: TypeAlias = Callable[[Float64Array], tuple[float, Float64Array]]
-"""Scores of all entries to (loss, its gradient in the scores)."""
+Arrays: TypeAlias = tuple[Array, ...]
+Losses: TypeAlias = Callable[..., tuple[Float64Array, Float64Array]]
+"""(indptr, data of lists, data of entries, lists of others before them, scores) to losses of the lists, and the
+gradient in the scores; a module's own function or a partial of one."""
 
 # The constants were set on splits that no benchmark uses (ML-100K with 10, 20 and 50 ratings a user and Sushi, seeds 10
 # and 11); they are in units of entries, so that they serve every loss, and the optimum is flat.
@@ -39,6 +46,31 @@ _SWEEPS_BEFORE = 60
 _SWEEPS_FOR_USERS = 300
 # Products with the matrix of residuals: its norm is then known to about a per cent.
 _POWER_STEPS = 40
+# A block of users holds an array of the size of the items' gradient, and all of them together at most 24 bytes an
+# entry, unless fewer than 4 would be left.
+_FEWEST_BLOCKS, _NUMBERS_AN_ENTRY = 4, 3
+
+
+class Loss(NamedTuple):
+    """A sum over lists of a function of their scores.
+
+    Attributes
+    ----------
+    function : Losses
+    indptr : int64 (n_lists + 1,)
+    of_lists, of_entries : tuples of arrays
+        What the function needs beside scores, with a line for every list, and for every entry.
+    """
+
+    function: Losses
+    indptr: Int64Array
+    of_lists: Arrays
+    of_entries: Arrays
+
+    def __call__(self, scores: Float64Array) -> tuple[float, Float64Array]:
+        """Scores of all entries to (loss, its gradient in the scores)."""
+        values, gradient = self.function(self.indptr, self.of_lists, self.of_entries, 0, scores)
+        return float(values.sum()), gradient
 
 
 class Data(NamedTuple):
@@ -123,6 +155,10 @@ class Objective:
             (design.entries.shape[1],),
         ]
         self._ends = np.cumsum([int(np.prod(shape)) for shape in self._shapes])
+        bounds = blocks_by_entries(data.first_of_user, _n_blocks(data.rankings, n_factors))
+        of_entries: Arrays = (data.items, design.entries, *loss.of_entries)
+        levels = (), loss.of_lists, of_entries
+        self._shards = shards_of(bounds, (data.rankings.user_indptr, loss.indptr), levels)
 
     @property
     def size(self) -> int:
@@ -146,17 +182,17 @@ class Objective:
 
     def __call__(self, vector: Float64Array) -> tuple[float, Float64Array]:
         """Value and gradient."""
-        point, data, penalties = self.parts(vector), self.data, self.penalties
-        value, residual = self.loss(self.scores(point))
-        view = data.rankings.item_view
-        of_items = item_gradients(view.indptr, view.entries, data.user_of_entry, point.users, residual)
+        point, penalties = self.parts(vector), self.penalties
+        job = partial(_passed, self.loss.function, len(self.loss.of_lists), self.theta(point), point.entry_weights)
+        values, of_users, of_items, of_entries = gathered(job, self._shards, point.users)
+        value, of_items = float(values.sum()), of_items.sum(axis=0)
         gradient = np.empty_like(vector)
         out = self.parts(gradient)
-        out.users[:] = user_gradients(data.first_of_user, data.items, self.theta(point), residual)
+        out.users[:] = of_users
         out.factors[:] = of_items[:, :-1]
         out.intercepts[:] = of_items[:, -1] if self.intercepts else 0.0
         out.item_weights[:] = _product(self.design.items.T, of_items[:, -1])
-        out.entry_weights[:] = _product(self.design.entries.T, residual)
+        out.entry_weights[:] = of_entries.sum(axis=0)
         strengths: list[Any] = [penalties.users[:, None], penalties.items[:, None], penalties.intercepts]
         strengths += [penalties.design, penalties.design]
         for part, slope, strength in zip(point, out, strengths, strict=True):
@@ -173,6 +209,30 @@ class Objective:
         parts.intercepts[:] = 1.0 / (curvature * counts + 2.0 * self.penalties.intercepts)
         parts.item_weights[:] = parts.entry_weights[:] = 1.0 / (curvature * max(self.data.items.size, 1))
         return scale
+
+
+def _n_blocks(rankings: Rankings, n_factors: int) -> int:
+    allowed = _NUMBERS_AN_ENTRY * rankings.n_entries // max(rankings.n_items * (n_factors + 1), 1)
+    return n_blocks_of(rankings.n_users, allowed, fewest=_FEWEST_BLOCKS)
+
+
+def _passed(
+    function: Losses, n: int, theta: Float64Array, weights: Float64Array, shard: Shard, users: Float64Array
+) -> tuple[Float64Array, ...]:
+    """Losses of the lists, gradients in their users, and by block those in the items and in the weights of entries.
+
+    n: how many of the shard's arrays are of lists; then come items, covariates of entries, and what the loss needs.
+    """
+    (user_indptr, indptr), (items, known, *of_entries) = shard.indptrs, shard.data[n:]
+    (first_of_user,) = frozen(indptr[user_indptr])
+    scores = entry_scores(first_of_user, items, users, theta)
+    if weights.size:
+        scores += _product(known, weights)
+    values, residual = function(indptr, shard.data[:n], tuple(of_entries), shard.spans[1].start, scores)
+    of_items = item_gradients(shard.bounds, first_of_user, items, users, residual, len(theta))
+    blocks = pairwise(first_of_user[shard.bounds].tolist())
+    in_weights = [_product(known[a:b].T, residual[a:b]) for a, b in blocks]
+    return values, user_gradients(first_of_user, items, theta, residual), of_items, np.stack(in_weights)
 
 
 def _product(table: Float64Array, vector: Float64Array) -> Float64Array:
@@ -201,33 +261,28 @@ def noise_penalty(
     shape = (user_counts.size, item_counts.size)
     matrix = sparse.coo_array((weighted, (data.user_of_entry, data.items)), shape=shape).tocsr()
     transposed = matrix.T.tocsr()
-    vector: Any = np.random.default_rng([seed, 1]).normal(size=shape[1])
-    largest = 0.0
-    for _ in range(_POWER_STEPS):
-        vector = transposed @ (matrix @ vector)
-        largest = float(np.sqrt(np.sum(vector**2)))
-        if largest == 0.0:
-            break
-        vector /= largest
-    return 0.5 * float(np.sqrt(largest))
+    start = np.random.default_rng([seed, 1]).normal(size=(shape[1], 1))
+    products = (lambda x: np.asarray(matrix @ x)), (lambda y: np.asarray(transposed @ y))
+    (largest,), _ = singular_values(*products, start, _POWER_STEPS)
+    return 0.5 * float(largest)
 
 
 def best_users(
-    data: Data, loss: Loss, theta: Float64Array, alpha: Float64Array, n_factors: int, *, tol: float = 1e-10
+    data: Data, loss: Loss, theta: Float64Array, penalty: Float64Array, n_factors: int, *, tol: float = 1e-10
 ) -> Float64Array:
     """W of users whose items are fixed, (n_users, n_factors): one convex problem a user, all solved side by side.
 
-    alpha: (n_users,), the penalty of each user.
+    penalty: (n_users,), the penalty of each user.
     """
 
     def function(vector: Float64Array) -> tuple[float, Float64Array]:
         users = vector.reshape(-1, n_factors)
         value, residual = loss(entry_scores(data.first_of_user, data.items, users, theta))
-        gradient = user_gradients(data.first_of_user, data.items, theta, residual) + 2.0 * alpha[:, None] * users
-        return value + float(np.sum(alpha[:, None] * users**2)), gradient.ravel()
+        gradient = user_gradients(data.first_of_user, data.items, theta, residual) + 2.0 * penalty[:, None] * users
+        return value + float(np.sum(penalty[:, None] * users**2)), gradient.ravel()
 
     size = data.rankings.n_users * n_factors
-    scale = np.repeat(0.5 / np.maximum(alpha, 1e-12), n_factors)
+    scale = np.repeat(0.5 / np.maximum(penalty, 1e-12), n_factors)
     descent = minimise(function, np.zeros(size), scale, tol=tol)
     return run(descent, max_iter=_SWEEPS_FOR_USERS).estimate.reshape(-1, n_factors)
 
@@ -239,7 +294,8 @@ class Settings(NamedTuple):
     ----------
     n_factors : int
     intercepts : bool
-    alpha, beta : float or None
+    penalties : tuple of float or None
+        Of the factors of users and of items.
     by_entries : bool
         Whether penalties of factors are multiplied by the number of entries of the user or item.
     noise_share : float
@@ -250,8 +306,7 @@ class Settings(NamedTuple):
 
     n_factors: int
     intercepts: bool
-    alpha: float | None
-    beta: float | None
+    penalties: tuple[float | None, float | None]
     by_entries: bool
     noise_share: float
     tol: float
@@ -259,12 +314,11 @@ class Settings(NamedTuple):
 
 
 class Fit(NamedTuple):
-    """What was learnt: the variables, factors and whole intercepts of the items, and the penalties that were used."""
+    """What was learnt: variables, factors and whole intercepts of the items, and the penalties that were used."""
 
     point: Point
     theta: Float64Array
-    alpha: float
-    beta: float
+    penalties: tuple[float, float]
 
 
 def learner_of(data: Data, loss: Loss, design: Design, settings: Settings) -> Learner[Fit]:
@@ -281,11 +335,11 @@ def learner_of(data: Data, loss: Loss, design: Design, settings: Settings) -> Le
 
     before, descent = without_factors(design, settings.intercepts)
     if settings.n_factors == 0:
-        return mapped(descent, lambda vector: _fit(before, vector, 0.0, 0.0))
+        return mapped(descent, lambda vector: _fit(before, vector, (0.0, 0.0)))
     start = before.parts(run(descent, max_iter=_SWEEPS_BEFORE).estimate)
     counts = _counts(data) if settings.by_entries else (np.ones(n_users), np.ones(n_items))
-    alpha, beta = settings.alpha, settings.beta
-    if alpha is None or beta is None:
+    of_users, of_items = settings.penalties
+    if of_users is None or of_items is None:
         probe, found = before, start
         if not settings.intercepts:  # what every item has is no noise, although here factors have to tell it
             level = design._replace(items=np.column_stack([design.items, np.ones(n_items)]))
@@ -293,16 +347,17 @@ def learner_of(data: Data, loss: Loss, design: Design, settings: Settings) -> Le
             found = probe.parts(run(descent, max_iter=_SWEEPS_BEFORE).estimate)
         noise = noise_penalty(loss(probe.scores(found))[1], data, *counts, settings.seed)
         usual = max(settings.noise_share * noise, 1e-12)
-        alpha, beta = (usual if value is None else value for value in (alpha, beta))
-    penalties = Penalties(alpha * counts[0], beta * counts[1], *ridge)
+        of_users, of_items = (usual if value is None else value for value in (of_users, of_items))
+    used = float(of_users), float(of_items)
+    penalties = Penalties(used[0] * counts[0], used[1] * counts[1], *ridge)
     objective = Objective(data, loss, design, penalties, settings.n_factors, settings.intercepts)
     descent = minimise(objective, _start(objective, start, settings.seed), objective.scale(curvature), tol=settings.tol)
-    return mapped(descent, lambda vector: _fit(objective, vector, float(alpha), float(beta)))
+    return mapped(descent, lambda vector: _fit(objective, vector, used))
 
 
-def _fit(objective: Objective, vector: Float64Array, alpha: float, beta: float) -> Fit:
+def _fit(objective: Objective, vector: Float64Array, penalties: tuple[float, float]) -> Fit:
     point = objective.parts(vector)
-    return Fit(point, objective.theta(point), alpha, beta)
+    return Fit(point, objective.theta(point), penalties)
 
 
 def _counts(data: Data) -> tuple[Float64Array, Float64Array]:

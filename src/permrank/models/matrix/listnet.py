@@ -16,7 +16,7 @@ from permrank.models.declared import MOST_FACTORS, Categorical, Checked, Declare
 from permrank.models.estimates import Estimate
 from permrank.models.matrix.base import COMMON, PENALTY, FactorEstimate, MatrixRanker, Penalty
 from permrank.models.matrix.features import Features, looked_up
-from permrank.models.matrix.learning import Data, Design, Fit, Loss
+from permrank.models.matrix.learning import Arrays, Data, Design, Fit, Loss
 from permrank.models.matrix.relevance import relevance
 from permrank.models.plackett_luce.luce import LuceChoiceRanker
 from permrank.models.users import UserReference
@@ -46,7 +46,7 @@ class ListNet(MatrixRanker, LuceChoiceRanker):
         K; 0 leaves the factors out.
     loss : {"listnet", "listmle"}
         Cross-entropy of the probabilities to be first, times the length of the list; or -log P(list), Breslow's
-        way with ties. Ratings are put on a scale from 1 to 5; where there are none, the places are spread over it.
+        way with ties. Ratings are put on a scale from 1 to 5; where there are none, the positions are spread over it.
     features : frame, optional
         One row an item, with a column ``item`` and columns of numbers; or one row a user and item, with a column
         ``user`` too. Every item of the rankings needs a row; of users and items those in the rankings do, and
@@ -69,7 +69,7 @@ class ListNet(MatrixRanker, LuceChoiceRanker):
     item_factors_ : float64 (n_items, n_factors)
     item_intercepts_ : float64 (n_items,)
         With what features of items add.
-    alpha_, beta_ : float
+    user_penalty_, item_penalty_ : float
         Penalties that were used.
 
     Examples
@@ -125,29 +125,14 @@ class ListNet(MatrixRanker, LuceChoiceRanker):
         if self.features is None and self.n_factors == 0 and not self.intercepts:
             raise InputError("nothing to learn: no features, no factors, no intercepts; give at least one of them")
 
-    def _penalties(self, rankings: Rankings) -> tuple[float | None, float | None, bool]:
-        penalty = None if self.penalty == "auto" else float(self.penalty)
-        return penalty, penalty, True
-
     def _noise_share(self) -> float:
         return _NOISE_SHARES[self.loss]
 
     def _loss(self, rankings: Rankings, training: Rankings) -> Loss:
-        indptr, levels = rankings.indptr, rankings.levels
-        weights, lengths = rankings.weights, rankings.lengths
-        stars = relevance(rankings, training)
-
-        def listnet(scores: Float64Array) -> tuple[float, Float64Array]:
-            gradient = np.empty_like(scores)
-            values = top_one_divergence(indptr, stars, weights * lengths, scores, gradient)
-            return float(values.sum()), gradient
-
-        def listmle(scores: Float64Array) -> tuple[float, Float64Array]:
-            chosen, expected = np.empty_like(scores), np.empty_like(scores)
-            values = stage_statistics(indptr, levels, scores, BRESLOW, chosen, expected)
-            return -float(np.sum(weights * values)), np.repeat(weights, lengths) * (expected - chosen)
-
-        return listnet if self.loss == "listnet" else listmle
+        if self.loss == "listmle":
+            return Loss(_listmle, rankings.indptr, (rankings.weights,), (rankings.levels,))
+        weights, stars = rankings.weights * rankings.lengths, relevance(rankings, training)
+        return Loss(_listnet, rankings.indptr, (weights,), (stars,))
 
     # Features
 
@@ -179,9 +164,7 @@ class ListNet(MatrixRanker, LuceChoiceRanker):
         n_own = 2 if self.intercepts else 0  # covariates of the intercepts come last
         of_items = fit.point.item_weights[: fit.point.item_weights.size - n_own]
         found, weights = super()._learned(fit), fit.point.entry_weights if of_pairs else of_items
-        return WeightedEstimate(
-            found.user_factors, found.item_factors, found.item_intercepts, found.alpha, found.beta, weights
-        )
+        return WeightedEstimate(found.user_factors, found.item_factors, found.item_intercepts, *fit.penalties, weights)
 
     def _scores(self, user: UserReference, items: Int64Array) -> Float64Array:
         scores = super()._scores(user, items)
@@ -215,3 +198,19 @@ class ListNet(MatrixRanker, LuceChoiceRanker):
         bare = self.clone().set_params(features=None)
         inside = repr(bare)[len("ListNet(") : -1]
         return f"ListNet({inside}{', ' if inside else ''}features={', '.join(Features(self.features).names)})"
+
+
+def _listnet(
+    indptr: Int64Array, of_lists: Arrays, of_entries: Arrays, before: int, scores: Float64Array
+) -> tuple[Float64Array, Float64Array]:
+    gradient = np.empty_like(scores)
+    return top_one_divergence(indptr, *of_entries, *of_lists, scores, gradient), gradient
+
+
+def _listmle(
+    indptr: Int64Array, of_lists: Arrays, of_entries: Arrays, before: int, scores: Float64Array
+) -> tuple[Float64Array, Float64Array]:
+    (weights,), (levels,) = of_lists, of_entries
+    chosen, expected = np.empty_like(scores), np.empty_like(scores)
+    values = stage_statistics(indptr, levels, scores, BRESLOW, chosen, expected)
+    return -weights * values, np.repeat(weights, np.diff(indptr)) * (expected - chosen)

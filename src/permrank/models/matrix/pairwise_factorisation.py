@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -10,10 +11,10 @@ import numpy as np
 from permrank.data.rankings import Rankings
 from permrank.kernels.matrix.pairwise_losses import hinge_pairs, logistic_pairs, squared_pairs
 from permrank.models.declared import Categorical, Declared, Float, Integer
-from permrank.models.matrix.base import COMMON, PENALTY, MatrixRanker, Penalty, pair_weights
-from permrank.models.matrix.learning import Loss
+from permrank.models.matrix.base import COMMON, PENALTY, MatrixRanker, Pair, Penalty, pair_weights
+from permrank.models.matrix.learning import Arrays, Loss
 from permrank.randomness import stream_key
-from permrank.types import Float64Array
+from permrank.types import Float64Array, Int64Array, Key
 
 
 class PairwiseFactorisation(MatrixRanker):
@@ -30,9 +31,9 @@ class PairwiseFactorisation(MatrixRanker):
     weighting : {"entries", "published"}
         ``entries``: a list of n counts n times the mean over its pairs, and penalties are multiplied by the number of
         entries of a user or item, so that one penalty suits short and long lists. ``published``: every pair counts
-        1 / N with N users, and Ω = alpha Σ W² + beta Σ H² (the objective that is traced, and the penalties
-        ``alpha_`` and ``beta_``, are N times that).
-    alpha, beta : float or "auto"
+        1 / N with N users, and Ω = user_penalty Σ W² + item_penalty Σ H² (the objective that is traced, and the
+        penalties ``user_penalty_`` and ``item_penalty_``, are N times that).
+    user_penalty, item_penalty : float or "auto"
         Penalties of users and items. "auto": what keeps most of the noise out, from the residuals of a fit without
         factors. Only their product matters to the scores.
     intercepts : bool
@@ -53,7 +54,7 @@ class PairwiseFactorisation(MatrixRanker):
     user_factors_ : float64 (n_users, n_factors)
     item_factors_ : float64 (n_items, n_factors)
     item_intercepts_ : float64 (n_items,)
-    alpha_, beta_ : float
+    user_penalty_, item_penalty_ : float
         Penalties that were used.
 
     Examples
@@ -75,8 +76,8 @@ class PairwiseFactorisation(MatrixRanker):
         ),
         smoothing=Float(tune=(0.1, 10.0), help="Width over which the hinge is rounded."),
         weighting=Categorical(("entries", "published"), help="Whether a list counts by its length or by its pairs."),
-        alpha=replace(PENALTY, help="Penalty of the users' factors."),
-        beta=replace(PENALTY, help="Penalty of the items' factors."),
+        user_penalty=replace(PENALTY, formerly="alpha", help="Penalty of the users' factors."),
+        item_penalty=replace(PENALTY, formerly="beta", help="Penalty of the items' factors."),
         n_partners=Integer(1, 1_000_000, help="Others that an entry of a long list is compared with."),
     )
 
@@ -86,8 +87,8 @@ class PairwiseFactorisation(MatrixRanker):
         *,
         loss: Literal["logistic", "hinge", "squared"] = "logistic",
         weighting: Literal["entries", "published"] = "entries",
-        alpha: Penalty = "auto",
-        beta: Penalty = "auto",
+        user_penalty: Penalty = "auto",
+        item_penalty: Penalty = "auto",
         intercepts: bool = True,
         smoothing: float = 1.0,
         n_partners: int = 32,
@@ -98,8 +99,8 @@ class PairwiseFactorisation(MatrixRanker):
         self.n_factors = n_factors
         self.loss = loss
         self.weighting = weighting
-        self.alpha = alpha
-        self.beta = beta
+        self.user_penalty = user_penalty
+        self.item_penalty = item_penalty
         self.intercepts = intercepts
         self.smoothing = smoothing
         self.n_partners = n_partners
@@ -107,29 +108,19 @@ class PairwiseFactorisation(MatrixRanker):
         self.tol = tol
         self.seed = seed
 
-    def _penalties(self, rankings: Rankings) -> tuple[float | None, float | None, bool]:
+    def _penalties(self, rankings: Rankings) -> tuple[Pair, bool]:
         by_entries = self.weighting == "entries"
         times = 1.0 if by_entries else float(rankings.n_users)
-        alpha, beta = (None if value == "auto" else times * float(value) for value in (self.alpha, self.beta))
-        return alpha, beta, by_entries
+        given = self.user_penalty, self.item_penalty
+        users, items = (None if value == "auto" else times * float(value) for value in given)
+        return (users, items), by_entries
 
     def _loss(self, rankings: Rankings, training: Rankings) -> Loss:
-        indptr, levels, weights = rankings.indptr, rankings.levels, rankings.weights.copy()
+        weights = rankings.weights.copy()
         if self.weighting == "entries":
-            weights *= pair_weights(indptr)
-        key = stream_key(self.seed)
-
-        def loss(scores: Float64Array) -> tuple[float, Float64Array]:
-            gradient = np.empty_like(scores)
-            if self.loss == "squared":
-                values = squared_pairs(indptr, levels, weights, scores, gradient)
-            elif self.loss == "hinge":
-                values = hinge_pairs(indptr, levels, weights, float(self.smoothing), scores, gradient)
-            else:
-                values = logistic_pairs(indptr, levels, weights, int(self.n_partners), key, scores, gradient)
-            return float(values.sum()), gradient
-
-        return loss
+            weights *= pair_weights(rankings.indptr)
+        settings = float(self.smoothing), int(self.n_partners), stream_key(self.seed)
+        return Loss(partial(_losses, self.loss, *settings), rankings.indptr, (weights,), (rankings.levels,))
 
     def prefers(self, user: object, item: object, other: object) -> float:
         """Return the probability that ``item`` is ranked before ``other``, 1 / (1 + e^-d); logistic loss only."""
@@ -137,3 +128,17 @@ class PairwiseFactorisation(MatrixRanker):
             self._refuse("prefers")
         first, second = self._scores(self._reference(user), self.item_ids.indices([item, other]))
         return float(1.0 / (1.0 + np.exp(np.clip(second - first, -700.0, 700.0))))
+
+
+def _losses(
+    loss: str, smoothing: float, n_partners: int, key: Key, indptr: Int64Array, of_lists: Arrays,
+    of_entries: Arrays, before: int, scores: Float64Array,
+) -> tuple[Float64Array, Float64Array]:  # fmt: skip
+    (weights,), (levels,), gradient = of_lists, of_entries, np.empty_like(scores)
+    if loss == "squared":
+        values = squared_pairs(indptr, levels, weights, scores, gradient)
+    elif loss == "hinge":
+        values = hinge_pairs(indptr, levels, weights, smoothing, scores, gradient)
+    else:
+        values = logistic_pairs(indptr, levels, weights, n_partners, key, before, scores, gradient)
+    return values, gradient

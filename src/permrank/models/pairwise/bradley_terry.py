@@ -242,10 +242,10 @@ class BradleyTerry(OneOrderRanker):
         items = self._aligned_items(rankings)
         lengths = rankings.lengths
         if lengths.max(initial=0) > 2:
-            place = int(lengths.argmax())
+            longest = int(lengths.argmax())
             raise InputError(
-                f"ranking {place} has {lengths[place]} items; Bradley-Terry gives probabilities to comparisons of two. "
-                "Break lists into pairs, or use PlackettLuce"
+                f"ranking {longest} has {lengths[longest]} items; Bradley-Terry gives probabilities to comparisons of "
+                "two. Break lists into pairs, or use PlackettLuce"
             )
         first = rankings.indptr[:-1][lengths == 2]
         d = self.scores_[items[first]] - self.scores_[items[first + 1]]

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from permrank.data.rankings import Rankings
+from permrank.kernels.lists import Lists
 from permrank.kernels.pairwise.latent_preference import latent_preference_sums
 from permrank.learning.em import Update, expectation_maximisation
 from permrank.learning.learner import Learner, mapped
@@ -57,10 +58,11 @@ def _sums(
     worths: Float64Array, max_pairs: int, key: Key, shard: Shard, mixture: Float64Array
 ) -> tuple[Float64Array, ...]:
     outer, weights, items, levels = shard.data
+    (user_indptr, indptr), before = shard.indptrs, shard.spans[1].start
+    lists = Lists(user_indptr, indptr, items, levels, weights)
     found: tuple[Float64Array, ...] = latent_preference_sums(
-        shard.bounds, *shard.indptrs, items, levels, weights, outer, worths, mixture, max_pairs, key,
-        shard.spans[1].start,
-    )  # fmt: skip
+        shard.bounds, lists, outer, worths, mixture, max_pairs, key, before
+    )
     return found
 
 

@@ -9,7 +9,7 @@ from scipy.sparse.csgraph import NegativeCycleError, bellman_ford, connected_com
 from permrank.data.connectivity import strong_components
 from permrank.data.rankings import Rankings
 from permrank.errors import EstimateError
-from permrank.kernels.plackett_luce.closure import small_closed_sets
+from permrank.kernels.plackett_luce.closure import Blocks, small_closed_sets
 from permrank.models.comparisons import Comparisons
 from permrank.ragged import new_blocks
 from permrank.types import Int64Array
@@ -60,8 +60,8 @@ def require_partition_estimates(rankings: Rankings) -> None:
     is_last[block[rankings.indptr[1:] - 1]] = True
     starts = _dead_ends(rankings, block, bounds, is_last)
     view = rankings.item_view
-    arrays = (view.indptr, view.entries, rankings.items, block, bounds, is_last)
-    outside = np.flatnonzero(small_closed_sets(starts, *arrays))
+    blocks = Blocks(view.indptr, view.entries, rankings.items, block, bounds, is_last)
+    outside = np.flatnonzero(small_closed_sets(starts, blocks))
     if outside.size:
         raise EstimateError(
             f"no maximum-likelihood estimate exists under ties='partition' for {outside.size} of "

@@ -15,7 +15,8 @@ import numpy as np
 
 from permrank.data.item_view import entries_by_item
 from permrank.data.rankings import Rankings
-from permrank.kernels.cooccurrence import cross, row_sums
+from permrank.kernels.cooccurrence import row_sums
+from permrank.learning.singular import singular_values
 from permrank.ragged import frozen, owners
 from permrank.types import Array, Float64Array
 
@@ -72,32 +73,23 @@ def user_coordinates(table: Float64Array, bounds: Array, items: Array) -> Float6
 
 
 def coordinate_parts(table: Float64Array, items: Array) -> Float64Array:
-    """What each entry of one user adds to the user's place: (n_entries, n_dimensions)."""
+    """What each entry of one user adds to the user's coordinates: (n_entries, n_dimensions)."""
     return np.asarray(table[items] / (len(items) + _MORE_OF_USER))
 
 
 def _singular(
     bounds: Array, items: Array, counts: Array, start: Float64Array, rounds: int
 ) -> tuple[Float64Array, Float64Array]:
-    """Largest singular values and right vectors of the scaled matrix, by subspace iterations from a random start."""
+    """Largest singular values and right vectors of the scaled matrix, from a random start."""
     view, lengths = entries_by_item(items, counts.size), np.diff(bounds)
     owner = owners(bounds, np.int32)[view.entries]
     of_users, of_items = (lengths + _MORE_OF_USER) ** -0.5, (counts + _MORE_OF_ITEM) ** -0.5
     (bounds, items), (starts, owner) = frozen(bounds, items), frozen(view.indptr, owner)
-    vectors = _orthonormal(start)
-    people = row_sums(bounds, items, vectors * of_items[:, None]) * of_users[:, None]
-    for _ in range(rounds - 1):
-        vectors = _orthonormal(row_sums(starts, owner, people * of_users[:, None]) * of_items[:, None])
-        people = row_sums(bounds, items, vectors * of_items[:, None]) * of_users[:, None]
-    squares, rotation = np.linalg.eigh(cross(people, people))
-    return np.sqrt(np.maximum(squares[::-1], 0.0)), np.einsum("yk,kj->yj", vectors, rotation[:, ::-1])
 
+    def of_people(vectors: Float64Array) -> Float64Array:
+        return np.asarray(row_sums(bounds, items, vectors * of_items[:, None]) * of_users[:, None])
 
-def _orthonormal(vectors: Float64Array) -> Float64Array:
-    """The same span with orthonormal columns (twice, for rounding); what has no length becomes 0."""
-    for _ in range(2):
-        squares, rotation = np.linalg.eigh(cross(vectors, vectors))
-        kept = squares > 1e-14 * max(float(squares[-1]), 1e-300)
-        factor = np.where(kept, 1.0 / np.sqrt(np.where(kept, squares, 1.0)), 0.0)
-        vectors = np.einsum("yk,kj->yj", vectors, rotation * factor)
-    return vectors
+    def of_listed(people: Float64Array) -> Float64Array:
+        return np.asarray(row_sums(starts, owner, people * of_users[:, None]) * of_items[:, None])
+
+    return singular_values(of_people, of_listed, start, rounds)

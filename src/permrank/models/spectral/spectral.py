@@ -24,7 +24,7 @@ from permrank.types import Float64Array
 
 # 7! = 5,040 orders, whose convolution takes a second; 8! would take a minute.
 _MOST_DECOMPOSED = 7
-# The table of pairs by pairs of places has n^4 / 4 numbers.
+# The table of pairs by pairs of positions has n^4 / 4 numbers.
 _MOST_PAIRED = 40
 _MOST_ITEMS = 150  # 150! is still a float
 
@@ -43,21 +43,21 @@ class SpectralAnalysis(OneOrderRanker):
     """Spectral analysis of rankings (Diaconis 1989): how much is said by single items, by pairs, by more.
 
     The counts f(π) of all orders of n items are a sum of orthogonal parts f_λ, one for each partition λ of n. (n) is
-    the constant, (n-1, 1) the effect of single items at single places, (n-2, 2) that of unordered pairs at pairs of
-    places beyond it, (n-2, 1, 1) that of ordered pairs, and so on. For n <= 7 all parts are found, exactly; for more
+    the constant, (n-1, 1) the effect of single items at single positions, (n-2, 2) that of unordered pairs at pairs of
+    positions beyond it, (n-2, 1, 1) that of ordered pairs, and so on. For n <= 7 all parts are found, exactly; for more
     items these first four.
 
     A tie is spread evenly over its orders, and for n <= 7 so is a list that leaves items out over the orders that
-    agree with it. As a ranker it orders by the mean place.
+    agree with it. As a ranker it orders by the mean position.
 
     Attributes
     ----------
     scores_ : float64 (n_items,)
         Expected share of the other items that an item comes before.
     first_order_ : float64 (n_items, n_items)
-        Weight of the rankings that have an item (row) at a place (column).
+        Weight of the rankings that have an item (row) at a position (column).
     unordered_, ordered_ : float64 (n_pairs, n_pairs)
-        Effects of pairs of items (rows, in the order of the ids) at pairs of places (columns), up to 40 items.
+        Effects of pairs of items (rows, in the order of the ids) at pairs of positions (columns), up to 40 items.
     sums_of_squares_ : float64 (n_parts,)
         Σ_π f_λ(π)² of each part, in the order of `components`.
 
@@ -134,7 +134,7 @@ class SpectralAnalysis(OneOrderRanker):
         return pl.DataFrame(columns, schema_overrides={"share": pl.Float64})
 
     def first_order(self) -> pl.DataFrame:
-        """Items by places: ``item``, ``rank``, ``share`` of the rankings, and ``effect``, the count beyond N / n."""
+        """Items by positions: ``item``, ``rank``, ``share`` of the rankings, and ``effect``, the count beyond N / n."""
         self._require_fitted()
         n, total = self.rankings_.n_items, float(self.rankings_.weights.sum())
         return pl.DataFrame(
@@ -147,16 +147,16 @@ class SpectralAnalysis(OneOrderRanker):
         )
 
     def unordered_pairs(self) -> pl.DataFrame:
-        """Pairs of items at pairs of places, in either order, largest effects first.
+        """Pairs of items at pairs of positions, in either order, largest effects first.
 
-        The effect is the sum of f_(n-2,2) over the orders that have the two items at the two places: what the pair
+        The effect is the sum of f_(n-2,2) over the orders that have the two items at the two positions: what the pair
         does together beyond what its items do by themselves. Columns ``item``, ``other``, ``rank``, ``other_rank``,
         ``effect``.
         """
         return self._pairs(self.unordered_)
 
     def ordered_pairs(self) -> pl.DataFrame:
-        """Pairs of items at pairs of places, largest effects of f_(n-2,1,1) first.
+        """Pairs of items at pairs of positions, largest effects of f_(n-2,1,1) first.
 
         As `unordered_pairs`, with ``item`` at ``rank`` and ``other`` at ``other_rank``; the other way round has minus
         the effect.
@@ -230,7 +230,7 @@ def order_counts(rankings: Rankings) -> Float64Array:
     """Counts of all n! orders; a ranking that many orders agree with is spread evenly over them."""
     n = rankings.n_items
     orders = permutations(n)
-    places = np.argsort(orders, axis=1)
+    positions = np.argsort(orders, axis=1)
     radix = n ** np.arange(n)[::-1]  # orders are sorted, so their digits find them
     codes = orders @ radix
     counts = np.zeros(len(orders))
@@ -242,8 +242,8 @@ def order_counts(rankings: Rankings) -> Float64Array:
             continue
         agrees = np.ones(len(orders), bool)
         for level in range(int(levels[-1])):
-            above = places[:, items[levels == level]].max(axis=1)
-            agrees &= above < places[:, items[levels == level + 1]].min(axis=1)
+            above = positions[:, items[levels == level]].max(axis=1)
+            agrees &= above < positions[:, items[levels == level + 1]].min(axis=1)
         counts[agrees] += rankings.weights[r] / np.count_nonzero(agrees)
     return counts
 
@@ -251,7 +251,7 @@ def order_counts(rankings: Rankings) -> Float64Array:
 def pair_effects(together: Float64Array, apart: Float64Array, n: int) -> tuple[Float64Array, Float64Array]:
     """Marginals of pairs less what single items explain: the parts (n-2, 2) and (n-2, 1, 1).
 
-    h({y, x}) is freed of the best u_y + u_x, and a(y, x) = -a(x, y) of the best u_y - u_x, for every pair of places:
+    h({y, x}) is freed of the best u_y + u_x, and a(y, x) = -a(x, y) of the best u_y - u_x, for every pair of positions:
     the functions on pairs fall into (n) + (n-1, 1) + (n-2, 2), the antisymmetric ones into (n-1, 1) + (n-2, 1, 1).
     """
     if n < 3:  # a pair is all there is
@@ -273,7 +273,7 @@ def _first_squares(
 ) -> Float64Array:
     """Sums of squares of the first parts and of the rest: (d_λ / n!) |effects|² (Plancherel's formula)."""
     n, total = rankings.n_items, float(rankings.weights.sum())
-    # Each effect of an ordered pair stands for four: either order of the items, and of the places.
+    # Each effect of an ordered pair stands for four: either order of the items, and of the positions.
     norms = [total**2, np.sum((first - total / n) ** 2), np.sum(unordered**2), 4.0 * np.sum(ordered**2)]
     shapes = _shapes(n)
     logs = [math.log(dimension(shape)) - math.lgamma(n + 1.0) for shape in shapes]
@@ -286,7 +286,7 @@ def _first_squares(
 def _require_complete(rankings: Rankings) -> None:
     n = rankings.n_items
     if n > _MOST_ITEMS:
-        raise InputError(f"the table of items by places of {n} items is too large; select at most {_MOST_ITEMS}")
+        raise InputError(f"the table of items by positions of {n} items is too large; select at most {_MOST_ITEMS}")
     short = np.flatnonzero(rankings.lengths != n)
     if short.size:
         raise InputError(
