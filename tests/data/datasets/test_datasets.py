@@ -39,7 +39,18 @@ def pack(folder, text):
 
 def test_names_are_those_of_the_documentation():
     assert pr.datasets.names() == sorted(
-        ["ml-100k", "ml-1m", "sushi", "sushi-10", "apa", "nascar", "filmtrust", "simulated"]
+        [
+            "ml-100k",
+            "ml-1m",
+            "sushi",
+            "sushi-10",
+            "apa",
+            "nascar",
+            "filmtrust",
+            "gowalla",
+            "lastfm-friends",
+            "simulated",
+        ]
     )
 
 
