@@ -56,6 +56,7 @@ class MatrixRanker(Ranker):
     A model supplies `_loss`; parameters ``n_factors``, ``intercepts``, ``max_iter``, ``tol`` and ``seed`` are common.
     """
 
+    needs_order = True
     estimate_type: ClassVar[type[Estimate]] = FactorEstimate
     resumable = True
     parameters: ClassVar[Declared] = COMMON
