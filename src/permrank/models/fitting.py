@@ -28,7 +28,7 @@ def require_evidence(model: Ranker, rankings: Rankings) -> None:
     """Raise if there is nothing to learn from; ratings say something even if every user gives one only."""
     if rankings.n_entries == 0:
         raise InputError("there is nothing to learn from: no ranking has an item")
-    if model.needs_order and rankings.ratings is None and not rankings.has_order:
+    if model.needs_order and rankings.n_items > 1 and rankings.ratings is None and not rankings.has_order:
         raise InputError(
             f"these data have no order: no ranking puts one item before another, and {type(model).__name__} learns "
             "from nothing else. Take Recommender() or Popularity(count='listed'), which learn from what people took "
