@@ -158,3 +158,17 @@ def test_a_parameter_that_json_cannot_hold_is_refused(tmp_path):
     model.fitted_params_["seed"] = object()
     with pytest.raises(TypeError, match="cannot be written"):
         model.save(tmp_path / "m.permrank")
+
+
+def test_counts_are_kept_in_model_files_and_guarded(tmp_path):
+    clicks = pr.Rankings.from_interactions({"user": ["u", "u", "v", "u"], "item": ["a", "b", "b", "b"]})
+    target = tmp_path / "m.permrank"
+    pr.Popularity(count="listed").fit(clicks).save(target)
+    again = pr.load(target).rankings_
+    assert again == clicks
+    assert again.counts.tolist() == [1, 2, 1]
+    for counts in (np.array([1.0, -2.0, 1.0]), np.array([1.0, 3.0, 1.0]), np.array([1, 2, 1]), np.ones((3, 1))):
+        resigned(target, {}, {"data.counts": counts})
+        with pytest.raises(FormatError, match="not a whole permrank model"):
+            pr.load(target)
+        pr.Popularity(count="listed").fit(clicks).save(target)

@@ -25,12 +25,12 @@ _FEW = 2**20
 MOST_WEIGHT = 1e15
 
 
-def weight_problem(weight: float) -> str | None:
-    """What is wrong with a weight, or None."""
+def weight_problem(weight: float, what: str = "weight") -> str | None:
+    """What is wrong with a weight, or with a count, or None."""
     if not weight > 0:
-        return f"weight {weight:g} is not positive"
+        return f"{what} {weight:g} is not positive"
     if not 1 / MOST_WEIGHT <= weight <= MOST_WEIGHT:
-        return f"weight {weight:g} is not between {1 / MOST_WEIGHT:g} and {MOST_WEIGHT:g}; scale all weights alike"
+        return f"{what} {weight:g} is not between {1 / MOST_WEIGHT:g} and {MOST_WEIGHT:g}; scale all {what}s alike"
     return None
 
 
@@ -39,13 +39,11 @@ def bad_weights(weights: Float64Array) -> BoolArray:
     return ~((weights >= 1 / MOST_WEIGHT) & (weights <= MOST_WEIGHT))
 
 
-def check_sums(weights: Float64Array) -> None:
-    """Raise if the weights of equal rankings add up to more than a weight may be."""
+def check_sums(weights: Float64Array, of: str = "equal rankings") -> None:
+    """Raise if the weights of equal rankings, or of the same entry, add up to more than a weight may be."""
     most = float(weights.max(initial=0))
     if most > MOST_WEIGHT:
-        raise InputError(
-            f"weights of equal rankings add up to {most:g}, more than {MOST_WEIGHT:g}; scale all weights alike"
-        )
+        raise InputError(f"weights of {of} add up to {most:g}, more than {MOST_WEIGHT:g}; scale all weights alike")
 
 
 class Keys(NamedTuple):
@@ -155,7 +153,7 @@ def settle_duplicates(
 
 
 def compact(ratings: Array) -> Any:
-    """Ratings as float32 where that loses nothing, which is nearly always."""
+    """Ratings or counts as float32 where that loses nothing, which is nearly always."""
     with np.errstate(over="ignore", under="ignore"):
         small = ratings.astype(np.float32)
     return small if np.array_equal(small.astype(np.float64), ratings.astype(np.float64)) else ratings.astype(np.float64)

@@ -22,6 +22,9 @@ class Description:
     n_users, n_rankings, n_items, n_entries : int
     total_weight : float
         Rankings counted with their weights: the number of voters of a file of ballots.
+    total_count : float
+        Entries counted as often as they were taken up: the number of clicks behind sets without order.
+    order : {"strict", "with ties", "sets without order"}
     n_unranked_items : int
         Items that no ranking mentions.
     min_length, median_length, mean_length, max_length
@@ -44,6 +47,8 @@ class Description:
     n_items: int
     n_entries: int
     total_weight: float
+    total_count: float
+    order: str
     n_unranked_items: int
     min_length: int
     median_length: float
@@ -73,6 +78,8 @@ class Description:
 def _text(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, str):
+        return value
     if not isinstance(value, float):
         return f"{value:,}"
     if value.is_integer():
@@ -93,6 +100,8 @@ def describe(rankings: Rankings) -> Description:
         n_items=rankings.n_items,
         n_entries=rankings.n_entries,
         total_weight=float(weights.sum()),
+        total_count=float(rankings.n_entries if rankings.counts is None else rankings.counts.sum(dtype=np.float64)),
+        order="sets without order" if not rankings.has_order else "with ties" if rankings.has_ties else "strict",
         n_unranked_items=int((np.bincount(rankings.items, minlength=rankings.n_items) == 0).sum()),
         min_length=0 if empty else int(lengths.min()),
         median_length=0.0 if empty else _weighted_median(lengths, weights),

@@ -25,5 +25,7 @@ def fingerprint(rankings: Rankings) -> str:
         digest.update(np.ascontiguousarray(array).tobytes())
     if rankings.ratings is not None:
         digest.update(rankings.ratings.astype(np.float64).tobytes())
+    if rankings.counts is not None:
+        digest.update(b"counts" + rankings.counts.astype(np.float64).tobytes())
     digest.update(str(rankings.anonymous).encode())
     return digest.hexdigest()

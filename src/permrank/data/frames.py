@@ -111,7 +111,10 @@ def number_column(frame: pl.DataFrame, name: str, role: str, locate: Locate = ro
 def weight_column(frame: pl.DataFrame, name: str, locate: Locate = row_number) -> Float64Array:
     """A column of weights: positive, and not so large or small that sums of them would be wrong."""
     numbers = number_column(frame, name, "weight", locate)
-    _refuse_first(bad_weights(numbers), lambda row: InputError(f"{locate(row)}: {weight_problem(numbers[row])}"))
+    _refuse_first(
+        bad_weights(numbers),
+        lambda row: InputError(f"{locate(row)}: {weight_problem(numbers[row])}; correct it or drop the row"),
+    )
     return numbers
 
 

@@ -76,6 +76,5 @@ def keep_entries(rankings: Rankings, keep: BoolArray) -> Rankings:
         rankings.weights[kept],
         rankings.user_ids,
         rankings.item_ids,
-        ratings=None if rankings.ratings is None else rankings.ratings[keep],
-        anonymous=rankings.anonymous,
+        **rankings._attached(keep),
     )

@@ -6,18 +6,20 @@ import numpy as np
 import polars as pl
 
 from permrank.data.build import keys_of, lay_out
+from permrank.data.interactions import are_sets, sets_of
 from permrank.data.rankings import Rankings
 from permrank.data.vocabulary import Vocabulary
 from permrank.errors import InputError
 from permrank.ragged import indptr_of, ranges
-from permrank.types import Int64Array
+from permrank.types import Float64Array, Int64Array
 
 
 def joined(first: Rankings, second: Rankings) -> Rankings:
     """All users, items and rankings of both.
 
     Ratings of a user who is in both become one list, and a newer rating of an item replaces the older one. Lists
-    without ratings stay apart, as several rankings of the same user. Ballots without voters are never the same person:
+    without ratings stay apart, as several rankings of the same user. Sets without order become one set, and the counts
+    of an item that is in both are added up. Ballots without voters are never the same person:
     those of the first keep their ids, and those of the second get new ones that come after them.
 
     Examples
@@ -38,6 +40,8 @@ def joined(first: Rankings, second: Rankings) -> Rankings:
     items = _union(first.item_ids, second.item_ids, "item")
     if first.ratings is not None and _one_each(first) and _one_each(second):
         return _joined_ratings(first, second, users, items)
+    if _are_interactions(first, second):
+        return _joined_sets(first, second, users, items)
     owner = np.concatenate([_owners(part, users) for part in (first, second)])
     order = np.argsort(owner, kind="stable")
     lengths = np.concatenate((first.lengths, second.lengths))
@@ -45,6 +49,7 @@ def joined(first: Rankings, second: Rankings) -> Rankings:
     entries = ranges(begins[order], begins[order] + lengths[order])
     codes = np.concatenate([_codes(part.item_ids, items)[part.items] for part in (first, second)])
     ratings = None if first.ratings is None else np.concatenate((first.ratings, second.ratings))[entries]
+    counts = np.concatenate((_counts(first), _counts(second)))[entries]
     return Rankings(
         indptr_of(np.bincount(owner, minlength=len(users))),
         indptr_of(lengths[order]),
@@ -54,6 +59,7 @@ def joined(first: Rankings, second: Rankings) -> Rankings:
         users,
         items,
         ratings=ratings,
+        counts=counts,
         anonymous=first.anonymous,
     )
 
@@ -62,13 +68,13 @@ def _joined_ratings(first: Rankings, second: Rankings, users: Vocabulary, items:
     """One list per user: entries of the first that the second rates anew are left out."""
     rows = []
     for part in (first, second):
-        owner = np.repeat(_owners(part, users), part.lengths)
-        rows.append((owner, _codes(part.item_ids, items)[part.items], part.ratings.astype(np.float64)))
-    keys = [owner * len(items) + item for owner, item, _ in rows]
+        rows.append((*_rows(part, users, items), part.ratings.astype(np.float64), _counts(part)))
+    keys = [owner * len(items) + item for owner, item, *_ in rows]
     kept = ~np.isin(keys[0], keys[1])
-    owners, codes, ratings = (np.concatenate((old[kept], new)) for old, new in zip(*rows, strict=True))
+    owners, codes, ratings, counts = (np.concatenate((old[kept], new)) for old, new in zip(*rows, strict=True))
     better = keys_of(ratings, descending=True)
     layout = lay_out(owners, better.codes, codes.astype(np.int32), len(users), len(items))
+    order = np.lexsort((codes, better.codes, owners)) if (counts != 1).any() else slice(None)
     return Rankings(
         np.arange(len(users) + 1),
         layout.indptr,
@@ -78,8 +84,31 @@ def _joined_ratings(first: Rankings, second: Rankings, users: Vocabulary, items:
         users,
         items,
         ratings=better.decode(layout.codes),
+        counts=counts[order],
         anonymous=first.anonymous,
     )
+
+
+def _are_interactions(first: Rankings, second: Rankings) -> bool:
+    """Whether both are sets without order; lists of one item each may be ballots as well, and stay apart."""
+    known = [part.has_ties or part.counts is not None for part in (first, second)]
+    return are_sets(first) and are_sets(second) and any(known)
+
+
+def _joined_sets(first: Rankings, second: Rankings, users: Vocabulary, items: Vocabulary) -> Rankings:
+    rows = [(*_rows(part, users, items), _counts(part)) for part in (first, second)]
+    owners, codes, counts = (np.concatenate(pair) for pair in zip(*rows, strict=True))
+    return sets_of(owners, codes, counts, users, items)
+
+
+def _rows(rankings: Rankings, users: Vocabulary, items: Vocabulary) -> tuple[Int64Array, Int64Array]:
+    """User and item of each entry, among all."""
+    owner = np.repeat(_owners(rankings, users), rankings.lengths)
+    return owner, _codes(rankings.item_ids, items)[rankings.items]
+
+
+def _counts(rankings: Rankings) -> Float64Array:
+    return np.ones(rankings.n_entries) if rankings.counts is None else rankings.counts.astype(np.float64)
 
 
 def _numbered_on(first: Rankings, second: Rankings) -> Rankings:
@@ -91,7 +120,7 @@ def _numbered_on(first: Rankings, second: Rankings) -> Rankings:
     ids = pl.Series("user", np.arange(len(new)) + last + 1) if isinstance(last, int) else f"{last}+" + new.ids
     return Rankings(
         second.user_indptr, second.indptr, second.items, second.levels, second.weights, Vocabulary(ids, "user"),
-        second.item_ids, ratings=second.ratings, anonymous=True,
+        second.item_ids, **second._attached(),
     )  # fmt: skip
 
 

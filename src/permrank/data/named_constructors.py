@@ -175,3 +175,35 @@ def from_pairs(
     from permrank.data import constructors
 
     return constructors.from_pairs(frame, user, winner, loser, draw, weight)
+
+
+def from_interactions(
+    cls: type[Rankings], frame: object, *, user: str = "user", item: str = "item", weight: str | None = None
+) -> Rankings:
+    """Sets without order from rows of (user, item): clicks, purchases, plays, check-ins.
+
+    Every user has one ranking, a single tie block of all that they took up. Rows with the same user and item are
+    added up, and `counts` has the sums.
+
+    Parameters
+    ----------
+    frame : any Arrow-speaking frame, or a dict of columns
+    user, item : str
+        Names of the columns.
+    weight : str, optional
+        Column of positive numbers: how often, or how strongly, the item was taken up. Left out, each row counts 1.
+
+    Examples
+    --------
+    >>> import permrank as pr
+    >>> clicks = {"user": ["ann", "ann", "ann", "bob"], "item": ["uni", "ebi", "uni", "ebi"]}
+    >>> rankings = pr.Rankings.from_interactions(clicks)
+    >>> rankings.lists("ann") == [[{"ebi", "uni"}]], rankings.counts.tolist()
+    (True, [1.0, 2.0, 1.0])
+    >>> plays = {"who": [7, 7], "song": ["a", "b"], "plays": [12, 3]}
+    >>> pr.Rankings.from_interactions(plays, user="who", item="song", weight="plays").counts.tolist()
+    [12.0, 3.0]
+    """
+    from permrank.data import interactions
+
+    return interactions.from_interactions(frame, user, item, weight)

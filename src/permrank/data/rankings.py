@@ -48,6 +48,8 @@ class Rankings:
         External ids. Items that nobody ranked may be among them.
     ratings : float32 or float64 (n_entries,), optional
         The ratings that the order came from, if it came from ratings.
+    counts : float32 or float64 (n_entries,), optional
+        How often, or how strongly, each entry was taken up; positive. None where all entries count 1.
     anonymous : bool, default False
         The rankings are ballots without a voter; a user id is then only the number of a ballot.
 
@@ -72,16 +74,17 @@ class Rankings:
         item_ids: Vocabulary,
         *,
         ratings: Float64Array | None = None,
+        counts: Float64Array | None = None,
         anonymous: bool = False,
     ) -> None:
         from permrank.data.validate import check_arrays, order_in_ties
 
-        self._set(user_indptr, indptr, items, levels, weights, user_ids, item_ids, ratings, anonymous)
+        self._set(user_indptr, indptr, items, levels, weights, user_ids, item_ids, ratings, counts, anonymous)
         check_arrays(self)
         order = order_in_ties(self)
         if order is not None:
-            ratings = None if self.ratings is None else self.ratings[order]
-            self._set(user_indptr, indptr, self.items[order], levels, weights, user_ids, item_ids, ratings, anonymous)
+            items = self.items[order]
+            self._set(user_indptr, indptr, items, levels, weights, user_ids, item_ids, **self._attached(order))
 
     def _set(
         self,
@@ -93,6 +96,7 @@ class Rankings:
         user_ids: Vocabulary,
         item_ids: Vocabulary,
         ratings: Array | None = None,
+        counts: Array | None = None,
         anonymous: bool = False,
     ) -> None:
         self.user_indptr: Int64Array = np.ascontiguousarray(user_indptr, np.int64)
@@ -102,6 +106,9 @@ class Rankings:
         self.weights: Float64Array = np.ascontiguousarray(weights, np.float64)
         self._user_ids, self._item_ids = user_ids, item_ids
         self.ratings: Any = None if ratings is None else compact(np.ascontiguousarray(ratings))
+        self.counts: Any = None if counts is None else compact(np.ascontiguousarray(counts))
+        if self.counts is not None and self.counts.shape == self.items.shape and (self.counts == 1).all():
+            self.counts = None  # equal rankings have equal arrays
         self.anonymous = bool(anonymous)
         for array in self._arrays:
             array.setflags(write=False)
@@ -109,7 +116,13 @@ class Rankings:
     @property
     def _arrays(self) -> list[Array]:
         arrays = [self.user_indptr, self.indptr, self.items, self.levels, self.weights, self.ratings]
-        return [array for array in arrays if array is not None]
+        return [array for array in [*arrays, self.counts] if array is not None]
+
+    def _attached(self, entries: Any = slice(None)) -> dict[str, Any]:
+        """What else is known, of some of the entries: options of `Rankings` that are made of these."""
+        named = {"ratings": self.ratings, "counts": self.counts}
+        known = {name: array[entries] for name, array in named.items() if array is not None}
+        return known | {"anonymous": self.anonymous}
 
     @classmethod
     def _trusted(cls, *arrays: Any, **options: Any) -> Rankings:
@@ -123,6 +136,7 @@ class Rankings:
     from_ratings = classmethod(named_constructors.from_ratings)
     from_ranks = classmethod(named_constructors.from_ranks)
     from_pairs = classmethod(named_constructors.from_pairs)
+    from_interactions = classmethod(named_constructors.from_interactions)
 
     # Sizes and views
 
@@ -162,6 +176,11 @@ class Rankings:
     def has_ties(self) -> bool:
         """Whether any two entries of a ranking are tied."""
         return int(np.count_nonzero(new_blocks(self.levels, self.indptr))) < self.n_entries
+
+    @cached_property
+    def has_order(self) -> bool:
+        """Whether any ranking puts one item before another; sets without order, such as clicks, never do."""
+        return bool(self.last_levels.any())
 
     # Arrays that follow from those above. The properties hold one number for each user or ranking; they are read-only,
     # and made once. The methods give one for each entry: these are large, mostly used once, and made anew by each call.
@@ -258,7 +277,7 @@ class Rankings:
         return selection.drop(self, users, items)
 
     def merged(self) -> Rankings:
-        """Ballots without voters: equal rankings once, with their summed weights.
+        """Ballots without voters: equal rankings, with equal counts, once with their summed weights.
 
         Examples
         --------
@@ -274,7 +293,7 @@ class Rankings:
     def with_unlisted_last(self) -> Rankings:
         """Put every item that a ranking does not list into a last tie block of that ranking.
 
-        Ballots without a voter that are equal then are merged.
+        Ballots without a voter that are equal then are merged. Counts are left out: what nobody took up has none.
 
         Examples
         --------
@@ -348,6 +367,7 @@ class Rankings:
             and self.user_ids == other.user_ids
             and self.item_ids == other.item_ids
             and (self.ratings is None) == (other.ratings is None)
+            and (self.counts is None) == (other.counts is None)
             and all(starmap(np.array_equal, zip(self._arrays, other._arrays, strict=True)))
         )
 
@@ -355,7 +375,7 @@ class Rankings:
 
     def __repr__(self) -> str:
         users = "ballots" if self.anonymous else "users"
-        tail = ", ties" if self.has_ties else ""
+        tail = "" if not self.has_ties else ", ties" if self.has_order else ", sets without order"
         return (
             f"Rankings({self.n_users} {users}, {self.n_rankings} rankings, {self.n_items} items, "
             f"{self.n_entries} entries{tail})"

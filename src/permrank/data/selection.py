@@ -58,18 +58,19 @@ def restrict(rankings: Rankings, keep_user: BoolArray, keep_item: BoolArray) -> 
         rankings.weights[keep_ranking],
         Vocabulary(rankings.user_ids.ids.filter(keep_user), "user"),
         Vocabulary(rankings.item_ids.ids.filter(keep_item), "item"),
-        ratings=None if rankings.ratings is None else rankings.ratings[keep_entry],
-        anonymous=rankings.anonymous,
+        **rankings._attached(keep_entry),
     )
 
 
 def merged(rankings: Rankings) -> Rankings:
-    """Equal rankings once, in the order in which they first come, with summed weights."""
+    """Equal rankings once, in the order in which they first come, with summed weights; equal are also their counts."""
     groups: dict[bytes, int] = {}
     group = np.empty(rankings.n_rankings, np.int64)
     for ranking in range(rankings.n_rankings):
         part = slice(rankings.indptr[ranking], rankings.indptr[ranking + 1])
         content = rankings.items[part].tobytes() + rankings.levels[part].tobytes()
+        if rankings.counts is not None:
+            content += rankings.counts[part].tobytes()
         group[ranking] = groups.setdefault(content, len(groups))
     n = len(groups)
     weights = np.bincount(group, weights=rankings.weights, minlength=n).astype(np.float64)
@@ -86,12 +87,13 @@ def merged(rankings: Rankings) -> Rankings:
         weights,
         Vocabulary(pl.Series("user", np.arange(n), dtype=pl.Int64), "user"),
         rankings.item_ids,
+        counts=None if rankings.counts is None else rankings.counts[keep_entry],
         anonymous=True,
     )
 
 
 def with_unlisted_last(rankings: Rankings) -> Rankings:
-    """Complete every ranking by a last tie block of all items that it does not list."""
+    """Complete every ranking by a last tie block of all items that it does not list; counts are left out."""
     n, m = rankings.n_rankings, rankings.n_items
     if n * m > _MOST_ENTRIES:
         raise InputError(
@@ -132,8 +134,7 @@ def shuffled_ties(rankings: Rankings, seed: int | None) -> Rankings:
         rankings.weights,
         rankings.user_ids,
         rankings.item_ids,
-        ratings=None if rankings.ratings is None else rankings.ratings[order],
-        anonymous=rankings.anonymous,
+        **rankings._attached(order),
     )
 
 
@@ -148,6 +149,8 @@ def to_frame(rankings: Rankings) -> pl.DataFrame:
     columns["rank"] = rankings.levels + 1
     if rankings.ratings is not None:
         columns["rating"] = rankings.ratings
+    if rankings.counts is not None:
+        columns["count"] = rankings.counts
     if (rankings.weights != 1).any():
         columns["weight"] = rankings.entry_weights()
     return pl.DataFrame(columns)

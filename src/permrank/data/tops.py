@@ -59,11 +59,13 @@ def evidence_of_tops(rankings: Rankings) -> str | None:
     - in both, and some list everything, so that everybody could have; or
     - in that some list one item, which orders nothing: to be listed is what such a list says.
 
-    Liked items that were handed out much more often look the same: hence a warning, never a choice. Ratings, several
-    rankings of one person, pairs, large catalogues and few rankings are never taken for ballots.
+    Liked items that were handed out much more often look the same: hence a warning, never a choice. Ratings, sets
+    without order, several rankings of one person, pairs, large catalogues and few rankings are never taken for ballots.
     """
     m, total, lengths = rankings.n_items, float(rankings.weights.sum()), rankings.lengths
     if not 4 <= m <= _MOST_ITEMS or total < max(_FEWEST_RANKINGS, 2 * m) or rankings.n_rankings < 2 * m:
+        return None
+    if rankings.has_ties and not rankings.has_order:  # sets: nobody was asked for an order
         return None
     if rankings.ratings is not None or rankings.n_rankings > rankings.n_users or (lengths == 2).all():
         return None

@@ -39,15 +39,18 @@ def check_arrays(rankings: Rankings) -> None:
             raise InputError(f"the {ids.kind} ids are not sorted and different; make them with Vocabulary.of")
     if rankings.weights.shape != (n_rankings,):
         raise InputError(f"{rankings.weights.size} weights for {n_rankings} rankings")
-    if rankings.levels.shape != (n_entries,) or (
-        rankings.ratings is not None and rankings.ratings.shape != (n_entries,)
-    ):
-        raise InputError(f"levels and ratings must have one value for each of the {n_entries} entries")
+    of_entries = (rankings.levels, rankings.ratings, rankings.counts)
+    if any(array is not None and array.shape != (n_entries,) for array in of_entries):
+        raise InputError(f"levels, ratings and counts must have one value for each of the {n_entries} entries")
     _refuse(np.diff(rankings.indptr) == 0, "ranking", "is empty; leave it out")
     heavy = bad_weights(rankings.weights)
     if heavy.any():
         first = int(np.argmax(heavy))
         raise InputError(f"ranking {first}: {weight_problem(rankings.weights[first])}")
+    heavy = bad_weights(rankings.weights[:0] if rankings.counts is None else rankings.counts)
+    if heavy.any():
+        first = int(np.argmax(heavy))
+        raise InputError(f"entry {first}: {weight_problem(rankings.counts[first], 'count')}")
     _refuse(
         (rankings.items < 0) | (rankings.items >= rankings.n_items),
         "entry",

@@ -39,7 +39,7 @@ _SPOILED = (
     PermrankError,
     pl.exceptions.PolarsError,
 )
-_DATA = ("user_indptr", "indptr", "items", "levels", "weights", "ratings")
+_DATA = ("user_indptr", "indptr", "items", "levels", "weights", "ratings", "counts")
 
 
 def save(model: Ranker, path: str | Path) -> None:
@@ -137,14 +137,12 @@ def _rebuild(kind: type[Ranker], header: Named, tensors: Named, models: list[typ
     fit = json.loads(header["fit"])
     arrays = {key: tensors[f"data.{key}"] for key in _DATA if f"data.{key}" in tensors}
     for key, array in arrays.items():
-        if array.dtype.kind != ("f" if key in ("weights", "ratings") else "i") or array.ndim != 1:
+        if array.dtype.kind != ("f" if key in ("weights", "ratings", "counts") else "i") or array.ndim != 1:
             raise FormatError(f"{key} of the training data is {array.ndim}-dimensional {array.dtype}")
-    ratings = arrays.pop("ratings", None)
     rankings = Rankings(
         **arrays,
         user_ids=_unpack_ids(tensors, "data.user_ids", "user"),
         item_ids=_unpack_ids(tensors, "data.item_ids", "item"),
-        ratings=ratings,
         anonymous=fit["anonymous"],
     )
     if rankings.fingerprint != header["fingerprint"]:

@@ -6,11 +6,13 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from permrank.errors import InputError
 from permrank.learning.fit import Job, learn, warn_if_unfinished
 from permrank.models.estimates import Estimate
 from permrank.types import Callback, Named
 
 if TYPE_CHECKING:
+    from permrank.data.rankings import Rankings
     from permrank.learning.checkpoints import Checkpoint
     from permrank.learning.early_stopping import ValidationProtocol
     from permrank.models.ranker import Ranker
@@ -20,6 +22,18 @@ _OF_EVERY_MODEL = frozenset(
     ("best_iter_", "converged_", "estimate_", "fit_seconds_", "fitted_params_", "history_", "n_iter_", "rankings_",
      "validation_")
 )  # fmt: skip
+
+
+def require_evidence(model: Ranker, rankings: Rankings) -> None:
+    """Raise if there is nothing to learn from; ratings say something even if every user gives one only."""
+    if rankings.n_entries == 0:
+        raise InputError("there is nothing to learn from: no ranking has an item")
+    if model.needs_order and rankings.n_items > 1 and rankings.ratings is None and not rankings.has_order:
+        raise InputError(
+            f"these data have no order: no ranking puts one item before another, and {type(model).__name__} learns "
+            "from nothing else. Take Recommender() or Popularity(count='listed'), which learn from what people took "
+            "up; or, if that is above all that they left out, unlisted='last' (--unlisted last)"
+        )
 
 
 def learn_into(

@@ -26,7 +26,7 @@ from permrank.models import users as people
 from permrank.models.answers import ranked, recommended, recommended_with_intervals, together
 from permrank.models.declared import Declared
 from permrank.models.estimates import Estimate
-from permrank.models.fitting import learn_into
+from permrank.models.fitting import learn_into, require_evidence
 from permrank.models.former_names import accept_former_names, former_estimate
 from permrank.models.users import NewUser, UserReference
 from permrank.processes import refuse_after_fork, refuse_unsafe_threads
@@ -44,9 +44,9 @@ class Ranker(ABC):
     one; ``estimate_type`` is its class. ``assumes``, ``takes`` and ``reference`` are a line each about the model.
     ``resumable = True`` says that its steps have a state to go on from; ``knows_nobody = True`` that a question may be
     asked about nobody in particular, ``user=None``; ``finds = True`` that its scores say what people would take up of a
-    whole catalogue, and not only how they order what they list; ``parts`` names fields of the estimate that are fitted
-    models of their own. ``parameters`` declares what each argument of the constructor may be, and what `permrank.tune`
-    tries.
+    whole catalogue, and not only how they order what they list; ``needs_order = True`` that it refuses sets without
+    order, of which it could learn nothing; ``parts`` names fields of the estimate that are fitted models of their own.
+    ``parameters`` declares what each argument of the constructor may be, and what `permrank.tune` tries.
     Everything else has a default here; a question that a model cannot answer raises `NotSupportedError`.
 
     Attributes
@@ -73,6 +73,7 @@ class Ranker(ABC):
     knows_nobody: ClassVar[bool] = False
     finds: ClassVar[bool] = False
     parts: ClassVar[tuple[str, ...]] = ()
+    needs_order: ClassVar[bool] = False
     parameters: ClassVar[Declared] = Declared()
     assumes: ClassVar[str]
     takes: ClassVar[str]
@@ -170,8 +171,7 @@ class Ranker(ABC):
         """
         refuse_unsafe_threads()
         rankings = require_rankings(rankings)
-        if rankings.n_entries == 0:
-            raise InputError("there is nothing to learn from: no ranking has an item")
+        require_evidence(self, rankings)
         self._validate()
         name, learner = type(self).__name__, partial(self._learner, rankings)
         require_resumable(name, self.resumable, checkpoint=checkpoint, validation=validation)

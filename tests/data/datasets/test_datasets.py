@@ -39,7 +39,18 @@ def pack(folder, text):
 
 def test_names_are_those_of_the_documentation():
     assert pr.datasets.names() == sorted(
-        ["ml-100k", "ml-1m", "sushi", "sushi-10", "apa", "nascar", "filmtrust", "simulated"]
+        [
+            "ml-100k",
+            "ml-1m",
+            "sushi",
+            "sushi-10",
+            "apa",
+            "nascar",
+            "filmtrust",
+            "gowalla",
+            "lastfm-friends",
+            "simulated",
+        ]
     )
 
 
@@ -177,3 +188,33 @@ def test_no_two_data_sets_claim_one_file_with_different_addresses():
     addresses = {}
     for entry in registry.DATASETS.values():
         assert addresses.setdefault(entry.file, entry.address) == entry.address
+
+
+@pytest.fixture
+def small_lastfm(monkeypatch, tmp_path):
+    """A file in the layout of lastfm-friends, and a registry that expects it."""
+    counts = {"train": (2, 3, 3, 2), "test": (2, 3, 2, 2), "all": (2, 3, 5, 2)}
+    small = registry.Entry(**{**vars(registry.DATASETS["lastfm-friends"]), "counts": counts, "fingerprints": {}})
+    monkeypatch.setitem(registry.DATASETS, "lastfm-friends", small)
+    monkeypatch.setenv("PERMRANK_DATA", str(tmp_path))
+    with zipfile.ZipFile(tmp_path / "lastfm-friends.zip", "w") as archive:
+        archive.writestr("lastfm-friends/train.csv", "user,item\n1,10\n1,20\n2,10\n")
+        archive.writestr("lastfm-friends/test.csv", "user,item\n1,30\n2,20\n")
+        archive.writestr("lastfm-friends/friends.csv", "user,friend\n1,2\n")
+
+
+def test_the_parts_of_a_published_split_share_users_and_items(small_lastfm):
+    train, test = pr.datasets.load("lastfm-friends"), pr.datasets.load("lastfm-friends", part="test")
+    assert train.lists() == [[{10, 20}], [10]]
+    assert test.lists() == [[30], [20]]
+    assert list(train.item_ids) == list(test.item_ids) == [10, 20, 30]
+    assert pr.datasets.load("lastfm-friends", part="all").lists() == [[{10, 20, 30}], [{10, 20}]]
+    with pytest.raises(InputError, match="part='valid', expected one of 'train', 'test', 'all'"):
+        pr.datasets.load("lastfm-friends", part="valid")
+    with pytest.raises(InputError, match="no option 'part'"):
+        pr.datasets.load("ml-1m", part="test")
+
+
+def test_a_split_that_nobody_hands_out_says_what_it_is_made_from():
+    with pytest.raises(DataError, match=r"nobody hands out such a file: make it from https://snap"):
+        pr.datasets.load("gowalla")

@@ -45,6 +45,21 @@ def test_ratings_have_the_published_counts(name, n_users, n_items, n_entries, me
         np.testing.assert_allclose(rankings.ratings.mean(dtype=np.float64), mean, rtol=0, atol=5e-4)
 
 
+@pytest.mark.parametrize(
+    ("name", "n_users", "n_items", "n_train", "n_test"),
+    [("gowalla", 29_858, 40_981, 810_128, 217_242), ("lastfm-friends", 1892, 17_632, 74_267, 18_567)],
+)
+def test_published_splits_of_sets_without_order(name, n_users, n_items, n_train, n_test, folder):
+    train, test, both = (pr.datasets.load(name, **part) for part in ({}, {"part": "test"}, {"part": "all"}))
+    assert (train.n_entries, test.n_entries, both.n_entries) == (n_train, n_test, n_train + n_test)
+    for rankings in (train, test, both):
+        assert (rankings.n_users, rankings.n_items) == (n_users, n_items)
+        assert not rankings.has_order
+        assert rankings.counts is None  # no pair comes twice, nor in both
+    assert train.user_ids == test.user_ids
+    assert train.item_ids == test.item_ids
+
+
 def test_filmtrust_repeats_three_pairs_and_the_last_counts(folder):
     with pytest.raises(pr.errors.InputError, match="duplicates="):
         pr.read(folder / "filmtrust.zip")

@@ -62,6 +62,10 @@ def any_rankings(draw, ids=None, anonymous=None):
     )
     if draw(st.booleans()):
         rankings = _with_ratings(draw, rankings)
+    if draw(st.booleans()):
+        n = rankings.n_entries
+        counts = np.array(draw(st.lists(weights, min_size=n, max_size=n)))
+        rankings = _rebuilt(rankings, ratings=rankings.ratings, counts=counts, anonymous=False)
     return _anonymous(rankings) if (draw(st.booleans()) if anonymous is None else anonymous) else rankings
 
 
@@ -89,7 +93,7 @@ def _with_ratings(draw, rankings):
 
 
 def _anonymous(rankings):
-    return _rebuilt(rankings, ratings=rankings.ratings, anonymous=True)
+    return _rebuilt(rankings, ratings=rankings.ratings, counts=rankings.counts, anonymous=True)
 
 
 def _rebuilt(rankings, **options):

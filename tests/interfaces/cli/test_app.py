@@ -355,3 +355,18 @@ def test_none_is_a_word_where_it_is_the_default_and_nothing_elsewhere():
     assert make_model("FactoredPlackettLuce", ["damping=none", "max_iter=none"]).get_params()["damping"] == "none"
     assert make_model("FactoredPlackettLuce", ["max_iter=none"]).get_params()["max_iter"] is None
     assert make_model("PlackettLuce", ["prior=None"]).get_params()["prior"] is None
+
+
+def test_clicks_are_read_as_sets_without_order(tmp_path):
+    path = tmp_path / "clicks.csv"
+    path.write_text("user,item,clicks\nann,a,2\nann,b,1\nbob,a,1\n")
+    assert "sets without order" in run("info", path).output
+    assert json.loads(run("info", path, "--json").output)["total_count"] == 4
+    path.write_text("user,item,mood\nann,a,2\nann,b,1\nbob,a,1\n")
+    failed = run("info", path, code=1).output
+    assert "pass --kind interactions" in " ".join(failed.split())
+    assert "sets without order" in run("info", path, "--kind", "interactions").output
+    assert "expected 'interactions'" in run("info", path, "--kind", "clicks", code=1).output
+    assert "--kind is for files" in run("info", "simulated", "--kind", "interactions", code=1).output
+    refused = run("fit", path, "--kind", "interactions", "-m", "PlackettLuce", "-o", tmp_path / "m", code=1).output
+    assert "these data have no order" in " ".join(refused.split())

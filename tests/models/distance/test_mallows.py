@@ -375,7 +375,7 @@ def test_a_model_can_be_fitted_again_to_other_items():
 
 
 def test_what_spearman_cannot_take_is_refused():
-    for lists in ({"u": ["a", "b"], "v": ["c"]}, {"u": [{"a", "b"}]}, {"u": [*range(17)]}):
+    for lists in ({"u": ["a", "b"], "v": ["c"]}, {"u": [{"a", "b"}, "c"]}, {"u": [*range(17)]}):
         with pytest.raises(InputError, match=r"distance='spearman' takes .*use 'kendall'"):
             pr.Mallows(distance="spearman").fit(pr.Rankings.from_lists(lists))
     for parameters in ({"n_communities": 0}, {"distance": "cayley"}, {"n_starts": 0}, {"n_draws": 0}, {"tol": 0}):

@@ -260,5 +260,6 @@ def test_bad_parameters_and_hopeless_data_are_refused():
     ):
         with pytest.raises(InputError, match=next(iter(parameters))):
             pr.BradleyTerry(**parameters).fit(rankings)
+    equal = {"user": ["u", "u"], "item": ["a", "b"], "rating": [3, 3]}
     with pytest.raises(EstimateError, match="every comparison is a tie"):
-        pr.BradleyTerry(prior="gaussian").fit(pr.Rankings.from_lists([[{"a", "b"}]]))
+        pr.BradleyTerry(prior="gaussian").fit(pr.Rankings.from_ratings(equal))

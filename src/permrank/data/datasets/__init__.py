@@ -40,7 +40,7 @@ def names() -> list[str]:
     --------
     >>> import permrank as pr
     >>> pr.datasets.names()
-    ['apa', 'filmtrust', 'ml-100k', 'ml-1m', 'nascar', 'simulated', 'sushi', 'sushi-10']
+    ['apa', 'filmtrust', 'gowalla', 'lastfm-friends', 'ml-100k', 'ml-1m', 'nascar', 'simulated', 'sushi', 'sushi-10']
     """
     return sorted(DATASETS)
 
@@ -90,11 +90,13 @@ def load(name: str, **options: Any) -> Rankings:
         ``ml-100k``, ``ml-1m`` (ratings; integer ids), ``sushi`` (10 of 100 items), ``sushi-10`` (10 of
         10; items by name in both), ``apa`` (ballots without voters, with counts as weights), ``nascar``
         (races rank drivers by name), ``filmtrust`` (of the three pairs that its file repeats, the last
-        rating counts), ``simulated``.
+        rating counts), ``gowalla`` and ``lastfm-friends`` (sets without order: who went where, who listened to whom),
+        ``simulated``.
     **options
         ``complete`` for ``apa``: True (default) for the 5,738 complete ballots, False for all 15,449, of which the
         others name their first few only: call ``with_unlisted_last()`` before a model learns from them.
-        For ``simulated`` the arguments of `simulated`.
+        ``part`` for ``gowalla`` and ``lastfm-friends``: ``"train"`` (default) or ``"test"``, as published, both over
+        the same users and items; or ``"all"``, the two joined. For ``simulated`` the arguments of `simulated`.
 
     Returns
     -------
@@ -125,11 +127,7 @@ def load(name: str, **options: Any) -> Rankings:
             if option not in known:
                 raise InputError(f"data set 'simulated' has no option {option!r}; it takes {', '.join(known)}")
         return simulated(**options).rankings
-    complete = options.pop("complete", True) if name == "apa" else True
-    if options:
-        raise InputError(f"data set {name!r} has no option {next(iter(options))!r}")
-    parts = {"sushi": "b", "sushi-10": "a", "apa": "complete" if complete else "all"}
-    part = parts.get(name)
+    part = _part(name, entry, options)
     path, is_new = _locate(name, entry)
     try:
         duplicates: Duplicates = "last" if name == "filmtrust" else "error"
@@ -145,6 +143,21 @@ def load(name: str, **options: Any) -> Rankings:
         ) from error
     _show_terms(entry)
     return rankings
+
+
+def _part(name: str, entry: Entry, options: dict[str, Any]) -> str | None:
+    """The part of the archive that the name and its options mean."""
+    known = list(entry.counts or {})
+    part: str | None = {"sushi": "b", "sushi-10": "a"}.get(name)
+    if name == "apa":
+        part = "complete" if options.pop("complete", True) else "all"
+    elif "train" in known:
+        part = options.pop("part", "train")
+        if part not in known:
+            raise InputError(f"part={part!r}, expected one of {', '.join(map(repr, known))}")
+    if options:
+        raise InputError(f"data set {name!r} has no option {next(iter(options))!r}")
+    return part
 
 
 def cache_folder() -> Path:

@@ -129,6 +129,48 @@ DATASETS: Mapping[str, Entry] = {
         counts={"": (1508, 2071, 35_494, 1508)},
         fingerprints={"": "3c1938cf6ce1c6dfbfc857718fe6c61890ed54e67fcdb11a20aa3458f5de6478"},
     ),
+    "gowalla": Entry(
+        title="Gowalla: who checked in where, in the split of NGCF and LightGCN; sets without order",
+        owner="Stanford Network Analysis Project",
+        page="https://snap.stanford.edu/data/loc-Gowalla.html, as split in https://github.com/gusye1234/LightGCN-PyTorch",
+        terms="public, for research; cite Cho, Myers and Leskovec",
+        citation=(
+            "E. Cho, S. A. Myers and J. Leskovec (2011), Friendship and Mobility: User Movement in "
+            "Location-Based Social Networks, KDD, 1082-1090"
+        ),
+        file="gowalla.zip",
+        counts={
+            "train": (29_858, 40_981, 810_128, 29_858),
+            "test": (29_858, 40_981, 217_242, 29_858),
+            "all": (29_858, 40_981, 1_027_370, 29_858),
+        },
+        fingerprints={
+            "train": "29e2bca86a5feecfd9998684e9c0e5948a780a3ae61997969deeb5177584c787",
+            "test": "80762ec63ceb7b926fc4ab30923d06435620739570ec4ef4c26fa74258f76768",
+            "all": "bb60bda084b324198404b5205d614a5c6e8d04c19ba154135d98e754c370cf02",
+        },
+    ),
+    "lastfm-friends": Entry(
+        title="Last.fm: who listened to whom, in the split of SocialLGN; sets without order",
+        owner="HetRec 2011; Last.fm",
+        page="https://grouplens.org/datasets/hetrec-2011/, as split in https://github.com/leo0481/SocialLGN",
+        terms="public, for research; cite Cantador, Brusilovsky and Kuflik",
+        citation=(
+            "I. Cantador, P. Brusilovsky and T. Kuflik (2011), Second Workshop on Information Heterogeneity and "
+            "Fusion in Recommender Systems, RecSys, 387-388"
+        ),
+        file="lastfm-friends.zip",
+        counts={
+            "train": (1892, 17_632, 74_267, 1892),
+            "test": (1892, 17_632, 18_567, 1881),
+            "all": (1892, 17_632, 92_834, 1892),
+        },
+        fingerprints={
+            "train": "68d424cdd561e0cad7ad895ab2a12bb8e764025850d8066d5d2cb18e0bca9337",
+            "test": "b620e45fb2eaf79b9808ee03f10a9ab2a7d165f2ae0e716dbbb24563d8e43645",
+            "all": "6cea2311f8e4d5f9be80a3619edd3515387bc1fad29412360f4e6c9f4b9a65ac",
+        },
+    ),
     "simulated": Entry(
         title="Users of four communities rank dishes; drawn from a known model",
         owner="permrank",

@@ -40,7 +40,7 @@ class Format:
     has_parts : bool
         Whether ``part=`` chooses among several data sets in the file.
     packed : bool
-        Whether the format compresses by itself: neither gzipped nor looked for in archives.
+        Whether the format compresses by itself, and is never gzipped.
     """
 
     parse: Callable[[Contents], Rankings]
@@ -78,11 +78,11 @@ def _ratings(name: str) -> Format:
 def _parse_archive(contents: Contents) -> Rankings:
     def member(content: bytes, name: str, where: str) -> Rankings:
         found = format_of(name, where)
-        if found.packed:
+        if found.has_parts:
             raise FormatError(f"{where}: unpack the archive and read this file itself")
         return found.parse(contents.member(content, where))
 
-    return parse_zip(contents.data, contents.where, contents.part, contents.duplicates, member)
+    return parse_zip(contents, member)
 
 
 FORMATS: dict[str, Format] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import PurePosixPath
 from typing import TypeAlias, TypeVar
 
@@ -14,9 +14,12 @@ import polars as pl
 from permrank.data.build import Duplicates
 from permrank.data.constructors import Columns, from_values
 from permrank.data.formats import text as textfiles
-from permrank.data.formats.columns import find_roles, rankings_of, with_catalogue
+from permrank.data.formats.attached import with_catalogue
+from permrank.data.formats.columns import Kind, find_roles, rankings_of
+from permrank.data.formats.contents import Contents
 from permrank.data.formats.tabular import delimited
 from permrank.data.formats.text import lines_of, without_mark
+from permrank.data.joining import joined
 from permrank.data.rankings import Rankings
 from permrank.errors import FormatError, InputError, shown
 from permrank.types import Float64Array
@@ -30,6 +33,9 @@ SUSHI_A = ("ebi", "anago", "maguro", "ika", "uni", "ikura", "tamago", "toro", "t
 _SUSHI_FILES = {"a": "sushi3a.5000.10.order", "b": "sushi3b.5000.10.order"}
 _APA_FILES = {"complete": "apared_rankings.csv", "all": "apafull_rankings.csv"}
 
+# What others have split in two: in tables of the same ending.
+_TABLES, _PARTS = (".parquet", ".csv", ".tsv"), ("train", "test", "all")
+
 # Files of ratings without a header: separator, and whether a time follows the rating.
 RATING_FILES: Mapping[str, tuple[bytes, bool]] = {
     "u.data": (b"\t", True),
@@ -38,14 +44,14 @@ RATING_FILES: Mapping[str, tuple[bytes, bool]] = {
 }
 
 
-def parse_ratings(data: bytes, layout: str, where: str, duplicates: Duplicates) -> Rankings:
+def parse_ratings(data: bytes, layout: str, where: str, duplicates: Duplicates, kind: Kind | None = None) -> Rankings:
     """Rows of (user, item, rating) without a header, as in ``u.data``, ``ratings.dat`` or ``ratings.txt``."""
     separator, has_time = RATING_FILES[layout]
     if len(separator) > 1:
         data, separator = data.replace(separator, b"\t"), b"\t"
     names = ["user", "item", "rating", "time"] if has_time else ["user", "item", "rating"]
     source = delimited(data, separator.decode(), where, names)
-    return rankings_of(source, find_roles(names, {}, where), duplicates)
+    return rankings_of(source, find_roles(names, {}, where, kind), duplicates)
 
 
 def parse_orders(data: bytes, names: tuple[str, ...] | None, where: str, duplicates: Duplicates) -> Rankings:
@@ -146,18 +152,19 @@ def parse_races(data: bytes, drivers: bytes, where: str, duplicates: Duplicates)
     return with_catalogue(rankings, None, ids)
 
 
-def parse_zip(
-    data: bytes,
-    where: str,
-    part: str | None,
-    duplicates: Duplicates,
-    parse: Callable[[bytes, str, str], Rankings],
-) -> Rankings:
+def parse_zip(contents: Contents, parse: Callable[[bytes, str, str], Rankings]) -> Rankings:
     """Rankings from a zip archive in a known layout, or one that holds a single file of a known format.
 
     ``parse(data, name, where)`` reads such a single file.
     """
-    members, fetch = _open(data, where)
+    where, part, duplicates, kind = contents.where, contents.part, contents.duplicates, contents.kind
+    members, fetch = _open(contents.data, where)
+    tables = [(f"train{ending}", f"test{ending}") for ending in _TABLES if f"train{ending}" in members]
+    if tables and tables[0][1] in members:
+        train, test = (parse(fetch(name), name, f"{where}/{name}") for name in tables[0])
+        return _part_of(train, test, _choose(part, _PARTS, "train", where))
+    if kind is not None and not any(name in members for name in (*RATING_FILES, "ratings.csv")) and len(members) > 1:
+        raise InputError(f"kind={kind!r} is for tables, and {where} holds orders; leave it out")
     if _SUSHI_FILES["b"] in members or _SUSHI_FILES["a"] in members:
         return _sushi(fetch, _choose(part, _SUSHI_FILES, "b", where), where, duplicates)
     if _APA_FILES["complete"] in members or _APA_FILES["all"] in members:
@@ -173,18 +180,26 @@ def parse_zip(
     if len(known) > 1:
         raise _several(where, [path for name in known for path in members[name]])
     if known and known[0] in RATING_FILES:
-        return parse_ratings(fetch(known[0]), known[0], f"{where}/{known[0]}", duplicates)
+        return parse_ratings(fetch(known[0]), known[0], f"{where}/{known[0]}", duplicates, kind)
     chosen = known[0] if known else next(iter(members)) if len(members) == 1 else None
     if chosen is None:
         shown = ", ".join([*members][:8]) or "nothing"
         raise FormatError(
-            f"{where} holds {shown}, which is no known layout (MovieLens, SUSHI, FilmTrust, APA, NASCAR); "
-            "unpack it and read the file you want"
+            f"{where} holds {shown}, which is no known layout (MovieLens, SUSHI, FilmTrust, APA, NASCAR, "
+            "tables called train and test); unpack it and read the file you want"
         )
     return parse(fetch(chosen), chosen, f"{where}/{chosen}")
 
 
-def _choose(part: str | None, parts: Mapping[str, str], default: str, where: str) -> str:
+def _part_of(train: Rankings, test: Rankings, part: str) -> Rankings:
+    """A part of data that are handed out in two, over the users and items of both; or both, joined."""
+    if part == "all":
+        return joined(train, test)
+    own, other = (train, test) if part == "train" else (test, train)
+    return with_catalogue(own, other.user_ids.ids, other.item_ids.ids)
+
+
+def _choose(part: str | None, parts: Collection[str], default: str, where: str) -> str:
     if part is not None and part not in parts:
         raise InputError(f"part={part!r}, but {where} has {' and '.join(map(repr, sorted(parts)))}")
     return default if part is None else part

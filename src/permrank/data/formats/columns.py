@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
-import numpy as np
 import polars as pl
 
-from permrank.data import constructors
-from permrank.data.build import Duplicates, settle_duplicates
+from permrank.data import constructors, interactions
+from permrank.data.build import Duplicates
 from permrank.data.constructors import Columns
+from permrank.data.formats.attached import with_catalogue, with_counts, with_ratings
 from permrank.data.formats.tabular import Source, Table, original_name
-from permrank.data.frames import RESULTS, Locate, id_column, number_column, plain_word
+from permrank.data.frames import RESULTS, Locate, id_column, plain_word
 from permrank.data.rankings import Rankings
-from permrank.data.validate import inverted_entries
-from permrank.data.vocabulary import Vocabulary, encode, encode_with
 from permrank.errors import FormatError, InputError, shown
-from permrank.ragged import indptr_of
+from permrank.types import Named
 
 # How messages write the argument that names a column; the command line has its own way.
 ARGUMENT: ContextVar[str] = ContextVar("ARGUMENT", default="{}=")
 ROLES = ("user", "item", "rating", "rank", "ranking", "weight", "winner", "loser", "draw")
+Kind: TypeAlias = Literal["interactions"]
+"""What a table is read as, whatever its columns are called: sets without order."""
 
 # Header words, without case, spaces, underscores and hyphens.
 _WORDS = {
@@ -36,28 +36,41 @@ _WORDS = {
     "winner": ("winner", "winnerid"),
     "loser": ("loser", "loserid"),
     "draw": ("draw", "drawn", "isdraw", "tie", "tied", "istie"),
+    "entry_count": ("entrycount",),  # beside an order
 }
+# How often an item was taken up, where there is no order: plays, n_plays, play_count.
+_TAKEN_UP = (
+    "click", "purchase", "play", "listen", "stream", "view", "visit", "checkin", "download", "interaction", "event",
+)  # fmt: skip
+_COUNTS = (
+    "weight", "weights", "count", "counts", "quantity", "qty", "frequency", "freq", "strength",
+    *(form.format(word) for word in _TAKEN_UP for form in ("{}s", "n{}s", "num{}s", "{}count", "{}counts")),
+)  # fmt: skip
+# Columns that say nothing of an order.
+_TIMES = ("time", "timestamp", "date", "datetime", "day")
 _TYPES = {"str": pl.String, "int": pl.Int64}
 
 
 class Roles(NamedTuple):
-    """The column of each role, or None."""
+    """The column of each role, or None; and whether rows without an order are meant."""
 
-    user: str | None
-    item: str | None
-    rating: str | None
-    rank: str | None
-    ranking: str | None
-    weight: str | None
-    winner: str | None
-    loser: str | None
-    draw: str | None
-    anonymous: bool
+    user: str | None = None
+    item: str | None = None
+    rating: str | None = None
+    rank: str | None = None
+    ranking: str | None = None
+    weight: str | None = None
+    winner: str | None = None
+    loser: str | None = None
+    draw: str | None = None
+    entry_count: str | None = None
+    anonymous: bool = False
+    sets: bool = False
 
     @property
     def used(self) -> list[str]:
         """The columns that are read."""
-        return list(dict.fromkeys(name for name in self[:-1] if isinstance(name, str)))
+        return list(dict.fromkeys(name for name in self if isinstance(name, str)))
 
 
 def bare(name: str) -> str:
@@ -66,13 +79,15 @@ def bare(name: str) -> str:
     return head if colon and tail in _TYPES else name
 
 
-def find_roles(names: Sequence[str], given: Mapping[str, str], where: str) -> Roles:
+def find_roles(names: Sequence[str], given: Mapping[str, str], where: str, kind: Kind | None = None) -> Roles:
     """Give columns their roles: those the caller names, then those whose header is known."""
     found = {role: _named(role, name, names, where) for role, name in given.items()}
     words = [plain_word(bare(original_name(name))) for name in names]
-    for role in _WORDS:
+    if kind == "interactions":
+        return _interaction_roles(names, words, found, where)
+    for role, known in _WORDS.items():
         if role not in found and not _excluded(role, given):
-            match = _matching(role, names, words, where)
+            match = _matching(role, known, names, words, where)
             if match is not None:
                 found[role] = match
     anonymous = "user" not in found and "ballot" in found
@@ -80,7 +95,9 @@ def find_roles(names: Sequence[str], given: Mapping[str, str], where: str) -> Ro
     by_entry = user is not None and "item" in found and ("rank" in found or "rating" in found)
     by_pair = "winner" in found and "loser" in found
     if not (by_entry or by_pair):
-        raise _not_recognised(names, found, where)
+        if "user" not in found or "item" not in found:
+            raise _not_recognised(names, found, where)
+        return _roles_without_order(names, words, given, found, where)
     if by_entry:
         found = {role: name for role, name in found.items() if role not in ("winner", "loser", "draw")}
     else:
@@ -88,7 +105,44 @@ def find_roles(names: Sequence[str], given: Mapping[str, str], where: str) -> Ro
         results = [name for result in RESULTS for name, word in zip(names, words, strict=True) if word == result]
         if results:
             found.setdefault("draw", results[0])
-    return Roles(user=user, anonymous=anonymous, **{role: found.get(role) for role in ROLES[1:]})
+    columns: Named = {role: found.get(role) for role in (*ROLES[1:], "entry_count")}
+    return Roles(user=user, anonymous=anonymous, **columns)
+
+
+def _roles_without_order(
+    names: Sequence[str], words: Sequence[str], given: Mapping[str, str], found: Mapping[str, str], where: str
+) -> Roles:
+    """Users and items, and no column that is known to order them: interactions, unless some other column might."""
+    named = {role: found[role] for role in given}
+    used = {found["user"], found["item"], named.get("weight")}
+    other = [
+        name
+        for name, word in zip(names, words, strict=True)
+        if name not in used and word not in _COUNTS and word not in _TIMES
+    ]
+    if other or "ranking" in given:
+        raise _not_recognised(names, found, where)
+    return _interaction_roles(names, words, named, where)
+
+
+def _interaction_roles(names: Sequence[str], words: Sequence[str], named: Mapping[str, str], where: str) -> Roles:
+    """Roles of a table that is read as interactions, whatever else is in it."""
+    for role in named:
+        if role not in ("user", "item", "weight"):
+            raise InputError(
+                f"{_argument(role)} has no meaning for interactions, which have no order; leave it or "
+                f"{_interactions()} out"
+            )
+    known = {"user": _WORDS["user"], "item": _WORDS["item"], "weight": _COUNTS}
+    roles: Named = {role: named.get(role) or _matching(role, known[role], names, words, where) for role in known}
+    missing = [role for role in ("user", "item") if roles[role] is None]
+    if missing:
+        _refuse_wrong_separator(names, where)
+        raise FormatError(
+            f"{where}: no column for {' and '.join(missing)} is recognised among {_listed(names)}; pass "
+            f"{' and '.join(map(_argument, missing))} with the names of the columns"
+        )
+    return Roles(**roles, sets=True)
 
 
 def _named(role: str, name: str, names: Sequence[str], where: str) -> str:
@@ -113,8 +167,8 @@ def _excluded(role: str, given: Mapping[str, str]) -> bool:
     return not rivals.get(role, set()).isdisjoint(given)
 
 
-def _matching(role: str, names: Sequence[str], words: Sequence[str], where: str) -> str | None:
-    matches = [name for name, word in zip(names, words, strict=True) if word in _WORDS[role]]
+def _matching(role: str, known: Sequence[str], names: Sequence[str], words: Sequence[str], where: str) -> str | None:
+    matches = [name for name, word in zip(names, words, strict=True) if word in known]
     if len(matches) > 1:
         raise FormatError(
             f"{where} has several columns that could be the {role}: {_listed(matches)}; pass {_argument(role)} with "
@@ -127,17 +181,27 @@ def _not_recognised(names: Sequence[str], found: Mapping[str, str], where: str) 
     missing = [role for role in ("user", "item") if role not in found and not (role == "user" and "ballot" in found)]
     if "rank" not in found and "rating" not in found:
         missing.append("rating or rank")
-    for separator, name in ((";", "semicolons"), ("\t", "tabs"), (",", "commas")):
-        if len(names) == 1 and separator in names[0]:
-            return FormatError(
-                f"{where}: the only column is {names[0][:60]!r}, so it seems to be separated by {name}; "
-                "separate a .csv by commas, a .tsv by tabs"
-            )
+    _refuse_wrong_separator(names, where)
     user, item, rating, rank, winner, loser = map(_argument, ("user", "item", "rating", "rank", "winner", "loser"))
     return FormatError(
         f"{where}: no column for {' and '.join(missing)} is recognised among {_listed(names)}; pass {user}, "
-        f"{item} and {rating} (or {rank}) with the names of the columns, or {winner} and {loser} for choices"
+        f"{item} and {rating} (or {rank}) with the names of the columns, or {winner} and {loser} for choices; pass "
+        f"{_interactions()} if nothing orders the items, as with clicks and purchases"
     )
+
+
+def _refuse_wrong_separator(names: Sequence[str], where: str) -> None:
+    for separator, name in ((";", "semicolons"), ("\t", "tabs"), (",", "commas")):
+        if len(names) == 1 and separator in names[0]:
+            raise FormatError(
+                f"{where}: the only column is {names[0][:60]!r}, so it seems to be separated by {name}; "
+                "separate a .csv by commas, a .tsv by tabs"
+            )
+
+
+def _interactions() -> str:
+    argument = _argument("kind")
+    return f"{argument}'interactions'" if argument.endswith("=") else f"{argument} interactions"
 
 
 def _argument(role: str) -> str:
@@ -159,12 +223,24 @@ def rankings_of(source: Source, roles: Roles, duplicates: Duplicates) -> Ranking
             _typed(frame[name], locate) for name in (roles.user, roles.item, roles.ranking) if name is not None
         )
     (frame, locate), users, items = _without_catalogue(frame, roles, locate)
-    value, role = (roles.rating, "rating") if roles.rank is None else (roles.rank, "rank")
     assert roles.user is not None
-    assert value is not None
-    columns = Columns(roles.user, roles.item, value, roles.ranking, roles.weight)
     if frame.height == 0:
         raise FormatError(f"there are no rankings, only a header{' and a list of ids' if users is not None else ''}")
+    if roles.sets:
+        if duplicates != "error":
+            raise InputError("rows of interactions with the same user and item are added up; leave duplicates out")
+        rankings = interactions.from_interactions(frame, roles.user, roles.item, roles.weight, locate)
+    else:
+        rankings = _from_entries(frame, roles, duplicates, locate)
+    return rankings if users is None else with_catalogue(rankings, users, items)
+
+
+def _from_entries(frame: pl.DataFrame, roles: Roles, duplicates: Duplicates, locate: Locate) -> Rankings:
+    value, role = (roles.rating, "rating") if roles.rank is None else (roles.rank, "rank")
+    assert roles.user is not None
+    assert roles.item is not None
+    assert value is not None
+    columns = Columns(roles.user, roles.item, value, roles.ranking, roles.weight)
     rankings = constructors.from_values(
         frame,
         columns,
@@ -175,7 +251,9 @@ def rankings_of(source: Source, roles: Roles, duplicates: Duplicates) -> Ranking
     )
     if roles.rank is not None and roles.rating is not None:
         rankings = with_ratings(rankings, frame, columns, roles.rating, duplicates, locate)
-    return rankings if users is None else with_catalogue(rankings, users, items)
+    if roles.entry_count is not None:
+        rankings = with_counts(rankings, frame, columns, roles.entry_count, duplicates, locate)
+    return rankings
 
 
 def _from_choices(source: Source, roles: Roles, frame: pl.DataFrame, locate: Locate) -> Rankings:
@@ -237,59 +315,3 @@ def _without_catalogue(
 def _lone_ids(frame: pl.DataFrame, name: str, kind: str, lone: pl.Series, locate: Locate) -> pl.Series:
     rows = lone.arg_true().to_numpy()
     return id_column(frame.filter(lone), name, kind, lambda row: locate(int(rows[row])))
-
-
-def with_ratings(
-    rankings: Rankings,
-    frame: pl.DataFrame,
-    columns: Columns,
-    rating: str,
-    duplicates: Duplicates,
-    locate: Locate,
-) -> Rankings:
-    """Keep the ratings of a file whose order is given by ranks; the two must not contradict each other."""
-    given = number_column(frame, rating, "rating", locate)
-    owners = constructors._group(frame, columns, locate).rankings
-    codes = encode_with(id_column(frame, columns.item, "item", locate), rankings.item_ids)
-    owner, items, values = owners, codes, given
-    if owner.size > rankings.n_entries:
-        owner, items, values = settle_duplicates(owner, items, values, duplicates)
-    entry_owner = rankings.entry_rankings()
-    by_row = np.argsort(owner * rankings.n_items + items)
-    by_entry = np.argsort(entry_owner * rankings.n_items + rankings.items)
-    ratings = np.empty(rankings.n_entries)
-    ratings[by_entry] = values[by_row]
-    inverted = inverted_entries(rankings.indptr, rankings.levels, ratings)
-    if inverted is not None:
-        above, below = inverted
-        row = int(np.argmax((owners == entry_owner[below]) & (codes == rankings.items[below])))
-        first, second = (rankings.item_ids[rankings.items[entry]] for entry in inverted)
-        raise InputError(
-            f"{locate(row)}: {shown(second)} is ranked below {shown(first)} but rated higher, {ratings[below]:g} "
-            f"against {ratings[above]:g}; correct one, or keep only the ranks or only the ratings"
-        )
-    return Rankings._trusted(
-        rankings.user_indptr, rankings.indptr, rankings.items, rankings.levels, rankings.weights,
-        rankings.user_ids, rankings.item_ids, ratings=ratings, anonymous=rankings.anonymous,
-    )  # fmt: skip
-
-
-def with_catalogue(rankings: Rankings, users: pl.Series | None, items: pl.Series | None) -> Rankings:
-    """Add users without rankings and items that nobody ranked."""
-    user_ids, user_indices = _enlarged(rankings.user_ids, users)
-    item_ids, item_indices = _enlarged(rankings.item_ids, items)
-    counts = np.zeros(len(user_ids), np.int64)
-    counts[user_indices] = np.diff(rankings.user_indptr)
-    return Rankings._trusted(
-        indptr_of(counts), rankings.indptr, item_indices[rankings.items],
-        rankings.levels, rankings.weights, user_ids, item_ids,
-        ratings=rankings.ratings, anonymous=rankings.anonymous,
-    )  # fmt: skip
-
-
-def _enlarged(vocabulary: Vocabulary, extra: pl.Series | None) -> tuple[Vocabulary, np.ndarray]:
-    if extra is None or len(extra) == 0:
-        return vocabulary, np.arange(len(vocabulary))
-    known = vocabulary.ids
-    _, larger = encode(pl.concat([known, extra.rename(known.name)]), vocabulary.kind)
-    return larger, encode_with(known, larger)

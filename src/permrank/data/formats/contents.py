@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
 from permrank.data.build import Duplicates
+from permrank.data.formats.columns import Kind
 from permrank.data.formats.text import read_bytes
 
 Put: TypeAlias = Callable[[BinaryIO], Any]
@@ -30,6 +31,8 @@ class Contents:
     part : str or None
         Of an archive that has several.
     duplicates : {"error", "first", "last", "mean"}
+    kind : {"interactions"}, optional
+        What a table is read as, whatever its columns are called.
     content : bytes, optional
         Of a member; that of the file at ``path`` is read when it is asked for.
     """
@@ -39,6 +42,7 @@ class Contents:
     columns: Mapping[str, str]
     part: str | None
     duplicates: Duplicates
+    kind: Kind | None = None
     content: bytes | None = None
 
     @cached_property

@@ -11,14 +11,14 @@ import polars as pl
 
 from permrank.data.build import Duplicates, weight_problem
 from permrank.data.constructors import Columns, from_values
-from permrank.data.formats.columns import with_catalogue, with_ratings
+from permrank.data.formats.attached import with_catalogue, with_counts, with_ratings
 from permrank.data.formats.contents import Put
 from permrank.data.formats.text import lines_of
 from permrank.data.rankings import Rankings
 from permrank.errors import FormatError
 from permrank.types import Named
 
-_KEYS = ("user", "ballot", "ranking", "weight", "ratings", "items")
+_KEYS = ("user", "ballot", "ranking", "weight", "ratings", "counts", "items")
 
 
 class _Parser:
@@ -33,6 +33,7 @@ class _Parser:
         self.items: list[object] = []
         self.levels: list[int] = []
         self.ratings: list[float] = []
+        self.counts: list[float] = []
         self.rankings: list[int] = []  # of each entry
         self.weights: list[float] = []  # of each ranking, like lines and owners
         self.lines: list[int] = []
@@ -79,7 +80,7 @@ class _Parser:
         user = self.owner_of(value)
         if user is not None and "ranking" not in value:
             if len(value) > 1:
-                raise self.error("'weight' and 'ratings' need a 'ranking'")
+                raise self.error("'weight', 'ratings' and 'counts' need a 'ranking'")
             self.users.append(user)
             return
         blocks = value.get("ranking")
@@ -96,6 +97,7 @@ class _Parser:
         if n == 0:
             raise self.error("the ranking is empty; leave 'ranking' out if the user has none")
         self.add_ratings(value, n)
+        self.add_counts(value, n)
         self.rankings += [len(self.weights)] * n
         weight = self.number(value.get("weight", 1), "weight")
         problem = weight_problem(weight)
@@ -118,10 +120,20 @@ class _Parser:
             raise self.error("rankings with and without 'ratings' in one file; give all of them ratings, or none")
         self.has_ratings = has_ratings
         if has_ratings:
-            given = value["ratings"]
-            if not isinstance(given, list) or len(given) != n:
-                raise self.error(f"'ratings' is {_short(given)}, expected a list of {n} numbers, one for each item")
-            self.ratings += [self.number(rating, "rating") for rating in given]
+            self.ratings += self.numbers(value, "rating", n)
+
+    def add_counts(self, value: Named, n: int) -> None:
+        counts = self.numbers(value, "count", n) if "counts" in value else [1.0] * n
+        problem = next((problem for problem in (weight_problem(count, "count") for count in counts) if problem), None)
+        if problem is not None:
+            raise self.error(problem)
+        self.counts += counts
+
+    def numbers(self, value: Named, role: str, n: int) -> list[float]:
+        given = value[f"{role}s"]
+        if not isinstance(given, list) or len(given) != n:
+            raise self.error(f"'{role}s' is {_short(given)}, expected a list of {n} numbers, one for each item")
+        return [self.number(number, role) for number in given]
 
     def id(self, name: object, kind: str) -> Any:
         if isinstance(name, bool) or not isinstance(name, str | int):
@@ -182,6 +194,9 @@ def parse_jsonlines(data: bytes, where: str, duplicates: Duplicates) -> Rankings
     if parser.ratings:
         frame = frame.with_columns(rating=pl.Series(parser.ratings, dtype=pl.Float64))
         rankings = with_ratings(rankings, frame, columns, "rating", duplicates, locate)
+    if any(count != 1 for count in parser.counts):
+        frame = frame.with_columns(count=pl.Series(parser.counts, dtype=pl.Float64))
+        rankings = with_counts(rankings, frame, columns, "count", duplicates, locate)
     users, items = (pl.Series(ids) if ids else None for ids in (parser.users, parser.catalogue))
     rankings = with_catalogue(rankings, users, items)
     # Ballots without a number are the same ballot if they are equal; ratings could not be merged.
@@ -223,6 +238,8 @@ def format_jsonlines(rankings: Rankings) -> Iterator[str]:
                 line["weight"] = _number(float(rankings.weights[ranking]))
             if rankings.ratings is not None:
                 line["ratings"] = [_number(float(rating)) for rating in rankings.ratings[part]]
+            if rankings.counts is not None:
+                line["counts"] = [_number(float(count)) for count in rankings.counts[part]]
             yield json.dumps(line, ensure_ascii=False) + "\n"
 
 

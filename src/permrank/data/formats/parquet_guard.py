@@ -28,17 +28,22 @@ Fields: TypeAlias = dict[int, Any]
 """Of a Thrift structure, by number."""
 
 
-def check_pages(path: Path, names: Collection[str]) -> None:
+def check_pages(file: Path | bytes, names: Collection[str]) -> None:
     """Raise `CorruptParquet` if the pages of the named columns cannot be what their headers say."""
-    with path.open("rb") as file:
-        size = file.seek(0, 2)
+    if isinstance(file, bytes):
+        _check(file, len(file), names)
+        return
+    with file.open("rb") as opened:
+        size = opened.seek(0, 2)
         if size < 12:
             raise CorruptParquet("too short")
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        with mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as data:
             _check(data, size, names)
 
 
-def _check(data: mmap.mmap, size: int, names: Collection[str]) -> None:
+def _check(data: mmap.mmap | bytes, size: int, names: Collection[str]) -> None:
+    if size < 12:
+        raise CorruptParquet("too short")
     if data[:4] != _MAGIC or data[-4:] != _MAGIC:
         raise CorruptParquet("it does not begin and end with PAR1; the file may be cut short")
     (length,) = struct.unpack("<I", data[-8:-4])
@@ -63,7 +68,7 @@ def _check(data: mmap.mmap, size: int, names: Collection[str]) -> None:
         raise CorruptParquet("the row groups do not add up to the rows of the file")
 
 
-def _check_chunk(data: mmap.mmap, end: int, column: Fields, name: str) -> None:
+def _check_chunk(data: mmap.mmap | bytes, end: int, column: Fields, name: str) -> None:
     starts = [_number(column, field) for field in (9, 11) if column.get(field)]
     position, n_values = min(starts, default=0), _number(column, 5)
     stop = position + _number(column, 7) + _SLACK
@@ -112,7 +117,7 @@ def _fields(fields: Any, key: int) -> list[Any]:
 class _Reader:
     """Thrift's compact protocol: structs as dicts from field number to value."""
 
-    def __init__(self, data: mmap.mmap, position: int, end: int) -> None:
+    def __init__(self, data: mmap.mmap | bytes, position: int, end: int) -> None:
         self.data, self.position, self.end = data, position, end
 
     def byte(self) -> int:

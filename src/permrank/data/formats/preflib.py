@@ -10,7 +10,7 @@ import polars as pl
 
 from permrank.data.build import Duplicates
 from permrank.data.constructors import Columns, from_values
-from permrank.data.formats.columns import with_catalogue
+from permrank.data.formats.attached import with_catalogue
 from permrank.data.formats.contents import Put
 from permrank.data.formats.text import lines_of
 from permrank.data.rankings import Rankings
@@ -242,6 +242,8 @@ def _refuse_what_is_lost(rankings: Rankings, kind: str) -> None:
         problem = f"has no voters' ids; {_MERGE}, or write .jsonl"
     elif rankings.ratings is not None:
         problem = f"cannot hold ratings; {_MERGE}, or write .parquet"
+    elif rankings.counts is not None:
+        problem = "cannot hold counts of entries; write .csv, .parquet or .jsonl"
     elif (rankings.weights != np.rint(rankings.weights)).any() or rankings.weights.max() >= 10**15:
         problem = "counts voters: weights must be whole numbers; write .jsonl or .csv instead"
     elif rankings.merged().n_rankings < rankings.n_rankings:

@@ -8,6 +8,7 @@ import polars as pl
 
 from permrank.data.build import DUPLICATES, Duplicates
 from permrank.data.formats import FORMATS, Contents, Format, format_named, format_of
+from permrank.data.formats.columns import Kind
 from permrank.data.formats.text import existing_file
 from permrank.data.named_constructors import Unlisted
 from permrank.data.rankings import Rankings
@@ -22,6 +23,7 @@ def read(
     format: str | None = None,  # noqa: A002 (the word everybody would try first)
     unlisted: Unlisted | None = None,
     duplicates: Duplicates = "error",
+    kind: Kind | None = None,
     part: str | None = None,
     user: str | None = None,
     item: str | None = None,
@@ -52,16 +54,21 @@ def read(
         `permrank.errors.ChoiceSetWarning` then says if the lists look like ballots, on which they come last.
     duplicates : {"error", "first", "last", "mean"}
         What to do with an item that comes twice in a ranking.
+    kind : {"interactions"}, optional
+        Read a table as sets without order, as `Rankings.from_interactions` does, whatever else is in it. Left out,
+        the columns decide: a table of users and items alone, or with a count beside them, is taken for interactions.
     part : str, optional
         Which part of an archive that has several: ``"b"`` (ten of a hundred items, the default) or
-        ``"a"`` (all of ten items) of SUSHI, ``"complete"`` (default) or ``"all"`` of APA.
+        ``"a"`` (all of ten items) of SUSHI, ``"complete"`` (default) or ``"all"`` of APA, ``"train"`` (default),
+        ``"test"`` or ``"all"`` of an archive with two such tables.
     user, item, rating, rank, ranking, weight, winner, loser, draw : str, optional
         Names of columns. Left out, they are recognised by their header: ``user`` (or ``userId``,
         ``user_id``; ``ballot`` for ballots without a voter), ``item`` (``itemId``, ``movieId``), then
         ``rating`` or ``rank``, and if present ``ranking``, which tells several rankings of a user apart,
         and ``weight`` (``count``, ``votes``); or ``winner`` and ``loser``, with ``draw`` (``tie``, or else
         ``result``, ``outcome`` or ``score``) if neither may have won. With both a rank and a rating the rank makes
-        the order and the rating is kept.
+        the order and the rating is kept. Without rank and rating, rows are interactions, and ``weight`` (also
+        ``count``, ``clicks``, ``purchases``, ``plays``, ``quantity`` ...) says how often.
 
     Returns
     -------
@@ -93,6 +100,8 @@ def read(
     if duplicates not in DUPLICATES:
         raise InputError(f"duplicates={duplicates!r}, expected one of {', '.join(DUPLICATES)}")
     check_unlisted(unlisted)
+    if kind not in ("interactions", None):
+        raise InputError(f"kind={kind!r}, expected 'interactions', or leave it out")
     named = {
         "user": user, "item": item, "rating": rating, "rank": rank,
         "ranking": ranking, "weight": weight, "winner": winner, "loser": loser, "draw": draw,
@@ -104,10 +113,12 @@ def read(
         raise InputError(
             f"{next(iter(columns))}= names a column, but a .{_name_of(chosen)} file has none; leave it out"
         )
+    if kind is not None and not chosen.has_columns:
+        raise InputError(f"kind={kind!r} is for tables, and a .{_name_of(chosen)} file is none; leave it out")
     if part is not None and not chosen.has_parts:
         raise InputError(f"part={part!r} is for zip archives; leave it out")
     try:
-        rankings = chosen.parse(Contents(file, where, columns, part, duplicates))
+        rankings = chosen.parse(Contents(file, where, columns, part, duplicates, kind))
         if unlisted == "last":
             rankings = rankings.with_unlisted_last()
     except PermrankError as error:

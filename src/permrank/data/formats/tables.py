@@ -10,6 +10,7 @@ import polars as pl
 from permrank.data.formats.columns import find_roles, rankings_of
 from permrank.data.formats.contents import Contents, Put
 from permrank.data.formats.tabular import Source, delimited, parquet
+from permrank.data.interactions import are_sets
 from permrank.data.rankings import Rankings
 from permrank.ragged import first_entries
 
@@ -21,11 +22,12 @@ def parse_delimited(contents: Contents, separator: str) -> Rankings:
 
 def parse_parquet(contents: Contents) -> Rankings:
     """Rankings of a Parquet file."""
-    return _parsed(parquet(contents.path, contents.where), contents)
+    return _parsed(parquet(contents.path if contents.content is None else contents.content, contents.where), contents)
 
 
 def _parsed(source: Source, contents: Contents) -> Rankings:
-    return rankings_of(source, find_roles(source.names, contents.columns, contents.where), contents.duplicates)
+    roles = find_roles(source.names, contents.columns, contents.where, contents.kind)
+    return rankings_of(source, roles, contents.duplicates)
 
 
 def write_delimited(rankings: Rankings, separator: str) -> Put:
@@ -48,8 +50,14 @@ def write_parquet(rankings: Rankings) -> Put:
 
 
 def table_of(rankings: Rankings) -> pl.DataFrame:
-    """One row per entry; then one for every user without a ranking and every item that nobody ranked."""
+    """One row per entry; then one for every user without a ranking and every item that nobody ranked.
+
+    Sets without order have no ranks if they have counts: these are read back as interactions. A count beside an order
+    would be taken for the weight of a ranking, and is called otherwise.
+    """
     table = rankings.to_frame()
+    if rankings.counts is not None:
+        table = table.drop("rank") if are_sets(rankings) else table.rename({"count": "entry_count"})
     if rankings.ratings is not None and _ratings_tell_the_order(rankings):
         table = table.drop("rank")
     owner = table.columns[0]

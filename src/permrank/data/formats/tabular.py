@@ -234,14 +234,18 @@ def _bad_quotes(where: str, line: int, error: csv.Error) -> FormatError:
     )
 
 
-def parquet(path: Path, where: str) -> Source:
-    """Columns of a Parquet file."""
-    names = _guarded(lambda: list(pl.read_parquet_schema(path)), where)
+def parquet(file: Path | bytes, where: str) -> Source:
+    """Columns of a Parquet file, or of the content of one."""
+
+    def opened() -> Path | io.BytesIO:
+        return io.BytesIO(file) if isinstance(file, bytes) else file
+
+    names = _guarded(lambda: list(pl.read_parquet_schema(opened())), where)
 
     def load(wanted: Sequence[str]) -> Table:
         def read() -> pl.DataFrame:
-            check_pages(path, wanted)
-            return pl.read_parquet(path, columns=list(dict.fromkeys(wanted)))
+            check_pages(file, wanted)
+            return pl.read_parquet(opened(), columns=list(dict.fromkeys(wanted)))
 
         frame = _guarded(read, where)
         return Table(frame, lambda row: f"{where}, row {row}")

@@ -36,7 +36,7 @@ _COLUMN_HELP = {
     "rating": "Ratings, higher is better.",
     "rank": "Ranks, 1 is best.",
     "ranking": "What tells several rankings of a user apart.",
-    "weight": "How often a ranking was given.",
+    "weight": "How often a ranking was given, or of interactions, how often the item was taken up.",
     "winner": "The better of two, for choices.",
     "loser": "The other of two.",
     "draw": "Whether neither won: 1 or 0, true or false, draw or win, or a score.",
@@ -55,6 +55,13 @@ _READING: dict[str, tuple[Any, Any]] = {
     "duplicates": (
         Annotated[str, typer.Option(help="An item twice in a ranking: error, first, last or mean.")],
         "error",
+    ),
+    "kind": (
+        Annotated[
+            str | None,
+            typer.Option(help="'interactions': read a table of users and items as sets without order, such as clicks."),
+        ],
+        None,
     ),
     **{
         name: (

@@ -25,11 +25,15 @@ def open_rankings(source: str, **options: Any) -> Rankings:
     unlisted, duplicates = given.get("unlisted"), given.get("duplicates", "error")
     if unlisted not in ("ignore", "last", None):
         raise InputError(f"--unlisted {unlisted}, expected 'ignore' or 'last'")
+    if given.get("kind", "interactions") != "interactions":
+        raise InputError(f"--kind {given['kind']}, expected 'interactions', or leave it out")
     if duplicates not in DUPLICATES:
         raise InputError(f"--duplicates {duplicates}, expected one of {', '.join(DUPLICATES)}")
     if not Path(source).exists() and source in datasets.names():
         if duplicates != "error":
             raise InputError(f"--duplicates is for files; the data set {source} settles its own")
+        if "kind" in given:
+            raise InputError(f"--kind is for files; the data set {source} has its own")
         given.pop("duplicates", None)
         given.pop("unlisted", None)
         rankings = datasets.load(source, **given)

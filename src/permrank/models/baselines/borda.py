@@ -34,6 +34,7 @@ class Borda(OneOrderRanker):
     [0.833, 0.5, 0.167]
     """
 
+    needs_order = True
     assumes = "an item is as good as the share of its comparisons that it wins"
     takes = "rankings and ratings, ties, weights"
     reference = "de Borda (1781)"

@@ -28,6 +28,7 @@ class Copeland(OneOrderRanker):
     [1.0, 0.0, -1.0]
     """
 
+    needs_order = True
     assumes = "an item is as good as the number of items that a majority puts below it"
     takes = "rankings and ratings, ties, weights"
     reference = "Copeland (1951)"

@@ -75,6 +75,7 @@ class MeanRating(Ranker):
     ['ika']
     """
 
+    needs_order = True
     assumes = "a rating is the sum of a user's level and an item's, whatever the taste"
     takes = "ratings, or rankings by their positions; ties, weights"
     reference = "Koren (2010), baseline estimates"

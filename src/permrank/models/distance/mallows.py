@@ -118,6 +118,7 @@ class Mallows(Ranker):
     0.95
     """
 
+    needs_order = True
     assumes = "people vary around one ranking, or around the ranking of their community"
     takes = "rankings and ratings, ties, top-k, weights; complete ones are quickest"
     reference = "Mallows (1957); Lu and Boutilier (2014) for partial lists"

@@ -126,6 +126,7 @@ class FactoredPlackettLuce(Ranker):
     3
     """
 
+    needs_order = True
     assumes = "scores of users and items come from a few factors"
     takes = "rankings and ratings, ties, weights"
     reference = "Tran and Venkatesh (2010), section 3.1"
@@ -214,8 +215,7 @@ class FactoredPlackettLuce(Ranker):
         Parameters
         ----------
         rankings : Rankings
-            A newer rating of an item replaces an older one of the same user; lists without ratings are added to those
-            that a user has.
+            A newer rating of an item replaces an older one of the same user; lists without ratings are added.
         callback, verbose, checkpoint
             As in `fit`; a run that was killed goes on from the checkpoint if the model is as it was before it.
 

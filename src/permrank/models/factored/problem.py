@@ -71,7 +71,7 @@ def one_user(rankings: Rankings, place: int) -> Rankings:
     return Rankings._trusted(
         np.array([0, last - first]), bounds - bounds[0], rankings.items[part], rankings.levels[part],
         rankings.weights[first:last], Vocabulary(rankings.user_ids.take(np.array([place])), "user"), rankings.item_ids,
-        ratings=None if rankings.ratings is None else rankings.ratings[part], anonymous=rankings.anonymous,
+        **rankings._attached(part),
     )  # fmt: skip
 
 

@@ -52,6 +52,7 @@ class CommunityEstimate(Estimate):
 class CommunityRanker(Ranker):
     """Answers of a model with fits F of communities z: P(. | u) is the mean over fits of what each says."""
 
+    needs_order = True
     knows_nobody = True
     estimate_: CommunityEstimate
     scores_: Float64Array

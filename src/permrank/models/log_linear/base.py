@@ -89,6 +89,7 @@ class LogLinearRanker(Ranker):
     Users may have factors, drawn from a posterior.
     """
 
+    needs_order = True
     estimate_type: ClassVar[type[Estimate]] = LogLinearEstimate
     parameters: ClassVar[Declared] = COMMON
     knows_nobody = True

@@ -58,6 +58,7 @@ class MatrixRanker(Ranker):
     One without a parameter ``penalty`` supplies `_penalties`.
     """
 
+    needs_order = True
     estimate_type: ClassVar[type[Estimate]] = FactorEstimate
     resumable = True
     parameters: ClassVar[Declared] = COMMON

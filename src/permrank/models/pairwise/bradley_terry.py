@@ -81,6 +81,7 @@ class BradleyTerry(OneOrderRanker):
     0.546
     """
 
+    needs_order = True
     assumes = "each comparison of two depends on their worths only; lists are broken into pairs"
     takes = "pairs, rankings and ratings, ties, weights"
     reference = "Bradley and Terry (1952); Davidson (1970); Rao and Kupper (1967); Hunter (2004)"

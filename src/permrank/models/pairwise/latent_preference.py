@@ -82,6 +82,7 @@ class LatentPreference(Ranker):
     True
     """
 
+    needs_order = True
     assumes = "a few communities; each pair is compared by one of the user's communities"
     takes = "rankings and ratings, weights; tied pairs do not count"
     reference = "Liu, Zhao and Yang (2009), probabilistic latent preference analysis"

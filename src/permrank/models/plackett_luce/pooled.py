@@ -116,6 +116,7 @@ class PlackettLuce(LuceChoiceRanker):
     0.65
     """
 
+    needs_order = True
     assumes = "everybody chooses by the same worths"
     takes = "rankings and ratings, ties, weights"
     reference = "Plackett (1975); Hunter (2004)"

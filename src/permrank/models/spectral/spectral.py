@@ -70,6 +70,7 @@ class SpectralAnalysis(OneOrderRanker):
     {'(3)': None, '(2,1)': 0.99, '(1,1,1)': 0.01}
     """
 
+    needs_order = True
     assumes = "nothing: it describes counts of orders by effects of items, pairs and more"
     takes = "rankings of few items, complete if more than 7; ties, weights"
     reference = "Diaconis (1989), A generalization of spectral analysis"
