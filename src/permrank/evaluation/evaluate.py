@@ -172,7 +172,7 @@ def evaluate(
         The least grade that is relevant; four fifths of the highest grade of the data if not given. In a split of
         `Catalogue` everything that is hidden is.
     n_pairs : int
-        Held-out pairs for the calibration of `prefers`; 0 for none.
+        Held-out pairs for the calibration of `prefers`; 0 for none. A split of `Catalogue` has none.
     max_seconds : float, optional
         Learning stops at the sweep that passes this. What it has reached is measured, and marked as cut off.
     name : str, optional
@@ -226,7 +226,7 @@ def evaluate(
     result.per_user = frame.with_columns(pl.col(list(columns)).fill_nan(None)) if columns else frame
     if n_pairs == 0 and any(metric.kind == "calibration" for metric in wanted):
         n_pairs = _USUAL_PAIRS
-    if n_pairs and known_people:
+    if n_pairs and known_people and question == "order":
         pairs = pair_probabilities(fitted, hidden, given, n_pairs, result.seed)
         result.reliability = None if pairs is None else reliability(*pairs)
     return result
