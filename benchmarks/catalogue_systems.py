@@ -60,7 +60,7 @@ def ranker(job: Job, *, model: Ranker) -> Scorer:
     return scores
 
 
-PENALTIES = [300.0, 100.0, 200.0, 500.0, 1000.0, 2000.0]
+PENALTIES = [300.0, 10.0, 30.0, 100.0, 200.0, 500.0, 1000.0, 2000.0]
 OWN = {
     "Popularity": pr.Popularity(),
     "FactoredPlackettLuce": pr.FactoredPlackettLuce(),

@@ -62,9 +62,9 @@ LEARNERS = {
         als,
         {
             "entries": ENTRIES,
-            "alpha": [10.0, 1.0, 3.0, 40.0],
-            "regularization": [1.0, 0.01, 0.1, 10.0],
-            "factors": [64, 32, 128],
+            "alpha": [3.0, 0.3, 1.0, 10.0, 40.0],
+            "regularization": [3.0, 0.01, 0.1, 1.0, 10.0, 30.0, 100.0],
+            "factors": [64, 16, 32, 128],
         },
     ),
     "implicit BPR": Learner(
@@ -80,8 +80,8 @@ LEARNERS = {
         ials,
         {
             "entries": ENTRIES,
-            "alpha0": [0.1, 0.03, 0.3, 1.0],
-            "reg": [0.003, 0.001, 0.01, 0.03],
+            "alpha0": [0.3, 0.03, 0.1, 1.0, 3.0, 10.0],
+            "reg": [0.003, 0.001, 0.01, 0.03, 0.1],
             "n_components": [64, 128, 256],
         },
     ),

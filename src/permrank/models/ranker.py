@@ -239,14 +239,6 @@ class Ranker(ABC):
             scores[part] = self._scores(int(who[part[0]]), what[part])
         return scores
 
-    def _score_rows(self, users: Sequence[UserReference]) -> Float64Array:
-        """Scores of all items for each of these users: (n_users, n_items).
-
-        A model that can be quicker than one user at a time overrides it.
-        """
-        everything = np.arange(len(self.item_ids))
-        return np.stack([self._scores(user, everything) for user in users])
-
     def rank(self, user: object, items: Iterable[object]) -> pl.DataFrame:
         """Order the given items for a user, best first.
 
