@@ -44,6 +44,7 @@ def ranker(job: Job, *, model: Ranker) -> Scorer:
         rankings = pr.Rankings.from_interactions({"user": job.users, "item": job.items})
     else:
         rankings = pr.Rankings.from_ratings({"user": job.users, "item": job.items, "rating": job.ratings})
+    model = model.clone()
     if "seed" in model.get_params():
         model.set_params(seed=job.seed)
     model.fit(rankings, verbose=False)
@@ -70,7 +71,7 @@ LEARNERS = {
     "popularity": Learner(popularity, {"entries": ["all", "positive"]}),
     "EASE": Learner(ease, {"entries": ["all", "positive"], "penalty": PENALTIES}, _MOST_ITEMS),
     "EASE, graded": Learner(ease, {"entries": ["graded"], "penalty": PENALTIES}, _MOST_ITEMS),
-    **{f"permrank {name}": Learner(partial(ranker, model=model), {}) for name, model in OWN.items()},
+    **{f"permrank {name}": Learner(partial(ranker, model=model), {}, compiles=True) for name, model in OWN.items()},
 }
 
 if __name__ == "__main__":
