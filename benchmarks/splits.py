@@ -100,7 +100,7 @@ def weak_generalisation(dataset: str, n_train: int, seed: int) -> Split:
     keys = np.random.default_rng([20090101, n_train, seed]).random(table.users.size)
     order = np.lexsort((keys, table.users))
     place = np.empty(order.size, np.int64)
-    place[order] = _places(table.users[order])
+    place[order] = places(table.users[order])
     return Split(table.rows(place < n_train), table.rows(place >= n_train), strict=False)
 
 
@@ -133,7 +133,7 @@ def validation(split: Split, share: float = 0.3) -> Split:
     keys = np.random.default_rng([777, 0]).random(train.users.size)
     order = np.lexsort((keys, train.users))
     place = np.empty(order.size, np.int64)
-    place[order] = _places(train.users[order])
+    place[order] = places(train.users[order])
     held = place < np.floor(share * np.bincount(train.users, minlength=train.n_users)).astype(np.int64)[train.users]
     return Split(train.rows(~held), train.rows(held), split.strict)
 
@@ -145,7 +145,7 @@ def as_table(lists: np.ndarray, n_items: int) -> Table:
     return Table(np.repeat(np.arange(n_users), length), lists.ravel(), stars, n_users, n_items)
 
 
-def _places(sorted_users: np.ndarray) -> np.ndarray:
+def places(sorted_users: np.ndarray) -> np.ndarray:
     """Place of each row among the rows of its user, from 0, where rows are sorted by user."""
     first = np.flatnonzero(np.diff(sorted_users, prepend=-1))
     sizes = np.diff(first, append=sorted_users.size)
@@ -178,7 +178,7 @@ def ndcg(test: Table, scores: np.ndarray, seed: int, k: int = 10) -> float:
     def discounted(*keys: np.ndarray) -> np.ndarray:
         order = np.lexsort((*keys, test.users))
         users = test.users[order]
-        place = _places(users)
+        place = places(users)
         worth = np.where(place < k, gains[order] / np.log2(place + 2.0), 0.0)
         return np.bincount(users, worth, minlength=test.n_users)
 
@@ -200,7 +200,7 @@ def pairs_right(test: Table, scores: np.ndarray) -> float:
     sizes = np.diff(edges, append=users.size)
     begin = np.repeat(edges, sizes)
     end = begin + np.repeat(sizes, sizes)
-    start_of_user = np.arange(users.size) - _places(users)
+    start_of_user = np.arange(users.size) - places(users)
     right, pairs = np.zeros(test.n_users), np.zeros(test.n_users)
     for star in np.unique(stars):
         so_far = np.concatenate(([0], np.cumsum(stars == star)))

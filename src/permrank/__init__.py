@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from permrank.evaluation.comparison import Comparison as Comparison
     from permrank.evaluation.evaluate import Evaluation as Evaluation
     from permrank.evaluation.evaluate import evaluate as evaluate
+    from permrank.evaluation.finding import Catalogue as Catalogue
     from permrank.evaluation.protocols import Folds as Folds
     from permrank.evaluation.protocols import Given as Given
     from permrank.evaluation.protocols import LeaveOut as LeaveOut
@@ -68,6 +69,7 @@ _PROTOCOLS = ("Folds", "Given", "LeaveOut", "StrongGeneralisation", "Temporal", 
 _HOME = {
     **_MODELS,
     **dict.fromkeys(_PROTOCOLS, "permrank.evaluation.protocols"),
+    "Catalogue": "permrank.evaluation.finding",
     "Checkpoint": "permrank.learning.checkpoints",
     "Comparison": "permrank.evaluation.comparison",
     "Estimate": "permrank.models.estimates",

@@ -48,6 +48,8 @@ def in_order(name, grades, k):
         return math.nan
     if name == "mrr":
         return next((1 / (p + 1) for p, hit in enumerate(hits) if hit), 0.0)
+    if name == "hit_rate":
+        return float(any(hits))
     if name == "map":
         return sum(sum(hits[: p + 1]) / (p + 1) for p, hit in enumerate(hits) if hit) / n_relevant
     return sum(hits) / (len(shown) if name == "precision" else n_relevant)
@@ -244,7 +246,10 @@ def test_every_entry_has_its_own_column_a_title_and_is_found_by_its_name():
         assert metric.title
         assert find_metric(name) is find_metric(metric) is metric
         assert ("{k}" in metric.title) == metric.top_k
-    assert [name for name, metric in METRICS.items() if not metric.higher_is_better] == ["calibration_error"]
+    assert [name for name, metric in METRICS.items() if not metric.higher_is_better] == [
+        "popularity_bias",
+        "calibration_error",
+    ]
 
 
 def test_a_metric_of_the_callers_sees_each_list_once_and_cannot_change_it():

@@ -15,6 +15,9 @@ SHAPES = {
     "weak": pr.WeakGeneralisation(n_train=6, min_test=3),
     "strong": pr.StrongGeneralisation(n_given=4, share=0.3, min_test=3),
     "leave-out": pr.LeaveOut(k=2),
+    "share": pr.LeaveOut(share=0.2),
+    "catalogue": pr.Catalogue(min_positive=2),
+    "new people": pr.Catalogue(min_positive=2, new_people=0.3),
     "given": pr.Given(n_given=5),
     "folds": pr.Folds(n_folds=4),
 }
@@ -200,7 +203,7 @@ def test_the_usual_protocol_follows_the_lengths():
     def of(n, **options):
         return usual_protocol(pr.datasets.load("simulated", n_users=20, n_items=40, list_length=n, **options))
 
-    assert of((25, 35)) == pr.WeakGeneralisation()
+    assert of((25, 35)) == pr.LeaveOut(share=0.2)
     assert of(10) == pr.Given(7)
     assert of(4) == pr.Given(2)
     assert of(2) == pr.Folds()

@@ -13,7 +13,7 @@ from permrank.data.rankings import Rankings
 from permrank.data.selection import restrict
 from permrank.errors import InputError
 from permrank.evaluation.comparison import Comparison
-from permrank.evaluation.evaluate import Candidates, Evaluation, evaluate, usual_metrics
+from permrank.evaluation.evaluate import Candidates, Evaluation, evaluate, usual_candidates, usual_metrics
 from permrank.evaluation.metrics import Metric, find_metric
 from permrank.evaluation.protocols import Protocol, usual_protocol
 from permrank.evaluation.split import Split
@@ -32,7 +32,7 @@ def compare(
     seeds: Iterable[int] = (0,),
     metrics: Iterable[str | Metric] | None = None,
     k: int = 10,
-    candidates: Candidates = "rated",
+    candidates: Candidates | None = None,
     relevant_from: float | None = None,
     n_pairs: int = 0,
     max_seconds: float | None = None,
@@ -49,14 +49,16 @@ def compare(
     data : Rankings, Split or several
         Rankings are split by the protocol, once for each seed.
     protocol : Protocol, optional
-        What fits the data, if not given.
+        What fits the data, if not given: people's order of what they have listed. ``Catalogue()`` asks what they would
+        choose out of everything.
     seeds : sequence of int
     metrics : sequence of str or Metric, optional
         Names of docs/metrics.md, or metrics of your own; models are ordered by the first.
     k : int
         For metrics of the top k.
-    candidates : {"rated", "all"}
-        What is ranked: a person's own held-out items, or everything that is not in the training list.
+    candidates : {"rated", "all"}, optional
+        What is ranked: a person's own held-out items, or everything that is not in the training list. A split of
+        `Catalogue` asks for all, every other for what is rated.
     relevant_from : float, optional
         The least grade that is relevant; four fifths of the highest grade of the data if not given.
     n_pairs : int
@@ -82,15 +84,18 @@ def compare(
     if not named:
         raise InputError("there are no models to compare")
     splits = _splits(data, protocol, seeds)
+    questions = {split.question for split in splits}
+    if len(questions) > 1:
+        raise InputError("some splits ask for an order and some to find what is hidden; compare them one by one")
     wanted = [find_metric(metric) for metric in metrics] if metrics is not None else None
     if wanted is not None and not wanted:
         raise InputError("name at least one metric")
     options = {"k": k, "candidates": candidates, "relevant_from": relevant_from, "max_seconds": max_seconds}
-    done = Comparison([], [])
+    done = Comparison([], question=questions.pop())
     for number, split in enumerate(splits):
         done.splits.append(repr(split))
         known = split.given is not None or bool(set(split.test.user_ids) & set(split.train.user_ids))
-        asked = wanted or [find_metric(name) for name in usual_metrics(split.test, ordered=known)]
+        asked = wanted or [find_metric(name) for name in _usual(split, candidates, ordered=known)]
         done.asked |= {metric.name: metric for metric in asked}
         done.metric = done.metric or next((metric for metric in asked if metric.is_per_list), asked[0]).name
         for name, model in named.items():
@@ -102,6 +107,11 @@ def compare(
             if on_result is not None:
                 on_result(result)
     return done
+
+
+def _usual(split: Split, candidates: Candidates | None, *, ordered: bool) -> list[str]:
+    ranked = usual_candidates(candidates, split.question)
+    return usual_metrics(split.test, ordered=ordered, question=split.question if ranked == "all" else "order")
 
 
 def _one(name: str, model: Ranker, split: Split, first: bool, **options: Any) -> Evaluation:
@@ -145,7 +155,7 @@ def _named(models: Iterable[Ranker]) -> dict[str, Ranker]:
     return found
 
 
-def _splits(data: Any, protocol: Protocol | None, seeds: Iterable[int]) -> Iterable[Split]:
+def _splits(data: Any, protocol: Protocol | None, seeds: Iterable[int]) -> list[Split]:
     if isinstance(data, Rankings):
         chosen = protocol or usual_protocol(data)
         return [chosen.split(data, int(seed)) for seed in seeds]

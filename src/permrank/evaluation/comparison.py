@@ -11,6 +11,7 @@ import polars as pl
 from permrank.evaluation.evaluate import Evaluation
 from permrank.evaluation.metrics import Metric, find_metric
 from permrank.evaluation.significance import bootstrap_interval, holm, randomisation_test
+from permrank.evaluation.split import Question
 from permrank.types import Named
 
 _LEVEL = 0.05
@@ -30,6 +31,8 @@ class Comparison:
         The metric by which models are ordered and compared.
     asked : dict of str to Metric
         The metrics that were asked for, by name.
+    question : {"order", "find"}
+        Of the splits: to order what is hidden, or to find it in the whole catalogue.
 
     Examples
     --------
@@ -46,6 +49,7 @@ class Comparison:
     splits: list[str] = field(default_factory=list)
     metric: str = ""
     asked: dict[str, Metric] = field(default_factory=dict)
+    question: Question = "order"
 
     @property
     def models(self) -> list[str]:
@@ -101,8 +105,8 @@ class Comparison:
 
         The verdict is best, same (not significantly different from the best), worse, cut off, untested, or failed
         (there is no value). A model that was cut off is measured, but neither best nor compared with the best: with
-        more time it might be better. A metric that is one number for all people (``calibration_error``) cannot be
-        tested person by person: models are ordered by it, and all but the best are untested.
+        more time it might be better. A metric that is one number for all people (``calibration_error``,
+        ``coverage``) cannot be tested person by person: models are ordered by it, and all but the best are untested.
         """
         known = self.metric_of(metric or self.metric)
         people = self.per_user(known.name)
@@ -166,6 +170,7 @@ class Comparison:
     def to_dict(self) -> Named:
         """Everything but the models and the single persons, for JSON."""
         return {
+            "question": self.question,
             "metric": self.metric,
             "splits": self.splits,
             "table": [_plain(row) for row in self.table().to_dicts()],

@@ -15,17 +15,13 @@ from permrank.data.rankings import Rankings
 from permrank.data.validate import require_rankings
 from permrank.errors import AccuracyWarning, ConvergenceWarning, InputError
 from permrank.evaluation.calibration import calibration_error, reliability
+from permrank.evaluation.catalogue import measure_catalogue
 from permrank.evaluation.grades import filled, grades_of, stages
-from permrank.evaluation.metrics import Metric, find_metric, of_kind, per_list
+from permrank.evaluation.metrics import Metric, Relevance, find_metric, of_kind, per_list
 from permrank.evaluation.resources import Deadline, measured
-from permrank.evaluation.scoring import (
-    catalogue_lists,
-    hidden_lists,
-    log_likelihoods,
-    pair_probabilities,
-)
+from permrank.evaluation.scoring import hidden_lists, log_likelihoods, pair_probabilities
 from permrank.evaluation.significance import bootstrap_interval
-from permrank.evaluation.split import Split
+from permrank.evaluation.split import Question, Split
 from permrank.learning.interrupts import ending_at_once
 from permrank.models.parameters import as_fitted
 from permrank.models.ranker import Ranker
@@ -51,6 +47,8 @@ class Evaluation:
         measure.
     model : Ranker or None
         The fitted model.
+    overall : dict of str to float
+        Metrics that are one number for all people.
     reliability : polars.DataFrame or None
         Predicted against observed frequencies of `prefers`, if asked for and known.
     fit_seconds, score_seconds : float
@@ -78,6 +76,7 @@ class Evaluation:
     seed: int
     per_user: pl.DataFrame = field(default_factory=pl.DataFrame)
     model: Ranker | None = None
+    overall: dict[str, float] = field(default_factory=dict)
     reliability: pl.DataFrame | None = None
     fit_seconds: float | None = None
     score_seconds: float | None = None
@@ -93,11 +92,12 @@ class Evaluation:
         return [name for name in self.per_user.columns if name not in ("user", "weight")]
 
     def means(self) -> dict[str, float]:
-        """Mean of every metric over those who have it; NaN if nobody does."""
-        found = {}
+        """Mean of every metric over those who have it (NaN if nobody does), and what is one number for all."""
+        found: dict[str, float] = {}
         for name in self.metrics:
             known = self.per_user.filter(pl.col(name).is_not_null())
             found[name] = float(np.average(known[name], weights=known["weight"])) if known.height else float("nan")
+        found |= self.overall
         if self.reliability is not None:
             found["calibration_error"] = calibration_error(self.reliability)
         return found
@@ -119,15 +119,26 @@ class Evaluation:
         return f"Evaluation({self.name}, seed={self.seed}: {told})"
 
 
-def usual_metrics(test: Rankings, *, ordered: bool) -> list[str]:
+def usual_metrics(test: Rankings, *, ordered: bool, question: Question = "order") -> list[str]:
     """What to measure if nothing is said; the first decides.
 
-    Ratings are judged by NDCG, orders by pairs put right, whole lists of new people by their probability.
+    Ratings are judged by NDCG, orders by pairs put right, whole lists of new people by their probability; what was
+    found in the whole catalogue by NDCG too, and by how much of the catalogue is shown.
     """
     if not ordered:
         return of_kind("likelihood")
+    if question == "find":
+        return ["ndcg", "recall", "map", "hit_rate", *of_kind("coverage", "shown")]
     first = ["ndcg", "pairs_right"] if test.ratings is not None else ["pairs_right", "ndcg"]
     return [*first, "tau_b"]
+
+
+def usual_candidates(candidates: Candidates | None, question: Question) -> Candidates:
+    """What is ranked if nothing is said: what the split asks for."""
+    if candidates is None:
+        return "all" if question == "find" else "rated"
+    require_choice("candidates", candidates, ("rated", "all"))
+    return candidates
 
 
 def evaluate(
@@ -136,7 +147,7 @@ def evaluate(
     *,
     metrics: Iterable[str | Metric] | None = None,
     k: int = 10,
-    candidates: Candidates = "rated",
+    candidates: Candidates | None = None,
     relevant_from: float | None = None,
     n_pairs: int = 0,
     max_seconds: float | None = None,
@@ -154,12 +165,14 @@ def evaluate(
         Names of docs/metrics.md, or metrics of your own; what fits the data if not given.
     k : int
         For metrics of the top k.
-    candidates : {"rated", "all"}
-        What is ranked: a person's own held-out items, or everything that is not in the training list.
+    candidates : {"rated", "all"}, optional
+        What is ranked: a person's own held-out items, or everything that is not in the training list. A split of
+        `Catalogue` asks for all, every other for what is rated.
     relevant_from : float, optional
-        The least grade that is relevant; four fifths of the highest grade of the data if not given.
+        The least grade that is relevant; four fifths of the highest grade of the data if not given. In a split of
+        `Catalogue` everything that is hidden is.
     n_pairs : int
-        Held-out pairs for the calibration of `prefers`; 0 for none.
+        Held-out pairs for the calibration of `prefers`; 0 for none. A split of `Catalogue` has none.
     max_seconds : float, optional
         Learning stops at the sweep that passes this. What it has reached is measured, and marked as cut off.
     name : str, optional
@@ -180,38 +193,56 @@ def evaluate(
     >>> result.per_user.columns
     ['user', 'weight', 'pairs_right', 'ndcg', 'tau_b']
     """
-    require_choice("candidates", candidates, ("rated", "all"))
     require_int("k", k, 1)
     require_int("n_pairs", n_pairs, 0)
     split = test if isinstance(test, Split) else None
+    question: Question = split.question if split else "order"
+    ranked = usual_candidates(candidates, question)
     hidden = split.test if split else require_rankings(test)
     result = Evaluation(name or repr(model), split.seed if split else 0)
     result.model = model if split is None else _fit(model, split.train, max_seconds, result)
     fitted = as_fitted(result.model)  # scores are asked for without a public method
     given = split.given if split else None
     known_people = given is not None or bool(set(hidden.user_ids) & set(fitted.user_ids))
-    named = list(metrics) if metrics is not None else usual_metrics(hidden, ordered=known_people)
+    asked = question if ranked == "all" else "order"
+    named = list(metrics) if metrics is not None else usual_metrics(hidden, ordered=known_people, question=asked)
     wanted = _distinct(named)
+    _require_answerable(wanted, known_people, ranked)
+    if asked == "find":  # everything that is hidden was chosen
+        if relevant_from is not None:
+            raise InputError(
+                f"relevant_from={relevant_from!r}, but all that this split hides is relevant; leave it out, or make "
+                "another with Catalogue(positive=)"
+            )
+        relevance = Relevance(1.0, 1.0)
+    else:
+        top = max(float(grades_of(hidden).max(initial=0.0)), float(grades_of(fitted.rankings_).max(initial=0.0)))
+        relevance = Relevance.of(relevant_from, top)
+    with measured() as cost:
+        columns = _measure(fitted, hidden, given, wanted, k, relevance, ranked, asked == "find", result)
+    result.score_seconds = cost.seconds
+    weights = hidden.weights if hidden.anonymous else np.ones(hidden.n_rankings)
+    frame = pl.DataFrame({"user": hidden.user_ids.take(hidden.ranking_users), "weight": weights, **columns})
+    result.per_user = frame.with_columns(pl.col(list(columns)).fill_nan(None)) if columns else frame
+    if n_pairs == 0 and any(metric.kind == "calibration" for metric in wanted):
+        n_pairs = _USUAL_PAIRS
+    if n_pairs and known_people and question == "order":
+        pairs = pair_probabilities(fitted, hidden, given, n_pairs, result.seed)
+        result.reliability = None if pairs is None else reliability(*pairs)
+    return result
+
+
+def _require_answerable(wanted: list[Metric], known_people: bool, candidates: Candidates) -> None:
+    """Raise on a metric that the split has no answer to."""
     for metric in wanted:
         if metric.kind != "likelihood" and not known_people:
             raise InputError(
                 f"{metric.name} needs people that the model knows; take a protocol that gives some of their items"
             )
-    top = max(float(grades_of(hidden).max(initial=0.0)), float(grades_of(fitted.rankings_).max(initial=0.0)))
-    options = {"k": k, "relevant_from": relevant_from, "top_grade": top}
-    with measured() as cost:
-        by_list = [metric for metric in wanted if metric.is_per_list]
-        columns = _measure(fitted, hidden, given, by_list, candidates, options, result.notes)
-    result.score_seconds = cost.seconds
-    weights = hidden.weights if hidden.anonymous else np.ones(hidden.n_rankings)
-    frame = pl.DataFrame({"user": hidden.user_ids.take(hidden.ranking_users), "weight": weights, **columns})
-    result.per_user = frame.with_columns(pl.col(list(columns)).fill_nan(None)) if columns else frame
-    if n_pairs == 0 and len(by_list) < len(wanted):
-        n_pairs = _USUAL_PAIRS
-    if n_pairs and known_people:
-        pairs = pair_probabilities(fitted, hidden, given, n_pairs, result.seed)
-        result.reliability = None if pairs is None else reliability(*pairs)
-    return result
+        if metric.needs_catalogue and candidates != "all":
+            raise InputError(
+                f"{metric.name} is of what is shown out of everything; take the protocol Catalogue, or candidates='all'"
+            )
 
 
 def _distinct(named: Iterable[str | Metric]) -> list[Metric]:
@@ -246,31 +277,27 @@ def _measure(
     test: Rankings,
     given: Rankings | None,
     wanted: list[Metric],
+    k: int,
+    relevance: Relevance,
     candidates: Candidates,
-    options: Named,
-    notes: list[str],
+    binary: bool,
+    result: Evaluation,
 ) -> dict[str, Float64Array]:
-    """Metrics of every test ranking, by name; warnings become notes."""
+    """Metrics of every test ranking, by name; those of all people and warnings (as notes) go into the result."""
     found: dict[str, Float64Array] = {}
     scored = [metric for metric in wanted if metric.needs_scores]
     if scored and candidates == "rated":
         lists = hidden_lists(model, test, given)
+        options: Named = {"k": k, "relevant_from": relevance.from_grade, "top_grade": relevance.top_grade}
         found |= per_list(scored, lists.indptr, lists.grades, filled(lists.indptr, lists.scores), **options)
     elif scored:
-        if np.diff(test.user_indptr).max(initial=0) > 1:
-            raise InputError(
-                "candidates='all' ranks everything once for each user, but a user has several test rankings"
-            )
-        found |= {metric.name: np.full(test.n_rankings, np.nan) for metric in scored}
-        for users, lists in catalogue_lists(model, test, given):
-            part = per_list(scored, lists.indptr, lists.grades, lists.scores, **options)
-            for name, values in part.items():
-                found[name][test.user_indptr[users]] = values
+        columns, result.overall = measure_catalogue(model, test, given, scored, k=k, relevance=relevance, binary=binary)
+        found |= columns
     if any(metric.kind == "likelihood" for metric in wanted):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", AccuracyWarning)
             values = log_likelihoods(model, test)
-        notes += [str(warning.message) for warning in caught]
+        result.notes += [str(warning.message) for warning in caught]
         found["log_likelihood"] = values
         found["log_likelihood_per_stage"] = values / np.maximum(stages(test), 1)
-    return {metric.name: found[metric.name] for metric in wanted}
+    return {metric.name: found[metric.name] for metric in wanted if metric.is_per_list}

@@ -18,6 +18,7 @@ from permrank.errors import InputError, UnknownIdError
 from permrank.evaluation.calibration import calibration_error, reliability
 from permrank.evaluation.grades import blind_log_likelihood, filled, grades_of, stages
 from permrank.kernels import metrics as kernels
+from permrank.kernels import top_k
 from permrank.ragged import frozen
 from permrank.types import Array, Float64Array, Int64Array
 
@@ -35,7 +36,7 @@ __all__ = [
     "title_of",
 ]
 
-Kind: TypeAlias = Literal["graded", "order", "likelihood", "calibration", "function"]
+Kind: TypeAlias = Literal["graded", "order", "shown", "coverage", "likelihood", "calibration", "function"]
 ListFunction: TypeAlias = Callable[[Float64Array, Float64Array], float]
 """Grades and scores of one list to a number; NaN where there is nothing to measure."""
 
@@ -62,8 +63,9 @@ class Metric:
     higher_is_better : bool
     top_k : bool
         Whether it looks at the top k only, so that ``k`` matters. A function knows its own k.
-    kind : {"function", "graded", "order", "likelihood", "calibration"}
-        What computes it: the function, one of the two kernels, the model's ``log_likelihood``, or its ``prefers``.
+    kind : {"function", "graded", "order", "shown", "coverage", "likelihood", "calibration"}
+        What computes it: the function, one of the two kernels of grades, the items that are shown out of the whole
+        catalogue (to each person, to all together), the model's ``log_likelihood``, or its ``prefers``.
     column : int
         Of the kernel's table.
 
@@ -111,12 +113,17 @@ class Metric:
     @property
     def is_per_list(self) -> bool:
         """Whether every list has a value; otherwise there is one number for all of them."""
-        return self.kind != "calibration"
+        return self.kind not in ("calibration", "coverage")
+
+    @property
+    def needs_catalogue(self) -> bool:
+        """Whether it is of what is shown out of everything, not of a person's hidden items alone."""
+        return self.kind in ("shown", "coverage")
 
     @property
     def needs_scores(self) -> bool:
-        """Whether it is computed from grades and scores."""
-        return self.kind in ("graded", "order", "function")
+        """Whether it is computed from the scores of items."""
+        return self.kind in ("graded", "order", "shown", "coverage", "function")
 
     @property
     def sign(self) -> float:
@@ -134,15 +141,22 @@ METRICS: dict[str, Metric] = {
         Metric("map", title="MAP@{k}", top_k=True, kind="graded", column=kernels.AVERAGE_PRECISION),
         Metric("precision", title="precision@{k}", top_k=True, kind="graded", column=kernels.PRECISION),
         Metric("recall", title="recall@{k}", top_k=True, kind="graded", column=kernels.RECALL),
+        Metric("hit_rate", title="hit rate@{k}", top_k=True, kind="graded", column=kernels.HIT_RATE),
         Metric("overlap", title="overlap@{k}", top_k=True, kind="graded", column=kernels.OVERLAP),
         Metric("tau_b", title="tau-b", kind="order", column=kernels.TAU_B),
         Metric("spearman", title="Spearman", kind="order", column=kernels.SPEARMAN),
         Metric("pairs_right", title="pairs right", kind="order", column=kernels.PAIRS_RIGHT),
+        Metric("novelty", title="novelty@{k}", top_k=True, kind="shown", column=top_k.NOVELTY),
+        Metric(
+            "popularity_bias", title="popularity@{k}", top_k=True, kind="shown", column=top_k.POPULARITY_BIAS,
+            higher_is_better=False,
+        ),
+        Metric("coverage", title="coverage@{k}", top_k=True, kind="coverage"),
         Metric("log_likelihood", title="log-likelihood", kind="likelihood"),
         Metric("log_likelihood_per_stage", title="per stage", kind="likelihood"),
         Metric("calibration_error", title="calibration", kind="calibration", higher_is_better=False),
     )
-}
+}  # fmt: skip
 """All metrics by name."""
 
 # What counts as relevant unless told: 4 and 5 of 5 stars.
@@ -178,6 +192,18 @@ def title_of(metric: str | Metric, k: int) -> str:
     return str(metric) if known is None else known.title.replace("{k}", str(k)) if known.title else known.name
 
 
+class Relevance(NamedTuple):
+    """What graded metrics need to know beside grades: the least that is relevant, and the highest there can be."""
+
+    from_grade: float
+    top_grade: float
+
+    @classmethod
+    def of(cls, relevant_from: float | None, top_grade: float) -> Relevance:
+        """Four fifths of the highest grade unless told."""
+        return cls(_RELEVANT_SHARE * top_grade if relevant_from is None else float(relevant_from), float(top_grade))
+
+
 class _Measured(NamedTuple):
     """Lists, and what graded metrics need to know beside them."""
 
@@ -185,8 +211,7 @@ class _Measured(NamedTuple):
     grades: Float64Array
     scores: Float64Array
     k: int | None
-    relevant_from: float
-    top_grade: float
+    relevance: Relevance
 
 
 def per_list(
@@ -204,8 +229,9 @@ def per_list(
     Parameters
     ----------
     names : sequence of str or Metric
-        Among ``ndcg``, ``ndcg_linear``, ``err``, ``mrr``, ``map``, ``precision``, ``recall``, ``overlap`` (these look
-        at the top ``k``), ``tau_b``, ``spearman`` and ``pairs_right`` (these look at the whole list); or your own.
+        Among ``ndcg``, ``ndcg_linear``, ``err``, ``mrr``, ``map``, ``precision``, ``recall``, ``hit_rate``, ``overlap``
+        (these look at the top ``k``), ``tau_b``, ``spearman`` and ``pairs_right`` (these look at the whole list); or
+        your own.
     indptr : int (n_lists + 1,)
         Entries of list ``u`` are ``indptr[u]:indptr[u + 1]``, in any order.
     grades : float (n_entries,)
@@ -234,14 +260,13 @@ def per_list(
     """
     wanted = [find_metric(metric) for metric in names]
     for metric in wanted:
-        if not metric.needs_scores:
+        if metric.function is None and metric.kind not in _KERNELS:
             raise UnknownIdError("metric", metric.name, of_kind(*_KERNELS))
     bounds, grades, scores = _checked(indptr, grades, scores)
     if k is not None and any(metric.top_k for metric in wanted):
         require_int("k", k, 1)
     top = float(grades.max(initial=0.0)) if top_grade is None else float(top_grade)
-    relevant = _RELEVANT_SHARE * top if relevant_from is None else float(relevant_from)
-    lists = _Measured(bounds, grades, scores, k, relevant, top)
+    lists = _Measured(bounds, grades, scores, k, Relevance.of(relevant_from, top))
     tables = {kind: _KERNELS[kind](lists) for kind in {metric.kind for metric in wanted} if kind in _KERNELS}
     return {
         metric.name: tables[metric.kind][:, metric.column] if metric.function is None else _called(metric, lists)
@@ -253,19 +278,18 @@ def _graded(lists: _Measured) -> Float64Array:
     longest = int(np.diff(lists.bounds).max(initial=1))
     discounts = 1.0 / np.log2(np.arange(2, longest + 2))
     reach = longest if lists.k is None else int(lists.k)
-    table = np.full((lists.bounds.size - 1, _COLUMNS["graded"]), np.nan)
-    kernels.graded_metrics(*lists[:3], discounts, reach, lists.relevant_from, lists.top_grade, table)
+    table = np.full((lists.bounds.size - 1, kernels.N_GRADED), np.nan)
+    kernels.graded_metrics(*lists[:3], discounts, reach, *lists.relevance, table)
     return table
 
 
 def _order(lists: _Measured) -> Float64Array:
-    table = np.full((lists.bounds.size - 1, _COLUMNS["order"]), np.nan)
+    table = np.full((lists.bounds.size - 1, kernels.N_ORDER), np.nan)
     kernels.order_metrics(*lists[:3], table)
     return table
 
 
 _KERNELS: Mapping[Kind, Callable[[_Measured], Float64Array]] = {"graded": _graded, "order": _order}
-_COLUMNS = {kind: 1 + max(METRICS[name].column for name in of_kind(kind)) for kind in _KERNELS}
 
 
 def _called(metric: Metric, lists: _Measured) -> Float64Array:

@@ -18,6 +18,10 @@ from permrank.evaluation.split import Split, make_split
 from permrank.randomness import generator, stream_key
 from permrank.types import Int64Array
 
+# An order needs two.
+_LEAST_SHARED = 2
+_USUAL_SHARE = 0.2
+
 
 class Protocol(ABC):
     """Base of all protocols: ``split(rankings, seed)`` gives the same `Split` every time."""
@@ -56,9 +60,9 @@ class WeakGeneralisation(Protocol):
         """Split rankings; the same seed gives the same split."""
         require_int("n_train", self.n_train, 1)
         require_int("min_test", self.min_test, 1)
-        owner = _one_list_each(rankings, self)
+        owner = one_list_each(rankings, self)
         long = np.bincount(owner, minlength=rankings.n_users) >= self.n_train + self.min_test
-        position = _random_positions(owner, 1, seed)
+        position = random_positions(owner, 1, seed)
         kept = long[owner]
         return make_split(
             rankings, kept & (position < self.n_train), kept & (position >= self.n_train), None, repr(self), seed
@@ -95,20 +99,22 @@ class StrongGeneralisation(Protocol):
         """Split rankings; the same seed gives the same split."""
         require_int("n_given", self.n_given, 1)
         require_int("min_test", self.min_test, 1)
-        _share(self.share)
-        owner = _one_list_each(rankings, self)
+        require_share("share", self.share)
+        owner = one_list_each(rankings, self)
         long = np.flatnonzero(np.bincount(owner, minlength=rankings.n_users) >= self.n_given + self.min_test)
         drawn = generator(stream_key(seed, 21)).permutation(long)
         held = np.zeros(rankings.n_users, bool)
         held[drawn[: max(1, round(self.share * long.size))]] = True
-        position = _random_positions(owner, 2, seed)
+        position = random_positions(owner, 2, seed)
         given, hidden = held[owner] & (position < self.n_given), held[owner] & (position >= self.n_given)
         return make_split(rankings, ~held[owner], hidden, given, repr(self), seed)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LeaveOut(Protocol):
-    """Of every user ``k`` entries, or ``k`` of several rankings, drawn at random, are asked about; nobody is dropped.
+    """Of every user ``k`` entries, or ``k`` of several rankings, or a share of them, drawn at random, are asked about.
+
+    Nobody is dropped.
 
     Parameters
     ----------
@@ -117,33 +123,49 @@ class LeaveOut(Protocol):
         Rankings are what to leave out where a user has many short ones, such as choices between two.
     min_train : int
         Users who would be left with fewer entries (or rankings) to learn from are not asked about.
+    share : float, optional
+        Leave out this share of a user's entries (or rankings), rounded, instead of ``k``; users of whom that is fewer
+        than two are not asked about.
 
     Examples
     --------
     >>> import permrank as pr
-    >>> rankings = pr.Rankings.from_lists({"ann": list("abcde"), "bob": ["a", "b"]})
-    >>> split = pr.LeaveOut(k=2).split(rankings, seed=0)
+    >>> rankings = pr.Rankings.from_lists({"ann": list("abcdefghij"), "bob": ["a", "b"]})
+    >>> split = pr.LeaveOut(k=3).split(rankings, seed=0)
     >>> split.train.n_entries, split.test.n_users
-    (5, 1)
+    (9, 1)
+    >>> pr.LeaveOut(share=0.2).split(rankings, seed=0).test.n_entries
+    2
     """
 
     k: int = 2
     of: Literal["items", "rankings"] = "items"
     min_train: int = 1
+    share: float | None = None
 
     def split(self, rankings: Rankings, seed: int = 0) -> Split:
         """Split rankings; the same seed gives the same split."""
         require_int("k", self.k, 1)
         require_int("min_train", self.min_train, 1)
         require_choice("of", self.of, ("items", "rankings"))
+        if self.share is not None:
+            require_share("share", self.share)
         if self.of == "items":
-            owner = _one_list_each(rankings, self)
+            owner = one_list_each(rankings, self)
             lengths = np.ones(owner.size, np.int64)
         else:
             owner, lengths = require_rankings(rankings).ranking_users, rankings.lengths
-        enough = np.bincount(owner, minlength=rankings.n_users) >= self.k + self.min_train
-        test = np.repeat(enough[owner] & (_random_positions(owner, 3, seed) < self.k), lengths)
+        counts = np.bincount(owner, minlength=rankings.n_users)
+        least, wanted = self.k, np.full(counts.size, self.k)
+        if self.share is not None:
+            least, wanted = _LEAST_SHARED, np.round(self.share * counts).astype(np.int64)
+        wanted[(wanted < least) | (counts < wanted + self.min_train)] = 0
+        test = np.repeat(random_positions(owner, 3, seed) < wanted[owner], lengths)
         return make_split(rankings, ~test, test, None, repr(self), seed)
+
+    def __repr__(self) -> str:
+        often = f"k={self.k}" if self.share is None else f"share={self.share}"
+        return f"LeaveOut({often}, of={self.of!r}, min_train={self.min_train})"
 
 
 @dataclass(frozen=True)
@@ -172,7 +194,7 @@ class Given(Protocol):
         require_int("n_given", self.n_given, 1)
         lengths = np.diff(require_rankings(rankings).indptr)
         owner = np.repeat(np.arange(lengths.size), lengths)
-        test = (_random_positions(owner, 4, seed) >= self.n_given) & (lengths >= self.n_given + 2)[owner]
+        test = (random_positions(owner, 4, seed) >= self.n_given) & (lengths >= self.n_given + 2)[owner]
         return make_split(rankings, ~test, test, None, repr(self), seed)
 
 
@@ -241,9 +263,9 @@ class Temporal(Protocol):
 
     def split(self, rankings: Rankings, seed: int = 0) -> Split:
         """Split rankings; nothing is drawn, so the seed is only kept."""
-        _share(self.share)
+        require_share("share", self.share)
         require_int("min_test", self.min_test, 1)
-        owner = _one_list_each(rankings, self)
+        owner = one_list_each(rankings, self)
         times = self._times_of(rankings)
         order = np.sort(times)
         # All entries of the dividing moment belong to the future.
@@ -287,8 +309,8 @@ class Temporal(Protocol):
 def usual_protocol(rankings: Rankings) -> Protocol:
     """The protocol that fits the data, for those who do not name one.
 
-    Long lists (median of at least 20) get `WeakGeneralisation` from 10 given, shorter ones `Given` with about seven
-    tenths of the median, those of two or three items, and people with several lists, `Folds`.
+    Of long lists (median of at least 20) a fifth is left out (`LeaveOut`), of shorter ones about seven tenths of the
+    median are `Given`; those of two or three items, and people with several lists, get `Folds`.
 
     Examples
     --------
@@ -301,10 +323,10 @@ def usual_protocol(rankings: Rankings) -> Protocol:
     middle = float(np.median(lengths)) if lengths.size else 0.0
     if rankings.anonymous or np.diff(rankings.user_indptr).max(initial=0) > 1 or middle < 4:
         return Folds()
-    return WeakGeneralisation() if middle >= 20 else Given(min(round(0.7 * middle), int(middle) - 2))
+    return LeaveOut(share=_USUAL_SHARE) if middle >= 20 else Given(min(round(0.7 * middle), int(middle) - 2))
 
 
-def _one_list_each(rankings: Rankings, protocol: Protocol) -> Int64Array:
+def one_list_each(rankings: Rankings, protocol: Protocol) -> Int64Array:
     """User of every entry; a user with several rankings raises."""
     counts = np.diff(require_rankings(rankings).user_indptr)
     if counts.max(initial=0) > 1:
@@ -316,7 +338,7 @@ def _one_list_each(rankings: Rankings, protocol: Protocol) -> Int64Array:
     return rankings.entry_users()
 
 
-def _random_positions(owner: Int64Array, stream: int, seed: int) -> Int64Array:
+def random_positions(owner: Int64Array, stream: int, seed: int) -> Int64Array:
     """Position of every entry in a random order of its owner's, from 0; owners are sorted."""
     require_seed(seed)
     order = np.lexsort((generator(stream_key(seed, stream)).random(owner.size), owner))
@@ -326,6 +348,7 @@ def _random_positions(owner: Int64Array, stream: int, seed: int) -> Int64Array:
     return positions
 
 
-def _share(value: object) -> None:
+def require_share(name: str, value: object) -> None:
+    """Raise unless the value lies between 0 and 1."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1:
-        raise InputError(f"share={value!r}, expected a number between 0 and 1")
+        raise InputError(f"{name}={value!r}, expected a number between 0 and 1")

@@ -14,12 +14,8 @@ from permrank.data.vocabulary import Vocabulary
 from permrank.errors import NotSupportedError
 from permrank.evaluation.grades import grades_of
 from permrank.models.ranker import Ranker
-from permrank.ragged import indptr_of
 from permrank.randomness import generator, stream_key
 from permrank.types import BoolArray, Float64Array, Int64Array
-
-# Candidates ranked at a time with candidates="all": about 100 MB.
-_CHUNK = 1 << 21
 
 
 class Lists(NamedTuple):
@@ -82,45 +78,6 @@ def people(model: Ranker, test: Rankings, given: Rankings | None) -> Iterator[tu
             part = slice(int(said.indptr[first]), int(said.indptr[first + 1]))
             ids = said.item_ids.take(said.items[part].astype(np.int64)).to_list()
             yield index, model.fold_in(dict(zip(ids, said.ratings[part].tolist(), strict=True)))
-
-
-def catalogue_lists(model: Ranker, test: Rankings, given: Rankings | None) -> Iterator[tuple[Int64Array, Lists]]:
-    """Every test user with all items that are not in the training list, some users at a time.
-
-    Yields the users' indices and their lists; an item that the user did not rate has the grade 0.
-    """
-    n_items = len(model.item_ids)
-    in_model = indices_in(test.item_ids, model.item_ids)
-    grades, bounds = grades_of(test), test.user_bounds
-    held: list[tuple[int, Float64Array, Float64Array]] = []
-    for index, person in people(model, test, given):
-        if person is None:
-            continue
-        listed = model.rankings_ if isinstance(person, int) else person.rankings
-        seen = np.zeros(n_items, bool)
-        own = listed.items_of(person if isinstance(person, int) else 0)
-        seen[own if isinstance(person, int) else indices_in(listed.item_ids, model.item_ids)[own]] = True
-        worth = np.zeros(n_items)
-        part = slice(int(bounds[index]), int(bounds[index + 1]))
-        wanted = in_model[test.items[part]]
-        worth[wanted[wanted >= 0]] = grades[part][wanted >= 0]
-        candidates = np.flatnonzero(~seen)
-        scores = model._scores(person, candidates)
-        # A relevant item that the model has never seen cannot be shown: it comes after everything else.
-        missed = grades[part][wanted < 0]
-        last = np.full(missed.size, scores.min(initial=0.0) - 1.0)
-        held.append((index, np.append(worth[candidates], missed), np.append(scores, last)))
-        if len(held) * n_items >= _CHUNK:
-            yield _joined(held)
-            held = []
-    if held:
-        yield _joined(held)
-
-
-def _joined(held: list[tuple[int, Float64Array, Float64Array]]) -> tuple[Int64Array, Lists]:
-    indices, grades, scores = zip(*held, strict=True)
-    indptr = indptr_of([len(each) for each in grades])
-    return np.array(indices), Lists(indptr, np.concatenate(grades), np.concatenate(scores))
 
 
 def log_likelihoods(model: Ranker, test: Rankings) -> Float64Array:

@@ -6,7 +6,7 @@ import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from permrank.errors import FormatError, InputError
 from permrank.storage.atomic import atomic_folder, atomic_write
 from permrank.types import BoolArray, Named
 
+Question: TypeAlias = Literal["order", "find"]
+"""Ordering what people see, or finding what they would choose out of everything."""
+_QUESTIONS = ("order", "find")
 _FORMAT = 1
 _PARTS = ("train", "test", "given")
 
@@ -37,6 +40,9 @@ class Split:
     protocol : str
         How it was made.
     seed : int
+    question : {"order", "find"}
+        What `evaluate` asks unless told otherwise: to order what is hidden, or to find it among all items that are not
+        in a person's training list (`Catalogue`).
 
     Examples
     --------
@@ -56,6 +62,7 @@ class Split:
     given: Rankings | None
     protocol: str
     seed: int
+    question: Question = "order"
 
     def __repr__(self) -> str:
         parts = [f"{name} {part.n_users} users, {part.n_entries} entries" for name, part in self._parts().items()]
@@ -90,7 +97,8 @@ class Split:
             for name, part in self._parts().items():
                 part.write(temporary / f"{name}.{format}")
                 parts[name] = {"file": f"{name}.{format}", "fingerprint": part.fingerprint}
-            header = {"format": _FORMAT, "protocol": self.protocol, "seed": self.seed, "parts": parts}
+            header = {"format": _FORMAT, "protocol": self.protocol, "seed": self.seed}
+            header |= {"question": self.question, "parts": parts}
             with atomic_write(temporary / "split.json") as file:
                 file.write(f"{json.dumps(header, indent=2)}\n".encode())
 
@@ -103,12 +111,15 @@ class Split:
             version, listed = header["format"], header["parts"]
             files = {name: (str(about["file"]), str(about["fingerprint"])) for name, about in listed.items()}
             protocol, seed = str(header["protocol"]), int(header["seed"])
+            question = header.get("question", "order")
         except OSError as error:
             raise FormatError(f"{folder} is not a saved split: {error.strerror or error}") from error
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise FormatError(f"{folder / 'split.json'} is damaged ({error}); save the split again") from error
         if version != _FORMAT:
             raise FormatError(f"{folder} has format {version!r}; this permrank reads format {_FORMAT}")
+        if question not in _QUESTIONS:
+            raise FormatError(f"{folder / 'split.json'} asks {question!r}; expected {' or '.join(_QUESTIONS)}")
         if not {"train", "test"} <= set(files) <= set(_PARTS):
             raise FormatError(f"{folder / 'split.json'} names the parts {', '.join(files)}; expected train and test")
         parts: Named = dict.fromkeys(_PARTS)
@@ -118,7 +129,7 @@ class Split:
             parts[name] = read(folder / file, unlisted="ignore")
             if parts[name].fingerprint != fingerprint:
                 raise FormatError(f"{folder / file} has changed since the split was saved")
-        return cls(**parts, protocol=protocol, seed=seed)
+        return cls(**parts, protocol=protocol, seed=seed, question=question)
 
 
 def part_of(rankings: Rankings, keep: BoolArray) -> Rankings:
@@ -129,7 +140,13 @@ def part_of(rankings: Rankings, keep: BoolArray) -> Rankings:
 
 
 def make_split(
-    rankings: Rankings, train: BoolArray, test: BoolArray, given: BoolArray | None, protocol: str, seed: int
+    rankings: Rankings,
+    train: BoolArray,
+    test: BoolArray,
+    given: BoolArray | None,
+    protocol: str,
+    seed: int,
+    question: Question = "order",
 ) -> Split:
     """A split from marked entries; an empty part raises."""
     for name, marked in (("train", train), ("test", test)):
@@ -139,4 +156,4 @@ def make_split(
                 "their lists are too short for it"
             )
     said = None if given is None else part_of(rankings, given)
-    return Split(part_of(rankings, train), part_of(rankings, test), said, protocol, seed)
+    return Split(part_of(rankings, train), part_of(rankings, test), said, protocol, seed, question)

@@ -16,7 +16,7 @@ from permrank.checks import require_int, require_seed
 from permrank.data.rankings import Rankings
 from permrank.data.validate import require_rankings
 from permrank.errors import InputError, PermrankError
-from permrank.evaluation.evaluate import Candidates, evaluate, usual_metrics
+from permrank.evaluation.evaluate import Candidates, evaluate, usual_candidates, usual_metrics
 from permrank.evaluation.metrics import Metric, find_metric
 from permrank.evaluation.protocols import LeaveOut, Protocol, usual_protocol
 from permrank.evaluation.search import Space, as_trial, space_of, suggested
@@ -101,7 +101,7 @@ def tune(
     splits: int = 3,
     metric: str | Metric | None = None,
     k: int = 10,
-    candidates: Candidates = "rated",
+    candidates: Candidates | None = None,
     relevant_from: float | None = None,
     max_seconds: float | None = None,
     seed: int = 0,
@@ -131,8 +131,9 @@ def tune(
         What to improve: a name of docs/metrics.md, or a metric of your own; what fits the data if not given.
     k : int
         For metrics of the top k.
-    candidates : {"rated", "all"}
-        What is ranked: a person's own held-out items, or everything that is not in the training list.
+    candidates : {"rated", "all"}, optional
+        What is ranked: a person's own held-out items, or everything that is not in the training list. The protocol
+        `Catalogue` asks for all, every other for what is rated.
     relevant_from : float, optional
         The least grade that is relevant; four fifths of the highest grade of the data if not given.
     max_seconds : float, optional
@@ -163,10 +164,12 @@ def tune(
         space.pop("ties", None)  # cannot matter here, and trials are expensive
     chosen = protocol or usual_validation(rankings)
     parts = [chosen.split(rankings, _FIRST_SEED + number) for number in range(splits)]
-    wanted = find_metric(metric or usual_metrics(parts[0].test, ordered=chosen.measures_order)[0])
+    ranked = usual_candidates(candidates, parts[0].question)
+    asked = parts[0].question if ranked == "all" else "order"
+    wanted = find_metric(metric or usual_metrics(parts[0].test, ordered=chosen.measures_order, question=asked)[0])
     if not wanted.is_per_list:
         raise InputError(f"{wanted.name} is of all people together; tune by log_likelihood or by an order")
-    options = {"k": k, "candidates": candidates, "relevant_from": relevant_from, "max_seconds": max_seconds}
+    options = {"k": k, "candidates": ranked, "relevant_from": relevant_from, "max_seconds": max_seconds}
     work = {
         "model": type(model).__name__, "parameters": as_json(model.get_params()), "data": rankings.fingerprint,
         "protocol": repr(chosen), "splits": splits, "metric": wanted.name, "seed": seed,

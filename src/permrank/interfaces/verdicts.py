@@ -1,4 +1,4 @@
-"""A comparison in words: how a model stands against the best, and which metrics are better if lower."""
+"""A comparison in words: its question, how a model stands against the best, which metrics are better if lower."""
 
 from __future__ import annotations
 
@@ -9,6 +9,12 @@ from permrank.types import Named
 
 if TYPE_CHECKING:
     from permrank.evaluation.comparison import Comparison
+
+# The two questions, and what is asked.
+QUESTIONS: dict[str, tuple[str, str]] = {
+    "order": ("Ordering what you see", "a person's hidden items are put in order"),
+    "find": ("Finding what you would choose", "hidden items are looked for among all that a person has not listed"),
+}
 
 
 def against_best(row: Named) -> str:

@@ -12,13 +12,15 @@ import numpy as np
 from permrank.kernels.jit import njit, prange
 
 # Columns of `graded_metrics`.
-NDCG, NDCG_LINEAR, ERR, RECIPROCAL_RANK, AVERAGE_PRECISION, PRECISION, RECALL, OVERLAP = range(8)
+NDCG, NDCG_LINEAR, ERR, RECIPROCAL_RANK, AVERAGE_PRECISION, PRECISION, RECALL, OVERLAP, HIT_RATE = range(9)
+N_GRADED = 9
 # Columns of `order_metrics`.
 TAU_B, SPEARMAN, PAIRS_RIGHT = range(3)
+N_ORDER = 3
 
 
 @njit(error_model="numpy")
-def _stable_sort(values, order, spare):
+def stable_sort(values, order, spare):
     """Sort indices by their values, upwards and stable; return how many pairs stood wrong before (Knight 1966)."""
     n, swaps, width = order.size, 0, 8
     for left in range(0, n, width):  # short runs by insertion, then merged two by two
@@ -138,16 +140,36 @@ def _relevance_sums(relevant, scores, k, out):
 
 
 @njit(error_model="numpy")
-def _overlap(grades, ideal, scores, k):
-    """E[share of the first k by score that are among the first k by grade], ties of both in random order."""
-    cut = ideal[k - 1]
-    above = tied = 0
-    for p in range(ideal.size):
-        above += ideal[p] > cut
-        tied += ideal[p] == cut
+def _hit_rate(relevant, scores, k):
+    """P(a relevant entry before k).
+
+    Of the first block with r > 0 relevant ones among its m, q are shown: none of the r with the probability
+    prod_{j < q} (m - r - j) / (m - j).
+    """
+    begin = 0
+    while begin < min(k, scores.size):
+        end = _end_of_tie(scores, begin)
+        m, r = end - begin, 0
+        for p in range(begin, end):
+            r += relevant[p]
+        if r > 0:
+            none = 1.0
+            for j in range(min(end, k) - begin):
+                none *= max(m - r - j, 0) / (m - j)
+            return 1.0 - none
+        begin = end
+    return 0.0
+
+
+@njit(error_model="numpy")
+def _overlap(grades, scores, k, cut, above, tied):
+    """E[share of the first k by score that are among the first k by grade], ties of both in random order.
+
+    The k-th best grade is `cut`; so many of the whole list are above it and at it.
+    """
     at_cut = (k - above) / tied
     total, begin = 0.0, 0
-    while begin < k:
+    while begin < min(k, scores.size):
         end = _end_of_tie(scores, begin)
         inside = 0.0
         for p in range(begin, end):
@@ -158,22 +180,17 @@ def _overlap(grades, ideal, scores, k):
 
 
 @njit(error_model="numpy")
-def _graded(grades, scores, discounts, k, relevant_from, top_grade, out):
-    """Metrics of one list into a row of `graded_metrics`."""
-    n = grades.size
-    order, spare = np.arange(n), np.empty(n, np.int64)
-    shown, own, ideal, relevant = np.empty(n), np.empty(n), np.empty(n), np.empty(n, np.bool_)
-    _stable_sort(grades, order, spare)
-    for p in range(n):
-        ideal[p] = grades[order[n - 1 - p]]
-    _stable_sort(scores, order, spare)
-    n_relevant = 0
-    for p in range(n):
-        index = order[n - 1 - p]
-        shown[p], own[p] = scores[index], grades[index]
+def mark_list(own, shown, ideal, n_relevant, overlap, discounts, k, reach, relevant_from, top_grade, out):
+    """Metrics of one list into a row of `graded_metrics`.
+
+    `own` and `shown` are grades and scores by falling score, of the first `reach` entries at least and of all that tie
+    with the last of these; `ideal` the `reach` best grades, `n_relevant` of the whole list, `overlap` what `_overlap`
+    needs.
+    """
+    relevant = np.empty(own.size, np.bool_)
+    for p in range(own.size):
         relevant[p] = own[p] >= relevant_from
-        n_relevant += relevant[p]
-    sums, reach = np.empty(2), min(k, n)
+    sums = np.empty(2)
     best = best_linear = 0.0
     for p in range(reach):
         best += (2.0 ** ideal[p] - 1.0) * discounts[p]
@@ -184,18 +201,42 @@ def _graded(grades, scores, discounts, k, relevant_from, top_grade, out):
     if best_linear > 0.0:
         out[NDCG_LINEAR] = sums[1] / best_linear
     out[ERR] = _expected_reciprocal_rank(own, shown, top_grade, k, np.empty(reach + 1))
-    out[OVERLAP] = _overlap(own, ideal, shown, reach)
+    out[OVERLAP] = _overlap(own, shown, reach, overlap[0], overlap[1], overlap[2])
     if n_relevant > 0:
         out[RECIPROCAL_RANK] = _reciprocal_rank(relevant, shown, k)
+        out[HIT_RATE] = _hit_rate(relevant, shown, k)
         _relevance_sums(relevant, shown, k, sums)
         out[PRECISION] = sums[0] / reach
         out[RECALL] = sums[0] / n_relevant
         out[AVERAGE_PRECISION] = sums[1] / n_relevant
 
 
+@njit(error_model="numpy")
+def _graded(grades, scores, discounts, k, relevant_from, top_grade, out):
+    """Sort one list both ways, and mark it."""
+    n = grades.size
+    order, spare = np.arange(n), np.empty(n, np.int64)
+    shown, own, ideal = np.empty(n), np.empty(n), np.empty(n)
+    stable_sort(grades, order, spare)
+    n_relevant = 0
+    for p in range(n):
+        ideal[p] = grades[order[n - 1 - p]]
+        n_relevant += ideal[p] >= relevant_from
+    stable_sort(scores, order, spare)
+    for p in range(n):
+        shown[p], own[p] = scores[order[n - 1 - p]], grades[order[n - 1 - p]]
+    reach = min(k, n)
+    cut = ideal[reach - 1]
+    above = tied = 0
+    for p in range(n):
+        above += ideal[p] > cut
+        tied += ideal[p] == cut
+    mark_list(own, shown, ideal, n_relevant, (cut, above, tied), discounts, k, reach, relevant_from, top_grade, out)
+
+
 @njit(error_model="numpy", parallel=True)
 def graded_metrics(indptr, grades, scores, discounts, k, relevant_from, top_grade, out):
-    """Metrics of the first k positions, one row of `out` a list; columns NDCG to OVERLAP.
+    """Metrics of the first k positions, one row of `out` a list; columns NDCG to HIT_RATE.
 
     `out` comes filled with NaN, `discounts` is 1 / log2(2, 3, ...).
     """
@@ -236,7 +277,7 @@ def _ordered(truth, scores, out):
     n = truth.size
     order, spare = np.arange(n), np.empty(n, np.int64)
     by_truth, by_score, values = np.empty(n), np.empty(n), np.empty(n)
-    _stable_sort(truth, order, spare)
+    stable_sort(truth, order, spare)
     for p in range(n):
         values[p] = truth[order[p]]
     pairs = n * (n - 1) // 2
@@ -244,7 +285,7 @@ def _ordered(truth, scores, out):
     if asked == 0:
         return
     of_truth = _middle_ranks(values, order, by_truth)
-    _stable_sort(scores, order, spare)  # inside ties of the score still by truth: such pairs do not stand wrong
+    stable_sort(scores, order, spare)  # inside ties of the score still by truth: such pairs do not stand wrong
     for p in range(n):
         values[p] = scores[order[p]]
     of_scores = _middle_ranks(values, order, by_score)
@@ -260,7 +301,7 @@ def _ordered(truth, scores, out):
                 undecided -= (p - same) * (p - same - 1) // 2
                 same = p
         begin = end
-    wrong = _stable_sort(truth, order, spare)
+    wrong = stable_sort(truth, order, spare)
     right = asked - undecided - wrong
     out[PAIRS_RIGHT] = (right + 0.5 * undecided) / asked
     if told == 0:

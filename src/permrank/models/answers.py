@@ -36,28 +36,24 @@ def ranked(model: Ranker, user: UserReference, items: Int64Array) -> pl.DataFram
     return _with_interval(model, user, items, order, _frame(model, items[order], scores[order]))
 
 
-def recommended(model: Ranker, users: Sequence[UserReference], allowed: BoolArray, k: int) -> list[pl.DataFrame]:
-    """The best k items of the allowed ones that each user has not listed: ``rank``, ``item``, ``score``."""
+def recommended(model: Ranker, users: object, allowed: BoolArray, k: int, *, interval: bool) -> pl.DataFrame:
+    """The best k items of the allowed ones that a user, or each of several, has not listed."""
+    several = isinstance(users, Iterable) and not isinstance(users, str)
+    asked = list(users) if several else [users]  # type: ignore[call-overload]
+    references = [model._reference(user) for user in asked]
+    _notice_catalogue(model, references)
     frames = []
-    _notice_catalogue(model, users)
     size = max(1, _BLOCK // max(len(model.item_ids), 1))
-    for first in range(0, len(users), size):
-        block = users[first : first + size]
+    for first in range(0, len(references), size):
+        block = references[first : first + size]
         for user, row in zip(block, model._score_rows(block), strict=True):
             items = np.flatnonzero(allowed & unlisted(model, user))
-            scores = row[items]
-            best = first_of(scores, k)
-            frames.append(_frame(model, items[best], scores[best].astype(np.float64)))
-    return frames
-
-
-def recommended_with_intervals(model: Ranker, user: UserReference, allowed: BoolArray, k: int) -> pl.DataFrame:
-    """The same for one user, with ``rank_low`` and ``rank_high`` among all that are allowed and unlisted."""
-    items = np.flatnonzero(allowed & unlisted(model, user))
-    scores = np.asarray(model._score_rows([user])[0][items], np.float64)
-    best = first_of(scores, k)
-    frame = _frame(model, items[best], scores[best])
-    return _with_interval(model, user, items, best, frame) if model._finds_by_order else frame
+            best = first_of(row[items], k)
+            frame = _frame(model, items[best], row[items[best]].astype(np.float64))
+            if interval and model._finds_by_order:
+                frame = _with_interval(model, user, items, best, frame)
+            frames.append(frame)
+    return _together(model, asked, frames) if several else frames[0]
 
 
 def first_of(scores: Array, k: int) -> Int64Array:
@@ -80,16 +76,16 @@ def unlisted(model: Ranker, user: UserReference) -> BoolArray:
     return free
 
 
-def together(
-    users: Iterable[object], frames: Sequence[pl.DataFrame], dtype: pl.DataType, items: pl.DataType
-) -> pl.DataFrame:
+def _together(model: Ranker, users: Sequence[object], frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
     """Frames of several users as one, with ``user`` first; somebody new has none."""
-    empty = pl.DataFrame(schema={"user": dtype, "rank": pl.Int64, "item": items, "score": pl.Float64})
+    dtype = model.user_ids.ids.dtype
     named = [
         frame.select(pl.lit(None if isinstance(user, NewUser) else user, dtype).alias("user"), pl.all())
         for user, frame in zip(users, frames, strict=True)
     ]
-    return pl.concat(named) if named else empty
+    if named:
+        return pl.concat(named)
+    return pl.DataFrame(schema={"user": dtype, "rank": pl.Int64, "item": model.item_ids.ids.dtype, "score": pl.Float64})
 
 
 def _frame(model: Ranker, items: Int64Array, scores: Float64Array) -> pl.DataFrame:

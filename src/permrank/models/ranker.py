@@ -23,7 +23,7 @@ from permrank.learning.fit import Job, require_resumable
 from permrank.learning.learner import Learner, at_once
 from permrank.models import parameters as settings
 from permrank.models import users as people
-from permrank.models.answers import ranked, recommended, recommended_with_intervals, together
+from permrank.models.answers import ranked, recommended
 from permrank.models.declared import Declared
 from permrank.models.estimates import Estimate
 from permrank.models.fitting import learn_into, require_evidence
@@ -295,19 +295,12 @@ class Ranker(ABC):
         """
         self._require_fitted()
         require_int("k", k, 1)
+        if users is None and not self.knows_nobody:
+            users = self.user_ids
         allowed = np.zeros(len(self.item_ids), bool)
         allowed[self._item_indices(items)] = True
         allowed[self._item_indices(list(exclude))] = False
-        if users is None and not self.knows_nobody:
-            users = list(self.user_ids)
-        several = isinstance(users, Iterable) and not isinstance(users, str)
-        asked = list(users) if several else [users]  # type: ignore[call-overload]
-        references = [self._reference(user) for user in asked]
-        if interval:
-            frames = [recommended_with_intervals(self, user, allowed, int(k)) for user in references]
-        else:
-            frames = recommended(self, references, allowed, int(k))
-        return together(asked, frames, self.user_ids.ids.dtype, self.item_ids.ids.dtype) if several else frames[0]
+        return recommended(self, users, allowed, int(k), interval=interval)
 
     # Questions that need a distribution
 

@@ -93,8 +93,9 @@ def test_a_model_that_ran_out_of_time_is_marked_in_its_row(ratings, tmp_path, mo
     slow, page = "PlackettLuce:prior=gaussian,prior_scale=1,method=mm,tol=1e-15", tmp_path / "out.html"
     asked = ("compare", ratings, "--models", "Borda", "-m", slow, "--max-seconds", 0)
     told = run(*asked, "--report", page).stdout
-    (row,) = (line for line in told.splitlines() if "cut off after 0 s" in line)
-    assert "worse" not in row
+    rows = [line for line in told.splitlines() if "cut off after 0 s" in line]
+    assert len(rows) == 2  # one for each question
+    assert not any("worse" in row for row in rows)
     assert "best" in told
     assert "cut off after 0 s" in page.read_text()
     found = json.loads(run(*asked, "--json").stdout)
@@ -125,3 +126,77 @@ def test_tables_fit_the_terminal(ratings, width, monkeypatch):
     lines = run("compare", ratings, "--models", "MeanRating,PlackettLuce", "-m", LONG).stdout.splitlines()
     assert max(map(len, lines)) <= width
     assert not any("…" in line for line in lines)
+
+
+@pytest.fixture
+def chosen(tmp_path):
+    """Lists that people chose themselves: a fifth of the items each, the popular ones more often."""
+    rng = np.random.default_rng(5)
+    rows = []
+    for user in range(60):
+        items = np.argsort(rng.exponential(size=60) * (1 + np.arange(60)))[:12]
+        rows += [(f"u{user:02d}", f"i{item:02d}", int(rng.integers(1, 6)) if item % 3 else 5) for item in items]
+    path = tmp_path / "chosen.csv"
+    pl.DataFrame(rows, schema=["user", "item", "rating"], orient="row").write_csv(path)
+    return path
+
+
+def test_compare_asks_both_questions_in_two_tables(chosen, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    page = tmp_path / "out.html"
+    told = run("compare", chosen, "--models", "Popularity,Random", "--report", page).stdout
+    order, find = told.split("Finding what you would choose: hidden items are looked for")
+    assert "Ordering what you see: a person's hidden items are put in order" in order
+    assert "recall@10" not in order
+    assert "tau-b" in order
+    for title in ("NDCG@10", "recall@10", "MAP@10", "hit rate@10", "coverage@10", "novelty@10", "popularity@10"):
+        assert title in find
+    assert "Catalogue(share=0.2" in find
+    assert "Lower is better: popularity@10" in " ".join(find.split())
+    assert max(map(len, told.splitlines())) <= 100
+    text = page.read_text()
+    assert text.index("Ordering what you see") < text.index("Finding what you would choose")
+    assert "Popularity</strong> is best" in text[text.index("Finding what") :]
+    found = json.loads(run("compare", chosen, "--models", "Popularity,Random", "--json").stdout)
+    assert (found["question"], found["finding"]["question"]) == ("order", "find")
+    same = pr.compare([pr.Popularity()], pr.read(chosen), protocol=pr.Catalogue()).table()
+    assert found["finding"]["table"][0]["model"] == "Popularity"
+    assert found["finding"]["table"][0]["recall"] == pytest.approx(same["recall"][0], rel=1e-12)
+
+
+def test_one_question_where_the_other_was_not_asked_or_means_nothing(chosen, tmp_path):
+    find = json.loads(run("compare", chosen, "--models", "Random", "--protocol", "catalogue", "--json").stdout)
+    assert find["question"] == "find"
+    assert "finding" not in find
+    order = json.loads(run("compare", chosen, "--models", "Random", "--protocol", "hold-out", "--json").stdout)
+    assert order["question"] == "order"
+    assert order["splits"][0].startswith("Split(LeaveOut(share=0.2")
+    assert (
+        "leave --n out" in run("evaluate", chosen, "-m", "Random", "--protocol", "catalogue", "--n", 3, code=1).stderr
+    )
+    # A metric goes to the question that it belongs to.
+    tau = json.loads(run("compare", chosen, "--models", "Random", "--metric", "tau_b", "--json").stdout)
+    assert "finding" not in tau
+    coverage = json.loads(run("compare", chosen, "--models", "Random", "--metric", "coverage", "--json").stdout)
+    assert (coverage["question"], coverage["metric"]) == ("find", "coverage")
+    # Everybody ranks the same few.
+    rng = np.random.default_rng(0)
+    same = pr.Rankings.from_lists({f"u{u}": [f"i{i}" for i in rng.permutation(8)] for u in range(30)})
+    same.write(tmp_path / "same.csv")
+    told = run("compare", tmp_path / "same.csv", "--models", "Borda,Random", "--report", tmp_path / "out.html").stdout
+    assert "Finding what you would choose is left out: people list most of the items" in " ".join(told.split())
+    assert "Finding what people would choose is left out" in (tmp_path / "out.html").read_text()
+    found = json.loads(run("evaluate", tmp_path / "same.csv", "-m", "Borda", "--json").stdout)
+    assert found["finding"] is None
+    assert "list most" in found["finding_left_out"]
+    stop = run("compare", tmp_path / "same.csv", "--models", "Borda", "--metric", "novelty", code=1)
+    assert "novelty cannot be measured here: people list most of the items" in " ".join(stop.stderr.split())
+
+
+def test_evaluate_tells_both_questions(chosen):
+    result = run("evaluate", chosen, "-m", "Popularity")
+    for title in ("Ordering what you see", "Finding what you would choose", "coverage@10", "tau-b"):
+        assert title in result.stdout
+    found = json.loads(run("evaluate", chosen, "-m", "Popularity", "--json").stdout)
+    assert {row["metric"] for row in found["finding"]["metrics"]} >= {"ndcg", "recall", "map", "coverage", "novelty"}
+    assert found["finding"]["metrics"][0]["metric"] == "ndcg"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
@@ -14,7 +14,8 @@ from permrank.errors import InputError, UnknownIdError
 from permrank.evaluation.compare import compare as compare_models
 from permrank.evaluation.comparison import Comparison
 from permrank.evaluation.evaluate import Evaluation
-from permrank.evaluation.metrics import of_kind, title_of
+from permrank.evaluation.finding import Catalogue, why_not_find
+from permrank.evaluation.metrics import Metric, find_metric, of_kind, title_of
 from permrank.evaluation.protocols import (
     Folds,
     Given,
@@ -25,16 +26,17 @@ from permrank.evaluation.protocols import (
     WeakGeneralisation,
     usual_protocol,
 )
-from permrank.evaluation.split import Split
+from permrank.evaluation.split import Question, Split
 from permrank.interfaces.cli.models import make_model, name_and_settings
 from permrank.interfaces.cli.sources import open_rankings
 from permrank.interfaces.output import plain, print_json, say, show
-from permrank.interfaces.verdicts import against_best, lower_is_better
+from permrank.interfaces.verdicts import QUESTIONS, against_best, lower_is_better
 from permrank.models.ranker import Ranker
 from permrank.models.registry import every
 from permrank.types import Named
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
 
 # What --n means to each protocol.
@@ -45,10 +47,59 @@ _NUMBER: dict[str, tuple[type[Any], str]] = {
     "given": (Given, "n_given"),
     "folds": (Folds, "n_folds"),
 }
+# Without a number: a fifth of everything, of what was liked.
+_SHARES: dict[str, Protocol] = {"hold-out": LeaveOut(share=0.2), "catalogue": Catalogue()}
 _DIGITS = {"seconds": 2, "first_seconds": 1, "megabytes": 0}
 _STYLES = {"best": "bold green", "same": "green", "worse": "", "untested": "", "cut off": "yellow", "failed": "red"}
-_WIDE = 130
 _LONGEST_NAME = 24  # longer names, those with settings, take two lines
+_BORDER = 3  # of a column: a line and two spaces
+
+
+class Asked(NamedTuple):
+    """Splits that ask one question."""
+
+    question: Question
+    splits: list[Split]
+    metrics: list[str] | None
+
+
+def questions_of(
+    data: str,
+    protocol: str,
+    n: int | None,
+    time: str | None,
+    seeds: Iterable[int],
+    reading: Named,
+    *,
+    metrics: list[str] | None = None,
+    candidates: str | None = None,
+) -> tuple[list[Asked], str]:
+    """What to ask of the data, and why finding is left out, if nobody said that it should be.
+
+    Both questions, unless a folder, a protocol, its number or the candidates decide for one; of metrics that are named
+    each question has those that fit it.
+    """
+    both = protocol == "auto" and n is None and candidates is None and not (Path(data) / "split.json").is_file()
+    if not both:
+        splits = splits_of(data, protocol, n, time, seeds, reading)
+        return [Asked(splits[0].question, splits, metrics)], ""
+    rankings = open_rankings(data, **reading)
+    order, find = ([name for name in metrics or [] if _fits(find_metric(name), q)] for q in ("order", "find"))
+    asked, left_out = [], ""
+    if order or not metrics:
+        usual = usual_protocol(rankings)
+        asked.append(Asked("order", [usual.split(rankings, seed) for seed in seeds], order or None))
+    if find or not metrics:
+        left_out = why_not_find(rankings)
+        if not left_out:
+            asked.append(Asked("find", [Catalogue().split(rankings, seed) for seed in seeds], find or None))
+    if not asked:
+        raise InputError(f"{', '.join(metrics or [])} cannot be measured here: {left_out}")
+    return asked, left_out
+
+
+def _fits(metric: Metric, question: Question) -> bool:
+    return metric.kind == "graded" or metric.needs_catalogue == (question == "find")
 
 
 def splits_of(
@@ -68,15 +119,20 @@ def protocol_of(rankings: Rankings, data: str, name: str, n: int | None, time: s
         if time is None:
             raise InputError("--protocol temporal needs --time, the column of times")
         return Temporal(open_rankings(data, **{**reading, "rating": time}))
+    if name in _SHARES:
+        if n is not None:
+            raise InputError(f"--protocol {name} hides a fifth of what everybody lists; leave --n out")
+        return _SHARES[name]
     if name == "auto":
         usual = usual_protocol(rankings)
         if n is None:
             return usual
-        kind, number = next(pair for pair in _NUMBER.values() if pair[0] is type(usual))
+        of_usual = WeakGeneralisation if isinstance(usual, LeaveOut) else type(usual)  # n is what is given
+        kind, number = next(pair for pair in _NUMBER.values() if pair[0] is of_usual)
     elif name in _NUMBER:
         kind, number = _NUMBER[name]
     else:
-        raise UnknownIdError("protocol", name, ["auto", *_NUMBER, "temporal"])
+        raise UnknownIdError("protocol", name, ["auto", *_NUMBER, *_SHARES, "temporal"])
     made: Protocol = kind() if n is None else kind(**{number: n})
     return made
 
@@ -97,8 +153,9 @@ def models_of(names: str, single: list[str]) -> dict[str, Ranker]:
     return found
 
 
-def compared(models: dict[str, Ranker], splits: list[Split], metrics: list[str] | None, **options: Any) -> Comparison:
+def compared(models: dict[str, Ranker], asked: Asked, **options: Any) -> Comparison:
     """Compare, with a line on standard error as every result comes."""
+    _, splits, metrics = asked
     total, done = len(models) * len(splits), 0
 
     def tell(result: Evaluation) -> None:
@@ -112,39 +169,70 @@ def compared(models: dict[str, Ranker], splits: list[Split], metrics: list[str] 
     return compare_models(models, splits, metrics=metrics, on_result=tell, **options)
 
 
-def evaluated(model: Ranker, splits: list[Split], metrics: list[str] | None, *, as_json: bool, **options: Any) -> None:
-    """Evaluate one model on every split and print what it got."""
-    known = [split.given is not None or bool(set(split.test.user_ids) & set(split.train.user_ids)) for split in splits]
-    usual = dict.fromkeys(["ndcg", *of_kind("order"), *of_kind("graded")])
-    wanted = metrics or (list(usual) if all(known) else None)
+def evaluated(model: Ranker, asked: list[Asked], left_out: str, *, as_json: bool, **options: Any) -> None:
+    """Evaluate one model on every split and print what it got, question by question."""
     name = repr(model).removesuffix("()")
-    found = compare_models({name: model}, splits, metrics=wanted, **options)
-    failed = [result for result in found.results if result.problem]
-    measured = [result for result in found.results if not result.problem]
-    if measured and as_json:
-        print_json(found.to_dict() | {"metrics": measured[0].table().to_dicts()})
-    for result in [] if as_json else measured:
-        frame = result.table()
-        frame = frame.with_columns(metric=pl.Series([title_of(text, options["k"]) for text in frame["metric"]]))
-        show(frame.rename({"low": "95 % from", "high": "to"}), as_json=False, title=f"{name}, seed {result.seed}")
-        compiling = f", {result.first_seconds:.1f} s for a first tiny fit" if result.first_seconds is not None else ""
-        say(f"fit {result.fit_seconds:.2f} s{compiling}; scoring {result.score_seconds:.2f} s", err=True)
-        for note in result.notes:
-            say(f"note: {note}", err=True)
-    if measured and not as_json:
-        say(found.splits[0], err=True)
+    told: Named = {}
+    failed: list[Evaluation] = []
+    for question, splits, metrics in asked:
+        found = compare_models({name: model}, splits, metrics=metrics or _usual(question, splits), **options)
+        failed += [result for result in found.results if result.problem]
+        measured = [result for result in found.results if not result.problem]
+        if measured and as_json:
+            each = found.to_dict() | {"metrics": measured[0].table().to_dicts()}
+            told |= {"finding": each} if told else each
+        elif measured:
+            _show_results(found, measured, f"{QUESTIONS[question][0]}: {name}", options["k"])
+    if told:
+        print_json(told | _left_out(left_out))
+    elif left_out:
+        say(f"finding what people would choose is left out: {left_out}", err=True)
     if failed:  # what the other splits gave is printed first
         raise InputError(f"{name} failed on the split of seed {failed[0].seed}: {failed[0].problem}")
 
 
-def show_comparison(found: Comparison, *, k: int, as_json: bool, report: Path | None) -> None:
-    """Print the table, what went wrong, and how to read it."""
+def _usual(question: Question, splits: list[Split]) -> list[str] | None:
+    """Every metric that says something; None for lists of new people, which are judged by their probability."""
+    if question == "find":
+        return ["ndcg", "recall", "map", "precision", "hit_rate", "mrr", *of_kind("coverage", "shown")]
+    known = [split.given is not None or bool(set(split.test.user_ids) & set(split.train.user_ids)) for split in splits]
+    return list(dict.fromkeys(["ndcg", *of_kind("order"), *of_kind("graded")])) if all(known) else None
+
+
+def _show_results(found: Comparison, measured: list[Evaluation], title: str, k: int) -> None:
+    for result in measured:
+        frame = result.table()
+        frame = frame.with_columns(metric=pl.Series([title_of(text, k) for text in frame["metric"]]))
+        show(frame.rename({"low": "95 % from", "high": "to"}), as_json=False, title=f"{title}, seed {result.seed}")
+        compiling = f", {result.first_seconds:.1f} s for a first tiny fit" if result.first_seconds is not None else ""
+        say(f"fit {result.fit_seconds:.2f} s{compiling}; scoring {result.score_seconds:.2f} s", err=True)
+        for note in result.notes:
+            say(f"note: {note}", err=True)
+    say(found.splits[0], err=True)
+
+
+def _left_out(why: str) -> Named:
+    return {"finding": None, "finding_left_out": why} if why else {}
+
+
+def show_comparisons(found: list[Comparison], left_out: str, *, k: int, as_json: bool, report: Path | None) -> None:
+    """Print a table for each question, what went wrong, and how to read it."""
     if as_json:
-        print_json(found.to_dict() | ({"report": str(report)} if report else {}))
+        told = found[0].to_dict() | ({"finding": found[1].to_dict()} if len(found) > 1 else {})
+        print_json(told | _left_out(left_out) | ({"report": str(report)} if report else {}))
         return
     from rich.console import Console
 
     console = Console()
+    for comparison in found:
+        _show_comparison(comparison, console, k)
+    if left_out:
+        console.print(plain(f"{QUESTIONS['find'][0]} is left out: {left_out}.", "dim"))
+
+
+def _show_comparison(found: Comparison, console: Console, k: int) -> None:
+    heading, about = QUESTIONS[found.question]
+    console.print(plain(heading, "bold") + plain(f": {about}"))
     for table in comparison_tables(found, k, console.width):
         console.print(table)
     metric, n_people = found.metric_of(found.metric), found.per_user(found.metric).height
@@ -165,37 +253,51 @@ def show_comparison(found: Comparison, *, k: int, as_json: bool, report: Path | 
 
 
 def comparison_tables(found: Comparison, k: int, width: int) -> list[Table]:
-    """Models, best first, in one table, or in two where the terminal is narrow.
+    """Models, best first, in one table, or in several where the terminal is narrow.
 
     What is not significantly different from the best is marked in words and by colour.
     """
     frame = found.table()
     names = [name for name in frame.columns if name in found.measured and name != found.metric]
-    first = {title_of(found.metric_of(found.metric), k): found.metric, "95 %": "interval", "against best": "against"}
-    other = {title_of(found.metric_of(name), k): name for name in names}
-    fit, costs = {"fit s": "seconds"}, {"first s": "first_seconds", "MB": "megabytes"}
-    if width >= _WIDE:
-        return [_table(frame, found.metric, first | other | fit | costs)]
-    return [_table(frame, found.metric, first | fit), _table(frame, found.metric, other | costs)]
+    columns = {title_of(found.metric_of(found.metric), k): found.metric, "95 %": "interval", "against best": "against"}
+    columns |= {"fit s": "seconds"} | {title_of(found.metric_of(name), k): name for name in names}
+    columns |= {"first s": "first_seconds", "MB": "megabytes"}
+    cells = {heading: _cells(frame, name, found.metric) for heading, name in columns.items()}
+    room = width - min(max(map(len, frame["model"]), default=0), _LONGEST_NAME) - _BORDER - 1
+    parts: list[list[str]] = [[]]
+    left = room
+    for heading, texts in cells.items():
+        needed = max(map(len, [heading, *texts])) + _BORDER
+        if needed > left and parts[-1]:
+            parts.append([])
+            left = room
+        parts[-1].append(heading)
+        left -= needed
+    return [_table(frame, {heading: cells[heading] for heading in part}) for part in parts]
 
 
-def _table(frame: pl.DataFrame, metric: str, columns: dict[str, str]) -> Table:
+def _cells(frame: pl.DataFrame, name: str, metric: str) -> list[str]:
+    """A column of the table, row by row."""
+    texts = []
+    for row in frame.iter_rows(named=True):
+        if row["verdict"] == "failed":
+            texts.append("failed" if name == metric else "")
+        elif name == "interval":
+            texts.append("" if row["low"] is None else f"{row['low']:.4f}–{row['high']:.4f}")
+        else:
+            texts.append(against_best(row) if name == "against" else _number(row.get(name), _DIGITS.get(name, 4)))
+    return texts
+
+
+def _table(frame: pl.DataFrame, columns: dict[str, list[str]]) -> Table:
     from rich.table import Table
 
     built = Table(header_style="bold")
     built.add_column("model", overflow="fold", max_width=_LONGEST_NAME)
     for heading in columns:
         built.add_column(heading, justify="right", no_wrap=True)
-    for row in frame.iter_rows(named=True):
-        cells = {name: _number(row.get(name), _DIGITS.get(name, 4)) for name in columns.values()}
-        if row["verdict"] == "failed":
-            cells |= {metric: "failed"}
-        else:
-            interval = "" if row["low"] is None else f"{row['low']:.4f}–{row['high']:.4f}"
-            cells |= {"interval": interval, "against": against_best(row)}
-        built.add_row(
-            plain(row["model"]), *(cells.get(name, "") for name in columns.values()), style=_STYLES[row["verdict"]]
-        )
+    for row, (name, verdict) in enumerate(frame.select("model", "verdict").iter_rows()):
+        built.add_row(plain(name), *(texts[row] for texts in columns.values()), style=_STYLES[verdict])
     return built
 
 

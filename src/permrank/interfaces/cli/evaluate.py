@@ -23,7 +23,7 @@ ProtocolName = Annotated[
     str,
     typer.Option(
         "--protocol",
-        help="auto, weak, strong, leave-out, given, folds or temporal: see docs/protocols.md.",
+        help="auto, weak, strong, hold-out, leave-out, given, folds, temporal or catalogue: see docs/protocols.md.",
         rich_help_panel=_SPLITTING,
     ),
 ]
@@ -49,10 +49,11 @@ MetricNames = Annotated[
 ]
 TopK = Annotated[int, typer.Option("--k", "-k", min=1, help="For metrics of the top k.", rich_help_panel=_MEASURING)]
 CandidateSet = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--candidates",
         help="What is ranked: 'rated' (a person's held-out items) or 'all' (everything not listed in training).",
+        show_default="what the protocol asks for",
         rich_help_panel=_MEASURING,
     ),
 ]
@@ -101,7 +102,7 @@ def evaluate(
     seeds: Seeds = 1,
     metric: MetricNames = None,
     k: TopK = 10,
-    candidates: CandidateSet = "rated",
+    candidates: CandidateSet = None,
     pairs: Pairs = 500,
     as_json: Json = False,
     *,
@@ -109,14 +110,18 @@ def evaluate(
 ) -> None:
     """Learn from one part of the data and say how well the other part is predicted.
 
+    Two questions, where people chose what they list: to order what is hidden, and to find it among everything.
+
     Example: permrank evaluate ml-100k -m FactoredPlackettLuce --n 20
     """
-    from permrank.interfaces.cli.comparing import evaluated, splits_of
+    from permrank.interfaces.cli.comparing import evaluated, questions_of
     from permrank.interfaces.cli.models import make_model
 
     ranker = make_model(model, settings or [])
-    splits = splits_of(data, protocol, n, time, range(seeds), reading)
-    evaluated(ranker, splits, metric, k=k, candidates=candidates, n_pairs=pairs, as_json=as_json)
+    asked, left_out = questions_of(
+        data, protocol, n, time, range(seeds), reading, metrics=metric, candidates=candidates
+    )
+    evaluated(ranker, asked, left_out, k=k, candidates=candidates, n_pairs=pairs, as_json=as_json)
 
 
 @reads_data
@@ -133,7 +138,7 @@ def compare(
     seeds: Seeds = 1,
     metric: MetricNames = None,
     k: TopK = 10,
-    candidates: CandidateSet = "rated",
+    candidates: CandidateSet = None,
     pairs: Pairs = 500,
     max_seconds: Annotated[
         float, typer.Option("--max-seconds", min=0, help="A fit stops at the sweep that passes this; its row says so.")
@@ -147,28 +152,36 @@ def compare(
 ) -> None:
     """Compare models on the same splits, person by person; one that fails does not stop the others.
 
+    Two questions, where people chose what they list: to order what is hidden, and to find it among everything.
+
     Example: permrank compare ratings.csv --models all --seeds 3 --report out.html
     """
-    from permrank.interfaces.cli.comparing import compared, models_of, show_comparison, splits_of
+    from permrank.interfaces.cli.comparing import compared, models_of, questions_of, show_comparisons
     from permrank.interfaces.output import apart_from, say
     from permrank.storage.atomic import writable_target
 
     if report is not None:
         writable_target(report)
     chosen = models_of(models or ("" if model else "all"), model or [])
-    splits = splits_of(data, protocol, n, time, range(seeds), reading)
+    asked, left_out = questions_of(
+        data, protocol, n, time, range(seeds), reading, metrics=metric, candidates=candidates
+    )
     options = {"k": k, "candidates": candidates, "n_pairs": pairs, "max_seconds": max_seconds}
-    found = compared(chosen, splits, metric, **options)
+    found = [compared(chosen, each, **options) for each in asked]
     try:
         with apart_from(report) if report else nullcontext():
-            show_comparison(found, k=k, as_json=as_json, report=report)
+            show_comparisons(found, left_out, k=k, as_json=as_json, report=report)
     finally:  # what was computed reaches the terminal before a disk can be full, and the disk though a pipe is closed
         if report is not None:
             from permrank.interfaces.report.report import write_report
 
-            write_report(found, splits, report, command=" ".join(["permrank", *sys.argv[1:]]), title=data, k=k)
+            command = " ".join(["permrank", *sys.argv[1:]])
+            write_report(
+                found[0], asked[0].splits, report, command=command, title=data, k=k,
+                finding=found[1] if len(found) > 1 else None, left_out=left_out,
+            )  # fmt: skip
             say(f"report written to {report}", err=True)
-    if all(result.problem for result in found.results):
+    if all(result.problem for comparison in found for result in comparison.results):
         raise typer.Exit(1)
 
 
@@ -194,7 +207,7 @@ def tune(
         str | None, typer.Option("--metric", help="What to improve, by name.", rich_help_panel=_MEASURING)
     ] = None,
     k: TopK = 10,
-    candidates: CandidateSet = "rated",
+    candidates: CandidateSet = None,
     max_seconds: Annotated[
         float | None,
         typer.Option(

@@ -14,7 +14,7 @@ from rich.progress import track
 from permrank.errors import InputError
 from permrank.interfaces.cli.sources import parse_id, parse_list
 from permrank.models.ranker import Ranker
-from permrank.storage.atomic import atomic_write, writable_place
+from permrank.storage.atomic import atomic_write, writable_target
 
 # People asked about at a time: enough for a block of scores, few enough for progress to be seen.
 _AT_A_TIME = 500
@@ -32,7 +32,7 @@ def require_output(path: Path | None) -> None:
         return
     if path.suffix.lower() not in _WRITERS:
         raise InputError(f"--output {path} ends in {path.suffix!r}, expected one of {', '.join(_WRITERS)}")
-    writable_place(path)
+    writable_target(path)
 
 
 def asked_about(model: Ranker, users: Sequence[str], given: str | None, everybody: bool) -> list[tuple[str, Any]]:

@@ -23,7 +23,7 @@ from permrank.evaluation.scoring import people
 from permrank.evaluation.split import Split
 from permrank.interfaces.report import charts
 from permrank.interfaces.report.page import escape, render
-from permrank.interfaces.verdicts import against_best, lower_is_better
+from permrank.interfaces.verdicts import QUESTIONS, against_best, lower_is_better
 from permrank.models.latent.model import LatentPlackettLuce
 from permrank.models.ranker import Ranker
 from permrank.storage.atomic import atomic_write
@@ -36,20 +36,34 @@ _EXAMPLE = (3, 15)
 _COSTS = {"seconds": 2, "first_seconds": 1, "megabytes": 1}
 
 
-def write_report(found: Comparison, splits: list[Split], path: Path, *, command: str, title: str, k: int = 10) -> None:
-    """Write the page; it appears whole or not at all."""
+def write_report(
+    found: Comparison,
+    splits: list[Split],
+    path: Path,
+    *,
+    command: str,
+    title: str,
+    k: int = 10,
+    finding: Comparison | None = None,
+    left_out: str = "",
+) -> None:
+    """Write the page; it appears whole or not at all.
+
+    `finding` is the other question's comparison of the same models, `left_out` why there is none.
+    """
     packages = [f"permrank {__version__}", f"Python {platform.python_version()}"]
+    every = [found, *([finding] if finding else [])]
     page = render(
         "comparison.html",
         title=f"Comparison of models on {title}",
-        summary=_summary(found, k),
-        results=_results(found, k),
-        example=_example(found, splits[0]),
+        questions=[_question(each, k) for each in every],
+        left_out=left_out,
+        example=_example(found, splits[0]) if found.question == "order" else None,
         reliability=_reliability(found),
         communities=_communities(found),
         learning=_learning(found),
-        problems=found.problems(),
-        splits=found.splits,
+        problems=[(name, text) for each in every for name, text in each.problems().items()],
+        splits=[text for each in every for text in each.splits],
         command=command,
         versions=", ".join([*packages, *(f"{name} {version(name)}" for name in _PACKAGES)]),
         system=f"{platform.system()} {platform.machine()}",
@@ -57,6 +71,12 @@ def write_report(found: Comparison, splits: list[Split], path: Path, *, command:
     )
     with atomic_write(path) as file:
         file.write(page.encode())
+
+
+def _question(found: Comparison, k: int) -> Named:
+    """One of the two questions: what is asked, who is best, and the table."""
+    heading, about = QUESTIONS[found.question]
+    return {"heading": heading, "about": about, "summary": _summary(found, k), "results": _results(found, k)}
 
 
 def _first(found: Comparison) -> list[Evaluation]:
@@ -106,8 +126,11 @@ def _results(found: Comparison, k: int) -> Named:
         "rows": rows,
         "verdicts": frame["verdict"].to_list(),
         "tested": metric.is_per_list,
+        "n_splits": len(found.splits),
         "n_people": f"{found.per_user(metric.name).height:,}",
         "lower_is_better": lower_is_better(found, k),
+        "calibrated": "calibration_error" in found.measured,
+        "shown": "coverage" in found.measured,
     }
 
 

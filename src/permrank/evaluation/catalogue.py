@@ -1,0 +1,147 @@
+"""What a model would choose for people out of everything: metrics over the whole catalogue, some people at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import NamedTuple
+
+import numpy as np
+from scipy.stats import rankdata
+
+from permrank.data.rankings import Rankings
+from permrank.errors import InputError
+from permrank.evaluation.grades import grades_of
+from permrank.evaluation.metrics import Metric, Relevance, per_list
+from permrank.evaluation.scoring import indices_in, people
+from permrank.kernels import metrics as kernels
+from permrank.kernels import top_k
+from permrank.models.ranker import Ranker
+from permrank.models.users import NewUser, lists_of
+from permrank.ragged import indptr_of
+from permrank.types import Float64Array, Int64Array, Named
+
+# Scores held at a time: 32 MB.
+_CELLS = 1 << 22
+
+
+class Block(NamedTuple):
+    """Some users of a test part: scores of all items, what they have listed, and what is hidden, best first.
+
+    A hidden item that the model has never seen is -1: it cannot be shown.
+    """
+
+    users: Int64Array
+    rows: Float64Array
+    listed_bounds: Int64Array
+    listed: Int64Array
+    hidden_bounds: Int64Array
+    hidden: Int64Array
+    grades: Float64Array
+
+
+def blocks(model: Ranker, test: Rankings, given: Rankings | None, *, binary: bool) -> Iterator[Block]:
+    """Users whom the model knows, as many at a time as fit in a bounded memory."""
+    n_items = len(model.item_ids)
+    in_model = indices_in(test.item_ids, model.item_ids)
+    grades, bounds = np.ones(test.n_entries) if binary else grades_of(test), test.user_bounds
+    known = ((index, person) for index, person in people(model, test, given) if person is not None)
+    while some := list(islice(known, max(1, _CELLS // max(n_items, 1)))):
+        users, persons = (list(each) for each in zip(*some, strict=True))
+        listed = [_listed(model, person) for person in persons]
+        entries = [np.arange(bounds[user], bounds[user + 1]) for user in users]
+        every = np.concatenate(entries)
+        yield Block(
+            np.array(users),
+            np.array(model._score_rows(persons), np.float64),  # a copy: what is listed is struck out
+            indptr_of([each.size for each in listed]),
+            np.concatenate(listed),
+            indptr_of([each.size for each in entries]),
+            in_model[test.items[every]],
+            grades[every],
+        )
+
+
+def _listed(model: Ranker, person: int | NewUser) -> Int64Array:
+    parts = [items for items, _ in lists_of(person, model.rankings_, model.item_ids)]
+    return np.concatenate([np.zeros(0, np.int64), *parts])
+
+
+def measure_catalogue(
+    model: Ranker,
+    test: Rankings,
+    given: Rankings | None,
+    wanted: list[Metric],
+    *,
+    k: int,
+    relevance: Relevance,
+    binary: bool,
+) -> tuple[dict[str, Float64Array], dict[str, float]]:
+    """Metrics of every test ranking, and those that are one number for all people, by name.
+
+    Everything that is not in a person's training list is a candidate; nothing is sampled.
+    """
+    if np.diff(test.user_indptr).max(initial=0) > 1:
+        raise InputError("candidates='all' ranks everything once for each user, but a user has several test rankings")
+    found = {metric.name: np.full(test.n_rankings, np.nan) for metric in wanted if metric.is_per_list}
+    known = _popularity(model.rankings_)
+    n_items, kinds = len(model.item_ids), {metric.kind for metric in wanted}
+    missed, whole = np.ones(n_items), [metric for metric in wanted if metric.kind in ("order", "function")]
+    discounts = 1.0 / np.log2(np.arange(2, min(k, n_items + int(test.lengths.max(initial=0))) + 2))
+    for block in blocks(model, test, given, binary=binary):
+        n_users = block.users.size
+        thresholds, counts = np.empty(n_users), np.empty((n_users, 3), np.int64)
+        top_k.select_best(block.rows, block.listed_bounds, block.listed, k, thresholds, counts)
+        chosen = block.rows, thresholds, counts
+        tables: dict[str, Float64Array] = {}
+        if "graded" in kinds:
+            tables["graded"] = np.full((n_users, kernels.N_GRADED), np.nan)
+            top_k.catalogue_metrics(
+                *chosen, block.hidden_bounds, block.hidden, block.grades, discounts, k, *relevance, tables["graded"]
+            )
+        if "shown" in kinds:
+            tables["shown"] = np.full((n_users, known.shape[1]), np.nan)
+            top_k.shown_metrics(*chosen, k, known, tables["shown"])
+        if "coverage" in kinds:
+            top_k.never_shown(*chosen, k, missed)
+        places = test.user_indptr[block.users]
+        for metric in wanted:
+            if metric.kind in tables:
+                found[metric.name][places] = tables[metric.kind][:, metric.column]
+        if whole:
+            for name, values in _of_whole_lists(block, whole, k, relevance).items():
+                found[name][places] = values
+    overall = {metric.name: float(np.mean(1.0 - missed)) for metric in wanted if metric.kind == "coverage"}
+    return found, overall
+
+
+def _popularity(rankings: Rankings) -> Float64Array:
+    """Of every item -log2 of the share of people who list it, and the share of the others that fewer people list.
+
+    An item that nobody lists counts as listed by one; items that as many people list count one half.
+    """
+    pairs = rankings.entry_users() * rankings.n_items + rankings.items
+    listed = np.unique(pairs) if np.diff(rankings.user_indptr).max(initial=0) > 1 else pairs
+    counts = np.bincount(listed % max(rankings.n_items, 1), minlength=rankings.n_items)
+    out = np.empty((rankings.n_items, 2))
+    out[:, top_k.NOVELTY] = -np.log2(np.maximum(counts, 1) / max(rankings.n_users, 1))
+    others = rankings.n_items - 1
+    out[:, top_k.POPULARITY_BIAS] = (rankdata(counts) - 1.0) / others if others else 0.5
+    return out
+
+
+def _of_whole_lists(block: Block, wanted: list[Metric], k: int, relevance: Relevance) -> dict[str, Float64Array]:
+    """Metrics that look at all candidates, not at the best k alone; an item that cannot be shown comes last."""
+    scores, grades = [], []
+    for row, first, last in zip(block.rows, block.hidden_bounds[:-1], block.hidden_bounds[1:], strict=True):
+        hidden, own = block.hidden[first:last], block.grades[first:last]
+        worth = np.zeros(row.size)
+        worth[hidden[hidden >= 0]] = own[hidden >= 0]
+        candidates = np.flatnonzero(row > -np.inf)
+        unknown = own[hidden < 0]
+        lowest = max(2.0 * row[candidates].min(initial=0.0) - 1.0, np.finfo(np.float64).min)
+        scores.append(np.append(row[candidates], np.full(unknown.size, lowest)))
+        grades.append(np.append(worth[candidates], unknown))
+    options: Named = {"k": k, "relevant_from": relevance.from_grade, "top_grade": relevance.top_grade}
+    indptr = indptr_of([each.size for each in scores])
+    return per_list(wanted, indptr, np.concatenate(grades), np.concatenate(scores), **options)
