@@ -96,7 +96,7 @@ def test_every_command_is_harmless(ballots, model, tmp_path):
 def test_what_was_left_out_is_neutralised(tmp_path):
     path = tmp_path / "b.jsonl"
     path.write_text('["a", "b", "\\u001bc"]\n["b", "a", "\\u001bc"]\n')
-    told = run("fit", path, "-o", tmp_path / "m.permrank", "--drop-inestimable").stderr
+    told = run("fit", path, "-m", "PlackettLuce", "-o", tmp_path / "m", "--drop-inestimable").stderr
     assert r"left out 1 items without an estimate: \x1bc" in told
 
 

@@ -36,7 +36,58 @@ def ranked(model: Ranker, user: UserReference, items: Int64Array) -> pl.DataFram
     return _with_interval(model, user, items, order, _frame(model, items[order], scores[order]))
 
 
-def recommended(model: Ranker, users: object, allowed: BoolArray, k: int, *, interval: bool) -> pl.DataFrame:
+def recommend(
+    self: Ranker,
+    users: object,
+    k: int = 10,
+    *,
+    items: Iterable[object] | None = None,
+    exclude: Iterable[object] = (),
+    interval: bool = False,
+) -> pl.DataFrame:
+    """Return the best ``k`` items that a user has not listed, or each of several users; fewer if there are fewer.
+
+    Parameters
+    ----------
+    users : id, new user, list of these, or None
+        None is everybody, or nobody in particular where a model treats all alike.
+    k : int
+    items : ids, optional
+        Only these are recommended.
+    exclude : ids
+        These are not.
+    interval : bool
+        Add ``rank_low`` and ``rank_high``, if the model gives a distribution: with probability 0.9 the item's rank
+        among all that could be recommended lies between.
+
+    Returns
+    -------
+    polars.DataFrame
+        Columns ``rank`` (from 1), ``item``, ``score``; before them ``user`` if several are asked about.
+
+    Examples
+    --------
+    >>> import permrank as pr
+    >>> lists = {"ann": ["a", "b"], "bob": ["b", "c", "d"], "cat": ["c", "a", "b"]}
+    >>> model = pr.Popularity(count="listed").fit(pr.Rankings.from_lists(lists))
+    >>> model.recommend("ann", k=2)["item"].to_list()
+    ['c', 'd']
+    >>> model.recommend(["ann", "cat"], k=1).rows()
+    [('ann', 1, 'c', 2.0), ('cat', 1, 'd', 1.0)]
+    >>> model.recommend("ann", exclude=["c"])["item"].to_list()
+    ['d']
+    """
+    self._require_fitted()
+    require_int("k", k, 1)
+    if users is None and not self.knows_nobody:
+        users = self.user_ids
+    allowed = np.zeros(len(self.item_ids), bool)
+    allowed[self._item_indices(items)] = True
+    allowed[self._item_indices(list(exclude))] = False
+    return _recommended(self, users, allowed, int(k), interval=interval)
+
+
+def _recommended(model: Ranker, users: object, allowed: BoolArray, k: int, *, interval: bool) -> pl.DataFrame:
     """The best k items of the allowed ones that a user, or each of several, has not listed."""
     several = isinstance(users, Iterable) and not isinstance(users, str)
     asked = list(users) if several else [users]  # type: ignore[call-overload]

@@ -23,7 +23,7 @@ from permrank.learning.fit import Job, require_resumable
 from permrank.learning.learner import Learner, at_once
 from permrank.models import parameters as settings
 from permrank.models import users as people
-from permrank.models.answers import ranked, recommended
+from permrank.models.answers import ranked, recommend
 from permrank.models.declared import Declared
 from permrank.models.estimates import Estimate
 from permrank.models.fitting import learn_into, require_evidence
@@ -111,10 +111,7 @@ class Ranker(ABC):
         """Scores of items (matrix indices) for a user; higher is better."""
 
     def _score_rows(self, users: Sequence[UserReference]) -> Array:
-        """Scores of all items for each of these users: (n_users, n_items); `recommend` goes by them.
-
-        A model that can be quicker than one user at a time overrides it.
-        """
+        """Scores of all items for each of these users, (n_users, n_items), by which `recommend` goes."""
         every = np.arange(len(self.item_ids))
         return np.array([self._scores(user, every) for user in users]).reshape(len(users), every.size)
 
@@ -220,12 +217,7 @@ class Ranker(ABC):
         return self._scores(reference, self._item_indices(items))
 
     def score_pairs(self, users: Iterable[object], items: Iterable[object]) -> Float64Array:
-        """Scores of many (user, item) pairs at once, each as `score` gives it.
-
-        Parameters
-        ----------
-        users, items : sequences of ids, equally long
-        """
+        """Scores of many (user, item) pairs at once, each as `score` gives it: two sequences of ids, equally long."""
         self._require_fitted()
         who, what = self.user_ids.indices(users), self.item_ids.indices(items)
         if who.size != what.size:
@@ -252,55 +244,7 @@ class Ranker(ABC):
         chosen = self._item_indices(items)
         return ranked(self, reference, chosen)
 
-    def recommend(
-        self,
-        users: object,
-        k: int = 10,
-        *,
-        items: Iterable[object] | None = None,
-        exclude: Iterable[object] = (),
-        interval: bool = False,
-    ) -> pl.DataFrame:
-        """Return the best ``k`` items that a user has not listed, or each of several users; fewer if there are fewer.
-
-        Parameters
-        ----------
-        users : id, new user, list of these, or None
-            None is everybody, or nobody in particular where a model treats all alike.
-        k : int
-        items : ids, optional
-            Only these are recommended.
-        exclude : ids
-            These are not.
-        interval : bool
-            Add ``rank_low`` and ``rank_high``, if the model gives a distribution: with probability 0.9 the item's rank
-            among all that could be recommended lies between.
-
-        Returns
-        -------
-        polars.DataFrame
-            Columns ``rank`` (from 1), ``item``, ``score``; before them ``user`` if several are asked about.
-
-        Examples
-        --------
-        >>> import permrank as pr
-        >>> lists = {"ann": ["a", "b"], "bob": ["b", "c", "d"], "cat": ["c", "a", "b"]}
-        >>> model = pr.Popularity(count="listed").fit(pr.Rankings.from_lists(lists))
-        >>> model.recommend("ann", k=2)["item"].to_list()
-        ['c', 'd']
-        >>> model.recommend(["ann", "cat"], k=1).rows()
-        [('ann', 1, 'c', 2.0), ('cat', 1, 'd', 1.0)]
-        >>> model.recommend("ann", exclude=["c"])["item"].to_list()
-        ['d']
-        """
-        self._require_fitted()
-        require_int("k", k, 1)
-        if users is None and not self.knows_nobody:
-            users = self.user_ids
-        allowed = np.zeros(len(self.item_ids), bool)
-        allowed[self._item_indices(items)] = True
-        allowed[self._item_indices(list(exclude))] = False
-        return recommended(self, users, allowed, int(k), interval=interval)
+    recommend = recommend
 
     # Questions that need a distribution
 
@@ -368,13 +312,7 @@ class Ranker(ABC):
         return self._distribution(reference, np.append(items, index)).enter(levels)
 
     def sample(self, user: object, items: Iterable[object] | None = None, size: int = 1, seed: int = 0) -> np.ndarray:
-        """Draw rankings of the items (all, if none are given) from P(. | user).
-
-        Returns
-        -------
-        array (size, n)
-            Ids, best first in every row. The same seed gives the same rows.
-        """
+        """Draw rankings of the items (all, if none are given) from P(. | user): ids, best first, (size, n)."""
         self._require_distribution("sample")
         reference = self._reference(user)
         chosen = self._item_indices(items)

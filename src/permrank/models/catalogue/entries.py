@@ -31,7 +31,7 @@ class Scale:
     @classmethod
     def of(cls, rankings: Rankings) -> Self:
         """The scale of the training data."""
-        counts = getattr(rankings, "counts", None)
+        counts = rankings.counts
         median = float(np.median(counts)) if counts is not None else 0.0
         if rankings.ratings is None:
             return cls(median=median)
@@ -46,7 +46,7 @@ class Scale:
         if rankings.ratings is not None and width > 0.0:
             rated = (rankings.ratings.astype(np.float64) - self.lowest + self.step) / width
             grades = np.clip(rated, self.step / width, 1.0)
-        counts = getattr(rankings, "counts", None)
+        counts = rankings.counts
         if counts is not None and self.median > 0.0:
             grades = grades * (counts / (counts + self.median))
         return grades
