@@ -38,8 +38,7 @@ def choose_model(rankings: Rankings) -> Choice:
     Choice(model=PlackettLuce(), reason='3 ballots over 3 items: one order for all')
     """
     users, items = f"{rankings.n_users:,}", f"{rankings.n_items:,} items"
-    ordered = rankings.n_rankings > 0 and bool(rankings.last_levels.any())
-    if not ordered:
+    if not rankings.has_order:
         return Choice(_made("Recommender"), f"{users} sets without order over {items}: what each person would choose")
     length = float(np.median(rankings.lengths))
     many = rankings.n_users >= _FEWEST and rankings.n_items >= _FEWEST

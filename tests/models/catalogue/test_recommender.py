@@ -107,6 +107,18 @@ def test_several_users_are_answered_as_each_alone(rankings, fitted):
     assert fitted.recommend([], k=2).height == 0
 
 
+def test_reasons_add_up_to_the_score(rankings, fitted):
+    for user in ("u000", fitted.fold_in([20, 21, 30])):
+        found = fitted.recommend(user, k=3)
+        for item, score in zip(found["item"], found["score"], strict=True):
+            reasons = fitted.explain(user, item)
+            assert_allclose(reasons["contribution"].sum(), score, rtol=1e-3, atol=1e-3)
+            assert reasons["contribution"].is_sorted(descending=True)
+    assert sorted(fitted.explain("u000", 19)["item"]) == sorted(rankings.lists("u000")[0])
+    # What speaks for an item of one's own taste does more than what speaks for one of the other.
+    assert fitted.explain("u000", 19)["contribution"].sum() > fitted.explain("u000", 39)["contribution"].sum()
+
+
 def test_candidates_are_named_or_excluded(fitted):
     assert fitted.recommend("u000", items=[1, 30])["item"].to_list()[-1] == 30
     first = fitted.recommend("u000", k=1)["item"][0]

@@ -104,6 +104,7 @@ def simulated(
     noise: float = 1.0,
     ties: int | None = None,
     separation: float = 1.0,
+    choice: float = 0.0,
     seed: Seed = 0,
 ) -> Simulated:
     """Draw users with known tastes, and from each a Plackett-Luce ranking of some items.
@@ -127,6 +128,9 @@ def simulated(
         Give stars 1 to ``ties`` instead of an order. Each number of stars comes about equally often.
     separation : float
         How far the communities are apart.
+    choice : float
+        How much people choose what they list: their own scores times this, community and factors, are added to the
+        log-odds of coming across an item. With 0 lists are handed out, whatever the taste.
     seed : int, None or numpy.random.Generator
         The same seed gives the same result.
 
@@ -142,7 +146,7 @@ def simulated(
     >>> rankings.n_users, rankings.n_items, truth.scores([0, 1]).shape
     (50, 12, (2, 12))
     """
-    low, high = _checked(n_users, n_items, n_communities, n_factors, list_length, noise, ties, separation)
+    low, high = _checked(n_users, n_items, n_communities, n_factors, list_length, noise, ties, separation, choice)
     rng = generator(seed)
     truth = Truth(
         popularity=rng.normal(size=n_items),
@@ -159,7 +163,7 @@ def simulated(
     levels = np.empty(items.size, np.int32)
     ratings = None if ties is None else np.empty(items.size, np.float32)
     thresholds: Float64Array | None = None
-    for first, last, seen in _seen_items(rng, lengths, truth.popularity):
+    for first, last, seen in _seen_items(rng, lengths, truth, float(choice)):
         part = slice(int(indptr[first]), int(indptr[last]))
         bounds = indptr[first : last + 1] - indptr[first]
         owner = owners(bounds)
@@ -191,6 +195,7 @@ def _checked(
     noise: float,
     ties: int | None,
     separation: float,
+    choice: float,
 ) -> tuple[int, int]:
     """Refuse sizes that make no sense; return the shortest and the longest list."""
     counts = {"n_users": (n_users, 1), "n_items": (n_items, 1), "n_communities": (n_communities, 1)}
@@ -198,7 +203,7 @@ def _checked(
     for name, (value, least) in counts.items():
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
             raise InputError(f"{name}={value!r}, expected a whole number of at least {least}")
-    for name, real in (("noise", noise), ("separation", separation)):
+    for name, real in (("noise", noise), ("separation", separation), ("choice", choice)):
         if isinstance(real, bool) or not isinstance(real, numbers.Real) or not 0.0 <= real < np.inf:
             raise InputError(f"{name}={real!r}, expected a number of at least 0")
     try:
@@ -211,27 +216,33 @@ def _checked(
 
 
 def _seen_items(
-    rng: np.random.Generator, lengths: Int64Array, popularity: Float64Array
+    rng: np.random.Generator, lengths: Int64Array, truth: Truth, choice: float
 ) -> Iterator[tuple[int, int, Int64Array]]:
     """Blocks of users, each with the items they come across: drawn one by one without replacement."""
+    popularity = truth.popularity
     longest, n_items = int(lengths.max()), popularity.size
     # Twice the length and a few, drawn with replacement, nearly always hold enough different items, unless
     # the lists are long; then all items get a key and the best keys win, which is the same distribution.
     n_draws = 2 * longest + 8
-    by_keys = 4 * longest > n_items or n_draws >= n_items
+    by_keys = choice > 0.0 or 4 * longest > n_items or n_draws >= n_items
     size = max(1, _BLOCK // (n_items if by_keys else n_draws))
     for first in range(0, lengths.size, size):
         wanted = lengths[first : first + size]
-        if by_keys:
+        if choice > 0.0:
+            own = truth.scores(np.arange(first, first + wanted.size)) - popularity
+            yield first, first + wanted.size, _seen_by_keys(rng, wanted, popularity + choice / _EXPOSURE * own)
+        elif by_keys:
             yield first, first + wanted.size, _seen_by_keys(rng, wanted, popularity)
         else:
             yield first, first + wanted.size, _seen_by_draws(rng, wanted, popularity, n_draws)
 
 
 def _seen_by_keys(rng: np.random.Generator, wanted: Int64Array, popularity: Float64Array) -> Int64Array:
-    keys = _EXPOSURE * popularity + rng.gumbel(size=(wanted.size, popularity.size))
+    """The items with the best keys; ``popularity`` of all users, (n_items,), or of each, (n_users, n_items)."""
+    n_items = popularity.shape[-1]
+    keys = _EXPOSURE * popularity + rng.gumbel(size=(wanted.size, n_items))
     best: Int64Array = np.argsort(-keys, axis=1)
-    return best[np.arange(popularity.size) < wanted[:, None]]
+    return best[np.arange(n_items) < wanted[:, None]]
 
 
 def _seen_by_draws(rng: np.random.Generator, wanted: Int64Array, popularity: Float64Array, n_draws: int) -> Int64Array:

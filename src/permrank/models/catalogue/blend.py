@@ -33,6 +33,9 @@ class Part(Protocol):
     def rows(self, entries: Entries) -> Array:
         """Scores of all items for users with these entries: float32 (n_users, n_items)."""
 
+    def contributions(self, entries: Entries, item: int) -> tuple[Float64Array, Float64Array]:
+        """What each entry of one user adds to the score of an item, and to the mean score of all: (n_entries,) each."""
+
 
 class Judges(NamedTuple):
     """People by whom settings are judged: what is left of their entries, and what was held out."""

@@ -80,6 +80,18 @@ class ItemScores:
             return np.asarray(dense_rows(tuple(entries), self._matrix))
         return np.asarray(neighbour_rows(tuple(entries), self._neighbours, self._n_items))
 
+    def contributions(self, entries: Entries, item: int) -> tuple[Float64Array, Float64Array]:
+        """What each entry of one user adds to the score of an item, and to the mean score of all: (n_entries,) each."""
+        n = entries.items.size
+        own, mean = np.zeros(n), np.zeros(n)
+        for place in range(n):  # one at a time: a row of a large catalogue is large
+            alone = Entries(
+                *frozen(np.array([0, 1]), entries.items[place : place + 1], entries.grades[place : place + 1])
+            )
+            row = self.rows(alone)[0]
+            own[place], mean[place] = row[item], row.mean(dtype=np.float64)
+        return own, mean
+
 
 def regression_matrix(entries: Entries, n_items: int, penalties: Penalties) -> Float64Array:
     """B_ij of the closed form, (n_items, n_items): column j is the regression of item j on all the others."""

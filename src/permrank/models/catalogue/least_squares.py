@@ -54,6 +54,18 @@ class FactorScores:
         """Scores of all items for users with these entries: float32 (n_users, n_items)."""
         return np.asarray(factor_rows(self.users(entries).astype(np.float32), self._items))
 
+    def contributions(self, entries: Entries, item: int) -> tuple[Float64Array, Float64Array]:
+        """What each entry of one user adds to the score of an item, and to the mean score of all: (n_entries,) each.
+
+        The user's factors are A⁻¹ Σ t_e V_e, so that a score is a sum over what was taken up.
+        """
+        missing, penalty = float(self._settings[0]), float(self._settings[1])
+        rows = self._items[entries.items].astype(np.float64)
+        matrix = missing * self._gram + (1.0 - missing) * rows.T @ rows
+        matrix[np.diag_indices_from(matrix)] += penalty * (len(rows) + missing * len(self._items))
+        each = entries.grades[:, None] * np.linalg.solve(matrix, rows.T).T
+        return each @ self._items[item].astype(np.float64), each @ self._items.mean(axis=0, dtype=np.float64)
+
 
 class Sweeps:
     """Alternating least squares: `items` and `users` are the present factors, which `sweep` improves.

@@ -66,6 +66,10 @@ class RecommenderEstimate(CatalogueEstimate):
         """Scores of all items for users with these entries: float32 (n_users, n_items)."""
         return self._scores.rows(entries)
 
+    def contributions(self, entries: Entries, item: int) -> Float64Array:
+        """What each entry of one user adds to the score of an item: (n_entries,)."""
+        return self._scores.contributions(entries, item)
+
     def check(self, n_users: int, n_items: int) -> None:
         """Raise unless all parts fit the items."""
         super().check(n_users, n_items)
@@ -140,7 +144,7 @@ class Recommender(CatalogueRanker):
         self.seed = seed
 
     def _learner(self, rankings: Rankings) -> Learner[RecommenderEstimate]:
-        ordered = bool(rankings.last_levels.any()) if rankings.n_rankings else False
+        ordered = rankings.has_order
         order = None
         if ordered:
             order = (FactoredPlackettLuce(seed=self.seed) if self.order is None else self.order.clone()).fit(rankings)
@@ -229,6 +233,37 @@ class Recommender(CatalogueRanker):
     def log_likelihood(self, rankings: Rankings) -> Float64Array:
         """Return the log-probability of each order given what is listed, by the model of order."""
         return self._ordering("log_likelihood").log_likelihood(rankings)
+
+    def explain(self, user: object, item: object) -> pl.DataFrame:
+        """Which of the things that a person has taken up speak for an item, and how much.
+
+        Returns
+        -------
+        polars.DataFrame
+            Columns ``item`` and ``contribution``, largest first. They add up to the score that `recommend` shows; where
+            that is by order, the answer is that of the model of order.
+
+        Examples
+        --------
+        >>> import permrank as pr
+        >>> frame = {"user": ["ann", "ann", "bob", "bob", "cat"], "item": ["tea", "milk", "tea", "milk", "tea"]}
+        >>> model = pr.Recommender(n_factors=2).fit(pr.Rankings.from_interactions(frame))
+        >>> model.explain("cat", "milk")["item"].to_list()
+        ['tea']
+        """
+        reference = self._reference(user)
+        index = self.item_ids.index(item)
+        if self._finds_by_order:
+            order = self._ordering("explain")
+            explain = getattr(order, "explain", None)
+            if explain is None:
+                raise NotSupportedError(f"{type(order).__name__} cannot answer explain()")
+            return explain(self._of(order, reference) if isinstance(reference, NewUser) else user, item)  # type: ignore[no-any-return]
+        entries = self._entries([reference])
+        parts = self.estimate_.contributions(entries, index)
+        largest = np.argsort(-parts, kind="stable")
+        names = self.item_ids.take(entries.items[largest].astype(np.int64))
+        return pl.DataFrame({"item": names, "contribution": parts[largest]})
 
     def similar_users(self, user: object, k: int = 10) -> pl.DataFrame:
         """Users who rank as this one does, by the model of order."""

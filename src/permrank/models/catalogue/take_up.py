@@ -75,6 +75,16 @@ class TakeUpScores:
         present = [(part, share) for part, share in zip(self._parts, self._shares, strict=True) if share > 0.0]
         return standardised_sum([part.rows(entries) for part, _ in present], [share for _, share in present])
 
+    def contributions(self, entries: Entries, item: int) -> Float64Array:
+        """What each entry of one user adds to the standardised score of an item: (n_entries,); they add up to it."""
+        total = np.zeros(entries.items.size)
+        for part, share in zip(self._parts, self._shares, strict=True):
+            spread = float(part.rows(entries)[0].std(dtype=np.float64))
+            if share > 0.0 and spread > 0.0:
+                own, mean = part.contributions(entries, item)
+                total += share * (own - mean) / spread
+        return total
+
 
 def weighting_of(weighting: Weighting, n_items: int) -> Weighting:
     """A weighting with the weight of one missing entry, from that of a row of them."""
