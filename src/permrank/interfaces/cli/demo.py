@@ -45,7 +45,7 @@ def run(seed: int, report: Path) -> None:
         reasons = [_reason(model, person, item) for item in chosen["item"]]
         shown = chosen.select(pl.col("item").alias("would choose")).with_columns(because=pl.Series(reasons))
         console.print(Columns([table(listed, str(person)), table(shown, "and next")], padding=(0, 3)))
-        first, second = split.train.lists(person)[0][:2]
+        first, second = chosen["item"][:2]
         console.print(plain(f"   P({first} before {second}) = {model.prefers(person, first, second):.2f}"))
 
     # 4. How good is it? What was hidden, over all dishes, against what is the same for everybody.
