@@ -365,3 +365,26 @@ def test_the_question_is_left_out_where_it_means_nothing(rated):
     assert "several rankings" in why_not_find(twice)
     short = pr.Rankings.from_lists({u: [f"{u}{i}" for i in range(3)] for u in "xyz"})
     assert "nobody has 5 items" in why_not_find(short)
+
+
+@pytest.mark.realdata
+def test_movielens_has_the_numbers_of_the_benchmarks_split(data_folder):
+    import sys
+    from pathlib import Path
+
+    sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+    try:
+        import catalogue_data
+    finally:
+        sys.path.pop(0)
+    theirs = catalogue_data.split_of("ml-100k", 10)
+    ours = pr.Catalogue().split(pr.datasets.load("ml-100k"), 10)
+    # They drop who is not asked about, and number the others in the order of their ids.
+    np.testing.assert_array_equal(ours.test.lengths, np.bincount(theirs.test.users))
+    # What most people list is found equally often, but for the luck of a split.
+    counts = np.bincount(theirs.train.items, minlength=theirs.train.n_items)
+    top = set(np.argsort(-counts, kind="stable")[:10].tolist())
+    expected = np.mean([item in top for item in theirs.test.items.tolist()])
+    frame = ours.train.to_frame()["item"].value_counts(sort=True)["item"].head(10)
+    found = ours.test.to_frame()["item"].is_in(frame.implode()).mean()
+    assert abs(found - expected) < 6 * np.sqrt(2 * expected * (1 - expected) / theirs.test.users.size)
