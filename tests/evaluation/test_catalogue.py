@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 import permrank as pr
 from permrank.errors import FormatError, InputError
 from permrank.evaluation import catalogue
-from permrank.evaluation.finding import why_not_find
 from permrank.evaluation.metrics import METRICS, of_kind, per_list
 from permrank.evaluation.split import Split, part_of
+from permrank.evaluation.usual import usual_protocol, why_not_find
 from permrank.models.estimates import Estimate
 from permrank.models.ranker import Ranker
 
@@ -365,6 +365,25 @@ def test_the_question_is_left_out_where_it_means_nothing(rated):
     assert "several rankings" in why_not_find(twice)
     short = pr.Rankings.from_lists({u: [f"{u}{i}" for i in range(3)] for u in "xyz"})
     assert "nobody has 5 items" in why_not_find(short)
+
+
+def test_data_without_order_are_split_with_their_counts(tmp_path):
+    rng = np.random.default_rng(2)
+    users = np.repeat(np.arange(30), 12)
+    items = np.concatenate([rng.permutation(60)[:12] for _ in range(30)])
+    counts = rng.integers(1, 9, users.size)
+    clicks = pr.Rankings.from_interactions({"user": users, "item": items, "n": counts}, weight="n")
+    assert usual_protocol(clicks) == pr.Catalogue()
+    split = pr.compare([pr.Popularity()], clicks).splits[0]
+    assert split.startswith("Split(Catalogue(")
+    split = pr.Catalogue().split(clicks, 1)
+    assert split.test.lengths.tolist() == [2] * 30
+    said = dict(zip(zip(users.tolist(), items.tolist(), strict=True), counts.tolist(), strict=True))
+    for part in (split.train, split.test):
+        keys = zip(part.user_ids.take(part.entry_users()), part.item_ids.take(part.items.astype(int)), strict=True)
+        assert part.counts.tolist() == [said[key] for key in keys]
+    split.save(tmp_path / "s")
+    assert pr.Split.load(tmp_path / "s") == split
 
 
 @pytest.mark.realdata
