@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 import permrank as pr
 from permrank.errors import FormatError, InputError
 from permrank.evaluation import catalogue
-from permrank.evaluation.finding import why_not_find
 from permrank.evaluation.metrics import METRICS, of_kind, per_list
 from permrank.evaluation.split import Split, part_of
+from permrank.evaluation.usual import usual_protocol, why_not_find
 from permrank.models.estimates import Estimate
 from permrank.models.ranker import Ranker
 
@@ -365,3 +365,45 @@ def test_the_question_is_left_out_where_it_means_nothing(rated):
     assert "several rankings" in why_not_find(twice)
     short = pr.Rankings.from_lists({u: [f"{u}{i}" for i in range(3)] for u in "xyz"})
     assert "nobody has 5 items" in why_not_find(short)
+
+
+def test_data_without_order_are_split_with_their_counts(tmp_path):
+    rng = np.random.default_rng(2)
+    users = np.repeat(np.arange(30), 12)
+    items = np.concatenate([rng.permutation(60)[:12] for _ in range(30)])
+    counts = rng.integers(1, 9, users.size)
+    clicks = pr.Rankings.from_interactions({"user": users, "item": items, "n": counts}, weight="n")
+    assert usual_protocol(clicks) == pr.Catalogue()
+    split = pr.compare([pr.Popularity()], clicks).splits[0]
+    assert split.startswith("Split(Catalogue(")
+    split = pr.Catalogue().split(clicks, 1)
+    assert split.test.lengths.tolist() == [2] * 30
+    said = dict(zip(zip(users.tolist(), items.tolist(), strict=True), counts.tolist(), strict=True))
+    for part in (split.train, split.test):
+        keys = zip(part.user_ids.take(part.entry_users()), part.item_ids.take(part.items.astype(int)), strict=True)
+        assert part.counts.tolist() == [said[key] for key in keys]
+    split.save(tmp_path / "s")
+    assert pr.Split.load(tmp_path / "s") == split
+
+
+@pytest.mark.realdata
+def test_movielens_has_the_numbers_of_the_benchmarks_split(data_folder):
+    import sys
+    from pathlib import Path
+
+    sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+    try:
+        import catalogue_data
+    finally:
+        sys.path.pop(0)
+    theirs = catalogue_data.split_of("ml-100k", 10)
+    ours = pr.Catalogue().split(pr.datasets.load("ml-100k"), 10)
+    # They drop who is not asked about, and number the others in the order of their ids.
+    np.testing.assert_array_equal(ours.test.lengths, np.bincount(theirs.test.users))
+    # What most people list is found equally often, but for the luck of a split.
+    counts = np.bincount(theirs.train.items, minlength=theirs.train.n_items)
+    top = set(np.argsort(-counts, kind="stable")[:10].tolist())
+    expected = np.mean([item in top for item in theirs.test.items.tolist()])
+    frame = ours.train.to_frame()["item"].value_counts(sort=True)["item"].head(10)
+    found = ours.test.to_frame()["item"].is_in(frame.implode()).mean()
+    assert abs(found - expected) < 6 * np.sqrt(2 * expected * (1 - expected) / theirs.test.users.size)

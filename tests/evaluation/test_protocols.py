@@ -9,7 +9,7 @@ from scipy import stats
 
 import permrank as pr
 from permrank.errors import FormatError, InputError
-from permrank.evaluation.protocols import usual_protocol
+from permrank.evaluation.usual import usual_protocol
 
 SHAPES = {
     "weak": pr.WeakGeneralisation(n_train=6, min_test=3),

@@ -15,8 +15,9 @@ from permrank.errors import InputError
 from permrank.evaluation.comparison import Comparison
 from permrank.evaluation.evaluate import Candidates, Evaluation, evaluate, usual_candidates, usual_metrics
 from permrank.evaluation.metrics import Metric, find_metric
-from permrank.evaluation.protocols import Protocol, usual_protocol
+from permrank.evaluation.protocols import Protocol
 from permrank.evaluation.split import Split
+from permrank.evaluation.usual import usual_protocol
 from permrank.learning.interrupts import ending_at_once
 from permrank.models.ranker import Ranker
 

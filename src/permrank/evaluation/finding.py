@@ -106,21 +106,3 @@ def _least_positive(rankings: Rankings) -> float:
     step = float(np.diff(values).min())
     scale = (values - values[0] + step) / (values[-1] - values[0] + step)
     return float(values[scale >= _POSITIVE_SHARE - _ROUNDING][0])
-
-
-def why_not_find(rankings: Rankings) -> str:
-    """Why these rankings cannot ask what people would choose, as part of a sentence; nothing if they can.
-
-    The question has a meaning where people list items of their own choice out of many.
-    """
-    if rankings.anonymous:
-        return "ballots without voters are not choices of known people"
-    if np.diff(rankings.user_indptr).max(initial=0) > 1:
-        return "people have several rankings"
-    if 2 * rankings.n_entries > rankings.n_users * rankings.n_items:
-        return "people list most of the items, so that there is little left to find"
-    protocol = Catalogue()
-    counts = np.bincount(rankings.entry_users()[protocol._positive(rankings)], minlength=rankings.n_users)
-    if counts.max(initial=0) < protocol.min_positive:
-        return f"nobody has {protocol.min_positive} items that count as chosen"
-    return ""

@@ -20,7 +20,6 @@ from permrank.types import Int64Array
 
 # An order needs two.
 _LEAST_SHARED = 2
-_USUAL_SHARE = 0.2
 
 
 class Protocol(ABC):
@@ -304,26 +303,6 @@ class Temporal(Protocol):
             row = wanted.row(int(found["time"].is_null().arg_max() or 0))
             raise InputError(f"user {row[0]!r}, item {row[1]!r}: no time is given; add it or drop the entry")
         return found["time"].to_numpy()
-
-
-def usual_protocol(rankings: Rankings) -> Protocol:
-    """The protocol that fits the data, for those who do not name one.
-
-    Of long lists (median of at least 20) a fifth is left out (`LeaveOut`), of shorter ones about seven tenths of the
-    median are `Given`; those of two or three items, and people with several lists, get `Folds`.
-
-    Examples
-    --------
-    >>> import permrank as pr
-    >>> from permrank.evaluation.protocols import usual_protocol
-    >>> usual_protocol(pr.datasets.load("simulated", n_users=50, n_items=12, list_length=10))
-    Given(n_given=7)
-    """
-    lengths = rankings.lengths
-    middle = float(np.median(lengths)) if lengths.size else 0.0
-    if rankings.anonymous or np.diff(rankings.user_indptr).max(initial=0) > 1 or middle < 4:
-        return Folds()
-    return LeaveOut(share=_USUAL_SHARE) if middle >= 20 else Given(min(round(0.7 * middle), int(middle) - 2))
 
 
 def one_list_each(rankings: Rankings, protocol: Protocol) -> Int64Array:

@@ -18,10 +18,11 @@ from permrank.data.validate import require_rankings
 from permrank.errors import InputError, PermrankError
 from permrank.evaluation.evaluate import Candidates, evaluate, usual_candidates, usual_metrics
 from permrank.evaluation.metrics import Metric, find_metric
-from permrank.evaluation.protocols import LeaveOut, Protocol, usual_protocol
+from permrank.evaluation.protocols import LeaveOut, Protocol
 from permrank.evaluation.search import Space, as_trial, space_of, suggested
 from permrank.evaluation.split import Split
 from permrank.evaluation.studies import finished, naming, open_study, silent_optuna, trials_of
+from permrank.evaluation.usual import usual_protocol, without_order
 from permrank.learning.interrupts import ending_at_once
 from permrank.models.ranker import Ranker
 from permrank.randomness import stream_key
@@ -88,7 +89,7 @@ def usual_validation(rankings: Rankings) -> Protocol:
     """A protocol that leaves nearly everything to learn from: a fifth of a usual list is held out, at least two."""
     usual = usual_protocol(rankings)
     length = float(np.median(rankings.lengths)) if usual.measures_order else 0.0
-    return LeaveOut(max(2, round(_SHARE * length))) if length >= 4 else usual
+    return LeaveOut(max(2, round(_SHARE * length))) if length >= 4 and not without_order(rankings) else usual
 
 
 def tune(

@@ -185,12 +185,25 @@ def test_one_question_where_the_other_was_not_asked_or_means_nothing(chosen, tmp
     same.write(tmp_path / "same.csv")
     told = run("compare", tmp_path / "same.csv", "--models", "Borda,Random", "--report", tmp_path / "out.html").stdout
     assert "Finding what you would choose is left out: people list most of the items" in " ".join(told.split())
-    assert "Finding what people would choose is left out" in (tmp_path / "out.html").read_text()
+    assert "Finding what you would choose is left out" in (tmp_path / "out.html").read_text()
     found = json.loads(run("evaluate", tmp_path / "same.csv", "-m", "Borda", "--json").stdout)
-    assert found["finding"] is None
+    assert "finding" not in found
     assert "list most" in found["finding_left_out"]
     stop = run("compare", tmp_path / "same.csv", "--models", "Borda", "--metric", "novelty", code=1)
     assert "novelty cannot be measured here: people list most of the items" in " ".join(stop.stderr.split())
+
+
+def test_data_without_order_have_one_question(chosen, tmp_path):
+    pl.read_csv(chosen).select("user", "item").write_csv(tmp_path / "clicks.csv")
+    told = run("compare", tmp_path / "clicks.csv", "--models", "Popularity,Random")
+    assert "Ordering what you see is left out: people say what they took up" in " ".join(told.stdout.split())
+    found = json.loads(run("compare", tmp_path / "clicks.csv", "--models", "Popularity,Random", "--json").stdout)
+    assert found["question"] == "find"
+    assert "ordering_left_out" in found
+    assert [row["model"] for row in found["table"]] == ["Popularity", "Random"]
+    run("split", tmp_path / "clicks.csv", "-o", tmp_path / "s")
+    assert pr.Split.load(tmp_path / "s").question == "find"
+    assert "no order" in run("split", tmp_path / "clicks.csv", "--n", 3, "-o", tmp_path / "t", code=1).stderr
 
 
 def test_evaluate_tells_both_questions(chosen):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import polars as pl
 
@@ -14,7 +14,7 @@ from permrank.errors import InputError, UnknownIdError
 from permrank.evaluation.compare import compare as compare_models
 from permrank.evaluation.comparison import Comparison
 from permrank.evaluation.evaluate import Evaluation
-from permrank.evaluation.finding import Catalogue, why_not_find
+from permrank.evaluation.finding import Catalogue
 from permrank.evaluation.metrics import Metric, find_metric, of_kind, title_of
 from permrank.evaluation.protocols import (
     Folds,
@@ -24,9 +24,9 @@ from permrank.evaluation.protocols import (
     StrongGeneralisation,
     Temporal,
     WeakGeneralisation,
-    usual_protocol,
 )
 from permrank.evaluation.split import Question, Split
+from permrank.evaluation.usual import usual_protocol, why_not_find, without_order
 from permrank.interfaces.cli.models import make_model, name_and_settings
 from permrank.interfaces.cli.sources import open_rankings
 from permrank.interfaces.output import plain, print_json, say, show
@@ -55,6 +55,10 @@ _LONGEST_NAME = 24  # longer names, those with settings, take two lines
 _BORDER = 3  # of a column: a line and two spaces
 
 
+LeftOut: TypeAlias = dict[Question, str]
+"""Why a question means nothing here."""
+
+
 class Asked(NamedTuple):
     """Splits that ask one question."""
 
@@ -73,8 +77,8 @@ def questions_of(
     *,
     metrics: list[str] | None = None,
     candidates: str | None = None,
-) -> tuple[list[Asked], str]:
-    """What to ask of the data, and why finding is left out, if nobody said that it should be.
+) -> tuple[list[Asked], LeftOut]:
+    """What to ask of the data, and why a question is left out that nobody said should be.
 
     Both questions, unless a folder, a protocol, its number or the candidates decide for one; of metrics that are named
     each question has those that fit it.
@@ -82,19 +86,25 @@ def questions_of(
     both = protocol == "auto" and n is None and candidates is None and not (Path(data) / "split.json").is_file()
     if not both:
         splits = splits_of(data, protocol, n, time, seeds, reading)
-        return [Asked(splits[0].question, splits, metrics)], ""
+        return [Asked(splits[0].question, splits, metrics)], {}
     rankings = open_rankings(data, **reading)
     order, find = ([name for name in metrics or [] if _fits(find_metric(name), q)] for q in ("order", "find"))
-    asked, left_out = [], ""
+    asked: list[Asked] = []
+    left_out: LeftOut = {}
     if order or not metrics:
-        usual = usual_protocol(rankings)
-        asked.append(Asked("order", [usual.split(rankings, seed) for seed in seeds], order or None))
+        if without_order(rankings):
+            left_out["order"] = "people say what they took up, not in which order"
+        else:
+            usual = usual_protocol(rankings)
+            asked.append(Asked("order", [usual.split(rankings, seed) for seed in seeds], order or None))
     if find or not metrics:
-        left_out = why_not_find(rankings)
-        if not left_out:
+        if why := why_not_find(rankings):
+            left_out["find"] = why
+        else:
             asked.append(Asked("find", [Catalogue().split(rankings, seed) for seed in seeds], find or None))
     if not asked:
-        raise InputError(f"{', '.join(metrics or [])} cannot be measured here: {left_out}")
+        what = f"{', '.join(metrics)} cannot be measured here" if metrics else "there is nothing to ask"
+        raise InputError(f"{what}: {'; '.join(left_out.values())}")
     return asked, left_out
 
 
@@ -127,6 +137,8 @@ def protocol_of(rankings: Rankings, data: str, name: str, n: int | None, time: s
         usual = usual_protocol(rankings)
         if n is None:
             return usual
+        if isinstance(usual, Catalogue):
+            raise InputError("the data have no order, and a fifth of what everybody took up is hidden; leave --n out")
         of_usual = WeakGeneralisation if isinstance(usual, LeaveOut) else type(usual)  # n is what is given
         kind, number = next(pair for pair in _NUMBER.values() if pair[0] is of_usual)
     elif name in _NUMBER:
@@ -169,7 +181,7 @@ def compared(models: dict[str, Ranker], asked: Asked, **options: Any) -> Compari
     return compare_models(models, splits, metrics=metrics, on_result=tell, **options)
 
 
-def evaluated(model: Ranker, asked: list[Asked], left_out: str, *, as_json: bool, **options: Any) -> None:
+def evaluated(model: Ranker, asked: list[Asked], left_out: LeftOut, *, as_json: bool, **options: Any) -> None:
     """Evaluate one model on every split and print what it got, question by question."""
     name = repr(model).removesuffix("()")
     told: Named = {}
@@ -185,8 +197,9 @@ def evaluated(model: Ranker, asked: list[Asked], left_out: str, *, as_json: bool
             _show_results(found, measured, f"{QUESTIONS[question][0]}: {name}", options["k"])
     if told:
         print_json(told | _left_out(left_out))
-    elif left_out:
-        say(f"finding what people would choose is left out: {left_out}", err=True)
+    else:
+        for text in left_out_texts(left_out):
+            say(text, err=True)
     if failed:  # what the other splits gave is printed first
         raise InputError(f"{name} failed on the split of seed {failed[0].seed}: {failed[0].problem}")
 
@@ -211,11 +224,16 @@ def _show_results(found: Comparison, measured: list[Evaluation], title: str, k: 
     say(found.splits[0], err=True)
 
 
-def _left_out(why: str) -> Named:
-    return {"finding": None, "finding_left_out": why} if why else {}
+def _left_out(why: LeftOut) -> Named:
+    return {f"{QUESTIONS[question][0].split()[0].lower()}_left_out": text for question, text in why.items()}
 
 
-def show_comparisons(found: list[Comparison], left_out: str, *, k: int, as_json: bool, report: Path | None) -> None:
+def left_out_texts(why: LeftOut) -> list[str]:
+    """A sentence for each question that is left out."""
+    return [f"{QUESTIONS[question][0]} is left out: {text}." for question, text in why.items()]
+
+
+def show_comparisons(found: list[Comparison], left_out: LeftOut, *, k: int, as_json: bool, report: Path | None) -> None:
     """Print a table for each question, what went wrong, and how to read it."""
     if as_json:
         told = found[0].to_dict() | ({"finding": found[1].to_dict()} if len(found) > 1 else {})
@@ -226,8 +244,8 @@ def show_comparisons(found: list[Comparison], left_out: str, *, k: int, as_json:
     console = Console()
     for comparison in found:
         _show_comparison(comparison, console, k)
-    if left_out:
-        console.print(plain(f"{QUESTIONS['find'][0]} is left out: {left_out}.", "dim"))
+    for text in left_out_texts(left_out):
+        console.print(plain(text, "dim"))
 
 
 def _show_comparison(found: Comparison, console: Console, k: int) -> None:

@@ -156,7 +156,7 @@ def compare(
 
     Example: permrank compare ratings.csv --models all --seeds 3 --report out.html
     """
-    from permrank.interfaces.cli.comparing import compared, models_of, questions_of, show_comparisons
+    from permrank.interfaces.cli.comparing import compared, left_out_texts, models_of, questions_of, show_comparisons
     from permrank.interfaces.output import apart_from, say
     from permrank.storage.atomic import writable_target
 
@@ -178,7 +178,7 @@ def compare(
             command = " ".join(["permrank", *sys.argv[1:]])
             write_report(
                 found[0], asked[0].splits, report, command=command, title=data, k=k,
-                finding=found[1] if len(found) > 1 else None, left_out=left_out,
+                finding=found[1] if len(found) > 1 else None, left_out=left_out_texts(left_out),
             )  # fmt: skip
             say(f"report written to {report}", err=True)
     if all(result.problem for comparison in found for result in comparison.results):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import platform
 import time
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -45,11 +46,11 @@ def write_report(
     title: str,
     k: int = 10,
     finding: Comparison | None = None,
-    left_out: str = "",
+    left_out: Sequence[str] = (),
 ) -> None:
     """Write the page; it appears whole or not at all.
 
-    `finding` is the other question's comparison of the same models, `left_out` why there is none.
+    `finding` is the other question's comparison of the same models, `left_out` sentences on what is not asked.
     """
     packages = [f"permrank {__version__}", f"Python {platform.python_version()}"]
     every = [found, *([finding] if finding else [])]

@@ -1,0 +1,57 @@
+"""What to ask of data if nobody says: a protocol, and whether both questions have a meaning."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from permrank.data.rankings import Rankings
+from permrank.evaluation.finding import Catalogue
+from permrank.evaluation.protocols import Folds, Given, LeaveOut, Protocol
+
+_USUAL_SHARE = 0.2
+
+
+def usual_protocol(rankings: Rankings) -> Protocol:
+    """The protocol that fits the data, for those who do not name one.
+
+    Of long lists (median of at least 20) a fifth is left out (`LeaveOut`), of shorter ones about seven tenths of the
+    median are `Given`; those of two or three items, and people with several lists, get `Folds`. Data
+    without order have only the other question, `Catalogue`.
+
+    Examples
+    --------
+    >>> import permrank as pr
+    >>> from permrank.evaluation.usual import usual_protocol
+    >>> usual_protocol(pr.datasets.load("simulated", n_users=50, n_items=12, list_length=10))
+    Given(n_given=7)
+    """
+    if without_order(rankings):
+        return Catalogue()
+    lengths = rankings.lengths
+    middle = float(np.median(lengths)) if lengths.size else 0.0
+    if rankings.anonymous or np.diff(rankings.user_indptr).max(initial=0) > 1 or middle < 4:
+        return Folds()
+    return LeaveOut(share=_USUAL_SHARE) if middle >= 20 else Given(min(round(0.7 * middle), int(middle) - 2))
+
+
+def without_order(rankings: Rankings) -> bool:
+    """Whether every ranking of known people is a set: clicks, purchases, check-ins."""
+    return not rankings.anonymous and rankings.n_entries > 0 and int(rankings.levels.max(initial=0)) == 0
+
+
+def why_not_find(rankings: Rankings) -> str:
+    """Why these rankings cannot ask what people would choose, as part of a sentence; nothing if they can.
+
+    The question has a meaning where people list items of their own choice out of many.
+    """
+    if rankings.anonymous:
+        return "ballots without voters are not choices of known people"
+    if np.diff(rankings.user_indptr).max(initial=0) > 1:
+        return "people have several rankings"
+    if 2 * rankings.n_entries > rankings.n_users * rankings.n_items:
+        return "people list most of the items, so that there is little left to find"
+    protocol = Catalogue()
+    counts = np.bincount(rankings.entry_users()[protocol._positive(rankings)], minlength=rankings.n_users)
+    if counts.max(initial=0) < protocol.min_positive:
+        return f"nobody has {protocol.min_positive} items that count as chosen"
+    return ""
