@@ -21,7 +21,8 @@ def gigabytes() -> float:
 
 
 def interactions(n_users: int, n_items: int, n_entries: int, n_tastes: int, seed: int) -> pl.DataFrame:
-    """Rows of user and item, some of them twice."""
+    """Rows of user and item; so many more are drawn than entries are wanted that enough differ."""
+    n_entries = round(1.65 * n_entries)
     rng = np.random.default_rng(seed)
     users = rng.integers(n_users, size=n_entries, dtype=np.int64)
     # Zipf with exponent 1 by inversion: popular items come first, and every taste has items of all popularities.

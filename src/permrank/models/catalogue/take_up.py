@@ -28,12 +28,15 @@ from permrank.models.catalogue.item_weights import (
     regression_weights,
 )
 from permrank.models.catalogue.least_squares import Factors, FactorScores, Sweeps, Weighting, improvements
-from permrank.types import Array, Float64Array
+from permrank.randomness import generator, stream_key
+from permrank.types import Array, Float64Array, Int64Array
 
 # Where the search for a weighting begins: a row of missing entries weighs as much as so many that are there. Then the
 # factors between two that are tried, how many, and how many sweeps each has: enough to tell them apart.
 USUAL = Weighting(400.0, 0.01)
 _FACTORS, _MOST_TRIED, _TRIED_SWEEPS = (4.0, 3.0), 8, 4
+# Entries from which factors are learnt while the weighting is searched for.
+_MOST_ENTRIES = 3_000_000
 # A missing entry weighs at most so much of one that is there.
 _MOST_MISSING = 0.5
 # Shares of the factors in a blend that are tried; the middle is the usual one.
@@ -52,6 +55,16 @@ class Data(NamedTuple):
     def of(cls, rankings: Rankings, scale: Scale) -> Data:
         """Entries on a scale of grades."""
         return cls(Entries.of(rankings, scale), rankings.n_items, user_weights(rankings))
+
+    def sample(self, most: int, users: Int64Array, seed: int) -> Data:
+        """The entries of some users, drawn at random until there are so many; of these users in any case."""
+        lengths = np.diff(self.entries.indptr)
+        if lengths.sum() <= most:
+            return self
+        order = generator(stream_key(seed, 32)).permutation(self.entries.n_users)
+        drawn = order[np.cumsum(lengths[order]) <= most]
+        chosen = np.union1d(drawn, users)
+        return Data(self.entries.take(chosen), self.n_items, self.weights[chosen])
 
 
 class TakeUp(NamedTuple):
@@ -123,8 +136,10 @@ def choose_weighting(data: Data, beside: Sequence[Part], judges: Judges, n_facto
         missing, penalty = USUAL.missing * _FACTORS[0] ** step[0], USUAL.penalty * _FACTORS[1] ** step[1]
         return weighting_of(Weighting(missing, penalty), data.n_items)
 
+    sample = data.sample(_MOST_ENTRIES, judges.users, seed)
+
     def error(step: tuple[int, int]) -> float:
-        factors = factors_of(data, n_factors, at(step), _TRIED_SWEEPS, seed)
+        factors = factors_of(sample, n_factors, at(step), _TRIED_SWEEPS, seed)
         parts = [*beside, FactorScores(factors)]
         return -float(judged(parts, [[share] * len(parts)], judges).mean())
 
