@@ -26,7 +26,7 @@ from permrank.models.catalogue.entries import Entries
 from permrank.ragged import frozen, indptr_of, positions
 from permrank.types import Array, Float64Array
 
-# The largest catalogue that is regressed: 8,192² numbers of 8 bytes are 512 MiB, twice while they are inverted.
+# The largest catalogue that is regressed: 8,192² numbers of 8 bytes are 512 MiB, three times at most.
 MOST_DENSE = 8192
 # Neighbours are kept up to 8 bytes times this: 512 MiB; and at least so many of each item.
 _MOST_KEPT, _FEWEST = 1 << 26, 50
@@ -153,8 +153,12 @@ def penalised_inverse(gram: Float64Array, penalties: Penalties) -> Float64Array:
     matrix[np.diag_indices_from(matrix)] += penalties.ridge + penalties.share * np.diag(gram)
     factor, _ = lapack.dpotrf(matrix, lower=1, overwrite_a=1)
     half, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
-    lower = np.tril(half)
-    return np.asarray(lower + np.tril(lower, -1).T)
+    for first in range(0, len(half), 512):  # the upper half is the lower one's; in place, for it is large
+        last = min(first + 512, len(half))
+        half[first:last, last:] = half[last:, first:last].T
+        block = np.tril(half[first:last, first:last])
+        half[first:last, first:last] = block + np.tril(block, -1).T
+    return np.asarray(half)
 
 
 def filter_weights(entries: Entries, n_items: int, weights: Float64Array, n_neighbours: int | None) -> ItemWeights:
