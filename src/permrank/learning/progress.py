@@ -10,6 +10,9 @@ from typing import Any
 from permrank.learning.learner import Hook, Run, State
 from permrank.types import Callback, Progress
 
+# Bars that are drawn, the innermost last.
+_shown: list[Any] = []
+
 
 class Report(Hook):
     """Tells a progress bar and the caller's callback of every sweep; the callback may stop learning."""
@@ -60,10 +63,21 @@ def progress_bar(title: str, verbose: bool | None) -> Iterator[Callable[[Progres
     )
     console = Console(stderr=True)
     # On a terminal the bar goes when it is done; elsewhere one line is left in the log, or nothing would be seen.
-    with Bar(*columns, console=console, transient=console.is_terminal) as bar:
-        task = bar.add_task(title, total=None, objective=float("nan"))
+    bar = Bar(*columns, console=console, transient=console.is_terminal)
+    task = bar.add_task(title, total=None, objective=float("nan"))
 
-        def show(progress: Progress) -> None:
-            bar.update(task, completed=progress.iteration, total=progress.max_iter, objective=progress.objective)
+    def show(progress: Progress) -> None:
+        bar.update(task, completed=progress.iteration, total=progress.max_iter, objective=progress.objective)
 
-        yield show
+    # A model may fit another one: the outer bar then makes room for the inner one.
+    outer = _shown[-1] if _shown else None
+    if outer is not None:
+        outer.stop()
+    _shown.append(bar)
+    try:
+        with bar:
+            yield show
+    finally:
+        _shown.pop()
+        if outer is not None:
+            outer.start()

@@ -130,7 +130,11 @@ class Recommender(CatalogueRanker):
     estimate_type = RecommenderEstimate
     parts: ClassVar[tuple[str, ...]] = ("order",)
     parameters = Declared(
-        order=Checked(lambda value: _require_order(value), "a model that is not fitted, None"),
+        order=Checked(
+            lambda value: _require_order(value),
+            "a model, None",
+            help="Model of order; FactoredPlackettLuce unless it is given.",
+        ),
         n_factors=Integer(1, MOST_FACTORS, help="Factors of what is taken up."),
         seed=Seed(help="Of what is held out, and of the factors' start."),
     )
