@@ -1,6 +1,7 @@
 """The command line through its runner."""
 
 import json
+import re
 
 import numpy as np
 import polars as pl
@@ -325,10 +326,12 @@ def test_integer_ids_can_be_typed(tmp_path):
     assert len(json.loads(run("rank", model, 10, 20, "-u", 1, "--json").output)) == 2
 
 
-def test_the_demo_shows_a_list_a_ranking_a_comparison_and_the_time(tmp_path):
+def test_the_demo_shows_two_people_what_is_found_and_a_comparison(tmp_path):
     words = run("demo", "--report", tmp_path / "demo.html").output
-    for part in ("1. Data", "2. Model", "3. Ranking", "4. Check", "90 % interval", "5. Comparison", "best", "s in all"):
+    for part in ("1. Data", "2. Model", "3. Two people", "would choose", "4. Finding", "5. Ordering", "s in all"):
         assert part in words
+    ours, everybody = (int(re.search(rf"{name} +(\d+)%", words)[1]) for name in ("Recommender", "Popularity"))
+    assert ours > everybody
     assert "One person" in (tmp_path / "demo.html").read_text()
     assert run("demo", "--seed", 5, "--report", tmp_path / "other.html").output != words
 

@@ -93,7 +93,7 @@ class ImplicitFactors(CatalogueRanker):
     resumable = True
     parameters = Declared(
         n_factors=Integer(1, MOST_FACTORS, tune=(16, 256), help="Factors of every user and item."),
-        missing_weight=Float(above=0.0, maximum=1.0, also=("auto",), help="Weight of an entry that is missing."),
+        missing_weight=Float(minimum=1e-9, maximum=1.0, also=("auto",), help="Weight of an entry that is missing."),
         penalty=Float(above=0.0, also=("auto",), help="Penalty of the factors, as a share of a row's weight."),
         max_iter=Integer(1, MOST_SWEEPS, help="The most sweeps."),
         tol=Float(above=0.0, help="Ends when the loss falls by less than this part of itself."),

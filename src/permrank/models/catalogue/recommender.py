@@ -120,7 +120,7 @@ class Recommender(CatalogueRanker):
     >>> model = pr.Recommender(pr.PlackettLuce(prior="gaussian"), n_factors=4).fit(rankings)
     >>> model.recommend("user-0001", k=3).columns
     ['rank', 'item', 'score']
-    >>> 0 < model.prefers("user-0001", "paella", "goulash") < 1
+    >>> 0 < model.prefers("user-0001", "goulash", "fish tacos") < 1
     True
     """
 
