@@ -23,7 +23,6 @@ from typing import Any
 import numpy as np
 
 import catalogue_data as data
-import permrank as pr
 from catalogue_io import Job, marks, write_job
 from peers import peer_python
 
@@ -36,8 +35,6 @@ _COLUMNS = ("system", "recall", "NDCG", "NDCG / best peer", "fit s", "tune s", "
 
 def left_out(dataset: str, system: str) -> str:
     """Why a system is not asked about these data; nothing if it is."""
-    if system == "permrank Recommender" and not hasattr(pr, "Recommender"):
-        return "this permrank has no Recommender yet"
     if dataset in data.FIXED and system in ("permrank FactoredPlackettLuce", "EASE, graded"):
         return "the data have neither order nor grades"
     return ""
