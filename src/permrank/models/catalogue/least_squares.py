@@ -97,21 +97,25 @@ class Sweeps:
 
     def sweep(self) -> float:
         """Improve users and items; returns minus the loss."""
-        weighting, steps = self.weighting, _STEPS
         (items,) = frozen(self.items)
-        improve_rows(tuple(self._entries), items, gram_matrix(items).astype(np.float32),
-                     _settings(weighting, self._total), steps, self.users)  # fmt: skip
+        settings = _settings(self.weighting, self._total)
+        improve_rows(tuple(self._entries), items, gram_matrix(items).astype(np.float32), settings, _STEPS, self.users)
         (users,) = frozen(self.users * self._root[:, None])
-        improve_rows(tuple(self._by_item), users, gram_matrix(users).astype(np.float32),
-                     _settings(weighting, self._people), steps, self.items)  # fmt: skip
-        return -self.loss()
+        gram = gram_matrix(users)
+        settings = _settings(self.weighting, self._people)
+        improve_rows(tuple(self._by_item), users, gram.astype(np.float32), settings, _STEPS, self.items)
+        return -self._loss(users, gram)
 
     def loss(self) -> float:
         """Squared errors, of what is missing by its weight, and the penalty."""
+        (users,) = frozen(self.users * self._root[:, None])
+        return self._loss(users, gram_matrix(users))
+
+    def _loss(self, users: Array, gram: Float64Array) -> float:
         omega, penalty = self.weighting
-        (items,), (users,) = frozen(self.items), frozen(self.users * self._root[:, None])
+        (items,) = frozen(self.items)
         listed = listed_losses(tuple(self._by_item), items, users, omega)
-        missing = omega * float((gram_matrix(users) * gram_matrix(items)).sum())
+        missing = omega * float((gram * gram_matrix(items)).sum())
         of_users = np.diff(self._entries.indptr) + omega * self._total
         of_items = np.diff(self._by_item.indptr) + omega * self._people
         ridge = of_users @ (users.astype(np.float64) ** 2).sum(axis=1)
