@@ -30,7 +30,7 @@ import numpy as np
 
 import permrank as pr
 import splits
-from accuracy import MissingPeerError, NDCG, PAIRS, as_rankings, biases, chosen, model_scores, peer
+from accuracy import NDCG, PAIRS, MissingPeerError, as_rankings, biases, chosen, model_scores, peer
 from permrank.evaluation.significance import randomisation_test
 from splits import Split, Table
 
@@ -78,7 +78,8 @@ def simulated(
         liked = of_item + taste / np.sqrt(3.0) * factors @ people[user]
         listed = np.argpartition(-(popularity + choice * liked + rng.gumbel(size=n_items)), length)[:length]
         listed = rng.permutation(listed)
-        rating = 3.0 + level[user] + (0.0 if flat[user] else spread[user]) * (liked[listed] + noise * rng.normal(size=length))
+        wide = 0.0 if flat[user] else spread[user]
+        rating = 3.0 + level[user] + wide * (liked[listed] + noise * rng.normal(size=length))
         parts.append((listed, np.clip(np.round(rating / step) * step if step else rating, 0.5, 5.0)))
     users, items = np.repeat(np.arange(n_users), length), np.concatenate([part[0] for part in parts])
     table = Table(users, items, np.concatenate([part[1] for part in parts]), n_users, n_items)

@@ -278,12 +278,19 @@ def rated(seed=0, n_users=40, n_items=11):
 
 
 @pytest.mark.parametrize(
-    "settings", [{}, {"co_listing": False}, {"rating_thresholds": False}, {"method": "point", "max_iter": 500}]
+    "settings",
+    [
+        {},
+        {"co_listing": False},
+        {"rating_likelihood": "odds"},
+        {"rating_thresholds": False},
+        {"method": "point", "max_iter": 500},
+    ],
 )
 def test_thresholds_between_ratings_are_never_taken_for_items(settings):
     rankings = rated()
     model = pr.FactoredPlackettLuce(2, **{"max_iter": 20, "n_draws": 4, **settings}).fit(rankings)
-    assert (model.thresholds_.size > 0) == (not settings or "co_listing" in settings)
+    assert (model.thresholds_.size > 0) == (settings.get("rating_thresholds", True) and "method" not in settings)
     items, users = set(rankings.item_ids), set(rankings.user_ids)
     for grown in (False, True):
         if grown:

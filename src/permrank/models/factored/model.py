@@ -72,8 +72,11 @@ class FactoredPlackettLuce(Ranker):
         Standard deviation of the score that the factors make around its mean, a priori. "auto": 1 for strict rankings,
         0.7 where there are ties. Only for ``method="draws"``.
     rating_thresholds : bool
-        Where there are ratings, let thresholds between their values stand in every list like items, so that the level
-        of the ratings counts and not only their order. Only for ``method="draws"``.
+        Where there are ratings, let the level of the ratings count and not only their order, by thresholds between
+        their values. Only for ``method="draws"``.
+    rating_likelihood : {"auto", "lists", "odds"}
+        How thresholds count: they stand in every list like items, or a rating has proportional odds given them, with a
+        level for every user. "auto" takes what predicts held-out pairs better. Only for ``method="draws"``.
     co_listing : bool
         Let what people list together tell of their taste: prior means of users' and items' factors depend on it, as
         far as it stands out from chance. Only for ``method="draws"``.
@@ -97,9 +100,10 @@ class FactoredPlackettLuce(Ranker):
     Attributes
     ----------
     item_draws_ : float32 (n_kept, n_items + n_thresholds, n_factors + 1)
-        Factors and intercept of every item, then of every threshold, one slice a draw.
+        Factors and intercept of every item, then of every threshold, one slice a draw. With proportional odds there is
+        one column more before the intercept: the loading on the users' levels.
     user_modes_ : float32 (n_kept, n_users, n_factors)
-        Posterior mode of every user given the items of each draw.
+        Posterior mode of every user given the items of each draw; with proportional odds the level is one column more.
     factor_scale_ : float
         The scale that was used; 0 for a point estimate.
     temperature_ : float
@@ -150,6 +154,7 @@ class FactoredPlackettLuce(Ranker):
         intercepts: bool = True,
         factor_scale: float | Literal["auto"] = "auto",
         rating_thresholds: bool = True,
+        rating_likelihood: Literal["auto", "lists", "odds"] = "auto",
         co_listing: bool = True,
         user_penalty: float = 1.0,
         item_penalty: float = 1.0,
@@ -165,6 +170,7 @@ class FactoredPlackettLuce(Ranker):
         self.intercepts = intercepts
         self.factor_scale = factor_scale
         self.rating_thresholds = rating_thresholds
+        self.rating_likelihood = rating_likelihood
         self.co_listing = co_listing
         self.user_penalty = user_penalty
         self.item_penalty = item_penalty
@@ -344,7 +350,8 @@ class FactoredPlackettLuce(Ranker):
         """
         self._require_fitted()
         index = self.item_ids.index(item)
-        items = self.item_draws_[:, : len(self.item_ids), :-1]  # thresholds between ratings come after the items
+        # Thresholds between ratings come after the items, a level after the factors.
+        items = self.item_draws_[:, : len(self.item_ids), : self.estimate_.n_factors]
         return nearest(mean_cosine(items, items[:, index]), index, k, self.item_ids.take, "item")
 
     def similar_users(self, user: object, k: int = 10) -> pl.DataFrame:
@@ -356,7 +363,8 @@ class FactoredPlackettLuce(Ranker):
             Columns ``rank``, ``user``, ``similarity``, best first, without the user.
         """
         reference = self._reference(user)
-        similarity = mean_cosine(self.user_modes_, self._modes(reference))
+        k_factors = self.estimate_.n_factors
+        similarity = mean_cosine(self.user_modes_[..., :k_factors], self._modes(reference)[:, :k_factors])
         own = reference if isinstance(reference, int) else -1
         return nearest(similarity, own, k, self.user_ids.take, "user")
 
