@@ -12,14 +12,21 @@ from permrank.data.rankings import Rankings
 from permrank.learning.learner import Learner, mapped
 from permrank.models.factored.estimate import TIES, FactoredEstimate
 from permrank.models.factored.point import point_estimate
-from permrank.models.factored.posterior import Posterior, Start, choose_factors, choose_problem, draw_posterior
+from permrank.models.factored.posterior import Posterior, Start, choose_factors, draw_posterior, second_is_better
 from permrank.models.factored.problem import Problem, thresholds_of
 from permrank.models.priors.co_listing import co_listing_coordinates
 from permrank.randomness import stream_key
 from permrank.types import Array, Float64Array, Named
 
+# Sweeps by default: this many entries are visited in all, within the bounds. Set so that a million ratings take
+# about twenty seconds on two cores, and small data are averaged until nothing changes any more.
+_ENTRIES_VISITED, _FEWEST_SWEEPS, _MOST_SWEEPS = 40_000_000, 50, 400
+# The point estimate goes on until it has converged, which takes hundreds of sweeps where penalties are weak.
+_MOST_ASCENTS = 5_000
 # A choice between likelihoods looks at so many entries, of users drawn at random, with so many factors under "auto".
 _TRIED_ENTRIES, _FACTORS = 100_000, 16
+# Thresholds in lists, and proportional odds.
+_KINDS = (False, True)
 
 
 class Settings(NamedTuple):
@@ -57,35 +64,28 @@ class Settings(NamedTuple):
     def _coordinates(self, rankings: Rankings) -> Float64Array | None:
         return co_listing_coordinates(rankings, self.seed) if self.co_listing else None
 
-    def _chosen(self, rankings: Rankings, n_sweeps: int) -> tuple[Problem, float]:
-        """The problem and the scale of its factors; held-out pairs decide where there are several."""
+    def _scale(self, problem: Problem) -> float:
+        return problem.usual_scale() if self.factor_scale == "auto" else float(self.factor_scale)
 
-        def scales(problem: Problem) -> tuple[float, ...]:
-            return problem.usual_scales() if self.factor_scale == "auto" else (float(self.factor_scale),)
-
+    def _chosen(self, rankings: Rankings, n_sweeps: int) -> Problem:
+        """With thresholds in lists, or with proportional odds; held-out pairs decide if nobody else does."""
         table = self._coordinates(rankings)
-        kinds = {"auto": (False, True), "lists": (False,), "odds": (True,)}[self.rating_likelihood]
-        thresholds = [thresholds_of(rankings, odds=odds) if self.rating_thresholds else np.zeros(0) for odds in kinds]
-        if thresholds[0].size == 0:
-            problem = self.problem(rankings, np.zeros(0), False, table)
-            return problem, scales(problem)[0]
-        some = _some_users(rankings, self.seed)
-        tried = [self.problem(some, *kind, table) for kind in zip(thresholds, kinds, strict=True)]
-        candidates = [(problem, scale) for problem in tried for scale in scales(problem)]
-        place = 0
-        if len(candidates) > 1:
+        thresholds = [thresholds_of(rankings, odds=odds) if self.rating_thresholds else np.zeros(0) for odds in _KINDS]
+        odds = self.rating_likelihood == "odds"
+        if self.rating_likelihood == "auto" and thresholds[0].size > 0:
+            some = _some_users(rankings, self.seed)
+            tried = [self.problem(some, *kind, table) for kind in zip(thresholds, _KINDS, strict=True)]
             n_factors = _FACTORS if self.n_factors == "auto" else int(self.n_factors)
-            place = choose_problem(candidates, n_factors, stream_key(self.seed), n_sweeps)
-        problem, scale = candidates[place]
-        if some is not rankings:
-            problem = self.problem(rankings, problem.thresholds, problem.odds, table)
-        return problem, scale
+            scales = [self._scale(problem) for problem in tried]
+            odds = second_is_better(tried, scales, n_factors, stream_key(self.seed), n_sweeps)
+        return self.problem(rankings, thresholds[odds], odds, table)
 
     def learner(self, rankings: Rankings, n_sweeps: int, rules: Named) -> Learner[FactoredEstimate]:
         """From nothing."""
         if self.method == "point":
             return self._point(rankings, n_sweeps, rules, None)
-        problem, scale = self._chosen(rankings, n_sweeps)
+        problem = self._chosen(rankings, n_sweeps)
+        scale = self._scale(problem)
         if self.n_factors == "auto":
             curve = choose_factors(problem, scale, stream_key(self.seed), n_sweeps)
             n_factors = int(curve[curve[:, 1].argmin(), 0])
@@ -127,6 +127,13 @@ class Settings(NamedTuple):
             tol=self.tol, ties=TIES[self.ties], shuffle=self.ties == "shuffle", intercepts=self.intercepts,
             damping=self.damping, rules=rules, begin=begin,
         )  # fmt: skip
+
+
+def usual_sweeps(rankings: Rankings, method: str) -> int:
+    """Sweeps where none are asked for."""
+    if method == "point":
+        return _MOST_ASCENTS
+    return int(np.clip(_ENTRIES_VISITED // max(rankings.n_entries, 1), _FEWEST_SWEEPS, _MOST_SWEEPS))
 
 
 def _some_users(rankings: Rankings, seed: int) -> Rankings:

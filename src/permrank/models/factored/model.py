@@ -24,7 +24,7 @@ from permrank.models.answers import mean_cosine, nearest
 from permrank.models.factored import damped, race
 from permrank.models.factored.estimate import TIES, FactoredEstimate, Said, rule_of
 from permrank.models.factored.explain import contributions
-from permrank.models.factored.learning import Settings, grown
+from permrank.models.factored.learning import Settings, grown, usual_sweeps
 from permrank.models.factored.parameters import PARAMETERS
 from permrank.models.factored.problem import one_user
 from permrank.models.fitting import learn_into
@@ -37,17 +37,12 @@ if TYPE_CHECKING:
     from permrank.learning.checkpoints import Checkpoint
 
 Ties = Literal["exact", "efron", "breslow", "partition", "shuffle"]
-# Sweeps by default: this many entries are visited in all, within the bounds. Set so that a million ratings take
-# about twenty seconds on two cores, and small data are averaged until nothing changes any more.
-_ENTRIES_VISITED, _FEWEST_SWEEPS, _MOST_SWEEPS = 40_000_000, 50, 400
 # `partial_fit` makes this part of the sweeps; before it what concerns how learning goes on may be changed.
 _SHARE_OF_SWEEPS = 3
 _OF_LEARNING = {"max_iter", "n_draws", "tol", "seed"}
 # Vectors of a user drawn for each kept draw of the items: with 64 of those, 256 in all, so that the sampling error of
 # an averaged probability is at most 0.5 / sqrt(256) = 0.03 and mostly a tenth of that.
 _USER_DRAWS = 4
-# The point estimate goes on until it has converged, which takes hundreds of sweeps where penalties are weak.
-_MOST_ASCENTS = 5_000
 
 
 class FactoredPlackettLuce(Ranker):
@@ -194,7 +189,7 @@ class FactoredPlackettLuce(Ranker):
         return {"ties": TIES[self.ties], "precision": precision, "rule_of_damping": damping, "seed": int(self.seed)}
 
     def _sweeps(self, rankings: Rankings) -> int:
-        return self.max_iter or (_usual_sweeps(rankings) if self.method == "draws" else _MOST_ASCENTS)
+        return self.max_iter or usual_sweeps(rankings, self.method)
 
     def _learner(self, rankings: Rankings) -> Learner[FactoredEstimate]:
         return Settings.of(self.get_params()).learner(rankings, self._sweeps(rankings), self._rules())
@@ -401,8 +396,3 @@ class FactoredPlackettLuce(Ranker):
             raise InputError(f"item_draws_ has {n_kept} draws, more than n_draws={self.n_draws} of {self.method!r}")
         if n_factors != self.n_factors and self.n_factors != "auto":
             raise InputError(f"user_modes_ has {n_factors} factors, and n_factors is {self.n_factors}")
-
-
-def _usual_sweeps(rankings: Rankings) -> int:
-    wanted = _ENTRIES_VISITED // max(rankings.n_entries, 1)
-    return int(np.clip(wanted, _FEWEST_SWEEPS, _MOST_SWEEPS))

@@ -40,7 +40,8 @@ class ItemPrior:
     """θ_y ~ N(covariates_y Γ, 1 / precision): factors and intercept; thresholds have Γ = 0.
 
     Γ is learnt, and so is the precision of the intercepts; that of the factors is given. With proportional odds the
-    loading on the users' level is held where it is.
+    variance falls as 1, 1/2, 1/3, ... from factor to factor: factors that are not needed would add their variance to
+    every score. The loading on the users' level is held where it is.
     """
 
     def __init__(self, problem: Problem, n_factors: int, scale: float) -> None:
@@ -50,6 +51,8 @@ class ItemPrior:
         self.centre = np.zeros((problem.n_rows, n_factors + problem.odds + 1))
         self.precision = np.full(n_factors + problem.odds + 1, n_factors / scale**2)
         if problem.odds:
+            place = np.arange(1.0, n_factors + 1.0)
+            self.precision[:n_factors] = place * np.sum(1.0 / place) / scale**2
             self.precision[-2] = _WALL
         # Without intercepts their prior is a wall at 0.
         self.precision[-1] = _FIRST_PRECISION if problem.intercepts else _WALL
@@ -287,23 +290,16 @@ def choose_factors(problem: Problem, scale: float, key: Key, n_sweeps: int) -> F
     return np.array(rows)
 
 
-def choose_problem(candidates: list[tuple[Problem, float]], n_factors: int, key: Key, n_sweeps: int) -> int:
-    """Which of several problems with the same data, each with its scale, tells held-out pairs best.
-
-    Another than the first must gain more over it than the standard error of the gain.
-    """
-    gains, first = [0.0], np.zeros(0)
-    for problem, scale in candidates:
+def second_is_better(problems: list[Problem], scales: list[float], n_factors: int, key: Key, n_sweeps: int) -> bool:
+    """Whether the second of two problems with the same data tells held-out pairs better, by more than its error."""
+    losses = []
+    for problem, scale in zip(problems, scales, strict=True):
         held = _tried(problem, n_factors, scale, key, n_sweeps)
         if held is None:
-            return 0
-        if first.size == 0:
-            first = held.losses()
-            continue
-        gain = first - held.losses()
-        sure = gain.mean() > gain.std() / np.sqrt(gain.size)
-        gains.append(float(gain.mean()) if sure else -np.inf)
-    return int(np.argmax(gains))
+            return False
+        losses.append(held.losses())
+    gain = losses[0] - losses[1]
+    return bool(gain.mean() > gain.std() / np.sqrt(gain.size))
 
 
 def _tried(problem: Problem, n_factors: int, scale: float, key: Key, n_sweeps: int) -> HeldOut | None:

@@ -27,8 +27,6 @@ _HALF_MEAN = 5.0
 _MOST_IN_LISTS, _MOST_WITH_ODDS = 9, 31
 # Standard deviation of the factors' part of a score a priori, around its mean: for strict rankings, and with ties.
 _STRICT_SCALE, _TIED_SCALE = 1.0, 0.7
-# With proportional odds, whose noise has deviation 1.8: held-out pairs decide.
-_ODDS_SCALES = 1.0, 2.0
 
 
 def lists_of(rankings: Rankings, items: Int32Array | None = None) -> Lists:
@@ -197,8 +195,8 @@ class Problem(NamedTuple):
         """Items and thresholds."""
         return self.rankings.n_items + self.thresholds.size
 
-    def usual_scales(self) -> tuple[float, ...]:
-        """Standard deviation of the factors' part of a score around its mean a priori: what may be tried.
+    def usual_scale(self) -> float:
+        """Standard deviation of the factors' part of a score around its mean a priori.
 
         It cannot be learnt from the fit itself. Breslow's likelihood takes every tie for evidence of closeness, so with
         ties the marginal likelihood prefers factors that are far too small; on strict lists of few items the draws of
@@ -206,9 +204,7 @@ class Problem(NamedTuple):
         the optimum is flat: strict rankings on Sushi, seeds 20 and 21; ties on ML-100K, seeds 10 to 12, with 10, 20 and
         50 ratings a user, and on ML-1M, seed 10, with 10 to 100.
         """
-        if self.odds:
-            return _ODDS_SCALES
-        return (_TIED_SCALE if self.rankings.has_ties else _STRICT_SCALE,)
+        return _TIED_SCALE if self.rankings.has_ties and not self.odds else _STRICT_SCALE
 
     def in_sweep(self, key: Key, sweep: int) -> tuple[Lists, ItemView, Int32Array]:
         """Lists for one sweep: the same, or with ties in a new order."""
