@@ -93,7 +93,11 @@ def weak_generalisation(dataset: str, n_train: int, seed: int) -> Split:
 
     Users without ``MIN_HELD_OUT`` ratings left are dropped and the others numbered anew; all items stay.
     """
-    everything = ratings(dataset)
+    return given_and_asked(ratings(dataset), n_train, seed)
+
+
+def given_and_asked(everything: Table, n_train: int, seed: int) -> Split:
+    """`weak_generalisation` of any ratings."""
     kept = np.bincount(everything.users, minlength=everything.n_users) >= n_train + MIN_HELD_OUT
     table = everything.rows(kept[everything.users])
     table = table._replace(users=np.cumsum(kept)[table.users] - 1, n_users=int(kept.sum()))
@@ -168,7 +172,12 @@ def filled(test: Table, scores: np.ndarray) -> np.ndarray:
 
 
 def ndcg(test: Table, scores: np.ndarray, seed: int, k: int = 10) -> float:
-    """NDCG@k over the user's own test items, gain 2^r - 1, mean over users.
+    """NDCG@k over the user's own test items, mean over users."""
+    return float(np.nanmean(ndcg_by_user(test, scores, seed, k)))
+
+
+def ndcg_by_user(test: Table, scores: np.ndarray, seed: int, k: int = 10) -> np.ndarray:
+    """NDCG@k over the user's own test items, gain 2^r - 1; NaN for a user of whom nothing is asked.
 
     Equal scores are put into one random order, the same for every system.
     """
@@ -183,12 +192,16 @@ def ndcg(test: Table, scores: np.ndarray, seed: int, k: int = 10) -> float:
         return np.bincount(users, worth, minlength=test.n_users)
 
     found, ideal = discounted(jitter, -filled(test, scores)), discounted(-gains)
-    asked = ideal > 0
-    return float(np.mean(found[asked] / ideal[asked]))
+    return np.divide(found, ideal, out=np.full(test.n_users, np.nan), where=ideal > 0)
 
 
 def pairs_right(test: Table, scores: np.ndarray) -> float:
-    """Share of a user's pairs of different ratings that the scores put right, mean over users who have such pairs.
+    """Share of a user's pairs of different ratings that the scores put right, mean over users who have such pairs."""
+    return float(np.nanmean(pairs_right_by_user(test, scores)))
+
+
+def pairs_right_by_user(test: Table, scores: np.ndarray) -> np.ndarray:
+    """Share of a user's pairs of different ratings that the scores put right; NaN for a user without such a pair.
 
     A pair with equal scores counts one half.
     """
@@ -209,8 +222,7 @@ def pairs_right(test: Table, scores: np.ndarray) -> float:
         right += np.bincount(users[better], beaten[better], minlength=test.n_users)
         in_user = np.bincount(users[stars == star], minlength=test.n_users)
         pairs += in_user * np.bincount(users[better], minlength=test.n_users)
-    counted = pairs > 0
-    return float(np.mean(right[counted] / pairs[counted]))
+    return np.divide(right, pairs, out=np.full(test.n_users, np.nan), where=pairs > 0)
 
 
 def plackett_luce_nats(test: Table, log_worths: np.ndarray) -> np.ndarray:

@@ -22,14 +22,15 @@ def alike(model, other, users):
     return np.mean([np.corrcoef(model.score(user), other.score(user))[0, 1] for user in users])
 
 
-@pytest.mark.parametrize("ties", [None, 4])
-def test_a_grown_model_is_as_near_to_a_full_fit_as_another_full_fit(ties):
+@pytest.mark.parametrize(("ties", "likelihood"), [(None, "auto"), (4, "lists"), (4, "odds")])
+def test_a_grown_model_is_as_near_to_a_full_fit_as_another_full_fit(ties, likelihood):
     old, new = parts(ties)
-    model = pr.FactoredPlackettLuce(2, max_iter=240).fit(old)
+    given = {"max_iter": 240, "rating_likelihood": likelihood, "factor_scale": 1.0}
+    model = pr.FactoredPlackettLuce(2, **given).fit(old)
     model.partial_fit(new)
     everything = joined(old, new)
     assert model.rankings_ == everything
-    full, twin = (pr.FactoredPlackettLuce(2, max_iter=240, seed=seed).fit(everything) for seed in (1, 2))
+    full, twin = (pr.FactoredPlackettLuce(2, seed=seed, **given).fit(everything) for seed in (1, 2))
     for users in (list(new.user_ids)[:50], list(old.user_ids)[:50]):
         expected = alike(full, twin, users)
         assert expected > 0.98

@@ -50,6 +50,14 @@ def test_a_fine_scale_is_cut_at_nine_places_and_a_scale_of_one_value_nowhere():
     np.testing.assert_array_equal(plain.items, strict.items)
 
 
+def test_with_proportional_odds_a_scale_may_be_finer():
+    rng = np.random.default_rng(1)
+    fine = thresholds_of(rated(40, 20, 10, seed=1, stars=rng.normal(size=200)), odds=True)
+    assert fine.size == 31
+    assert (np.diff(fine) > 0).all()
+    np.testing.assert_allclose(thresholds_of(rated(30, 12, 6, seed=0), odds=True), [1.5, 2.5, 3.5, 4.5])
+
+
 def test_one_users_lists_are_those_of_everybody():
     rankings = rated(6, 9, 4, seed=3)
     alone = lists_of(one_user(rankings, 4))
@@ -148,7 +156,7 @@ def test_held_out_pairs_are_not_in_the_lists_and_the_better_comes_first():
 def test_probabilities_of_tied_lists_are_better_with_the_temperature_than_without():
     data = pr.datasets.simulated(1_200, 60, n_communities=1, separation=0.0, ties=4, list_length=24, seed=8)
     train, test = hold_out(data.rankings, 0.25, seed=1)
-    model = pr.FactoredPlackettLuce(3, max_iter=90).fit(train)
+    model = pr.FactoredPlackettLuce(3, max_iter=90, rating_likelihood="lists").fit(train)
     rng = np.random.default_rng(0)
     differences = []
     for u in range(test.n_users):

@@ -4,6 +4,9 @@ A row of ``theta`` (n_items, K + 1) is an item: its K factors H_y, then its inte
 problem is concave in K variables and is solved by Newton's method with the user's own Hessian; given the users,
 items are updated side by side from per-entry residuals and curvatures (items.py): no learning rate, no races,
 no sums that depend on threads. With ``draw`` the update ends in a draw from the Gaussian at the mode.
+
+``ties`` is a treatment of ties, or minus the number of thresholds between ratings: then entries have proportional odds
+(odds.py), and the place of their levels is taken by how many thresholds lie below.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import numpy as np
 
 from permrank.kernels.cholesky import backward, cholesky, forward
 from permrank.kernels.factored.arguments import Gaussian, Newton, Work
+from permrank.kernels.factored.odds import odds_statistics
 from permrank.kernels.jit import njit, prange
 from permrank.kernels.plackett_luce.likelihood import EXACT, PARTITION, ranking_statistics
 from permrank.kernels.streams import derive, normal
@@ -83,6 +87,14 @@ def _add_hessian(lists, r, ties, theta, work, hessian):
     """
     items, levels, scores, expected = lists.items, lists.levels, work.scores, work.expected
     start, stop, weight, n_factors = lists.indptr[r], lists.indptr[r + 1], lists.weights[r], hessian.shape[0]
+    if ties < 0:
+        for e in range(start, stop):
+            row = theta[items[e]]
+            for k in range(n_factors):
+                part = weight * expected[e] * row[k]
+                for m in range(k + 1):
+                    hessian[k, m] += part * row[m]
+        return
     n = stop - start
     own, exposure = np.empty(n), np.zeros(n)
     largest = _stage_shares(levels, scores, expected, start, stop, ties, own, exposure)
@@ -123,9 +135,11 @@ def _user_statistics(lists, u, ties, theta, user, work):
     for r in range(lists.user_indptr[u], lists.user_indptr[u + 1]):
         start, stop = lists.indptr[r], lists.indptr[r + 1]
         _user_scores(lists.items, start, stop, theta, user, user.size, work.scores)
-        value += lists.weights[r] * ranking_statistics(
-            lists.levels, work.scores, start, stop, ties, work.chosen, work.expected
-        )
+        if ties < 0:
+            part = odds_statistics(lists.levels, work.scores, start, stop, theta, -ties, work.chosen, work.expected)
+        else:
+            part = ranking_statistics(lists.levels, work.scores, start, stop, ties, work.chosen, work.expected)
+        value += lists.weights[r] * part
     return value
 
 

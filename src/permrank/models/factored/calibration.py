@@ -18,6 +18,8 @@ from permrank.types import Float64Array, Int64Array
 _LEAST_SHARE, _MOST_SHARE = 0.04, 0.3
 # Partners of each held-out entry, and pairs in all.
 _PARTNERS, _MOST_PAIRS = 3, 100_000
+# Users of whom entries are held out: so many, but never more than this part of them.
+_USERS, _PART_OF_USERS = 4_000, 0.5
 # Prior deviation of the logarithm of the temperature around 0: a few pairs do not move it far.
 _LOG_DEVIATION = 0.5
 _RANGE = 3.0
@@ -66,11 +68,10 @@ class HeldOut:
         halves = self._best(slice(0, n // 2)) + self._best(slice(n // 2, n)) if n > 1 else 2.0 * whole
         return float(np.exp(2.0 * whole - halves / 2.0))
 
-    def loss(self) -> tuple[float, float]:
-        """Mean of -log P of the better of a pair at the best factor, in nats, and its standard error."""
-        mean, variance = self._moments(slice(0, len(self._modes)))
-        each = np.logaddexp(0.0, -_log_odds(np.exp(self._best(slice(0, len(self._modes)))), mean, variance))
-        return float(each.mean()), float(each.std() / np.sqrt(each.size))
+    def losses(self) -> Float64Array:
+        """-log P of the better of each pair at the best factor, in nats."""
+        whole = slice(0, len(self._modes))
+        return np.asarray(np.logaddexp(0.0, -_log_odds(np.exp(self._best(whole)), *self._moments(whole))))
 
     def _moments(self, part: slice) -> tuple[Float64Array, Float64Array]:
         observed = np.stack(self._modes[part])
@@ -93,11 +94,16 @@ def _log_odds(factor: float, mean: Float64Array, variance: Float64Array) -> Floa
 
 
 def hold_out_pairs(problem: Problem, seed: int) -> HeldOut | None:
-    """Hold out a part of every list; None if no pair of different levels is found there."""
+    """Hold out a part of the lists of some users; None if no pair of different levels is found there.
+
+    How far scores spread depends on how long lists are, so most lists stay whole.
+    """
     rankings = problem.rankings
     share = float(np.clip(3.0 / rankings.lengths.mean(), _LEAST_SHARE, _MOST_SHARE))
     rng = np.random.default_rng(seed)
     held = held_out_entries(rankings, share, seed=rng)
+    some = rng.random(rankings.n_users) < min(_PART_OF_USERS, _USERS / rankings.n_users)
+    held &= np.repeat(some, np.diff(rankings.user_bounds))
     entries = rng.permutation(np.flatnonzero(held))
     ranking = np.searchsorted(rankings.indptr, entries, side="right") - 1
     order = np.argsort(ranking, kind="stable")
@@ -118,7 +124,7 @@ def hold_out_pairs(problem: Problem, seed: int) -> HeldOut | None:
     # Co-listing is that of all entries: it tells that the held-out items were listed, not how they were ranked.
     seen = Problem.of(
         keep_entries(rankings, ~held), problem.ties, shuffle=problem.shuffle, intercepts=problem.intercepts,
-        thresholds=problem.thresholds, co_listing=problem.co_listing,
+        thresholds=problem.thresholds, odds=problem.odds, co_listing=problem.co_listing,
     )  # fmt: skip
     items = rankings.items.astype(np.int64)
     return HeldOut(seen, users, items[both[:, 0]], items[both[:, 1]])

@@ -71,7 +71,7 @@ def _laplace(estimate: FactoredEstimate, lists: list[Any], weights: Any, mode: F
 
 def user_draws(estimate: FactoredEstimate, said: Said, modes: Float64Array, size: int) -> Float64Array:
     """Draws of one user's vector from the Laplace approximation at the mode (1, K): (1, size, K)."""
-    _, bounds, items, _, weights = estimate.lists(said)
+    (_, bounds, items, _, weights), _ = estimate.lists(said)
     mode = modes[0]
     lists = np.split(items, bounds[1:-1]) if weights.size else []
     lower = np.linalg.cholesky(_laplace(estimate, lists, weights, mode))

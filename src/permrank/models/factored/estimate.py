@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ from permrank.kernels.lists import Lists
 from permrank.kernels.plackett_luce.damping import damping_sequence
 from permrank.kernels.plackett_luce.likelihood import BRESLOW, EFRON, EXACT, PARTITION
 from permrank.models.estimates import RULE, Estimate, formerly
-from permrank.models.factored.problem import anchored_lists
+from permrank.models.factored.problem import anchored_lists, odds_lists
 from permrank.models.priors.co_listing import user_coordinates
 from permrank.ragged import frozen
 from permrank.randomness import stream_key
@@ -60,8 +61,13 @@ class FactoredEstimate(Estimate):
 
     @property
     def n_factors(self) -> int:
-        """K."""
-        return int(self.user_modes.shape[2])
+        """K; with proportional odds a user's level comes after the factors."""
+        return int(self.user_modes.shape[2]) - self.odds
+
+    @cached_property
+    def odds(self) -> bool:
+        """Whether ratings have proportional odds; else thresholds stand in lists, and have factors like items."""
+        return np.size(self.thresholds) > 0 and not self.item_draws[:, self.n_items :, :-1].any()
 
     @property
     def n_items(self) -> int:
@@ -74,16 +80,19 @@ class FactoredEstimate(Estimate):
         return self.rule_of_damping != "none"
 
     def precisions(self) -> Float64Array:
-        """Prior precision of each coordinate of a user, (K,)."""
-        return np.full(self.n_factors, self.precision)
+        """Prior precision of each coordinate of a user."""
+        return np.full(self.user_modes.shape[2], self.precision)
 
     def slopes(self, draw: int) -> Float64Array:
         """How the prior mean of a user depends on what the user lists, under one draw."""
         return np.asarray(self.user_slopes[draw], np.float64)
 
-    def lists(self, said: Said) -> Lists:
-        """Lists as they were learnt from, with the thresholds in them."""
-        return anchored_lists(said.rankings, self.thresholds, self.n_items, said.items)
+    def lists(self, said: Said) -> tuple[Lists, int]:
+        """Lists as they were learnt from, and the treatment of their ties (see kernels/factored/users.py)."""
+        if self.odds and said.rankings.ratings is not None:
+            return odds_lists(said.rankings, self.thresholds, said.items), -self.thresholds.size
+        thresholds = np.zeros(0) if self.odds else self.thresholds
+        return anchored_lists(said.rankings, thresholds, self.n_items, said.items), self.ties
 
     def coordinates(self, said: Said, *, alone: bool = False) -> Float64Array:
         """Coordinates of users by what they list (co_listing.py); ``alone``: as if every ranking were a user's."""

@@ -18,7 +18,7 @@ def contributions(
 
     modes: of the user under every draw, (n_kept, K).
     """
-    lists, coordinates, precision = estimate.lists(said), estimate.coordinates(said), estimate.precisions()
+    (lists, ties), coordinates, precision = estimate.lists(said), estimate.coordinates(said), estimate.precisions()
     items = lists.items
     real = items < estimate.n_items
     parts = coordinate_parts(np.asarray(estimate.co_listing), items[real])
@@ -27,7 +27,7 @@ def contributions(
         theta = stored.astype(np.float64)
         prior, mode = Prior(coordinates, estimate.slopes(d), precision), modes[d][None].copy()
         users, entries = Users(mode, np.empty_like(mode)), Entries(np.empty(items.size), np.empty(items.size))
-        move_users(lists, estimate.ties, theta, prior, users, Newton(50, 1e-10), NO_NOISE, entries)
+        move_users(lists, ties, theta, prior, users, Newton(50, 1e-10), NO_NOISE, entries)
         total += entries.residual * (theta[items, :-1] @ (theta[item, :-1] / precision))
         total[real] += parts @ (estimate.slopes(d) @ theta[item, :-1])
     return items[real].astype(np.int64), total[real] * (estimate.temperature / len(estimate.item_draws))

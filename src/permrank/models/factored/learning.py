@@ -12,11 +12,21 @@ from permrank.data.rankings import Rankings
 from permrank.learning.learner import Learner, mapped
 from permrank.models.factored.estimate import TIES, FactoredEstimate
 from permrank.models.factored.point import point_estimate
-from permrank.models.factored.posterior import Posterior, Start, choose_factors, draw_posterior
+from permrank.models.factored.posterior import Posterior, Start, choose_factors, draw_posterior, second_is_better
 from permrank.models.factored.problem import Problem, thresholds_of
 from permrank.models.priors.co_listing import co_listing_coordinates
 from permrank.randomness import stream_key
 from permrank.types import Array, Float64Array, Named
+
+# Sweeps by default: this many entries are visited in all, within the bounds. Set so that a million ratings take
+# about twenty seconds on two cores, and small data are averaged until nothing changes any more.
+_ENTRIES_VISITED, _FEWEST_SWEEPS, _MOST_SWEEPS = 40_000_000, 50, 400
+# The point estimate goes on until it has converged, which takes hundreds of sweeps where penalties are weak.
+_MOST_ASCENTS = 5_000
+# A choice between likelihoods looks at so many entries, of users drawn at random, with so many factors under "auto".
+_TRIED_ENTRIES, _FACTORS = 100_000, 16
+# Thresholds in lists, and proportional odds.
+_KINDS = (False, True)
 
 
 class Settings(NamedTuple):
@@ -28,6 +38,7 @@ class Settings(NamedTuple):
     intercepts: bool
     factor_scale: Any
     rating_thresholds: bool
+    rating_likelihood: str
     co_listing: bool
     user_penalty: float
     item_penalty: float
@@ -41,30 +52,50 @@ class Settings(NamedTuple):
         """From all parameters of a model."""
         return cls(**{name: parameters[name] for name in cls._fields})
 
-    def problem(self, rankings: Rankings, thresholds: Float64Array) -> Problem:
+    def problem(
+        self, rankings: Rankings, thresholds: Float64Array, odds: bool, co_listing: Float64Array | None
+    ) -> Problem:
         """The data in the form of the sweeps."""
         return Problem.of(
             rankings, TIES[self.ties], shuffle=self.ties == "shuffle", intercepts=self.intercepts,
-            thresholds=thresholds, co_listing=co_listing_coordinates(rankings, self.seed) if self.co_listing else None,
+            thresholds=thresholds, odds=odds, co_listing=co_listing,
         )  # fmt: skip
+
+    def _coordinates(self, rankings: Rankings) -> Float64Array | None:
+        return co_listing_coordinates(rankings, self.seed) if self.co_listing else None
+
+    def _scale(self, problem: Problem) -> float:
+        return problem.usual_scale() if self.factor_scale == "auto" else float(self.factor_scale)
+
+    def _chosen(self, rankings: Rankings, n_sweeps: int) -> Problem:
+        """With thresholds in lists, or with proportional odds; held-out pairs decide if nobody else does."""
+        table = self._coordinates(rankings)
+        thresholds = [thresholds_of(rankings, odds=odds) if self.rating_thresholds else np.zeros(0) for odds in _KINDS]
+        odds = self.rating_likelihood == "odds"
+        if self.rating_likelihood == "auto" and thresholds[0].size > 0:
+            some = _some_users(rankings, self.seed)
+            tried = [self.problem(some, *kind, table) for kind in zip(thresholds, _KINDS, strict=True)]
+            n_factors = _FACTORS if self.n_factors == "auto" else int(self.n_factors)
+            scales = [self._scale(problem) for problem in tried]
+            odds = second_is_better(tried, scales, n_factors, stream_key(self.seed), n_sweeps)
+        return self.problem(rankings, thresholds[odds], odds, table)
 
     def learner(self, rankings: Rankings, n_sweeps: int, rules: Named) -> Learner[FactoredEstimate]:
         """From nothing."""
         if self.method == "point":
             return self._point(rankings, n_sweeps, rules, None)
-        thresholds = thresholds_of(rankings) if self.rating_thresholds else np.zeros(0)
-        problem = self.problem(rankings, thresholds)
-        scale = problem.usual_scale() if self.factor_scale == "auto" else float(self.factor_scale)
+        problem = self._chosen(rankings, n_sweeps)
+        scale = self._scale(problem)
         if self.n_factors == "auto":
-            curve = choose_factors(problem, scale, stream_key(self.seed))
+            curve = choose_factors(problem, scale, stream_key(self.seed), n_sweeps)
             n_factors = int(curve[curve[:, 1].argmin(), 0])
         else:
             curve, n_factors = np.zeros((0, 3)), int(self.n_factors)
 
         def learned(found: Posterior) -> FactoredEstimate:
             return FactoredEstimate(
-                found.items, found.users, float(scale), found.temperature, thresholds, problem.co_listing, found.slopes,
-                found.variances, curve, np.ones(1), **rules,
+                found.items, found.users, float(scale), found.temperature, problem.thresholds, problem.co_listing,
+                found.slopes, found.variances, curve, np.ones(1), **rules,
             )  # fmt: skip
 
         return mapped(draw_posterior(problem, n_factors, scale, self.n_draws, stream_key(self.seed), n_sweeps), learned)
@@ -75,7 +106,8 @@ class Settings(NamedTuple):
         """From an estimate of less data."""
         if self.method == "point":
             return self._point(rankings, n_sweeps, rules, (start.theta, start.modes))
-        problem, key = self.problem(rankings, before.thresholds), stream_key(self.seed, 1)
+        problem = self.problem(rankings, before.thresholds, before.odds, self._coordinates(rankings))
+        key = stream_key(self.seed, 1)
 
         def learned(found: Posterior) -> FactoredEstimate:
             return replace(
@@ -97,11 +129,29 @@ class Settings(NamedTuple):
         )  # fmt: skip
 
 
+def usual_sweeps(rankings: Rankings, method: str) -> int:
+    """Sweeps where none are asked for."""
+    if method == "point":
+        return _MOST_ASCENTS
+    return int(np.clip(_ENTRIES_VISITED // max(rankings.n_entries, 1), _FEWEST_SWEEPS, _MOST_SWEEPS))
+
+
+def _some_users(rankings: Rankings, seed: int) -> Rankings:
+    """The rankings of so many users, drawn at random, that a choice takes little time; all items stay."""
+    share = _TRIED_ENTRIES / max(rankings.n_entries, 1)
+    if share >= 1.0:
+        return rankings
+    kept = np.random.default_rng(seed).random(rankings.n_users) < share
+    return rankings.select(users=rankings.user_ids.take(np.flatnonzero(kept)).to_list())
+
+
 def grown(estimate: FactoredEstimate, before: Rankings, after: Rankings) -> Start:
     """The last draw in the numbering of more data; what is new is at 0."""
-    n_factors, last = estimate.n_factors, estimate.item_draws[-1]
-    theta = np.zeros((after.n_items + estimate.thresholds.size, n_factors + 1))
-    modes = np.zeros((after.n_users, n_factors))
+    n_columns, last = estimate.user_modes.shape[2], estimate.item_draws[-1]
+    theta = np.zeros((after.n_items + estimate.thresholds.size, n_columns + 1))
+    modes = np.zeros((after.n_users, n_columns))
+    if estimate.odds:
+        theta[:, -2] = last[0, -2]  # the loading on the users' level, the same for every item
     theta[after.item_ids.ids.search_sorted(before.item_ids.ids)] = last[: before.n_items]
     theta[after.n_items :] = last[before.n_items :]
     modes[after.user_ids.ids.search_sorted(before.user_ids.ids)] = estimate.user_modes[-1]

@@ -24,7 +24,7 @@ from permrank.models.answers import mean_cosine, nearest
 from permrank.models.factored import damped, race
 from permrank.models.factored.estimate import TIES, FactoredEstimate, Said, rule_of
 from permrank.models.factored.explain import contributions
-from permrank.models.factored.learning import Settings, grown
+from permrank.models.factored.learning import Settings, grown, usual_sweeps
 from permrank.models.factored.parameters import PARAMETERS
 from permrank.models.factored.problem import one_user
 from permrank.models.fitting import learn_into
@@ -37,17 +37,12 @@ if TYPE_CHECKING:
     from permrank.learning.checkpoints import Checkpoint
 
 Ties = Literal["exact", "efron", "breslow", "partition", "shuffle"]
-# Sweeps by default: this many entries are visited in all, within the bounds. Set so that a million ratings take
-# about twenty seconds on two cores, and small data are averaged until nothing changes any more.
-_ENTRIES_VISITED, _FEWEST_SWEEPS, _MOST_SWEEPS = 40_000_000, 50, 400
 # `partial_fit` makes this part of the sweeps; before it what concerns how learning goes on may be changed.
 _SHARE_OF_SWEEPS = 3
 _OF_LEARNING = {"max_iter", "n_draws", "tol", "seed"}
 # Vectors of a user drawn for each kept draw of the items: with 64 of those, 256 in all, so that the sampling error of
 # an averaged probability is at most 0.5 / sqrt(256) = 0.03 and mostly a tenth of that.
 _USER_DRAWS = 4
-# The point estimate goes on until it has converged, which takes hundreds of sweeps where penalties are weak.
-_MOST_ASCENTS = 5_000
 
 
 class FactoredPlackettLuce(Ranker):
@@ -72,8 +67,11 @@ class FactoredPlackettLuce(Ranker):
         Standard deviation of the score that the factors make around its mean, a priori. "auto": 1 for strict rankings,
         0.7 where there are ties. Only for ``method="draws"``.
     rating_thresholds : bool
-        Where there are ratings, let thresholds between their values stand in every list like items, so that the level
-        of the ratings counts and not only their order. Only for ``method="draws"``.
+        Where there are ratings, let the level of the ratings count and not only their order, by thresholds between
+        their values. Only for ``method="draws"``.
+    rating_likelihood : {"auto", "lists", "odds"}
+        How thresholds count: they stand in every list like items, or a rating has proportional odds given them, with a
+        level for every user. "auto" takes what predicts held-out pairs better. Only for ``method="draws"``.
     co_listing : bool
         Let what people list together tell of their taste: prior means of users' and items' factors depend on it, as
         far as it stands out from chance. Only for ``method="draws"``.
@@ -97,9 +95,10 @@ class FactoredPlackettLuce(Ranker):
     Attributes
     ----------
     item_draws_ : float32 (n_kept, n_items + n_thresholds, n_factors + 1)
-        Factors and intercept of every item, then of every threshold, one slice a draw.
+        Factors and intercept of every item, then of every threshold, one slice a draw. With proportional odds there is
+        one column more before the intercept: the loading on the users' levels.
     user_modes_ : float32 (n_kept, n_users, n_factors)
-        Posterior mode of every user given the items of each draw.
+        Posterior mode of every user given the items of each draw; with proportional odds the level is one column more.
     factor_scale_ : float
         The scale that was used; 0 for a point estimate.
     temperature_ : float
@@ -150,6 +149,7 @@ class FactoredPlackettLuce(Ranker):
         intercepts: bool = True,
         factor_scale: float | Literal["auto"] = "auto",
         rating_thresholds: bool = True,
+        rating_likelihood: Literal["auto", "lists", "odds"] = "auto",
         co_listing: bool = True,
         user_penalty: float = 1.0,
         item_penalty: float = 1.0,
@@ -165,6 +165,7 @@ class FactoredPlackettLuce(Ranker):
         self.intercepts = intercepts
         self.factor_scale = factor_scale
         self.rating_thresholds = rating_thresholds
+        self.rating_likelihood = rating_likelihood
         self.co_listing = co_listing
         self.user_penalty = user_penalty
         self.item_penalty = item_penalty
@@ -188,7 +189,7 @@ class FactoredPlackettLuce(Ranker):
         return {"ties": TIES[self.ties], "precision": precision, "rule_of_damping": damping, "seed": int(self.seed)}
 
     def _sweeps(self, rankings: Rankings) -> int:
-        return self.max_iter or (_usual_sweeps(rankings) if self.method == "draws" else _MOST_ASCENTS)
+        return self.max_iter or usual_sweeps(rankings, self.method)
 
     def _learner(self, rankings: Rankings) -> Learner[FactoredEstimate]:
         return Settings.of(self.get_params()).learner(rankings, self._sweeps(rankings), self._rules())
@@ -344,7 +345,8 @@ class FactoredPlackettLuce(Ranker):
         """
         self._require_fitted()
         index = self.item_ids.index(item)
-        items = self.item_draws_[:, : len(self.item_ids), :-1]  # thresholds between ratings come after the items
+        # Thresholds between ratings come after the items, a level after the factors.
+        items = self.item_draws_[:, : len(self.item_ids), : self.estimate_.n_factors]
         return nearest(mean_cosine(items, items[:, index]), index, k, self.item_ids.take, "item")
 
     def similar_users(self, user: object, k: int = 10) -> pl.DataFrame:
@@ -356,7 +358,8 @@ class FactoredPlackettLuce(Ranker):
             Columns ``rank``, ``user``, ``similarity``, best first, without the user.
         """
         reference = self._reference(user)
-        similarity = mean_cosine(self.user_modes_, self._modes(reference))
+        k_factors = self.estimate_.n_factors
+        similarity = mean_cosine(self.user_modes_[..., :k_factors], self._modes(reference)[:, :k_factors])
         own = reference if isinstance(reference, int) else -1
         return nearest(similarity, own, k, self.user_ids.take, "user")
 
@@ -393,8 +396,3 @@ class FactoredPlackettLuce(Ranker):
             raise InputError(f"item_draws_ has {n_kept} draws, more than n_draws={self.n_draws} of {self.method!r}")
         if n_factors != self.n_factors and self.n_factors != "auto":
             raise InputError(f"user_modes_ has {n_factors} factors, and n_factors is {self.n_factors}")
-
-
-def _usual_sweeps(rankings: Rankings) -> int:
-    wanted = _ENTRIES_VISITED // max(rankings.n_entries, 1)
-    return int(np.clip(wanted, _FEWEST_SWEEPS, _MOST_SWEEPS))

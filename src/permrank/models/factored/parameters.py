@@ -35,8 +35,9 @@ PARAMETERS = Declared(
     intercepts=Flag(tune=(True, False), help="Whether items have an intercept."),
     method=Categorical(("draws", "point"), formerly="posterior", help="Draws from the posterior, or a penalised mode."),
     ties=Categorical(tuple(TIES), help="What a tie says."),
-    rating_thresholds=Flag(
-        formerly="anchors", when=("method", "draws"), help="Let thresholds between ratings stand in lists."
+    rating_thresholds=Flag(formerly="anchors", when=("method", "draws"), help="Let the level of ratings count."),
+    rating_likelihood=Categorical(
+        ("auto", "lists", "odds"), when=("method", "draws"), help="Thresholds in lists, or proportional odds."
     ),
     co_listing=Flag(formerly="company", when=("method", "draws"), help="Let what is listed together tell of taste."),
     damping=Checked(

@@ -10,6 +10,7 @@ import numpy as np
 from permrank.data.item_view import ItemView
 from permrank.kernels.factored.arguments import Entries, Items, Newton, Noise, Prior, Users
 from permrank.kernels.factored.items import item_steps, item_sums, steps_from_sums
+from permrank.kernels.factored.odds import threshold_sums
 from permrank.kernels.lists import Lists
 from permrank.learning.shards import Shard, blocks_by_entries, gathered, n_blocks_of, shards_of
 from permrank.models.factored.problem import Problem, UserPass
@@ -96,6 +97,11 @@ def _modes(move: Move, part: Part, modes: Float64Array) -> tuple[Float64Array, .
     return (modes,)
 
 
+def _at_thresholds(theta: Float64Array, n_thresholds: int, part: Part, draws: Float64Array) -> tuple[Float64Array, ...]:
+    """What the thresholds need, by block."""
+    return (threshold_sums(part.shard.bounds, part.lists, theta, n_thresholds, draws),)
+
+
 class Passes:
     """Both passes over the lists of a problem.
 
@@ -133,6 +139,11 @@ class Passes:
         """Modes of the users from others that may be written, while what the items need stays as `users` left it."""
         (found,) = gathered(partial(_modes, move), self._parts, modes)
         return np.asarray(found)
+
+    def thresholds(self, theta: Float64Array, n_thresholds: int, draws: Float64Array) -> Float64Array:
+        """Sums for each threshold, (n_thresholds, 3); see `kernels.factored.odds.threshold_sums`."""
+        (found,) = gathered(partial(_at_thresholds, theta, n_thresholds), self._parts, draws)
+        return np.asarray(found.sum(axis=0))
 
     def items(self, given: Items, draws: Float64Array, noise: Noise, variance: Float64Array) -> Float64Array:
         """Steps of the items, (n_rows, K + 1), given what `users` found; see `kernels.factored.items.item_steps`."""

@@ -11,6 +11,7 @@ from permrank.checks import require_memory
 from permrank.kernels.cooccurrence import cross
 from permrank.kernels.factored.arguments import NO_NOISE, Items, Newton, Noise
 from permrank.learning.learner import Learner, State, Step, standing
+from permrank.models.factored import odds
 from permrank.models.factored.calibration import HeldOut, hold_out_pairs
 from permrank.models.factored.passes import Move, Passes
 from permrank.models.factored.problem import Problem, item_mentions
@@ -25,10 +26,12 @@ _FIRST_PRECISION = 4.0
 _HALF_TRUSTED = 5.0
 # Ridge of the two regressions, in rows' worth: covariates may be constant.
 _ITEM_RIDGE, _USER_RIDGE = 0.01, 1.0
-# Draws are kept after the first third of the sweeps; the temperature is measured on the last two thirds of that.
-_FIRST_KEPT, _FIRST_MEASURED = 3, 9
-# Under n_factors="auto": the numbers that are tried, and sweeps for each, of which the second half is measured.
+# Draws are kept after the first third of the sweeps; the temperature is measured on the second half of that.
+_FIRST_KEPT, _FIRST_MEASURED = 3, 6
+# Where held-out pairs decide: the numbers of factors, and at most so many sweeps for each, the second half measured.
 _TRIED_FACTORS, _TRIED_SWEEPS = (4, 8, 16, 32), 60
+# Precision of what is held at its prior mean.
+_WALL = 1e12
 # What is kept of a sweep, as checkpoints name it.
 _KEPT = ("items", "users", "slopes_kept", "variances")
 
@@ -36,15 +39,23 @@ _KEPT = ("items", "users", "slopes_kept", "variances")
 class ItemPrior:
     """θ_y ~ N(covariates_y Γ, 1 / precision): factors and intercept; thresholds have Γ = 0.
 
-    Γ is learnt, and so is the precision of the intercepts; that of the factors is given.
+    Γ is learnt, and so is the precision of the intercepts; that of the factors is given. With proportional odds the
+    variance falls as 1, 1/2, 1/3, ... from factor to factor: factors that are not needed would add their variance to
+    every score. The loading on the users' level is held where it is.
     """
 
-    def __init__(self, problem: Problem, n_factors: int) -> None:
+    def __init__(self, problem: Problem, n_factors: int, scale: float) -> None:
         mentions = item_mentions(problem.rankings)
         self._trust = mentions / (mentions + _HALF_TRUSTED)
-        self._covariates = problem.covariates
-        self.centre = np.zeros((problem.n_rows, n_factors + 1))
-        self.precision = _FIRST_PRECISION
+        self._covariates, self._problem = problem.covariates, problem
+        self.centre = np.zeros((problem.n_rows, n_factors + problem.odds + 1))
+        self.precision = np.full(n_factors + problem.odds + 1, n_factors / scale**2)
+        if problem.odds:
+            place = np.arange(1.0, n_factors + 1.0)
+            self.precision[:n_factors] = place * np.sum(1.0 / place) / scale**2
+            self.precision[-2] = _WALL
+        # Without intercepts their prior is a wall at 0.
+        self.precision[-1] = _FIRST_PRECISION if problem.intercepts else _WALL
 
     def update(self, theta: Float64Array) -> None:
         """Weighted least squares for Γ, then the precision of what is left; two imaginary items keep it finite."""
@@ -52,8 +63,11 @@ class ItemPrior:
         slopes = regression(self._covariates, theta[:n_items], self._trust, _ITEM_RIDGE)
         self.centre[:n_items] = np.einsum("yj,jk->yk", self._covariates, slopes)
         seen = self._trust > 0
-        squares = float(np.sum((theta - self.centre)[:n_items, -1][seen] ** 2))
-        self.precision = (seen.sum() + 2.0) / (squares + 1.0)
+        away = (theta - self.centre)[:n_items][seen]
+        if self._problem.intercepts:
+            self.precision[-1] = (len(away) + 2.0) / (float(np.sum(away[:, -1] ** 2)) + 1.0)
+        if self._problem.odds:
+            self.centre[:n_items, -2] = theta[:n_items, -2]
 
 
 def regression(known: Float64Array, wanted: Float64Array, weights: Float64Array | float, ridge: float) -> Float64Array:
@@ -100,10 +114,13 @@ class Sampler:
 
     def __init__(self, problem: Problem, n_factors: int, scale: float, key: Key, start: Start | None) -> None:
         self._key, self._quiet = key, 0 if start else _QUIET_SWEEPS
-        begin = start or Start(*_start(problem.n_rows, problem.rankings.n_users, n_factors, key))
+        self._n_factors, self._scale = n_factors, scale
+        n_columns = n_factors + problem.odds
+        begin = start or Start(*_start(problem.n_rows, problem.rankings.n_users, n_columns, key))
         self.theta, self.modes = begin.theta.copy(), begin.modes.copy()
-        self._user_precision = np.ones(n_factors)
-        self._precision = np.full(n_factors + 1, n_factors / scale**2)
+        if problem.odds and not start:
+            self.theta = odds.started(self.theta, problem)
+        self._user_precision = np.ones(n_columns)
         self.use(problem)
 
     def go_on(self, problem: Problem, state: Start) -> None:
@@ -117,7 +134,7 @@ class Sampler:
         """Go on with other lists of the same users and items."""
         self.problem = problem
         self.draws, self._passes = np.zeros_like(self.modes), Passes(problem)
-        self._prior = ItemPrior(problem, self.modes.shape[1])
+        self._prior = ItemPrior(problem, self._n_factors, self._scale)
         self._prior.update(self.theta)
         self.slopes = self._slopes(self.modes)
 
@@ -133,14 +150,17 @@ class Sampler:
         noisy = number >= self._quiet
         move = self._move(self.theta, stream_key(int(self._key), number, 0), noisy, Newton(1 if noisy else 3, 1e-6))
         values, self.modes, self.draws = self._passes.users(move, self.modes, self.draws)
-        # Without intercepts their prior is a wall at 0.
-        self._precision[-1] = prior.precision if problem.intercepts else 1e12
         kept = self._smoothed() if keep else None
+        moved = self._moved_thresholds(number, noisy) if problem.odds else None
         self.theta += self._item_steps(Noise(stream_key(int(self._key), number, 1), noisy), np.zeros(0))
+        if moved is not None:
+            self.theta[-moved.size :, -1] = moved
+            means = np.einsum("uj,j->u", problem.user_coordinates, self.slopes[:, -1])
+            odds.settle_levels(self.theta, self.modes, self.draws, means, moved.size)
         if problem.intercepts:
             self.theta[:, -1] -= self.theta[: problem.rankings.n_items, -1].mean()
         else:
-            self.theta[:, -1] = 0.0
+            self.theta[: problem.rankings.n_items if problem.odds else None, -1] = 0.0
         prior.update(self.theta)
         self.slopes = self._slopes(self.draws)
         return float(values.sum()), kept
@@ -149,8 +169,18 @@ class Sampler:
         return Move(self.problem.pass_over_users(), theta, self._user_precision, self.slopes, key, draw, newton)
 
     def _item_steps(self, noise: Noise, variance: Float64Array) -> Float64Array:
-        given = Items(self.theta, self._prior.centre, self._precision)
-        return self._passes.items(given, self.draws, noise, variance)
+        given = Items(self.theta, self._prior.centre, self._prior.precision)
+        steps = self._passes.items(given, self.draws, noise, variance)
+        if self.problem.odds:
+            thresholds = slice(self.problem.rankings.n_items, None)
+            steps[:, -2], steps[thresholds], variance[thresholds] = 0.0, 0.0, 0.0
+        return steps
+
+    def _moved_thresholds(self, number: int, noisy: bool) -> Float64Array:
+        n = self.problem.thresholds.size
+        rng = np.random.default_rng(int(stream_key(int(self._key), number, 5)))
+        noise = rng.normal(size=n) if noisy else np.zeros(n)
+        return odds.moved_thresholds(self.theta[-n:, -1], self._passes.thresholds(self.theta, n, self.draws), noise)
 
     def state(self) -> tuple[Float64Array, ...]:
         """What stands for a draw before one is kept, in the order of `Posterior`."""
@@ -248,20 +278,42 @@ def draw_posterior(
     return steps
 
 
-def choose_factors(problem: Problem, scale: float, key: Key) -> Float64Array:
+def choose_factors(problem: Problem, scale: float, key: Key, n_sweeps: int) -> Float64Array:
     """Loss of held-out pairs for several numbers of factors: rows of number, loss, standard error."""
     rows = []
     for n_factors in _TRIED_FACTORS:
-        held = hold_out_pairs(problem, int(stream_key(int(key), 4)) % 2**63)
+        held = _tried(problem, n_factors, scale, key, n_sweeps)
         if held is None:
             return np.array([[_TRIED_FACTORS[0], 0.0, 0.0]])
-        sampler = Sampler(held.problem, n_factors, scale, key, None)
-        for sweep in range(_TRIED_SWEEPS):
-            _, kept = sampler.sweep(sweep, keep=sweep >= _TRIED_SWEEPS // 2)
-            if kept:
-                held.observe(kept[0], kept[1], sampler.noise, kept[3])
-        rows.append((n_factors, *held.loss()))
+        each = held.losses()
+        rows.append((n_factors, float(each.mean()), float(each.std() / np.sqrt(each.size))))
     return np.array(rows)
+
+
+def second_is_better(problems: list[Problem], scales: list[float], n_factors: int, key: Key, n_sweeps: int) -> bool:
+    """Whether the second of two problems with the same data tells held-out pairs better, by more than its error."""
+    losses = []
+    for problem, scale in zip(problems, scales, strict=True):
+        held = _tried(problem, n_factors, scale, key, n_sweeps)
+        if held is None:
+            return False
+        losses.append(held.losses())
+    gain = losses[0] - losses[1]
+    return bool(gain.mean() > gain.std() / np.sqrt(gain.size))
+
+
+def _tried(problem: Problem, n_factors: int, scale: float, key: Key, n_sweeps: int) -> HeldOut | None:
+    """Held-out pairs as a short chain tells them, never longer than the whole; None if there are none."""
+    n_sweeps = min(_TRIED_SWEEPS, n_sweeps)
+    held = hold_out_pairs(problem, int(stream_key(int(key), 4)) % 2**63)
+    if held is None:
+        return None
+    sampler = Sampler(held.problem, n_factors, scale, key, None)
+    for sweep in range(n_sweeps):
+        _, kept = sampler.sweep(sweep, keep=sweep >= n_sweeps // 2)
+        if kept:
+            held.observe(kept[0], kept[1], sampler.noise, kept[3])
+    return held
 
 
 def _start(n_items: int, n_users: int, n_factors: int, key: Key) -> tuple[Array, Array]:

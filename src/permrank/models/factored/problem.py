@@ -22,8 +22,9 @@ from permrank.types import Array, Float64Array, Int32Array, Key
 
 # Ratings of a user, or of an item, that pull its mean half-way from the overall mean: a usual choice.
 _HALF_MEAN = 5.0
-# The most thresholds between ratings: a finer scale is cut at its quantiles.
-_MOST_THRESHOLDS = 9
+# The most thresholds between ratings, in lists and with proportional odds, where one costs nothing: a finer scale is
+# cut at its quantiles.
+_MOST_IN_LISTS, _MOST_WITH_ODDS = 9, 31
 # Standard deviation of the factors' part of a score a priori, around its mean: for strict rankings, and with ties.
 _STRICT_SCALE, _TIED_SCALE = 1.0, 0.7
 
@@ -63,6 +64,13 @@ def anchored_lists(
     return Lists(*frozen(rankings.user_indptr, indptr, item[order], levels, rankings.weights))
 
 
+def odds_lists(rankings: Rankings, thresholds: Float64Array, items: Int32Array | None = None) -> Lists:
+    """Lists with the number of thresholds below each rating in the place of levels, for proportional odds."""
+    used = rankings.items if items is None else items
+    below = np.searchsorted(thresholds, np.asarray(rankings.ratings)).astype(np.int32)
+    return Lists(*frozen(rankings.user_indptr, rankings.indptr, used, below, rankings.weights))
+
+
 def one_user(rankings: Rankings, place: int) -> Rankings:
     """Rankings of one user, all items kept."""
     first, last = (int(x) for x in rankings.user_indptr[place : place + 2])
@@ -75,14 +83,18 @@ def one_user(rankings: Rankings, place: int) -> Rankings:
     )  # fmt: skip
 
 
-def thresholds_of(rankings: Rankings) -> Float64Array:
-    """Values between the ratings that occur, ascending; none if there are no ratings, or all are equal."""
+def thresholds_of(rankings: Rankings, *, odds: bool = False) -> Float64Array:
+    """Values between the ratings that occur, ascending; none if there are no ratings, or all are equal.
+
+    odds: for proportional odds, where there may be more of them.
+    """
+    most = _MOST_WITH_ODDS if odds else _MOST_IN_LISTS
     if rankings.ratings is None or rankings.n_entries == 0:
         return np.zeros(0)
     values = np.unique(rankings.ratings.astype(np.float64))
     between = (values[1:] + values[:-1]) / 2.0
-    if between.size > _MOST_THRESHOLDS:
-        wanted = np.quantile(rankings.ratings, np.linspace(0.0, 1.0, _MOST_THRESHOLDS + 2)[1:-1])
+    if between.size > most:
+        wanted = np.quantile(rankings.ratings, np.linspace(0.0, 1.0, most + 2)[1:-1])
         between = between[np.unique(np.minimum(np.searchsorted(between, wanted), between.size - 1))]
     return np.asarray(between)
 
@@ -110,7 +122,9 @@ class Problem(NamedTuple):
         Whether ties are put into a new random order every sweep.
     intercepts : bool
     thresholds : float64
-        Values of ratings that stand in every list like items; they are numbered after the items.
+        Values between ratings, numbered after the items.
+    odds : bool
+        Whether ratings have proportional odds given the thresholds; else thresholds stand in every list like items.
     lists : Lists
     view : ItemView
     user_of_entry : int32
@@ -131,6 +145,7 @@ class Problem(NamedTuple):
     shuffle: bool
     intercepts: bool
     thresholds: Float64Array
+    odds: bool
     lists: Lists
     view: ItemView
     user_of_entry: Int32Array
@@ -141,7 +156,8 @@ class Problem(NamedTuple):
 
     def pass_over_users(self) -> UserPass:
         """That of the model."""
-        return partial(_plackett_luce_users, self.ties) if self.user_pass is None else self.user_pass
+        ties = -self.thresholds.size if self.odds else self.ties
+        return partial(_plackett_luce_users, ties) if self.user_pass is None else self.user_pass
 
     @classmethod
     def of(
@@ -152,11 +168,13 @@ class Problem(NamedTuple):
         shuffle: bool,
         intercepts: bool,
         thresholds: Float64Array | None = None,
+        odds: bool = False,
         co_listing: Float64Array | None = None,
     ) -> Problem:
         """Prepare rankings; without co-listing if none is given."""
         thresholds = np.zeros(0) if thresholds is None else thresholds
-        lists, view, owner = _arranged(rankings, thresholds)
+        odds = odds and thresholds.size > 0
+        lists, view, owner = _arranged(rankings, thresholds, odds)
         table = np.zeros((rankings.n_items, 0)) if co_listing is None else co_listing
         coordinates = user_coordinates(table, rankings.user_bounds, rankings.items)
         mentions = item_mentions(rankings)
@@ -169,8 +187,8 @@ class Problem(NamedTuple):
         spread = listed.std(axis=0)
         telling = spread > 1e-9 * (np.abs(listed).max(axis=0) + 1e-300)
         known = np.where(telling, (known - listed.mean(axis=0)) / np.where(telling, spread, 1.0), 0.0)
-        shuffle = shuffle and rankings.has_ties
-        return cls(rankings, ties, shuffle, intercepts, thresholds, lists, view, owner, known, table, coordinates)
+        shuffle = shuffle and rankings.has_ties and not odds
+        return cls(rankings, ties, shuffle, intercepts, thresholds, odds, lists, view, owner, known, table, coordinates)
 
     @property
     def n_rows(self) -> int:
@@ -186,18 +204,18 @@ class Problem(NamedTuple):
         the optimum is flat: strict rankings on Sushi, seeds 20 and 21; ties on ML-100K, seeds 10 to 12, with 10, 20 and
         50 ratings a user, and on ML-1M, seed 10, with 10 to 100.
         """
-        return _TIED_SCALE if self.rankings.has_ties else _STRICT_SCALE
+        return _TIED_SCALE if self.rankings.has_ties and not self.odds else _STRICT_SCALE
 
     def in_sweep(self, key: Key, sweep: int) -> tuple[Lists, ItemView, Int32Array]:
         """Lists for one sweep: the same, or with ties in a new order."""
         if not self.shuffle:
             return self.lists, self.view, self.user_of_entry
         seed = int(stream_key(int(key), sweep, 2)) % 2**63
-        return _arranged(self.rankings.shuffled_ties(seed), self.thresholds)
+        return _arranged(self.rankings.shuffled_ties(seed), self.thresholds, False)
 
 
-def _arranged(rankings: Rankings, thresholds: Float64Array) -> tuple[Lists, ItemView, Int32Array]:
-    lists = anchored_lists(rankings, thresholds, rankings.n_items)
+def _arranged(rankings: Rankings, thresholds: Float64Array, odds: bool) -> tuple[Lists, ItemView, Int32Array]:
+    lists = odds_lists(rankings, thresholds) if odds else anchored_lists(rankings, thresholds, rankings.n_items)
     per_user = np.diff(lists.indptr[lists.user_indptr])
     owner = np.repeat(np.arange(rankings.n_users, dtype=np.int32), per_user)
     return lists, entries_by_item(lists.items, rankings.n_items + thresholds.size), owner

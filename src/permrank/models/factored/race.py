@@ -18,25 +18,26 @@ from permrank.types import Float64Array
 
 def fold_in(estimate: FactoredEstimate, said: Said) -> Float64Array:
     """Posterior modes of new users, parallel over users: (n_users, n_kept, K)."""
-    lists, coordinates, n_users = estimate.lists(said), estimate.coordinates(said), said.rankings.n_users
-    modes = np.zeros((n_users, len(estimate.item_draws), estimate.n_factors))
+    (lists, ties), coordinates, n_users = estimate.lists(said), estimate.coordinates(said), said.rankings.n_users
+    n_columns = estimate.user_modes.shape[2]
+    modes = np.zeros((n_users, len(estimate.item_draws), n_columns))
     entries = Entries(np.empty(lists.items.size), np.empty(lists.items.size))
     for d, stored in enumerate(estimate.item_draws):
         theta, prior = stored.astype(np.float64), Prior(coordinates, estimate.slopes(d), estimate.precisions())
-        users = Users(np.zeros((n_users, estimate.n_factors)), np.empty((n_users, estimate.n_factors)))
-        move_users(lists, estimate.ties, theta, prior, users, Newton(50, 1e-9), NO_NOISE, entries)
+        users = Users(np.zeros((n_users, n_columns)), np.empty((n_users, n_columns)))
+        move_users(lists, ties, theta, prior, users, Newton(50, 1e-9), NO_NOISE, entries)
         modes[:, d] = users.modes
     return modes
 
 
 def user_draws(estimate: FactoredEstimate, said: Said, modes: Float64Array, size: int) -> Float64Array:
     """Draws of one user's vector from the Laplace approximation at the modes (n_kept, K): (n_kept, size, K)."""
-    lists, coordinates = estimate.lists(said), estimate.coordinates(said)
+    (lists, ties), coordinates = estimate.lists(said), estimate.coordinates(said)
     out = np.empty((len(modes), size, modes.shape[1]))
     for d, stored in enumerate(estimate.item_draws):
         theta, prior = stored.astype(np.float64), Prior(coordinates, estimate.slopes(d), estimate.precisions())
         mode, key, density = modes[d][None].copy(), stream_key(0, d), np.empty((1, size))
-        out[d] = posterior_draws(lists, estimate.ties, theta, prior, mode, key, size, density)[0]
+        out[d] = posterior_draws(lists, ties, theta, prior, mode, key, size, density)[0]
     return out
 
 

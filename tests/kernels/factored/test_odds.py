@@ -1,0 +1,103 @@
+"""Proportional odds: probabilities, derivatives and sums against direct ones."""
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+from permrank.kernels.factored.arguments import NO_NOISE, Entries, Newton, Prior, Users
+from permrank.kernels.factored.odds import odds_statistics, threshold_sums
+from permrank.kernels.factored.users import move_users
+from permrank.kernels.lists import Lists
+
+CUTS = np.array([-1.2, 0.1, 2.0])
+
+
+def log_p(score, below, cuts=CUTS):
+    """From the definition: σ(s - a) - σ(s - b)."""
+    edges = np.concatenate(([-np.inf], cuts, [np.inf]))
+    return np.log(expit(score - edges[below]) - expit(score - edges[below + 1]))
+
+
+def of_thresholds(below, cuts=CUTS):
+    """What is about the thresholds alone."""
+    inner = 0 < below < cuts.size
+    return np.log(-np.expm1(cuts[below - 1] - cuts[below])) if inner else 0.0
+
+
+def statistics(scores, below):
+    theta = np.zeros((2 + CUTS.size, 2))
+    theta[2:, 1] = CUTS
+    chosen, expected = np.empty((2, scores.size))
+    levels = np.asarray(below, np.int32)
+    value = odds_statistics(levels, scores, 0, scores.size, theta, CUTS.size, chosen, expected)
+    return value, chosen, expected
+
+
+@pytest.mark.parametrize("below", range(4))
+@pytest.mark.parametrize("score", [-3.0, 0.3, 4.0])
+def test_value_slope_and_curvature_are_those_of_the_definition(score, below):
+    value, chosen, expected = statistics(np.array([score]), [below])
+    np.testing.assert_allclose(value + of_thresholds(below), log_p(score, below), rtol=1e-10)
+    h = 1e-4
+    up, middle, down = (log_p(score + x, below) for x in (h, 0.0, -h))
+    np.testing.assert_allclose(chosen[0] - expected[0], (up - down) / (2 * h), rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(expected[0], -(up - 2 * middle + down) / h**2, rtol=1e-3, atol=1e-6)
+
+
+def test_probabilities_of_all_ratings_add_up_to_one():
+    for score in (-30.0, -1.0, 2.5, 40.0):
+        total = sum(np.exp(statistics(np.array([score]), [below])[0] + of_thresholds(below)) for below in range(4))
+        np.testing.assert_allclose(total, 1.0, rtol=1e-12)
+    assert np.isfinite(statistics(np.array([1e4, -1e4]), [0, 3])[0])
+
+
+def data(seed=0, n_users=9, n_items=6, n_factors=2):
+    rng = np.random.default_rng(seed)
+    items = np.concatenate([rng.permutation(n_items)[:4] for _ in range(n_users)]).astype(np.int32)
+    below = rng.integers(0, CUTS.size + 1, items.size).astype(np.int32)
+    bounds = np.arange(n_users + 1)
+    lists = Lists(bounds, 4 * bounds, items, below, rng.uniform(0.5, 2.0, n_users))
+    theta = rng.normal(size=(n_items + CUTS.size, n_factors + 1))
+    theta[n_items:] = 0.0
+    theta[n_items:, -1] = CUTS
+    return lists, theta, rng.normal(size=(n_users, n_factors))
+
+
+def total(lists, theta, users, cuts):
+    value = 0.0
+    for e, (item, below) in enumerate(zip(lists.items, lists.levels, strict=True)):
+        score = theta[item, -1] + theta[item, :-1] @ users[e // 4]
+        value += lists.weights[e // 4] * (log_p(score, below, cuts) - of_thresholds(below, cuts))
+    return value
+
+
+def test_sums_of_the_thresholds_are_derivatives_and_do_not_depend_on_the_blocks():
+    lists, theta, users = data()
+    one = threshold_sums(np.array([0, 9]), lists, theta, CUTS.size, users)[0]
+    h = 1e-4
+    for j, step in enumerate(h * np.eye(CUTS.size)):
+        up, middle, down = (total(lists, theta, users, CUTS + x * step) for x in (1, 0, -1))
+        np.testing.assert_allclose(one[j, 0], (up - down) / (2 * h), rtol=1e-5)
+        np.testing.assert_allclose(one[j, 1], -(up - 2 * middle + down) / h**2, rtol=1e-4)
+        np.testing.assert_allclose(one[j, 2], np.sum(np.repeat(lists.weights, 4)[lists.levels == j]), rtol=1e-12)
+    several = threshold_sums(np.array([0, 2, 3, 9]), lists, theta, CUTS.size, users)
+    np.testing.assert_allclose(several.sum(axis=0), one, rtol=1e-12)
+
+
+def test_users_move_to_the_mode_of_their_posterior():
+    lists, theta, _ = data(1)
+    users = Users(np.zeros((9, 2)), np.empty((9, 2)))
+    prior = Prior(np.zeros((9, 0)), np.zeros((0, 2)), np.ones(2))
+    entries = Entries(np.empty(lists.items.size), np.empty(lists.items.size))
+    values = move_users(lists, -CUTS.size, theta, prior, users, Newton(50, 1e-10), NO_NOISE, entries)
+
+    def objective(points):
+        return total(lists, theta, points, CUTS) - 0.5 * np.sum(points**2)
+
+    np.testing.assert_allclose(values.sum(), objective(users.modes), rtol=1e-10)
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        away = 1e-4 * rng.normal(size=users.modes.shape)
+        slope = (objective(users.modes + away) - objective(users.modes - away)) / (2 * np.linalg.norm(away))
+        assert abs(slope) < 1e-5
+        assert objective(users.modes + 100 * away) < objective(users.modes)

@@ -1,0 +1,176 @@
+"""Ratings by proportional odds: thresholds, levels, and the choice between the two likelihoods of ratings."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import expit
+
+import permrank as pr
+from permrank.models.factored.odds import moved_thresholds, settle_levels
+from permrank.models.factored.problem import Problem
+from permrank.testing.forging import header_of, resigned
+
+
+def planted(n_users=800, n_items=40, n_each=10, *, level=1.5, taste=1.0, cuts=(-3.0, -1.0, 0.5, 2.5), seed=0):
+    """Ratings 1 to 5 from proportional odds, with levels of the users, and the scores without levels."""
+    rng = np.random.default_rng(seed)
+    of_items, factors = rng.normal(size=n_items), rng.normal(size=(n_items, 2))
+    scores = of_items + taste / np.sqrt(2.0) * rng.normal(size=(n_users, 2)) @ factors.T
+    listed = np.array([rng.permutation(n_items)[:n_each] for _ in range(n_users)])
+    noisy = np.take_along_axis(scores, listed, 1) + level * rng.normal(size=(n_users, 1))
+    noisy += rng.logistic(size=noisy.shape)
+    stars = 1 + np.searchsorted(cuts, noisy)
+    users = np.repeat(np.arange(n_users), n_each)
+    return pr.Rankings.from_ratings({"user": users, "item": listed.ravel(), "rating": stars.ravel()}), scores
+
+
+def fitted(rankings, **given):
+    parameters = {"n_factors": 3, "max_iter": 150, "rating_likelihood": "odds", **given}
+    return pr.FactoredPlackettLuce(**parameters).fit(rankings)
+
+
+def test_thresholds_go_to_the_maximum_of_the_likelihood_that_another_algorithm_finds():
+    rng = np.random.default_rng(2)
+    scores, cuts = rng.normal(size=4_000), np.array([-1.5, -0.2, 1.8])
+    below = np.searchsorted(cuts, scores + rng.logistic(size=scores.size))
+
+    def loss(c):
+        edges = np.concatenate(([-np.inf], c, [np.inf]))
+        if (np.diff(c) <= 0).any():
+            return np.inf
+        p = expit(scores - edges[below]) - expit(scores - edges[below + 1])
+        return -np.log(p).sum() - np.log(-np.expm1(-np.diff(c))).sum() + np.sum(c**2) / 200  # as the model's prior
+
+    def sums(c):
+        found = np.zeros((3, 3))
+        for j in range(3):
+            p, q = expit(c[j] - scores[below == j + 1]), expit(scores[below == j] - c[j])
+            found[j] = q.sum() - p.sum(), np.sum(q * (1 - q)) + np.sum(p * (1 - p)), q.size
+        return found
+
+    found = np.array([-0.1, 0.0, 0.1])
+    for _ in range(40):
+        found = moved_thresholds(found, sums(found), np.zeros(3))
+        assert (np.diff(found) > 0).all()
+    expected = minimize(loss, cuts, method="Nelder-Mead", options={"xatol": 1e-7, "fatol": 1e-9, "maxiter": 4_000}).x
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-4)
+    np.testing.assert_allclose(found, cuts, rtol=0, atol=0.25)
+
+
+def test_settling_levels_changes_no_difference_between_a_score_and_a_threshold():
+    rng = np.random.default_rng(3)
+    theta, modes = rng.normal(size=(7, 4)), rng.normal(2.0, 3.0, size=(50, 3))
+    theta[:5, 2], theta[5:, :3] = 0.8, 0.0
+    draws = modes + 0.1
+
+    def margins(users):
+        return (users @ theta[:5, :3].T + theta[:5, 3])[:, :, None] - theta[5:, 3]
+
+    before = margins(draws)
+    settle_levels(theta, modes, draws, np.zeros(50), 2)
+    np.testing.assert_allclose(margins(draws), before, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(draws[:, 2].mean(), 0.0, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(draws[:, 2].std(), 1.0, rtol=0, atol=0.02)
+    assert np.unique(theta[:5, 2]).size == 1
+
+
+def test_planted_levels_thresholds_and_scores_are_found():
+    rankings, truth = planted()
+    model = fitted(rankings)
+    assert model.estimate_.odds
+    assert model.estimate_.n_factors == 3
+    assert model.user_modes_.shape[2] == 4
+    cuts = model.item_draws_[:, 40:, -1].mean(axis=0)
+    np.testing.assert_allclose(np.diff(cuts), [2.0, 1.5, 2.0], rtol=0.2)
+    np.testing.assert_allclose(model.item_draws_[:, 0, -2].mean(), 1.5, rtol=0.2)
+    alike = [np.corrcoef(model.score(u, range(40)), truth[u])[0, 1] for u in range(0, 800, 8)]
+    assert np.mean(alike) > 0.75
+    # The control: people without levels of their own.
+    even = fitted(planted(level=0.0)[0])
+    assert even.item_draws_[:, 0, -2].mean() < 0.5
+
+
+def test_probabilities_come_true():
+    rankings, truth = planted(1_500, seed=4)
+    model = fitted(rankings)
+    rng, predicted, came = np.random.default_rng(0), [], []
+    for u in range(0, 1_500, 5):
+        pairs = rng.integers(40, size=(20, 2))
+        draws = model._score_draws(model._reference(u), np.arange(40))
+        predicted += np.mean(expit(draws[:, pairs[:, 0]] - draws[:, pairs[:, 1]]), axis=0).tolist()
+        noisy = truth[u, pairs] + rng.logistic(size=pairs.shape)
+        came += (noisy[:, 0] > noisy[:, 1]).tolist()
+    predicted, came = np.array(predicted), np.array(came)
+    for low in np.arange(0.0, 1.0, 0.2):
+        part = (predicted >= low) & (predicted < low + 0.2)
+        if part.sum() > 300:
+            assert abs(predicted[part].mean() - came[part].mean()) < 0.08
+
+
+def test_people_who_use_a_fine_scale_differently_are_told_by_proportional_odds():
+    rng = np.random.default_rng(5)
+    taste = rng.normal(size=(1_000, 2)) @ rng.normal(size=(2, 60)) + rng.normal(size=60)
+    listed = np.array([rng.permutation(60)[:10] for _ in range(1_000)])
+    ratings = np.take_along_axis(taste, listed, 1) + 2.0 * rng.normal(size=(1_000, 1)) + rng.normal(size=(1_000, 10))
+    rows = {"user": np.repeat(np.arange(1_000), 10), "item": listed.ravel(), "rating": ratings.ravel()}
+    model = pr.FactoredPlackettLuce(3, max_iter=60).fit(pr.Rankings.from_ratings(rows))
+    assert model.estimate_.odds
+    assert model.thresholds_.size == 31
+    # Where ratings say nothing, the choice is for what was there before.
+    rows["rating"] = rng.integers(1, 6, 10_000)
+    model = pr.FactoredPlackettLuce(3, max_iter=30).fit(pr.Rankings.from_ratings(rows))
+    assert not model.estimate_.odds
+
+
+def test_new_people_are_told_from_ratings_and_from_lists():
+    rankings, _ = planted(400)
+    model = fitted(rankings, max_iter=60)
+    for user in range(5):
+        part = slice(rankings.indptr[user], rankings.indptr[user + 1])
+        said = dict(zip(rankings.item_ids.take(rankings.items[part]).to_list(), rankings.ratings[part], strict=True))
+        new = model.fold_in(said)
+        assert np.corrcoef(model.score(new), model.score(user))[0, 1] > 0.999
+        explained = model.explain(new, 3)
+        np.testing.assert_allclose(explained["contribution"].sum(), model.score(new, [3])[0], rtol=1e-6)
+        best = sorted(said, key=said.get, reverse=True)
+        listed = model.fold_in(best)
+        assert model.score(listed, best[:3]).mean() > model.score(listed, best[-3:]).mean()
+    generous, strict = (model.fold_in(dict.fromkeys(range(6), stars)) for stars in (5, 1))
+    assert model.score(generous).mean() > model.score(strict).mean() + 1.0
+
+
+def test_files_keep_the_likelihood_and_those_from_before_the_choice_load(tmp_path):
+    rankings, _ = planted(60)
+    path = tmp_path / "model.permrank"
+    for likelihood in ("odds", "lists"):
+        model = fitted(rankings, max_iter=12, n_draws=3, rating_likelihood=likelihood)
+        model.save(path)
+        before = json.loads(header_of(path)["parameters"])
+        del before["rating_likelihood"]
+        for old in (False, True):
+            if old:
+                resigned(path, {"parameters": json.dumps(before)})
+            loaded = pr.load(path)
+            assert loaded.estimate_.odds == (likelihood == "odds")
+            np.testing.assert_array_equal(*(one.score(one.fold_in({0: 5, 1: 2})) for one in (loaded, model)))
+    loaded.partial_fit(pr.Rankings.from_ratings({"user": [99, 99], "item": [0, 41], "rating": [5, 1]}))
+    assert not loaded.estimate_.odds
+    assert loaded.score(99).shape == (41,)
+
+
+def test_the_problem_has_a_threshold_count_for_every_entry():
+    rankings, _ = planted(20)
+    problem = Problem.of(
+        rankings, 0, shuffle=True, intercepts=True, thresholds=np.array([1.5, 2.5, 3.5, 4.5]), odds=True
+    )
+    np.testing.assert_array_equal(problem.lists.levels, rankings.ratings.astype(int) - 1)
+    assert not problem.shuffle
+    assert problem.n_rows == rankings.n_items + 4
+
+
+@pytest.mark.parametrize("ties", ["breslow", "shuffle"])
+def test_without_intercepts_they_are_zero(ties):
+    model = fitted(planted(60)[0], max_iter=12, n_draws=3, intercepts=False, ties=ties)
+    np.testing.assert_allclose(model.item_draws_[:, :40, -1], 0.0, rtol=0, atol=1e-9)
