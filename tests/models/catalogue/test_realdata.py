@@ -7,7 +7,7 @@ import permrank as pr
 
 
 @pytest.mark.realdata
-def test_hidden_films_are_found_among_all():
+def test_hidden_films_are_found_among_all(data_folder):
     split = pr.Catalogue().split(pr.datasets.load("ml-100k"), seed=11)
     models = {
         "popularity": pr.Popularity(),

@@ -22,7 +22,7 @@ from permrank.types import Array, Float64Array, Int64Array
 # Share of a judge's entries that is held out, and the first items of a ranking that count.
 _SHARE, _DEPTH = 0.2, 20
 # Judges: as many as score so many (user, item) pairs, within these bounds.
-_PAIRS, _FEWEST, _MOST = 40_000_000, 200, 2000
+_PAIRS, _FEWEST, _MOST = 80_000_000, 200, 2000
 # Users are scored in blocks of so many (user, item) pairs: 4 bytes each.
 _BLOCK = 1 << 23
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 Step: TypeAlias = tuple[int, int]
-_SIDEWAYS = ((1, 0), (-1, 0), (0, 1), (0, -1))
+_SIDEWAYS = ((0, -1), (1, 0), (-1, 0), (0, 1))
 
 
 def descend(error: Callable[[Step], float], most: int) -> tuple[Step, Mapping[Step, float]]:

@@ -34,7 +34,7 @@ from permrank.types import Array, Float64Array, Int64Array
 # Where the search for a weighting begins: a row of missing entries weighs as much as so many that are there. Then the
 # factors between two that are tried, how many, and how many sweeps each has: enough to tell them apart.
 USUAL = Weighting(400.0, 0.01)
-_FACTORS, _MOST_TRIED, _TRIED_SWEEPS = (4.0, 3.0), 6, 4
+_FACTORS, _MOST_TRIED, _TRIED_SWEEPS = (4.0, 3.0), 8, 5
 # Entries from which factors are learnt while the weighting is searched for.
 _MOST_ENTRIES = 3_000_000
 # A missing entry weighs at most so much of one that is there.
