@@ -104,7 +104,7 @@ def regression_matrix(entries: Entries, n_items: int, penalties: Penalties) -> F
 
 def regression_weights(entries: Entries, n_items: int, penalties: Penalties) -> ItemWeights:
     """The closed form with these penalties."""
-    # Half precision changes no metric, and hides that BLAS rounds otherwise with another number of threads.
+    # Half precision saves memory, and mostly hides that BLAS rounds otherwise with another number of threads.
     matrix = regression_matrix(entries, n_items, penalties).astype(np.float16)
     return ItemWeights(matrix, np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32))
 
