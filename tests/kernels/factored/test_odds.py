@@ -5,7 +5,8 @@ import pytest
 from scipy.special import expit
 
 from permrank.kernels.factored.arguments import NO_NOISE, Entries, Newton, Prior, Users
-from permrank.kernels.factored.odds import odds_statistics, threshold_sums
+from permrank.kernels.factored.odds import edges_of, odds_statistics, threshold_sums
+from permrank.kernels.factored.user_lists import gathered_lists
 from permrank.kernels.factored.users import move_users
 from permrank.kernels.lists import Lists
 
@@ -27,10 +28,12 @@ def of_thresholds(below, cuts=CUTS):
 def statistics(scores, below):
     theta = np.zeros((2 + CUTS.size, 2))
     theta[2:, 1] = CUTS
-    chosen, expected = np.empty((2, scores.size))
-    levels = np.asarray(below, np.int32)
-    value = odds_statistics(levels, scores, 0, scores.size, theta, CUTS.size, chosen, expected)
-    return value, chosen, expected
+    levels, bounds = np.asarray(below, np.int32), np.array([0, scores.size])
+    lists = Lists(np.array([0, 1]), bounds, np.zeros(scores.size, np.int32), levels, np.ones(1))
+    of_user = gathered_lists(lists, 0, theta)
+    of_user.scores[:] = scores
+    value = odds_statistics(levels, edges_of(theta, CUTS.size), of_user, 0, scores.size)
+    return value, of_user.made, of_user.expected
 
 
 @pytest.mark.parametrize("below", range(4))

@@ -7,9 +7,21 @@ from scipy.optimize import minimize
 from scipy.stats import chi2
 
 import permrank as pr
+from permrank.kernels.factored import choices, user_lists
 from permrank.kernels.factored import items as factored_items
 from permrank.kernels.factored import users as factored
-from permrank.kernels.factored.arguments import NO_NOISE, Entries, Gaussian, Items, Newton, Noise, Prior, Users, Work
+from permrank.kernels.factored.arguments import (
+    NO_NOISE,
+    NOTHING_KEPT,
+    Entries,
+    Gaussian,
+    Items,
+    Kept,
+    Newton,
+    Noise,
+    Prior,
+    Users,
+)
 from permrank.kernels.lists import Lists
 from permrank.kernels.plackett_luce.likelihood import BRESLOW, EFRON, EXACT, PARTITION, stage_statistics
 
@@ -118,10 +130,11 @@ def test_the_hessian_of_a_user_is_exact_for_strict_rankings_and_for_breslow(ties
 
 def laplace_precision(rankings, theta, precision, ties, user, mode):
     """What the kernel factors: L Lᵀ."""
-    work, prior = Work(*np.empty((3, rankings.n_entries))), Gaussian(prior_means(rankings)[user], precision)
-    lists, lower = lists_of(rankings), np.zeros((K, K))
-    factored._user_statistics(lists, user, ties, theta, mode, work)
-    factored._newton_system(lists, user, ties, theta, mode, prior, work, lower, np.empty(K))
+    lists, prior, lower = lists_of(rankings), Gaussian(prior_means(rankings)[user], precision), np.zeros((K, K))
+    of_user = user_lists.gathered_lists(lists, user, theta)
+    user_lists.set_scores(of_user, mode)
+    user_lists.lists_statistics(lists, user, ties, np.zeros(2), of_user)
+    factored._newton_system(lists, user, ties, of_user, mode, prior, lower, np.empty(K))
     lower = np.tril(lower)
     return lower @ lower.T
 
@@ -136,6 +149,10 @@ def test_the_hessian_is_never_less_than_the_prior(ties):
             assert np.linalg.eigvalsh(information - np.diag(precision)).min() > -1e-8
 
 
+def kept_of(theta):
+    return Kept(np.empty_like(theta), np.empty(len(theta)))
+
+
 def test_item_steps_solve_the_newton_equations_with_diagonal_blocks():
     rankings, theta, precision = problem(5)
     _, modes, _, residual, curvature = ascend(rankings, theta, precision, BRESLOW)
@@ -143,11 +160,13 @@ def test_item_steps_solve_the_newton_equations_with_diagonal_blocks():
     centre = np.random.default_rng(0).normal(size=theta.shape)
     item_precision = np.array([1.0, 2.0, 3.0, 4.0])
     view = rankings.item_view
-    variance = np.empty(rankings.n_items)
+    kept = kept_of(theta)
     items, entries = Items(theta, centre, item_precision), Entries(residual, curvature)
-    steps = factored_items.item_steps(
-        BLOCKS, view.indptr, view.entries, owner, modes, items, entries, NO_NOISE, variance
-    )
+    steps = factored_items.item_steps(BLOCKS, view, owner, modes, items, entries, NO_NOISE, kept)
+    np.testing.assert_array_equal(steps, kept.steps)
+    noisy = factored_items.item_steps(BLOCKS, view, owner, modes, items, entries, Noise(np.uint64(1), True), kept)
+    np.testing.assert_array_equal(steps, kept.steps)
+    assert (noisy != steps).all()
     for y in range(rankings.n_items):
         system = np.diag(item_precision)
         right = -item_precision * (theta[y] - centre[y])
@@ -156,7 +175,21 @@ def test_item_steps_solve_the_newton_equations_with_diagonal_blocks():
             system = system + curvature[e] * np.outer(x, x)
             right = right + residual[e] * x
         np.testing.assert_allclose(steps[y], np.linalg.solve(system, right), rtol=1e-9, atol=1e-12)
-        np.testing.assert_allclose(variance[y], np.trace(np.linalg.inv(system)), rtol=1e-9)
+        np.testing.assert_allclose(kept.variance[y], np.trace(np.linalg.inv(system)), rtol=1e-9)
+
+
+@pytest.mark.parametrize("ties", TREATMENTS)
+def test_scores_so_wide_that_worths_vanish_give_the_same_as_narrow_ones(ties):
+    """The quick exponentials are for narrow scores; both ways meet where the limit between them is passed."""
+    rankings, theta, _ = problem(12)
+    users, found = np.zeros((rankings.n_users, K)), []
+    spread = float(np.ptp(theta[:, K]))
+    for factor in (0.999, 1.001):
+        moved = theta.copy()
+        moved[:, K] *= factor * choices.NARROW / spread
+        found.append(factored.user_log_likelihoods(lists_of(rankings), TREATMENTS[ties], moved, users))
+    np.testing.assert_allclose(*found, rtol=5e-3)
+    assert (found[0] != found[1]).any()
 
 
 @pytest.mark.parametrize("draw", [False, True])
@@ -167,14 +200,13 @@ def test_item_steps_from_the_sums_of_blocks_have_the_same_bits(draw):
     view, items, found = rankings.item_view, Items(theta, np.ones_like(theta), np.ones(K + 1)), []
     entries, noise = Entries(*sides), Noise(np.uint64(3), draw)
     for bounds in (np.array([0, 50, 50, 120, 201]), np.array([0, 201])):
-        walked, summed = np.empty(rankings.n_items), np.empty(rankings.n_items)
-        steps = factored_items.item_steps(
-            bounds, view.indptr, view.entries, owner, draws, items, entries, noise, walked
-        )
+        walked, summed = kept_of(theta), kept_of(theta)
+        steps = factored_items.item_steps(bounds, view, owner, draws, items, entries, noise, walked)
         sums = factored_items.item_sums(bounds, lists_of(rankings), draws, entries, rankings.n_items)
         others = factored_items.steps_from_sums(sums, items, noise, summed)
         np.testing.assert_array_equal(steps, others)
-        np.testing.assert_array_equal(walked, summed)
+        for one, other in zip(walked, summed, strict=True):
+            np.testing.assert_array_equal(one, other)
         found.append(steps)
     assert (found[0] != found[1]).any()  # the control: other blocks, other bits
     np.testing.assert_allclose(*found, rtol=1e-9, atol=1e-12)
@@ -222,11 +254,11 @@ def test_draws_of_an_item_have_the_covariance_of_its_system():
     _, modes, _, residual, curvature = ascend(rankings, theta, precision, BRESLOW)
     owner = np.repeat(np.arange(rankings.n_users), np.diff(rankings.indptr[rankings.user_indptr])).astype(np.int32)
     view, ones = rankings.item_view, np.ones(K + 1)
-    data = BLOCKS, view.indptr, view.entries, owner, modes
+    data = BLOCKS, view, owner, modes
     data = *data, Items(theta, np.zeros_like(theta), ones), Entries(residual, curvature)
-    mean = factored_items.item_steps(*data, NO_NOISE, np.zeros(0))
+    mean = factored_items.item_steps(*data, NO_NOISE, NOTHING_KEPT)
     n, y = 1_500, 3
-    drawn = [factored_items.item_steps(*data, Noise(np.uint64(i), True), np.zeros(0))[y] for i in range(n)]
+    drawn = [factored_items.item_steps(*data, Noise(np.uint64(i), True), NOTHING_KEPT)[y] for i in range(n)]
     system = np.diag(ones)
     for e in np.flatnonzero(rankings.items == y):
         x = np.append(modes[owner[e]], 1.0)
@@ -242,13 +274,13 @@ def test_the_number_of_threads_changes_no_bit():
     before, results = numba.get_num_threads(), []
     owner = np.repeat(np.arange(rankings.n_users), np.diff(rankings.indptr[rankings.user_indptr])).astype(np.int32)
     view, items = rankings.item_view, Items(theta, np.zeros_like(theta), np.ones(K + 1))
-    data = np.array([0, 13, 13, 41]), view.indptr, view.entries, owner
+    data = np.array([0, 13, 13, 41]), view, owner
     try:
         for n_threads in (1, numba.config.NUMBA_NUM_THREADS):
             numba.set_num_threads(n_threads)
             found = ascend(rankings, theta, precision, BRESLOW, draw=True)
             noise, entries = Noise(np.uint64(3), True), Entries(*found[3:])
-            steps = factored_items.item_steps(*data, found[2], items, entries, noise, np.zeros(0))
+            steps = factored_items.item_steps(*data, found[2], items, entries, noise, NOTHING_KEPT)
             results.append([*found, steps])
     finally:
         numba.set_num_threads(before)

@@ -75,3 +75,22 @@ class Items(NamedTuple):
     theta: Any
     centre: Any
     precision: Any
+
+
+class Kept(NamedTuple):
+    """What is kept of the items, written; or empty arrays.
+
+    Attributes
+    ----------
+    steps : (n_items, K + 1)
+        To the conditional mean given the users, without noise.
+    variance : (n_items,)
+        What the item's own uncertainty adds to the variance of its score for a user with factors of variance one: the
+        trace of Λ_y^-1.
+    """
+
+    steps: Any
+    variance: Any
+
+
+NOTHING_KEPT = Kept(np.zeros((0, 2)), np.zeros(0))

@@ -20,7 +20,7 @@ _LOG2_E, _LN2_HIGH, _LN2_LOW = 1.4426950408889634, 0.693147180369123816490, 1.90
 # 1.5 * 2^52: a double this large holds whole numbers in its lowest bits.
 _MAGIC = 6755399441055744.0
 # Scores of a list that span less than this go the quick way: four worths multiply to no less than e^-120 = 1e-52.
-_NARROW = 30.0
+NARROW = 30.0
 
 
 class Law(NamedTuple):
@@ -62,7 +62,7 @@ class Room(NamedTuple):
 
 
 @njit(error_model="numpy")
-def _exponentials(scores, n, largest, powers, bits, worths):
+def exponentials(scores, n, largest, powers, bits, worths):
     """worths = exp(scores - largest), vectorised; ``bits`` is ``powers`` seen as whole numbers."""
     for i in range(n):
         x = scores[i] - largest
@@ -89,7 +89,7 @@ def _exponentials(scores, n, largest, powers, bits, worths):
 
 
 @njit(error_model="numpy")
-def _strict_choices(n, worths, exposure, expected):
+def strict_choices(n, worths, exposure, expected):
     """Σ_e log A_e of a strict list, A_e = Σ_{j>=e} worth_j; exposure = 1 / A, expected = worth_e Σ_{j<=e} 1 / A_j.
 
     The last item left is certain: its A counts nothing.
@@ -117,7 +117,7 @@ def _strict_choices(n, worths, exposure, expected):
 
 
 @njit(error_model="numpy")
-def _tied_choices(levels, n, worths, exposure, expected):
+def tied_choices(levels, n, worths, exposure, expected):
     """Σ_blocks m log A with Breslow's ties; exposure = m / A at the first entry of a block, 0 elsewhere."""
     total, tail, last = 0.0, 0.0, n
     while last > 0:
@@ -173,14 +173,14 @@ def ranking_terms(lists, r, origin, law, room):
         value = damped_ranking(scores, damping, work[5:], room.sums, made, expected, True)
         for e in range(n):
             exposure[e], made[e] = work[9, e], (damping[e] if e < n - 1 else 0.0) - made[e]
-    elif largest - lowest < _NARROW and (ties == BRESLOW or (strict and ties != PARTITION)):
-        _exponentials(scores, n, largest, room.powers, room.bits, worths)
+    elif largest - lowest < NARROW and (ties == BRESLOW or (strict and ties != PARTITION)):
+        exponentials(scores, n, largest, room.powers, room.bits, worths)
         last = 1 if n == 1 or levels[stop - 2] != levels[stop - 1] else 0  # a single last item is certain
         value = total - last * scores[n - 1] - (n - last) * largest
         if strict:
-            value -= _strict_choices(n, worths, exposure, expected)
+            value -= strict_choices(n, worths, exposure, expected)
         else:
-            value -= _tied_choices(levels[start:stop], n, worths, exposure, expected)
+            value -= tied_choices(levels[start:stop], n, worths, exposure, expected)
         for e in range(n):
             residual[a + e], curvature[a + e] = weight * (1.0 - expected[e]), weight * expected[e]
         residual[b - 1] -= last * weight

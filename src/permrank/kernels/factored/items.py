@@ -13,39 +13,41 @@ import numpy as np
 
 from permrank.kernels.cholesky import backward, cholesky, forward, trace_of_inverse
 from permrank.kernels.jit import njit, prange
+from permrank.kernels.rows import add_gram, add_rows
 from permrank.kernels.streams import derive, normal
 
+# Entries whose users are gathered at a time: a multiple of the four that are added up together.
+_PANEL = 64
 
-@njit(error_model="numpy", inline="always")
-def _add_entry(user, g, c, sums):
-    """sums += (g x, lower triangle of c x xᵀ row by row), x = (user, 1)."""
-    n_factors = user.size
-    at, last = n_factors + 1, sums.size - n_factors - 1  # where a row of the triangle begins, and the last one
+
+@njit(error_model="numpy")
+def _entries_sums(users, owners, residual, curvature, sums, rows, gram):
+    """sums = (Σ g x, lower triangle of Σ c x xᵀ row by row) over some entries of an item, x = (W_u, 1).
+
+    owners: (n,), users of the entries; residual, curvature: (n,), their g and c. rows: (_PANEL, K) and gram: (K, K)
+    are for work.
+    """
+    n_factors = users.shape[1]
+    last = sums.size - n_factors - 1  # where the last row of the triangle begins, which is that of the intercept
+    gram[:], sums[: n_factors + 1], sums[last:] = 0.0, 0.0, 0.0
+    of_g, of_c = sums[:n_factors], sums[last : last + n_factors]
+    for start in range(0, owners.size, _PANEL):
+        n = min(_PANEL, owners.size - start)
+        g, c = residual[start : start + n], curvature[start : start + n]
+        for e in range(n):
+            row, user = rows[e], users[owners[start + e]]
+            for k in range(n_factors):
+                row[k] = user[k]
+            sums[n_factors] += g[e]
+            sums[last + n_factors] += c[e]
+        add_gram(rows, n, c, gram)
+        add_rows(rows, n, g, of_g)
+        add_rows(rows, n, c, of_c)
+    at = n_factors + 1
     for k in range(n_factors):
-        sums[k] += g * user[k]
-        part = c * user[k]
         for m in range(k + 1):
-            sums[at + m] += part * user[m]
-        sums[last + k] += part
+            sums[at + m] = gram[k, m]
         at += k + 1
-    sums[n_factors] += g
-    sums[last + n_factors] += c
-
-
-@njit(error_model="numpy", inline="always")
-def _set_entry(user, g, c, sums):
-    """`_add_entry` to zeros, which need not be there; at most the sign of a 0 is another."""
-    n_factors = user.size
-    at, last = n_factors + 1, sums.size - n_factors - 1  # where a row of the triangle begins, and the last one
-    for k in range(n_factors):
-        sums[k] = g * user[k]
-        part = c * user[k]
-        for m in range(k + 1):
-            sums[at + m] = part * user[m]
-        sums[last + k] = part
-        at += k + 1
-    sums[n_factors] = g
-    sums[last + n_factors] = c
 
 
 @njit(error_model="numpy")
@@ -56,11 +58,11 @@ def _add_block(block, sums):
 
 
 @njit(error_model="numpy")
-def _newton_step(sums, items, y, noise, system, step):
-    """Λ = precision + Σ c x xᵀ, step = Λ^-1 (Σ g x - precision (θ_y - centre_y)), and noise; L of Λ into system."""
+def _newton_step(sums, items, y, noise, kept, step):
+    """Λ = precision + Σ c x xᵀ, step = Λ^-1 (Σ g x - precision (θ_y - centre_y)), and noise; fills ``kept``."""
     item, centre, precision, stream = items.theta[y], items.centre[y], items.precision, derive(noise.key, y)
     size = item.size
-    at = size
+    system, at = np.empty((size, size)), size
     for k in range(size):
         step[k] = precision[k] * (centre[k] - item[k]) + sums[k]
         for m in range(k + 1):
@@ -69,44 +71,76 @@ def _newton_step(sums, items, y, noise, system, step):
         at += k + 1
     cholesky(system, size)
     forward(system, step, size)
+    if kept.variance.size > 0:
+        mean = kept.steps[y]
+        mean[:] = step
+        backward(system, mean, size)
+        kept.variance[y] = trace_of_inverse(system, np.empty(size), size)
     if noise.draw:
         for k in range(size):
             step[k] += normal(stream, k)
     backward(system, step, size)
 
 
+@njit(error_model="numpy")
+def _item_step(y, bounds, view, user_of_entry, users, items, entries, noise, kept, step):
+    """`item_steps` for item y."""
+    first, stop = view.indptr[y], view.indptr[y + 1]
+    n, size = stop - first, items.theta.shape[1]
+    owners, g, c = np.empty(n, np.int64), np.empty(n), np.empty(n)
+    for i in range(n):
+        e = view.entries[first + i]
+        owners[i], g[i], c[i] = user_of_entry[e], entries.residual[e], entries.curvature[e]
+    sums, block = np.zeros(size + size * (size + 1) // 2), np.empty(size + size * (size + 1) // 2)
+    rows, gram, start, b = np.empty((_PANEL, size - 1)), np.empty((size - 1, size - 1)), 0, 0
+    while start < n:
+        while owners[start] >= bounds[b + 1]:
+            b += 1
+        end = start + 1
+        while end < n and owners[end] < bounds[b + 1]:
+            end += 1
+        _entries_sums(users, owners[start:end], g[start:end], c[start:end], block, rows, gram)
+        _add_block(block, sums)
+        start = end
+    _newton_step(sums, items, y, noise, kept, step)
+
+
 @njit(error_model="numpy", parallel=True)
-def item_steps(bounds, view_indptr, view_entries, user_of_entry, users, items, entries, noise, variance):
+def item_steps(bounds, view, user_of_entry, users, items, entries, noise, kept):
     """Newton steps of all items at once given the users, with the curvature's diagonal blocks; (n_items, K + 1).
 
     Λ_y = precision + Σ c x xᵀ, step Λ^-1 (Σ g x - precision (θ_y - centre_y)), x = (W_u, 1); c is the expected number
     of choices, which bounds the Hessian of all items together, so that the joint step does not overshoot. With
     ``draw`` noise from N(0, Λ^-1) is added. bounds: (n_blocks + 1,), users of each block; entries of an item are in the
-    order of the users.
-    variance: (n_items,), written, or empty: what the item's own uncertainty adds to the variance of its score for a
-    user with factors of variance one, the trace of Λ_y^-1.
+    order of the users. kept: written, unless its arrays are empty.
     """
-    n_items, size = items.theta.shape
-    steps = np.empty((n_items, size))
-    for y in prange(n_items):
-        sums, block = np.zeros(size + size * (size + 1) // 2), np.zeros(size + size * (size + 1) // 2)
-        b = 0
-        for place in range(view_indptr[y], view_indptr[y + 1]):
-            e = view_entries[place]
-            u = user_of_entry[e]
-            if u < bounds[b + 1]:
-                _add_entry(users[u], entries.residual[e], entries.curvature[e], block)
-                continue
-            _add_block(block, sums)
-            while u >= bounds[b + 1]:
-                b += 1
-            _set_entry(users[u], entries.residual[e], entries.curvature[e], block)
-        _add_block(block, sums)
-        system = np.empty((size, size))
-        _newton_step(sums, items, np.int64(y), noise, system, steps[y])
-        if variance.size > 0:
-            variance[y] = trace_of_inverse(system, block, size)
+    steps = np.empty(items.theta.shape)
+    for y in prange(steps.shape[0]):
+        _item_step(np.int64(y), bounds, view, user_of_entry, users, items, entries, noise, kept, steps[y])
     return steps
+
+
+@njit(error_model="numpy")
+def _block_sums(first, last, lists, users, entries, sums):
+    """`item_sums` of the users from ``first`` to ``last``: their entries by item, then as one item's."""
+    start, stop = lists.indptr[lists.user_indptr[first]], lists.indptr[lists.user_indptr[last]]
+    n, n_items, n_factors = stop - start, sums.shape[0], users.shape[1]
+    begins = np.zeros(n_items + 1, np.int64)
+    for e in range(start, stop):
+        begins[lists.items[e] + 1] += 1
+    for y in range(n_items):
+        begins[y + 1] += begins[y]
+    at, owners, g, c = begins.copy(), np.empty(n, np.int64), np.empty(n), np.empty(n)
+    for u in range(first, last):
+        for e in range(lists.indptr[lists.user_indptr[u]], lists.indptr[lists.user_indptr[u + 1]]):
+            i = at[lists.items[e]]
+            owners[i], g[i], c[i] = u, entries.residual[e], entries.curvature[e]
+            at[lists.items[e]] += 1
+    rows, gram = np.empty((_PANEL, n_factors)), np.empty((n_factors, n_factors))
+    for y in range(n_items):
+        a, b = begins[y], begins[y + 1]
+        if b > a:
+            _entries_sums(users, owners[a:b], g[a:b], c[a:b], sums[y], rows, gram)
 
 
 @njit(error_model="numpy", parallel=True)
@@ -118,24 +152,25 @@ def item_sums(bounds, lists, users, entries, n_items):
     n_blocks, size = bounds.size - 1, users.shape[1] + 1
     sums = np.zeros((n_blocks, n_items, size + size * (size + 1) // 2))
     for b in prange(n_blocks):
-        for u in range(bounds[b], bounds[b + 1]):
-            for e in range(lists.indptr[lists.user_indptr[u]], lists.indptr[lists.user_indptr[u + 1]]):
-                _add_entry(users[u], entries.residual[e], entries.curvature[e], sums[b, lists.items[e]])
+        _block_sums(bounds[b], bounds[b + 1], lists, users, entries, sums[b])
     return sums
 
 
+@njit(error_model="numpy")
+def _summed_step(y, by_block, items, noise, kept, step):
+    """`steps_from_sums` for item y."""
+    sums = np.zeros(by_block.shape[2])
+    for b in range(by_block.shape[0]):
+        _add_block(by_block[b, y], sums)
+    _newton_step(sums, items, y, noise, kept, step)
+
+
 @njit(error_model="numpy", parallel=True)
-def steps_from_sums(by_block, items, noise, variance):
+def steps_from_sums(by_block, items, noise, kept):
     """`item_steps` from what `item_sums` gives."""
-    n_items, size = items.theta.shape
-    steps = np.empty((n_items, size))
-    for y in prange(n_items):
-        sums, system, scratch = np.zeros(by_block.shape[2]), np.empty((size, size)), np.empty(size)
-        for b in range(by_block.shape[0]):
-            _add_block(by_block[b, y], sums)
-        _newton_step(sums, items, np.int64(y), noise, system, steps[y])
-        if variance.size > 0:
-            variance[y] = trace_of_inverse(system, scratch, size)
+    steps = np.empty(items.theta.shape)
+    for y in prange(steps.shape[0]):
+        _summed_step(np.int64(y), by_block, items, noise, kept, steps[y])
     return steps
 
 

@@ -12,8 +12,11 @@ import math
 
 import numpy as np
 
+from permrank.kernels.factored.choices import exponentials
 from permrank.kernels.jit import njit, prange
 
+# A threshold that is never passed, and one that always is; e^-700 is next to nothing, and no number below it is needed.
+_BEYOND, _FARTHEST = 1e300, -700.0
 # Beyond this gap between two thresholds nothing is curved any more, and e^gap would overflow much later.
 MOST_CURVED = 50.0
 
@@ -28,27 +31,48 @@ def _lost(x):
 
 
 @njit(error_model="numpy")
-def odds_statistics(levels, scores, start, stop, theta, n_thresholds, chosen, expected):
-    """log P of the ratings of the entries start to stop, but for what is about the thresholds alone.
+def edges_of(theta, n_thresholds):
+    """Scores of the thresholds, the last rows of theta, between two that lie beyond everything: (n_thresholds + 2,)."""
+    first, last = theta.shape[0] - n_thresholds, theta.shape[1] - 1
+    edges = np.empty(n_thresholds + 2)
+    edges[0], edges[n_thresholds + 1] = -_BEYOND, _BEYOND
+    for j in range(n_thresholds):
+        edges[j + 1] = theta[first + j, last]
+    return edges
 
-    ``levels`` holds how many thresholds lie below each; those are the last rows of theta, their scores the last column.
-    Fills expected = -d²/ds² and chosen = d/ds + expected.
+
+@njit(error_model="numpy")
+def odds_statistics(levels, edges, of_user, a, b):
+    """log P of the ratings of the entries a to b of a user, but for what is about the thresholds alone.
+
+    ``levels`` holds how many thresholds lie below each, ``edges`` is `edges_of` theta. Fills expected = -d²/ds² and
+    made = d/ds + expected.
     """
-    first, last, value = theta.shape[0] - n_thresholds, theta.shape[1] - 1, 0.0
-    for e in range(start, stop):
-        below, bend, slope = levels[e], 0.0, 0.0
-        if below > 0:
-            p, loss = _lost(scores[e] - theta[first + below - 1, last])
-            slope += p
-            bend += p * (1.0 - p)
-            value -= loss
-        if below < n_thresholds:
-            p, loss = _lost(theta[first + below, last] - scores[e])
-            slope -= p
-            bend += p * (1.0 - p)
-            value -= loss
+    scores, made, expected, n = of_user.scores[a:b], of_user.made[a:b], of_user.expected[a:b], b - a
+    over, under, away = of_user.worths[a:b], of_user.exposure[a:b], of_user.own[a:b]
+    for e in range(n):
+        away[e] = max(-abs(scores[e] - edges[levels[e]]), _FARTHEST)
+    exponentials(away, n, 0.0, of_user.powers, of_user.bits, over)
+    for e in range(n):
+        away[e] = max(-abs(edges[levels[e] + 1] - scores[e]), _FARTHEST)
+    exponentials(away, n, 0.0, of_user.powers, of_user.bits, under)
+    # -log σ(x) = log(1 + e^-|x|) + max(0, -x): the logarithm is taken of products, which is rarer.
+    value, product = 0.0, 1.0
+    for e in range(n):
+        x, y = scores[e] - edges[levels[e]], edges[levels[e] + 1] - scores[e]
+        product *= (1.0 + over[e]) * (1.0 + under[e])
+        if product > 1e150:
+            value -= math.log(product)
+            product = 1.0
+        value += min(x, 0.0) + min(y, 0.0)
+    value -= math.log(product)
+    for e in range(n):
+        x, y = scores[e] - edges[levels[e]], edges[levels[e] + 1] - scores[e]
+        p = (over[e] if x > 0.0 else 1.0) / (1.0 + over[e])
+        q = (under[e] if y > 0.0 else 1.0) / (1.0 + under[e])
+        bend = p * (1.0 - p) + q * (1.0 - q)
         expected[e] = bend
-        chosen[e] = slope + bend
+        made[e] = p - q + bend
     return value
 
 

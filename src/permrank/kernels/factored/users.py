@@ -16,10 +16,11 @@ import math
 import numpy as np
 
 from permrank.kernels.cholesky import backward, cholesky, forward
-from permrank.kernels.factored.arguments import Gaussian, Newton, Work
-from permrank.kernels.factored.odds import odds_statistics
+from permrank.kernels.factored.arguments import Gaussian, Newton
+from permrank.kernels.factored.odds import edges_of
+from permrank.kernels.factored.user_lists import add_lists_hessian, gathered_lists, lists_statistics, set_scores
 from permrank.kernels.jit import njit, prange
-from permrank.kernels.plackett_luce.likelihood import EXACT, PARTITION, ranking_statistics
+from permrank.kernels.rows import add_rows, row_products
 from permrank.kernels.streams import derive, normal
 
 # A Newton step of a user is never longer than this in any coordinate: scores then change by a factor e^few.
@@ -29,136 +30,19 @@ _NEWTON_STEPS = np.int64(50)
 
 
 @njit(error_model="numpy")
-def _user_scores(items, start, stop, theta, user, n_factors, scores):
-    """Scores of the entries start to stop: b_y + W_u H_y."""
-    for e in range(start, stop):
-        row = theta[items[e]]
-        total = row[n_factors]
-        for k in range(n_factors):
-            total += user[k] * row[k]
-        scores[e] = total
-
-
-@njit(error_model="numpy")
-def _stage_shares(levels, scores, expected, start, stop, ties, own, exposure):
-    """Split the expected choices of the entries by stage, for the Hessian.
-
-    ``expected`` of an entry is Σ over stages up to its block of its share there. At the stage of block T an item
-    below T has the share w_e * exposure, with the same exposure for all of them, and the shares of a stage add up to
-    the choices made in it (|T|; 1 under PARTITION; 0 for a last block that says nothing). Fills, relative to start,
-    own[e]: the share of an entry at its own block's stage; exposure[first entry of a block], in units of
-    1 / exp(largest score). Returns the largest score.
-    """
-    n = stop - start
-    largest = -np.inf
-    for e in range(start, stop):
-        largest = max(largest, scores[e])
-    below = np.empty(n + 1)
-    below[n] = 0.0
-    for i in range(n - 1, -1, -1):
-        below[i] = below[i + 1] + math.exp(scores[start + i] - largest)
-    so_far = 0.0
-    first = 0
-    while first < n:
-        end = first + 1
-        while end < n and levels[start + end] == levels[start + first]:
-            end += 1
-        choices = 1.0 if ties == PARTITION else float(end - first)
-        if end == n and (ties == EXACT or end - first == 1):
-            choices = 0.0
-        mine = 0.0
-        for i in range(first, end):
-            own[i] = max(0.0, expected[start + i] - math.exp(scores[start + i] - largest) * so_far)
-            mine += own[i]
-        rest = below[end]
-        exposure[first] = max(0.0, choices - mine) / rest if rest > 0.0 else 0.0
-        so_far += exposure[first]
-        first = end
-    return largest
-
-
-@njit(error_model="numpy")
-def _add_hessian(lists, r, ties, theta, work, hessian):
-    """Add minus the Hessian of one ranking's log-likelihood in the user's factors to the lower triangle.
-
-    Σ_e expected_e x xᵀ - Σ_stages v vᵀ / (choices), v = Σ of share * x over the stage: exact for strict rankings and
-    for Breslow's ties; for the others the blocks are taken as as many independent choices, which is never
-    indefinite.
-    """
-    items, levels, scores, expected = lists.items, lists.levels, work.scores, work.expected
-    start, stop, weight, n_factors = lists.indptr[r], lists.indptr[r + 1], lists.weights[r], hessian.shape[0]
-    if ties < 0:
-        for e in range(start, stop):
-            row = theta[items[e]]
-            for k in range(n_factors):
-                part = weight * expected[e] * row[k]
-                for m in range(k + 1):
-                    hessian[k, m] += part * row[m]
-        return
-    n = stop - start
-    own, exposure = np.empty(n), np.zeros(n)
-    largest = _stage_shares(levels, scores, expected, start, stop, ties, own, exposure)
-    tail, centre = np.zeros(n_factors), np.empty(n_factors)
-    worth_below = 0.0
-    end = n
-    while end > 0:
-        first = end - 1
-        while first > 0 and levels[start + first - 1] == levels[start + end - 1]:
-            first -= 1
-        choices = exposure[first] * worth_below
-        for k in range(n_factors):
-            centre[k] = exposure[first] * tail[k]
-        for i in range(first, end):
-            row = theta[items[start + i]]
-            worth = math.exp(scores[start + i] - largest)
-            worth_below += worth
-            choices += own[i]
-            share = weight * expected[start + i]
-            for k in range(n_factors):
-                centre[k] += own[i] * row[k]
-                tail[k] += worth * row[k]
-                part = share * row[k]
-                for m in range(k + 1):
-                    hessian[k, m] += part * row[m]
-        if choices > 0.0:
-            for k in range(n_factors):
-                part = weight * centre[k] / choices
-                for m in range(k + 1):
-                    hessian[k, m] -= part * centre[m]
-        end = first
-
-
-@njit(error_model="numpy")
-def _user_statistics(lists, u, ties, theta, user, work):
-    """Weighted log-likelihood of the rankings of user u at one vector; fills the entries' statistics."""
-    value = 0.0
-    for r in range(lists.user_indptr[u], lists.user_indptr[u + 1]):
-        start, stop = lists.indptr[r], lists.indptr[r + 1]
-        _user_scores(lists.items, start, stop, theta, user, user.size, work.scores)
-        if ties < 0:
-            part = odds_statistics(lists.levels, work.scores, start, stop, theta, -ties, work.chosen, work.expected)
-        else:
-            part = ranking_statistics(lists.levels, work.scores, start, stop, ties, work.chosen, work.expected)
-        value += lists.weights[r] * part
-    return value
-
-
-@njit(error_model="numpy")
-def _newton_system(lists, u, ties, theta, user, prior, work, hessian, step):
+def _newton_system(lists, u, ties, of_user, user, prior, hessian, step):
     """Cholesky factor of minus the Hessian of the log-posterior into ``hessian``, the Newton step into ``step``."""
-    n_factors = user.size
+    n_factors, n, origin = user.size, of_user.scores.size, lists.indptr[lists.user_indptr[u]]
     for k in range(n_factors):
         step[k] = prior.precision[k] * (prior.mean[k] - user[k])
-        for m in range(k):
+        for m in range(n_factors):
             hessian[k, m] = 0.0
         hessian[k, k] = prior.precision[k]
+    add_lists_hessian(lists, u, ties, of_user, hessian)
     for r in range(lists.user_indptr[u], lists.user_indptr[u + 1]):
-        _add_hessian(lists, r, ties, theta, work, hessian)
-        for e in range(lists.indptr[r], lists.indptr[r + 1]):
-            residual = lists.weights[r] * (work.chosen[e] - work.expected[e])
-            row = theta[lists.items[e]]
-            for k in range(n_factors):
-                step[k] += residual * row[k]
+        for e in range(lists.indptr[r] - origin, lists.indptr[r + 1] - origin):
+            of_user.weights[e] = lists.weights[r] * (of_user.made[e] - of_user.expected[e])
+    add_rows(of_user.rows, n, of_user.weights, step)
     cholesky(hessian, n_factors)
     forward(hessian, step, n_factors)
     backward(hessian, step, n_factors)
@@ -184,31 +68,36 @@ def prior_mean(coordinates, slopes):
 
 
 @njit(error_model="numpy")
-def _climb_user(lists, u, ties, theta, user, prior, work, newton):
+def _climb_user(lists, u, ties, edges, of_user, user, prior, newton):
     """Newton ascent of one user's log-posterior, steps halved until it does not fall; returns it and L of the Hessian.
 
-    ``user`` is moved in place, and the entries' statistics are those of the final point.
+    ``user`` is moved in place, and the scores and the entries' statistics are those of the final point.
     """
-    n_factors = user.size
+    n_factors, n, scores, change = user.size, of_user.scores.size, of_user.scores, of_user.change
     hessian, step, trial = np.empty((n_factors, n_factors)), np.empty(n_factors), np.empty(n_factors)
-    value = log_prior(user, prior) + _user_statistics(lists, u, ties, theta, user, work)
+    set_scores(of_user, user)
+    value = log_prior(user, prior) + lists_statistics(lists, u, ties, edges, of_user)
     for _ in range(newton.most):
-        _newton_system(lists, u, ties, theta, user, prior, work, hessian, step)
+        _newton_system(lists, u, ties, of_user, user, prior, hessian, step)
         longest = 0.0
         for k in range(n_factors):
             longest = max(longest, abs(step[k]))
-        length = 1.0 if longest < _LONGEST_STEP else _LONGEST_STEP / longest
-        moved = False
+        row_products(of_user.rows, n, step, change)
+        length, before, moved = 1.0 if longest < _LONGEST_STEP else _LONGEST_STEP / longest, 0.0, False
         for _ in range(30):
             for k in range(n_factors):
                 trial[k] = user[k] + length * step[k]
-            there = log_prior(trial, prior) + _user_statistics(lists, u, ties, theta, trial, work)
+            for e in range(n):
+                scores[e] += (length - before) * change[e]
+            before = length
+            there = log_prior(trial, prior) + lists_statistics(lists, u, ties, edges, of_user)
             if there >= value - 1e-12 * abs(value):
                 moved = True
                 break
             length *= 0.5
         if not moved:
-            _user_statistics(lists, u, ties, theta, user, work)
+            set_scores(of_user, user)
+            lists_statistics(lists, u, ties, edges, of_user)
             break
         user[:] = trial
         value = there
@@ -218,11 +107,12 @@ def _climb_user(lists, u, ties, theta, user, prior, work, newton):
 
 
 @njit(error_model="numpy")
-def _move_user(lists, u, ties, theta, prior, users, newton, noise, work):
+def _move_user(lists, u, ties, theta, edges, prior, users, newton, noise, entries):
     """`move_users` for user u; its log-posterior at the mode."""
     first, last, n_factors = lists.user_indptr[u], lists.user_indptr[u + 1], theta.shape[1] - 1
     user, own = users.modes[u].copy(), Gaussian(prior_mean(prior.coordinates[u], prior.slopes), prior.precision)
-    value, lower = _climb_user(lists, u, ties, theta, user, own, work, newton)
+    of_user = gathered_lists(lists, u, theta)
+    value, lower = _climb_user(lists, u, ties, edges, of_user, user, own, newton)
     users.modes[u] = user
     if noise.draw:
         stream = derive(noise.key, noise.before + u)
@@ -236,12 +126,15 @@ def _move_user(lists, u, ties, theta, prior, users, newton, noise, work):
                 away[k] /= math.sqrt(prior.precision[k])
         for k in range(n_factors):
             user[k] += away[k]
-        _user_statistics(lists, u, ties, theta, user, work)
+        set_scores(of_user, user)
+        lists_statistics(lists, u, ties, edges, of_user)
     users.draws[u] = user
+    origin = lists.indptr[first]
     for r in range(first, last):
         for e in range(lists.indptr[r], lists.indptr[r + 1]):
-            work.chosen[e] = lists.weights[r] * (work.chosen[e] - work.expected[e])
-            work.expected[e] *= lists.weights[r]
+            made, expected = of_user.made[e - origin], of_user.expected[e - origin]
+            entries.residual[e] = lists.weights[r] * (made - expected)
+            entries.curvature[e] = lists.weights[r] * expected
     return value
 
 
@@ -253,21 +146,21 @@ def move_users(lists, ties, theta, prior, users, newton, noise, entries):
     entries: written, weight * (chosen - expected) and weight * expected at the draws.
     Returns the users' log-posteriors at the modes, constants left out, (n_users,).
     """
-    values = np.empty(lists.user_indptr.size - 1)
-    work = Work(np.empty(lists.items.size), entries.residual, entries.curvature)
+    values, edges = np.empty(lists.user_indptr.size - 1), edges_of(theta, max(0, -ties))
     for u in prange(values.size):
-        values[u] = _move_user(lists, np.int64(u), ties, theta, prior, users, newton, noise, work)
+        values[u] = _move_user(lists, np.int64(u), ties, theta, edges, prior, users, newton, noise, entries)
     return values
 
 
 @njit(error_model="numpy", parallel=True)
 def user_log_likelihoods(lists, ties, theta, users):
     """Weighted log-likelihood of each user's rankings at given user vectors, (n_users,)."""
-    n_users, n_entries = lists.user_indptr.size - 1, lists.items.size
-    values = np.empty(n_users)
-    work = Work(np.empty(n_entries), np.empty(n_entries), np.empty(n_entries))
-    for u in prange(n_users):
-        values[u] = _user_statistics(lists, np.int64(u), ties, theta, users[u], work)
+    values, edges = np.empty(lists.user_indptr.size - 1), edges_of(theta, max(0, -ties))
+    for i in prange(values.size):
+        u = np.int64(i)
+        of_user = gathered_lists(lists, u, theta)
+        set_scores(of_user, users[u])
+        values[u] = lists_statistics(lists, u, ties, edges, of_user)
     return values
 
 
@@ -278,15 +171,15 @@ def posterior_draws(lists, ties, theta, prior, modes, key, size, log_density):
     modes: (n_users, K), start of the ascent and, when done, the modes. log_density: (n_users, size), written: log of
     the Gaussian density of each draw, which importance sampling divides by.
     """
-    (n_users, n_factors), n_entries = modes.shape, lists.items.size
+    (n_users, n_factors), edges = modes.shape, edges_of(theta, max(0, -ties))
     draws = np.empty((n_users, size, n_factors))
-    work = Work(np.empty(n_entries), np.empty(n_entries), np.empty(n_entries))
     for i in prange(n_users):
         u = np.int64(i)
         user, own = modes[u].copy(), Gaussian(prior_mean(prior.coordinates[u], prior.slopes), prior.precision)
-        _, lower = _climb_user(lists, u, ties, theta, user, own, work, Newton(_NEWTON_STEPS, 1e-9))
+        of_user = gathered_lists(lists, u, theta)
+        _, lower = _climb_user(lists, u, ties, edges, of_user, user, own, Newton(_NEWTON_STEPS, 1e-9))
         modes[u] = user
-        _newton_system(lists, u, ties, theta, user, own, work, lower, np.empty(n_factors))
+        _newton_system(lists, u, ties, of_user, user, own, lower, np.empty(n_factors))
         stream = derive(key, u)
         noise = np.empty(n_factors)
         for d in range(size):

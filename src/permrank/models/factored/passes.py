@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from permrank.data.item_view import ItemView
-from permrank.kernels.factored.arguments import Entries, Items, Newton, Noise, Prior, Users
+from permrank.kernels.factored.arguments import Entries, Items, Kept, Newton, Noise, Prior, Users
 from permrank.kernels.factored.items import item_steps, item_sums, steps_from_sums
 from permrank.kernels.factored.odds import threshold_sums
 from permrank.kernels.lists import Lists
@@ -16,8 +16,8 @@ from permrank.learning.shards import Shard, blocks_by_entries, gathered, n_block
 from permrank.models.factored.problem import Problem, UserPass
 from permrank.types import Float64Array, Int32Array, Int64Array, Key
 
-# Adding up a block must cost little beside its entries: 32 entries of an item for each, but never below 4 blocks.
-_ENTRIES_OF_AN_ITEM, _FEWEST_BLOCKS = 32, 4
+# Adding up a block must cost little beside its entries: 128 entries of an item for each, but never below 4 blocks.
+_ENTRIES_OF_AN_ITEM, _FEWEST_BLOCKS = 128, 4
 
 
 class Move(NamedTuple):
@@ -145,9 +145,9 @@ class Passes:
         (found,) = gathered(partial(_at_thresholds, theta, n_thresholds), self._parts, draws)
         return np.asarray(found.sum(axis=0))
 
-    def items(self, given: Items, draws: Float64Array, noise: Noise, variance: Float64Array) -> Float64Array:
+    def items(self, given: Items, draws: Float64Array, noise: Noise, kept: Kept) -> Float64Array:
         """Steps of the items, (n_rows, K + 1), given what `users` found; see `kernels.factored.items.item_steps`."""
         if len(self._parts) > 1:
-            return np.asarray(steps_from_sums(self._found[0], given, noise, variance))
-        (indptr, entries), found = self._view, Entries(*self._found)
-        return np.asarray(item_steps(self._bounds, indptr, entries, self._owner, draws, given, found, noise, variance))
+            return np.asarray(steps_from_sums(self._found[0], given, noise, kept))
+        found = Entries(*self._found)
+        return np.asarray(item_steps(self._bounds, self._view, self._owner, draws, given, found, noise, kept))

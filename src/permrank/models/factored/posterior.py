@@ -9,7 +9,7 @@ import numpy as np
 
 from permrank.checks import require_memory
 from permrank.kernels.cooccurrence import cross
-from permrank.kernels.factored.arguments import NO_NOISE, Items, Newton, Noise
+from permrank.kernels.factored.arguments import NOTHING_KEPT, Items, Kept, Newton, Noise
 from permrank.learning.learner import Learner, State, Step, standing
 from permrank.models.factored import odds
 from permrank.models.factored.calibration import HeldOut, hold_out_pairs
@@ -150,9 +150,11 @@ class Sampler:
         noisy = number >= self._quiet
         move = self._move(self.theta, stream_key(int(self._key), number, 0), noisy, Newton(1 if noisy else 3, 1e-6))
         values, self.modes, self.draws = self._passes.users(move, self.modes, self.draws)
-        kept = self._smoothed() if keep else None
+        means = self._room() if keep and not problem.shuffle else NOTHING_KEPT
+        steps = self._item_steps(Noise(stream_key(int(self._key), number, 1), noisy), means)
+        kept = self._smoothed(means) if keep else None
         moved = self._moved_thresholds(number, noisy) if problem.odds else None
-        self.theta += self._item_steps(Noise(stream_key(int(self._key), number, 1), noisy), np.zeros(0))
+        self.theta += steps
         if moved is not None:
             self.theta[-moved.size :, -1] = moved
             means = np.einsum("uj,j->u", problem.user_coordinates, self.slopes[:, -1])
@@ -168,13 +170,18 @@ class Sampler:
     def _move(self, theta: Float64Array, key: Key, draw: bool, newton: Newton) -> Move:
         return Move(self.problem.pass_over_users(), theta, self._user_precision, self.slopes, key, draw, newton)
 
-    def _item_steps(self, noise: Noise, variance: Float64Array) -> Float64Array:
+    def _item_steps(self, noise: Noise, kept: Kept) -> Float64Array:
         given = Items(self.theta, self._prior.centre, self._prior.precision)
-        steps = self._passes.items(given, self.draws, noise, variance)
+        steps = self._passes.items(given, self.draws, noise, kept)
         if self.problem.odds:
             thresholds = slice(self.problem.rankings.n_items, None)
-            steps[:, -2], steps[thresholds], variance[thresholds] = 0.0, 0.0, 0.0
+            for each in (steps, kept.steps):
+                each[:, -2], each[thresholds] = 0.0, 0.0
+            kept.variance[thresholds] = 0.0
         return steps
+
+    def _room(self) -> Kept:
+        return Kept(np.empty_like(self.theta), np.empty(len(self.theta)))
 
     def _moved_thresholds(self, number: int, noisy: bool) -> Float64Array:
         n = self.problem.thresholds.size
@@ -191,20 +198,18 @@ class Sampler:
         """By how much the last draw of the users differs from their modes."""
         return np.asarray(self.draws - self.modes)
 
-    def _smoothed(self) -> tuple[Float64Array, ...]:
+    def _smoothed(self, means: Kept) -> tuple[Float64Array, ...]:
         """What is kept of a sweep: the conditional mean of the items given the users drawn, and the users' modes there.
 
         A draw of the items carries noise that only a large average removes; their mean given the users' draw carries
         that of the users alone, which differs from user to user and averages out within an item. Probabilities want the
         noise back: so the variances of the items' scores given the users are kept too.
         """
-        problem = self.problem
-        variance = np.zeros(problem.n_rows)
-        if problem.shuffle:
-            return self.theta.copy(), self.modes.copy(), self.slopes, variance
-        mean = self.theta + self._item_steps(NO_NOISE, variance)
+        if self.problem.shuffle:
+            return self.theta.copy(), self.modes.copy(), self.slopes, np.zeros(self.problem.n_rows)
+        mean = self.theta + means.steps
         users = self._passes.modes(self._move(mean, np.uint64(0), False, Newton(2, 1e-4)), self.modes.copy())
-        return mean, users, self.slopes, variance
+        return mean, users, self.slopes, means.variance
 
 
 def draw_posterior(
