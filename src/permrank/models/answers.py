@@ -5,12 +5,14 @@ from __future__ import annotations
 import warnings
 import weakref
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
-from permrank.checks import require_int
+from permrank.checks import require_bool, require_int
+from permrank.data.vocabulary import Vocabulary
+from permrank.data.where import passing
 from permrank.errors import CatalogueWarning
 from permrank.models.estimates import Estimate
 from permrank.models.users import NewUser, UserReference
@@ -43,6 +45,8 @@ def recommend(
     *,
     items: Iterable[object] | None = None,
     exclude: Iterable[object] = (),
+    exclude_listed: bool = True,
+    where: pl.Expr | str | None = None,
     interval: bool = False,
 ) -> pl.DataFrame:
     """Return the best ``k`` items that a user has not listed, or each of several users; fewer if there are fewer.
@@ -52,10 +56,15 @@ def recommend(
     users : id, new user, list of these, or None
         None is everybody, or nobody in particular where a model treats all alike.
     k : int
-    items : ids, optional
+    items : ids or titles, optional
         Only these are recommended.
-    exclude : ids
+    exclude : ids or titles
         These are not.
+    exclude_listed : bool
+        Leave out what the user has listed.
+    where : polars.Expr or str, optional
+        A condition on the attributes of items (`Rankings.with_items`), such as ``pl.col("year") > 1990``, or
+        ``"genres contains Comedy and year > 1990"``. Items of which it is not known are left out.
     interval : bool
         Add ``rank_low`` and ``rank_high``, if the model gives a distribution: with probability 0.9 the item's rank
         among all that could be recommended lies between.
@@ -63,7 +72,8 @@ def recommend(
     Returns
     -------
     polars.DataFrame
-        Columns ``rank`` (from 1), ``item``, ``score``; before them ``user`` if several are asked about.
+        Columns ``rank`` (from 1), ``item``, ``title`` if items have titles, ``score``; before them ``user`` if several
+        are asked about.
 
     Examples
     --------
@@ -84,10 +94,15 @@ def recommend(
     allowed = np.zeros(len(self.item_ids), bool)
     allowed[self._item_indices(items)] = True
     allowed[self._item_indices(list(exclude))] = False
-    return _recommended(self, users, allowed, int(k), interval=interval)
+    require_bool("exclude_listed", exclude_listed)
+    if where is not None:
+        allowed &= passing(self.item_ids, where)
+    return _recommended(self, users, allowed, int(k), exclude_listed=exclude_listed, interval=interval)
 
 
-def _recommended(model: Ranker, users: object, allowed: BoolArray, k: int, *, interval: bool) -> pl.DataFrame:
+def _recommended(
+    model: Ranker, users: object, allowed: BoolArray, k: int, *, exclude_listed: bool, interval: bool
+) -> pl.DataFrame:
     """The best k items of the allowed ones that a user, or each of several, has not listed."""
     several = isinstance(users, Iterable) and not isinstance(users, str)
     asked = list(users) if several else [users]  # type: ignore[call-overload]
@@ -98,7 +113,7 @@ def _recommended(model: Ranker, users: object, allowed: BoolArray, k: int, *, in
     for first in range(0, len(references), size):
         block = references[first : first + size]
         for user, row in zip(block, model._score_rows(block), strict=True):
-            items = np.flatnonzero(allowed & unlisted(model, user))
+            items = np.flatnonzero(allowed & unlisted(model, user) if exclude_listed else allowed)
             best = first_of(row[items], k)
             frame = _frame(model, items[best], row[items[best]].astype(np.float64))
             if interval and model._finds_by_order:
@@ -136,12 +151,19 @@ def _together(model: Ranker, users: Sequence[object], frames: Sequence[pl.DataFr
     ]
     if named:
         return pl.concat(named)
-    return pl.DataFrame(schema={"user": dtype, "rank": pl.Int64, "item": model.item_ids.ids.dtype, "score": pl.Float64})
+    nobody = _frame(model, np.zeros(0, np.int64), np.zeros(0))
+    return nobody.select(pl.lit(None, dtype).alias("user"), pl.all()).clear()
 
 
 def _frame(model: Ranker, items: Int64Array, scores: Float64Array) -> pl.DataFrame:
-    ids = model.item_ids.take(items)
-    return pl.DataFrame({"rank": np.arange(1, items.size + 1), "item": ids, "score": scores})
+    named = named_columns(model.item_ids, items)
+    return pl.DataFrame({"rank": np.arange(1, items.size + 1), **named, "score": scores})
+
+
+def named_columns(ids: Vocabulary, indices: Int64Array, kind: str | None = None) -> dict[str, pl.Series]:
+    """Ids of some items (or users), and their titles if there are any: columns of an answer."""
+    columns = {kind or ids.kind: ids.take(indices)}
+    return columns if ids.titles is None else columns | {"title": ids.titles.gather(indices)}
 
 
 def _with_interval(
@@ -177,9 +199,10 @@ def mean_cosine(rows: Array, target: Array) -> Float64Array:
     return total / len(rows)
 
 
-def nearest(similarity: Float64Array, own: int, k: int, take: Any, kind: str) -> pl.DataFrame:
-    """The k most similar rows but one's own, as a frame."""
+def nearest(similarity: Float64Array, own: int, k: int, ids: Vocabulary) -> pl.DataFrame:
+    """The k most similar users or items but one's own, as a frame."""
     require_int("k", k, 1)
     order = np.lexsort((np.arange(similarity.size), -similarity))
     order = order[order != own][: int(k)]
-    return pl.DataFrame({"rank": np.arange(1, order.size + 1), kind: take(order), "similarity": similarity[order]})
+    named = named_columns(ids, order)
+    return pl.DataFrame({"rank": np.arange(1, order.size + 1), **named, "similarity": similarity[order]})

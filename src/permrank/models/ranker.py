@@ -237,8 +237,8 @@ class Ranker(ABC):
         Returns
         -------
         polars.DataFrame
-            Columns ``rank`` (from 1), ``item``, ``score``, and where the model gives a distribution
-            ``rank_low`` and ``rank_high``: with probability 0.9 the item's rank among these lies between.
+            Columns ``rank`` (from 1), ``item``, ``title`` if items have one, ``score``, and where the model gives a
+            distribution ``rank_low`` and ``rank_high``: with probability 0.9 the item's rank among these lies between.
         """
         reference = self._reference(user)
         chosen = self._item_indices(items)
@@ -290,7 +290,7 @@ class Ranker(ABC):
         """Return the probability that ``item`` is ranked before ``other``."""
         self._require_distribution("prefers")
         reference = self._reference(user)
-        items = self.item_ids.indices([item, other])
+        items = self.item_ids.find_all([item, other])
         return 0.5 if items[0] == items[1] else self._distribution(reference, items).prefers(0, 1)
 
     def top_probability(self, user: object, items: Iterable[object], k: int = 1) -> Float64Array:

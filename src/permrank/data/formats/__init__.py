@@ -15,7 +15,7 @@ from permrank.data.formats.jsonlines import parse_jsonlines, write_jsonlines
 from permrank.data.formats.preflib import KINDS, parse_preflib, write_preflib
 from permrank.data.formats.tables import parse_delimited, parse_parquet, write_delimited, write_parquet
 from permrank.data.rankings import Rankings
-from permrank.errors import FormatError, InputError
+from permrank.errors import FormatError, InputError, argument
 
 __all__ = ["FORMATS", "Contents", "Format", "format_named", "format_of", "writable_endings"]
 
@@ -127,7 +127,13 @@ def format_of(file_name: str, where: str) -> Format:
         if text in known.file_names or (ending in known.endings and not (known.packed and _is_gzipped(file_name))):
             return known
     listed = ", ".join(f".{ending}" for known in FORMATS.values() for ending in known.endings)
-    raise FormatError(f"{where}: the ending is not one of {listed}; pass format= if it is one of these")
+    raise FormatError(f"{where}: the ending is not one of {listed}; {_remedy()}")
+
+
+def _remedy() -> str:
+    return (
+        "pass format= if it is one of these" if argument("format").endswith("=") else "rename it if it is one of these"
+    )
 
 
 def _is_gzipped(file_name: str) -> bool:

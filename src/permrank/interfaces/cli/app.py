@@ -9,9 +9,18 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from permrank.errors import InputError, PermrankError
+from permrank.errors import ARGUMENT, InputError, PermrankError
 from permrank.interfaces.cli import evaluate as evaluation_commands
-from permrank.interfaces.cli.options import DataSource, Json, ModelFile, OwnClass, Settings, reads_data
+from permrank.interfaces.cli.options import (
+    DataSource,
+    Json,
+    ModelFile,
+    NewList,
+    OwnClass,
+    Settings,
+    Where,
+    reads_data,
+)
 from permrank.interfaces.output import say
 
 
@@ -19,6 +28,7 @@ class _Group(TyperGroup):
     """Turns every error that permrank raises on purpose into one line and exit code 1."""
 
     def invoke(self, ctx: Any) -> Any:
+        spelling = ARGUMENT.set("--{}")
         try:
             return super().invoke(ctx)
         except (PermrankError, OSError) as error:
@@ -29,6 +39,8 @@ class _Group(TyperGroup):
             typer.secho("error: ", fg="red", bold=True, nl=False, err=True)
             typer.echo(message_of(error), err=True)
             raise typer.Exit(1) from error
+        finally:
+            ARGUMENT.reset(spelling)
 
 
 _VALIDATION = "Validation: when to stop"
@@ -147,7 +159,7 @@ def fit(
 
     Ctrl-C stops at the end of the sweep; the estimate is written all the same, and the exit code is 130.
 
-    Example: permrank fit ratings.csv -o ratings.permrank
+    Example: permrank fit ratings.csv --items movies.csv -o ratings.permrank
 
     Example: permrank fit ballots.csv -m PlackettLuce --set prior=gaussian
 
@@ -193,14 +205,16 @@ def recommend(
     model: ModelFile,
     users: Annotated[list[str] | None, typer.Argument(metavar="[USER]...", help="Ids of known users.")] = None,
     k: Annotated[int, typer.Option("--k", "-k", min=1, help="How many items.")] = 10,
-    given: Annotated[
-        str | None,
-        typer.Option("--list", help="A new person's list, best first: 'a > b = c > d' (= is a tie)."),
-    ] = None,
+    given: NewList = None,
     everybody: Annotated[bool, typer.Option("--all", help="For every user of the model.")] = False,
+    where: Where = None,
+    only: Annotated[
+        list[str] | None, typer.Option("--item", metavar="ITEM", help="Only among these; may be repeated.")
+    ] = None,
     exclude: Annotated[
         list[str] | None, typer.Option("--exclude", metavar="ITEM", help="Never this one; may be repeated.")
     ] = None,
+    listed: Annotated[bool, typer.Option("--listed", help="Also what the person has listed already.")] = False,
     interval: Annotated[
         bool, typer.Option("--interval", help="Add a 90 % interval of each rank, where the order says so.")
     ] = False,
@@ -210,25 +224,29 @@ def recommend(
     own: OwnClass = None,
     as_json: Json = False,
 ) -> None:
-    """Find what users would choose next, of all that they have not listed.
+    """Find what users would choose next, of all that they have not listed. Items are named by id or title.
 
     Example: permrank recommend m.permrank ann bob -k 5
+
+    Example: permrank recommend m.permrank --list "Toy Story (1995) > Heat (1995)" --where "year > 1990"
 
     Example: permrank recommend m.permrank --all -o recommendations.parquet
     """
     import polars as pl
 
     from permrank.interfaces.cli.models import load_model
-    from permrank.interfaces.cli.recommend import asked_about, recommend_for, require_output, write_frame
+    from permrank.interfaces.cli.recommend import asked_about, filters_of, recommend_for, require_output, write_frame
     from permrank.interfaces.output import apart_from, say, show
 
     require_output(output)
     ranker = load_model(model, own)
     people = asked_about(ranker, users or [], given, everybody)
-    frame = pl.concat(recommend_for(ranker, people, k, exclude or [], interval))
-    answered = set(frame["user"])
+    options = filters_of(ranker, only or [], exclude or [], where)
+    frame = pl.concat(recommend_for(ranker, people, k, exclude_listed=not listed, interval=interval, **options))
+    answered = set(map(str, frame["user"]))
     for name in [name for name, _ in people if name not in answered][:10]:
-        say(f"nothing is left to recommend to {name}: every item is in the list already", err=True)
+        why = "every item is in the list already" if not (where or only or exclude) else "nothing passes the filters"
+        say(f"nothing is left to recommend to {name}: {why}", err=True)
     if output is not None:
         write_frame(frame, output)
         with apart_from(output):
@@ -240,11 +258,12 @@ def recommend(
 @app.command()
 def rank(
     model: ModelFile,
-    items: Annotated[list[str] | None, typer.Argument(metavar="[ITEM]...", help="Items to order; all, if none.")] = (
-        None
-    ),
+    items: Annotated[
+        list[str] | None, typer.Argument(metavar="[ITEM]...", help="Items to order, by id or title; all, if none.")
+    ] = None,
     user: Annotated[str | None, typer.Option("--user", "-u", help="For this user; else for everybody.")] = None,
-    given: Annotated[str | None, typer.Option("--list", help="For a new person with this list.")] = None,
+    given: NewList = None,
+    where: Where = None,
     own: OwnClass = None,
     as_json: Json = False,
 ) -> None:
@@ -252,6 +271,7 @@ def rank(
 
     Example: permrank rank m.permrank uni ebi toro --user ann
     """
+    from permrank.data.where import passing
     from permrank.interfaces.cli.models import load_model
     from permrank.interfaces.cli.sources import parse_id, parse_list
     from permrank.interfaces.output import show
@@ -263,6 +283,9 @@ def rank(
     if given is not None:
         reference = ranker.fold_in(parse_list(given, ranker.item_ids))
     chosen = [parse_id(item, ranker.item_ids) for item in items] if items else list(ranker.item_ids)
+    if where is not None:
+        passes = passing(ranker.item_ids, where)
+        chosen = [item for item in chosen if passes[ranker.item_ids.index(item)]]
     show(ranker.rank(reference, chosen), as_json=as_json, most=None if items else 50)
 
 

@@ -86,7 +86,8 @@ def readable(values: Named) -> Named:
     rows = {name: value for name, value in values.items() if name not in ("communities", "validation")}
     rows["community"] = {}
     for row in values.get("communities", []):
-        items = ", ".join(f"{item} x{lift:.1f}" for item, lift in zip(row["items"], row["lifts"], strict=True))
+        names = row.get("titles", row["items"])
+        items = ", ".join(f"{item} x{lift:.1f}" for item, lift in zip(names, row["lifts"], strict=True))
         users = ", ".join(str(user) for user in row["users"])
         rows["community"][f"{row['community']} ({row['size']:.0%})"] = f"{items}; typical: {users}"
     return rows

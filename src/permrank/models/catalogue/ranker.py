@@ -89,10 +89,10 @@ class CatalogueRanker(Ranker):
             Columns ``rank``, ``item``, ``similarity``, best first, without the item itself.
         """
         self._require_fitted()
-        index = self.item_ids.index(item)
+        index = self.item_ids.find(item)
         alone = Entries(*frozen(np.array([0, 1]), np.array([index], np.int32), np.ones(1, np.float32)))
         rows = scored_rows(self.estimate_, alone)
-        return nearest(rows[0].astype(np.float64), index, k, self.item_ids.take, "item")
+        return nearest(rows[0].astype(np.float64), index, k, self.item_ids)
 
 
 def scored_rows(estimate: CatalogueEstimate, entries: Entries) -> Array:

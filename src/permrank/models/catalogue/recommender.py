@@ -256,7 +256,7 @@ class Recommender(CatalogueRanker):
         ['tea']
         """
         reference = self._reference(user)
-        index = self.item_ids.index(item)
+        index = self.item_ids.find(item)
         if self._finds_by_order:
             order = self._ordering("explain")
             explain = getattr(order, "explain", None)

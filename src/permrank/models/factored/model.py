@@ -344,10 +344,10 @@ class FactoredPlackettLuce(Ranker):
             Columns ``rank``, ``item``, ``similarity``, best first, without the item itself.
         """
         self._require_fitted()
-        index = self.item_ids.index(item)
+        index = self.item_ids.find(item)
         # Thresholds between ratings come after the items, a level after the factors.
         items = self.item_draws_[:, : len(self.item_ids), : self.estimate_.n_factors]
-        return nearest(mean_cosine(items, items[:, index]), index, k, self.item_ids.take, "item")
+        return nearest(mean_cosine(items, items[:, index]), index, k, self.item_ids)
 
     def similar_users(self, user: object, k: int = 10) -> pl.DataFrame:
         """Users of the training data who rank as this one does: cosine of their factors, averaged over the draws.
@@ -361,7 +361,7 @@ class FactoredPlackettLuce(Ranker):
         k_factors = self.estimate_.n_factors
         similarity = mean_cosine(self.user_modes_[..., :k_factors], self._modes(reference)[:, :k_factors])
         own = reference if isinstance(reference, int) else -1
-        return nearest(similarity, own, k, self.user_ids.take, "user")
+        return nearest(similarity, own, k, self.user_ids)
 
     def explain(self, user: object, item: object) -> pl.DataFrame:
         """Which listed items pushed this one up or down for the user, and by how much.
@@ -379,7 +379,7 @@ class FactoredPlackettLuce(Ranker):
             add up to the score.
         """
         reference = self._reference(user)
-        index = self.item_ids.index(item)
+        index = self.item_ids.find(item)
         if self.estimate_.is_damped:
             self._refuse("explain with damping; fit with damping='none', for which a score is a sum over the list,")
         items, parts = contributions(self.estimate_, self._said(reference), self._modes(reference), index)

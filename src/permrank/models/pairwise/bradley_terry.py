@@ -214,7 +214,7 @@ class BradleyTerry(OneOrderRanker):
     def outcomes(self, item: object, other: object) -> Outcomes:
         """Probabilities that ``item`` wins, ties and loses against ``other``."""
         self._require_fitted()
-        first, second = self.item_ids.indices([item, other])
+        first, second = self.item_ids.find_all([item, other])
         logs = self._log_outcomes(np.atleast_1d(self.scores_[first] - self.scores_[second]))
         return Outcomes(*np.exp(logs[:, 0]).tolist())
 
