@@ -26,6 +26,7 @@ from permrank.models import users as people
 from permrank.models.answers import ranked, recommend
 from permrank.models.declared import Declared
 from permrank.models.estimates import Estimate
+from permrank.models.explanation import because, explain, no_reasons
 from permrank.models.fitting import learn_into, require_evidence
 from permrank.models.former_names import accept_former_names, former_estimate
 from permrank.models.users import NewUser, UserReference
@@ -245,6 +246,7 @@ class Ranker(ABC):
         return ranked(self, reference, chosen)
 
     recommend = recommend
+    explain, because, _reasons = explain, because, no_reasons
 
     # Questions that need a distribution
 
