@@ -77,12 +77,12 @@ def test_what_is_shown_is_largest_and_never_more_than_asked_for(parts, k):
     ("data", "parts", "baseline", "sentence"),
     [
         (RATED, {"a": 2.0, "b": 1.0}, 0.5, "Fargo: because you rated Alien 5 and Brazil 4.5"),
-        (RATED, {"a": 2.0, "b": 1.0, "e": -1.5}, 0.5, "Fargo: because you rated Alien 5 and Brazil 4.5; in spite of Emma 1"),
+        (RATED, {"a": 2.0, "b": 1.0, "e": -1.5}, 0.5, "Fargo: because you rated Alien 5 and Brazil 4.5; in spite of Emma 1"),  # noqa: E501
         (RATED, {"a": 2.0, "b": 1.0, "e": -0.5}, 0.5, "Fargo: because you rated Alien 5 and Brazil 4.5"),
         (RATED, {"a": 1.0}, 2.0, "Fargo: by its fame; because you rated Alien 5"),
         (RATED, {"e": -1.0}, 2.0, "Fargo: by its fame; in spite of Emma 1"),
         (RATED, {}, 2.0, "Fargo: by its fame"),
-        (LISTED, {"a": 2.0, "c": 1.0, "e": -3}, 0.0, "Fargo: because you put Alien 1st of 4 and Clue 2nd of 4; in spite of Emma 4th of 4"),
+        (LISTED, {"a": 2.0, "c": 1.0, "e": -3}, 0.0, "Fargo: because you put Alien 1st of 4 and Clue 2nd of 4; in spite of Emma 4th of 4"),  # noqa: E501
         (CHOSEN, {"a": 2.0, "c": 1.0}, 0.0, "Fargo: because you chose Alien and Clue"),
     ],
 )  # fmt: skip

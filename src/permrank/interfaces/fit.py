@@ -9,8 +9,8 @@ from permrank.data.formats.about import with_about
 from permrank.data.formats.columns import rankings_from_frame
 from permrank.data.formats.readers import read
 from permrank.data.rankings import Rankings
-from permrank.errors import InputError
-from permrank.models.choosing import choose_model
+from permrank.errors import EstimateError, InputError
+from permrank.models.choosing import choose_model, with_prior
 from permrank.models.ranker import Ranker
 
 
@@ -54,4 +54,13 @@ def fit(
     else:
         rankings = rankings_from_frame(data, **reading)
     rankings = with_about(rankings, items, users)
-    return (choose_model(rankings).model if model is None else model).fit(rankings)
+    if model is not None:
+        return model.fit(rankings)
+    chosen = choose_model(rankings).model
+    try:
+        return chosen.fit(rankings)
+    except EstimateError:  # connected data can still lack one, as where all that one item loses are ties
+        other = with_prior(chosen)
+        if other is None:
+            raise
+        return other.fit(rankings)

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 # An item's rank lies between these quantiles with probability 0.9.
 _INTERVAL = np.array([0.05, 0.95])
+# So many items count as the best, or half of them where there are fewer than twice as many.
+_BEST = 10
 # Rows of scores that are held at a time: so many numbers of at most 8 bytes.
 _BLOCK = 1 << 23
 # A catalogue, as against a list of candidates: so many items, and so many times as many as the user has listed.
@@ -30,12 +32,35 @@ _CATALOGUE, _TIMES = 100, 10
 _said: weakref.WeakSet[Estimate] = weakref.WeakSet()
 
 
-def ranked(model: Ranker, user: UserReference, items: Int64Array) -> pl.DataFrame:
-    """All of some items: ``rank``, ``item``, ``score``, and if they are known ``rank_low`` and ``rank_high``."""
-    scores = model._scores(user, items)
-    # Equal scores keep the order of the ids, so that the answer does not depend on the caller's.
-    order = np.lexsort((items, -scores))
-    return _with_interval(model, user, items, order, _frame(model, items[order], scores[order]))
+def rank(
+    self: Ranker, user: object, items: Iterable[object], *, k: int | None = None, interval: bool = False
+) -> pl.DataFrame:
+    """Order the given items for a user, best first.
+
+    Parameters
+    ----------
+    user : id or new user
+    items : ids or titles
+    k : int, optional
+        How many count as the best; 10, or half of the items if there are fewer than 20.
+    interval : bool
+        Add ``rank_low`` and ``rank_high``: with a probability of at least 0.9 the item's rank among these lies between.
+        `tie_groups` says what can be told apart.
+
+    Returns
+    -------
+    polars.DataFrame
+        Columns ``rank`` (from 1), ``item``, ``title`` if items have one, ``score``, and where the model says how likely
+        every ranking is, ``top_probability``: of being among the best ``k`` of these items.
+    """
+    reference = self._reference(user)
+    chosen = np.sort(self._item_indices(items))  # the answer does not depend on the caller's order
+    k = max(1, min(_BEST, chosen.size // 2)) if k is None else k
+    require_int("k", k, 1)
+    scores = self._scores(reference, chosen)
+    order = np.argsort(-scores, kind="stable")  # equal scores keep the order of the ids
+    frame = _frame(self, chosen[order], scores[order])
+    return _with_uncertainty(self, reference, chosen, order, frame, k, interval=interval)
 
 
 def recommend(
@@ -47,6 +72,7 @@ def recommend(
     exclude: Iterable[object] = (),
     exclude_listed: bool = True,
     where: pl.Expr | str | None = None,
+    probability: bool = False,
     interval: bool = False,
 ) -> pl.DataFrame:
     """Return the best ``k`` items that a user has not listed, or each of several users; fewer if there are fewer.
@@ -65,9 +91,12 @@ def recommend(
     where : polars.Expr or str, optional
         A condition on the attributes of items (`Rankings.with_items`), such as ``pl.col("year") > 1990``, or
         ``"genres contains Comedy and year > 1990"``. Items of which it is not known are left out.
+    probability : bool
+        Add ``top_probability``, of being among the best ``k`` of all that could be recommended, where the model says
+        how likely every order is and `recommend` goes by that.
     interval : bool
-        Add ``rank_low`` and ``rank_high``, if the model gives a distribution: with probability 0.9 the item's rank
-        among all that could be recommended lies between.
+        Add ``rank_low`` and ``rank_high`` likewise: with a probability of at least 0.9 the item's rank among all that
+        could be recommended lies between.
 
     Returns
     -------
@@ -97,11 +126,12 @@ def recommend(
     require_bool("exclude_listed", exclude_listed)
     if where is not None:
         allowed &= passing(self.item_ids, where)
-    return _recommended(self, users, allowed, int(k), exclude_listed=exclude_listed, interval=interval)
+    shown = {"probability": probability, "interval": interval}
+    return _recommended(self, users, allowed, int(k), exclude_listed=exclude_listed, shown=shown)
 
 
 def _recommended(
-    model: Ranker, users: object, allowed: BoolArray, k: int, *, exclude_listed: bool, interval: bool
+    model: Ranker, users: object, allowed: BoolArray, k: int, *, exclude_listed: bool, shown: dict[str, bool]
 ) -> pl.DataFrame:
     """The best k items of the allowed ones that a user, or each of several, has not listed."""
     several = isinstance(users, Iterable) and not isinstance(users, str)
@@ -116,8 +146,8 @@ def _recommended(
             items = np.flatnonzero(allowed & unlisted(model, user) if exclude_listed else allowed)
             best = first_of(row[items], k)
             frame = _frame(model, items[best], row[items[best]].astype(np.float64))
-            if interval and model._finds_by_order:
-                frame = _with_interval(model, user, items, best, frame)
+            if any(shown.values()) and model._finds_by_order:
+                frame = _with_uncertainty(model, user, items, best, frame, k, **shown)
             frames.append(frame)
     return _together(model, asked, frames) if several else frames[0]
 
@@ -166,13 +196,30 @@ def named_columns(ids: Vocabulary, indices: Int64Array, kind: str | None = None)
     return columns if ids.titles is None else columns | {"title": ids.titles.gather(indices)}
 
 
-def _with_interval(
-    model: Ranker, user: UserReference, items: Int64Array, order: Int64Array, frame: pl.DataFrame
+def _with_uncertainty(
+    model: Ranker,
+    user: UserReference,
+    items: Int64Array,
+    order: Int64Array,
+    frame: pl.DataFrame,
+    k: int,
+    *,
+    probability: bool = True,
+    interval: bool = False,
 ) -> pl.DataFrame:
+    """With the probability to be among the best k of some items, and with an interval that holds the rank shown."""
     if not model._knows_ranks:
         return frame
-    low, high = model._distribution(user, items).rank_quantiles(order, _INTERVAL).T
-    return frame.with_columns(rank_low=pl.Series(low + 1), rank_high=pl.Series(high + 1))
+    distribution = model._distribution(user, items)
+    if probability:
+        frame = frame.with_columns(top_probability=pl.Series(distribution.top_of(order, k), dtype=pl.Float64))
+    if interval:
+        low, high = 1 + distribution.rank_quantiles(order, _INTERVAL).T
+        shown = frame["rank"].to_numpy()
+        frame = frame.with_columns(
+            rank_low=pl.Series(np.minimum(low, shown)), rank_high=pl.Series(np.maximum(high, shown))
+        )
+    return frame
 
 
 def _notice_catalogue(model: Ranker, users: Sequence[UserReference]) -> None:

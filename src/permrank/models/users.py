@@ -32,6 +32,8 @@ class NewUser:
     state: dict[str, Float64Array] = field(default_factory=dict)
 
 
+# A scale of stars has at most so many values: a tenth from 0 to 10, or percent.
+_STARS = 101
 UserReference: TypeAlias = int | NewUser | None
 """Matrix index of a known user, a new user, or None for a model that treats everybody alike."""
 
@@ -58,6 +60,25 @@ def _ratings(said: Mapping[Any, Any]) -> list[float]:
         raise InputError(f"fold_in takes a dict of item to rating, and ratings are numbers: {error}") from error
 
 
+def _require_on_scale(ratings: list[float], known: Rankings) -> None:
+    """Raise if a rating cannot be on the scale of the training data: eleven of five stars.
+
+    A scale of stars has few values, each given often; then nothing is above the highest, nor below the lowest by more
+    than a step. Elsewhere a rating may lie beyond those of the training data, but not by more than their width.
+    """
+    if known.ratings is None or not known.n_entries:
+        return
+    values = known.__dict__.get("_rating_values")
+    if values is None:
+        values = known.__dict__["_rating_values"] = np.unique(known.ratings).astype(np.float64)
+    low, high, few = values[0], values[-1], values.size <= _STARS and known.n_entries >= 10 * values.size
+    width = high - low if values.size > 1 else np.inf
+    below, above = (np.diff(values).min(initial=width), 0.0) if few else (width, width)
+    for rating in ratings:
+        if rating < low - below or rating > high + above:
+            raise InputError(f"rating {rating:g} is not on the scale of the training data, {low:g} to {high:g}")
+
+
 def _id_of(entry: Any, items: Vocabulary) -> Any:
     """The id of an item that may be given by its title; of each in a tie."""
     if items.titles is None:
@@ -67,15 +88,21 @@ def _id_of(entry: Any, items: Vocabulary) -> Any:
     return items[items.find(entry)] if isinstance(entry, str) else entry
 
 
-def new_user(said: object, items: Vocabulary) -> NewUser:
-    """A new user from a list (best first, sets are ties) or from a mapping of item to rating; empty, of nothing."""
+def new_user(said: object, known: Rankings) -> NewUser:
+    """A new user from a list (best first, sets are ties) or from a mapping of item to rating; empty, of nothing.
+
+    known: the training data, whose items these are, and whose scale of ratings.
+    """
+    items = known.item_ids
     if isinstance(said, Rankings):
         if said.n_users != 1:
             raise InputError(f"fold_in takes one user, got Rankings of {said.n_users}")
         rankings = said
     elif isinstance(said, Mapping) and said:
         said = {_id_of(name, items): rating for name, rating in said.items()}
-        rankings = Rankings.from_ratings({"user": [0] * len(said), "item": list(said), "rating": _ratings(said)})
+        ratings = _ratings(said)
+        _require_on_scale(ratings, known)
+        rankings = Rankings.from_ratings({"user": [0] * len(said), "item": list(said), "rating": ratings})
     elif isinstance(said, Iterable) and not isinstance(said, str):
         ids = [] if isinstance(said, Mapping) else [_id_of(entry, items) for entry in said]
         rankings = Rankings.from_lists([ids], users=[0])

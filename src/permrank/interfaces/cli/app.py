@@ -10,13 +10,16 @@ import typer
 from typer.core import TyperGroup
 
 from permrank.errors import ARGUMENT, InputError, PermrankError
+from permrank.interfaces.cli import answers as answer_commands
 from permrank.interfaces.cli import evaluate as evaluation_commands
 from permrank.interfaces.cli.options import (
     DataSource,
+    Interval,
     Json,
     ModelFile,
     NewList,
     OwnClass,
+    Probability,
     Settings,
     Where,
     reads_data,
@@ -184,7 +187,8 @@ def fit(
     rankings = open_rankings(data, **reading)
     ranker = named or chosen_model(rankings, settings or [])
     rankings, judged = require_validation(rankings, validate, metric, validate_every, patience)
-    left_out, stopped = learn(ranker, rankings, drop_inestimable=drop_inestimable, checkpoint=kept, validation=judged)
+    options: dict[str, Any] = {"checkpoint": kept, "validation": judged, "chosen": named is None}
+    left_out, stopped = learn(ranker, rankings, drop_inestimable=drop_inestimable, **options)
     save_somewhere(ranker, output, kept)
     if kept is not None and not stopped:
         kept.remove()
@@ -215,9 +219,8 @@ def recommend(
         list[str] | None, typer.Option("--exclude", metavar="ITEM", help="Never this one; may be repeated.")
     ] = None,
     listed: Annotated[bool, typer.Option("--listed", help="Also what the person has listed already.")] = False,
-    interval: Annotated[
-        bool, typer.Option("--interval", help="Add a 90 % interval of each rank, where the order says so.")
-    ] = False,
+    probability: Probability = False,
+    interval: Interval = False,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write them to this file (.csv, .tsv, .parquet, .jsonl).")
     ] = None,
@@ -242,7 +245,8 @@ def recommend(
     ranker = load_model(model, own)
     people = asked_about(ranker, users or [], given, everybody)
     options = filters_of(ranker, only or [], exclude or [], where)
-    frame = pl.concat(recommend_for(ranker, people, k, exclude_listed=not listed, interval=interval, **options))
+    options |= {"probability": probability, "interval": interval}
+    frame = pl.concat(recommend_for(ranker, people, k, exclude_listed=not listed, **options))
     answered = set(map(str, frame["user"]))
     for name in [name for name, _ in people if name not in answered][:10]:
         why = "every item is in the list already" if not (where or only or exclude) else "nothing passes the filters"
@@ -253,40 +257,6 @@ def recommend(
             say(f"{frame.height:,} recommendations for {len(people):,} people written to {output}", err=True)
     elif as_json or not frame.is_empty():
         show(frame, as_json=as_json)
-
-
-@app.command()
-def rank(
-    model: ModelFile,
-    items: Annotated[
-        list[str] | None, typer.Argument(metavar="[ITEM]...", help="Items to order, by id or title; all, if none.")
-    ] = None,
-    user: Annotated[str | None, typer.Option("--user", "-u", help="For this user; else for everybody.")] = None,
-    given: NewList = None,
-    where: Where = None,
-    own: OwnClass = None,
-    as_json: Json = False,
-) -> None:
-    """Order given items, best first, for a user or, where the model treats all alike, for everybody.
-
-    Example: permrank rank m.permrank uni ebi toro --user ann
-    """
-    from permrank.data.where import passing
-    from permrank.interfaces.cli.models import load_model
-    from permrank.interfaces.cli.sources import parse_id, parse_list
-    from permrank.interfaces.output import show
-
-    if user is not None and given is not None:
-        raise InputError("--user is somebody known and --list somebody new; give one of them")
-    ranker = load_model(model, own)
-    reference: Any = None if user is None else parse_id(user, ranker.user_ids)
-    if given is not None:
-        reference = ranker.fold_in(parse_list(given, ranker.item_ids))
-    chosen = [parse_id(item, ranker.item_ids) for item in items] if items else list(ranker.item_ids)
-    if where is not None:
-        passes = passing(ranker.item_ids, where)
-        chosen = [item for item in chosen if passes[ranker.item_ids.index(item)]]
-    show(ranker.rank(reference, chosen), as_json=as_json, most=None if items else 50)
 
 
 @app.command()
@@ -382,6 +352,7 @@ def doctor(as_json: Json = False) -> None:
         raise typer.Exit(1)
 
 
+answer_commands.register(app)
 evaluation_commands.register(app)
 
 

@@ -32,6 +32,12 @@ NewList = Annotated[
     str | None,
     typer.Option("--list", help="A new person's list, best first, of ids or titles: 'a > b = c > d' (= is a tie)."),
 ]
+Probability = Annotated[
+    bool, typer.Option("--probability", help="Add the probability to be among the best K, where the order says so.")
+]
+Interval = Annotated[
+    bool, typer.Option("--interval", help="Add a 90 % interval of each rank, where the order says so.")
+]
 Settings = Annotated[
     list[str] | None,
     typer.Option("--set", "-s", metavar="KEY=VALUE", help="A parameter, see 'permrank info MODEL'; may be repeated."),

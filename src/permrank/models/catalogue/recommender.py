@@ -236,6 +236,10 @@ class Recommender(CatalogueRanker):
         order = self._ordering("distribution")
         return order._distribution(self._of(order, user), items)
 
+    def _score_samples(self, user: UserReference, items: Int64Array) -> Float64Array:
+        order = self._ordering("tie_groups")
+        return order._score_samples(self._of(order, user), items)
+
     def log_likelihood(self, rankings: Rankings) -> Float64Array:
         """Return the log-probability of each order given what is listed, by the model of order."""
         return self._ordering("log_likelihood").log_likelihood(rankings)

@@ -269,7 +269,7 @@ class FactoredPlackettLuce(Ranker):
     def fold_in(self, said: object) -> NewUser:
         """Make a new user from a list, or from a dict of item to rating: the items stay as they are."""
         self._require_fitted()
-        made = new_user(said, self.item_ids)
+        made = new_user(said, self.rankings_)
         return NewUser(made.rankings, {"modes": self.fold_in_many(made.rankings)[0]})
 
     def fold_in_many(self, rankings: Rankings) -> Float64Array:
@@ -296,6 +296,9 @@ class FactoredPlackettLuce(Ranker):
         """Scores of items under every draw: (n_kept * _USER_DRAWS, n_items)."""
         users = self._law.user_draws(self.estimate_, self._said(user), self._modes(user), _USER_DRAWS)
         return self.estimate_.score_draws(items, users)
+
+    def _score_samples(self, user: UserReference, items: Int64Array) -> Float64Array:
+        return self._score_draws(user, items)
 
     def _distribution(self, user: UserReference, items: Int64Array) -> RankingDistribution:
         scores = self._score_draws(user, items)
