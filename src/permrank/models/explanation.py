@@ -33,12 +33,15 @@ class Reasons(NamedTuple):
         What the item has whatever the person has listed.
     named : str
         What the baseline is, in words.
+    by_order : bool
+        Whether places in a list count; else only that an item is in it, or how it was rated.
     """
 
     items: Int64Array
     parts: Float64Array
     baseline: float
     named: str
+    by_order: bool = True
 
 
 def explain(self: Ranker, user: object, item: object, *, k: int = _ROWS, full: bool = False) -> pl.DataFrame:
@@ -90,7 +93,7 @@ def because(self: Ranker, user: object, item: object) -> str:
     'milk: because you chose tea'
     """
     reference, index, reasons = _asked(self, user, item)
-    said = _said(self, reference)
+    said = _said(self, reference, reasons)
     chosen = _chosen(reasons.parts, _ROWS)
     name = self.item_ids.called(index)
     parts = reasons.parts[chosen]
@@ -132,7 +135,7 @@ def _chosen(parts: Float64Array, k: int) -> Int64Array:
 
 
 def _frame(model: Ranker, user: UserReference, reasons: Reasons, chosen: Int64Array) -> pl.DataFrame:
-    parts, said = reasons.parts, _said(model, user)
+    parts, said = reasons.parts, _said(model, user, reasons)
     left = np.setdiff1d(np.arange(parts.size), chosen)
     rows = named_columns(model.item_ids, reasons.items[chosen])
     words = np.where(parts[chosen] > 0.0, _FOR, _AGAINST).tolist()
@@ -174,7 +177,7 @@ class _Said(NamedTuple):
         return f"{name} {value:g}" if self.kind == "rating" else f"{name} {_ordinal(int(value))} of {self.n_listed}"
 
 
-def _said(model: Ranker, user: UserReference) -> _Said:
+def _said(model: Ranker, user: UserReference, reasons: Reasons) -> _Said:
     """Ratings of what a person has listed, or else places in the list."""
     if user is None:
         return _Said(model, {}, 0, "")
@@ -189,7 +192,7 @@ def _said(model: Ranker, user: UserReference) -> _Said:
             model, dict(zip(items.tolist(), rankings.ratings[bounds].tolist(), strict=True)), items.size, "rating"
         )
     levels = rankings.levels[bounds]
-    if not levels.any():
+    if not levels.any() or not reasons.by_order:
         return _Said(model, {}, items.size, "")
     places = dict(zip(items[::-1].tolist(), (levels[::-1] + 1).tolist(), strict=True))
     return _Said(model, places, int(levels.max()) + 1, "place")

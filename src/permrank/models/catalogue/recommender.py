@@ -254,7 +254,7 @@ class Recommender(CatalogueRanker):
             nothing = np.zeros(0, np.int64)
             return Reasons(nothing, np.zeros(0), float(np.log1p(self.popularity_[item])), _POPULARITY)
         parts, baseline = self.estimate_.contributions(entries, item)
-        return Reasons(entries.items.astype(np.int64), parts, baseline, _POPULARITY)
+        return Reasons(entries.items.astype(np.int64), parts, baseline, _POPULARITY, by_order=False)
 
     def similar_users(self, user: object, k: int = 10) -> pl.DataFrame:
         """Users who rank as this one does, by the model of order."""
