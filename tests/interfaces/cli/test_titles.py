@@ -43,6 +43,25 @@ def test_answers_have_titles_and_ids_keep_their_type(folder):
     assert pl.read_parquet(folder / "all.parquet").schema["user"] == pl.Int64
 
 
+def test_info_tells_what_is_known(folder):
+    told = json.loads(run("info", folder / "ratings.csv", "--items", folder / "movies.csv", "--json").stdout)
+    assert told["item_attribute"] == {
+        "title": "text, of 6 items",
+        "genres": "list, of 6 items",
+        "year": "whole number, of 6 items",
+    }
+    assert "item attribute genres" in run("info", folder / "ratings.csv", "--items", folder / "movies.csv").stdout
+
+
+def test_communities_have_titles(folder):
+    options = ["-m", "LatentPlackettLuce", "-s", "n_communities=2", "-s", "max_iter=20"]
+    run("fit", folder / "ratings.csv", "--items", folder / "movies.csv", *options, "-o", folder / "c.permrank")
+    rows = pr.load(folder / "c.permrank").communities().to_dicts()
+    assert all(row["titles"] == [TITLES[item - 1] for item in row["items"]] for row in rows)
+    said = " ".join(run("info", folder / "c.permrank").stdout.replace("│", " ").split())
+    assert f"{rows[0]['titles'][0]} x" in said
+
+
 def test_filters(folder):
     model = folder / "m"
     found = json.loads(run("recommend", model, "1", "--where", "genres contains comedy", "--json").stdout)
