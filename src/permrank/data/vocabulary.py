@@ -150,9 +150,11 @@ class Vocabulary:
         """Places of several ids or titles."""
         if self.titles is None or isinstance(values, str) or not isinstance(values, Iterable):
             return self.indices(values)
-        if isinstance(values, pl.Series) and values.dtype == self._ids.dtype == pl.Int64:
-            return self.indices(values)
-        return np.array([self.find(value) for value in values], dtype=np.int64)
+        listed = values if isinstance(values, pl.Series) else list(values)
+        try:
+            return self.indices(listed)  # the quick way, if all are ids
+        except UnknownIdError:
+            return np.array([self.find(value) for value in listed], dtype=np.int64)
 
     @cached_property
     def _by_title(self) -> list[dict[str, list[int]]]:

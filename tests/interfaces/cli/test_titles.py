@@ -53,6 +53,21 @@ def test_info_tells_what_is_known(folder):
     assert "item attribute genres" in run("info", folder / "ratings.csv", "--items", folder / "movies.csv").stdout
 
 
+def test_converting_says_what_a_file_has_no_room_for(folder):
+    films = ["--items", folder / "movies.csv"]
+    assert (
+        "no room for what is known of items" in run("convert", folder / "ratings.csv", folder / "r.tsv", *films).stderr
+    )
+    said = run("convert", folder / "ratings.csv", folder / "r.parquet", *films)
+    assert "no room" not in said.stderr
+    assert pr.read(folder / "r.parquet").item_ids.titles.to_list() == TITLES
+
+
+def test_the_first_run_says_that_it_compiles(folder, monkeypatch):
+    monkeypatch.setattr("permrank.interfaces.cli.fit.cache_folder", lambda: None)
+    assert "the first run compiles" in run("fit", folder / "ratings.csv", "-m", "Borda", "-o", folder / "b").stderr
+
+
 def test_communities_have_titles(folder):
     options = ["-m", "LatentPlackettLuce", "-s", "n_communities=2", "-s", "max_iter=20"]
     run("fit", folder / "ratings.csv", "--items", folder / "movies.csv", *options, "-o", folder / "c.permrank")

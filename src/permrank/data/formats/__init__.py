@@ -41,6 +41,8 @@ class Format:
         Whether ``part=`` chooses among several data sets in the file.
     packed : bool
         Whether the format compresses by itself, and is never gzipped.
+    has_attributes : bool
+        Whether files hold what is known of users and items beside the rankings.
     """
 
     parse: Callable[[Contents], Rankings]
@@ -50,6 +52,7 @@ class Format:
     has_columns: bool = False
     has_parts: bool = False
     packed: bool = False
+    has_attributes: bool = False
 
 
 def _delimited(ending: str, separator: str) -> Format:
@@ -94,11 +97,13 @@ FORMATS: dict[str, Format] = {
         endings=("parquet",),
         has_columns=True,
         packed=True,
+        has_attributes=True,
     ),
     "jsonl": Format(
         lambda contents: parse_jsonlines(contents.data, contents.where, contents.duplicates),
         lambda rankings, name: write_jsonlines(rankings),
         endings=("jsonl", "ndjson"),
+        has_attributes=True,
     ),
     **{kind: _preflib(kind) for kind in KINDS},
     "zip": Format(_parse_archive, endings=("zip",), has_columns=True, has_parts=True, packed=True),

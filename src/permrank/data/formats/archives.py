@@ -23,7 +23,7 @@ from permrank.data.formats.tabular import delimited
 from permrank.data.formats.text import lines_of, without_mark
 from permrank.data.joining import joined
 from permrank.data.rankings import Rankings
-from permrank.errors import FormatError, InputError, shown
+from permrank.errors import FormatError, InputError, argument, shown
 from permrank.types import Float64Array
 
 T = TypeVar("T")
@@ -166,7 +166,7 @@ def parse_zip(contents: Contents, parse: Callable[[bytes, str, str], Rankings]) 
         train, test = (parse(fetch(name), name, f"{where}/{name}") for name in tables[0])
         return _part_of(train, test, _choose(part, _PARTS, "train", where))
     if kind is not None and not any(name in members for name in (*RATING_FILES, "ratings.csv")) and len(members) > 1:
-        raise InputError(f"kind={kind!r} is for tables, and {where} holds orders; leave it out")
+        raise InputError(f"{argument('kind', kind)} is for tables, and {where} holds orders; leave it out")
     known_of = {name: partial(fetch, name) for name in members}
     if _SUSHI_FILES["b"] in members or _SUSHI_FILES["a"] in members:
         rankings = _sushi(fetch, _choose(part, _SUSHI_FILES, "b", where), where, duplicates)

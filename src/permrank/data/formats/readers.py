@@ -14,7 +14,7 @@ from permrank.data.formats.text import existing_file
 from permrank.data.named_constructors import Unlisted
 from permrank.data.rankings import Rankings
 from permrank.data.tops import check_unlisted, notice_tops
-from permrank.errors import FormatError, InputError, PermrankError
+from permrank.errors import FormatError, InputError, PermrankError, argument
 from permrank.processes import refuse_after_fork
 
 
@@ -119,10 +119,12 @@ def read(
     chosen = format_of(file.name, where) if format is None else format_named(format)
     if columns and not chosen.has_columns:
         raise InputError(
-            f"{next(iter(columns))}= names a column, but a .{_name_of(chosen)} file has none; leave it out"
+            f"{argument(next(iter(columns)))} names a column, but a .{_name_of(chosen)} file has none; leave it out"
         )
     if kind is not None and not chosen.has_columns:
-        raise InputError(f"kind={kind!r} is for tables, and a .{_name_of(chosen)} file is none; leave it out")
+        raise InputError(
+            f"{argument('kind', kind)} is for tables, and a .{_name_of(chosen)} file is none; leave it out"
+        )
     if part is not None and not chosen.has_parts:
         raise InputError(f"part={part!r} is for zip archives; leave it out")
     try:

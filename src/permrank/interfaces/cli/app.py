@@ -320,6 +320,7 @@ def convert(
     """
     import polars as pl
 
+    from permrank.data.formats import format_of
     from permrank.interfaces.cli.sources import open_rankings
     from permrank.interfaces.output import apart_from, show
     from permrank.storage.atomic import writable_target
@@ -329,6 +330,10 @@ def convert(
     rankings = open_rankings(source, **{**reading, "unlisted": reading["unlisted"] or "ignore"})
     rankings = rankings.merged() if merge else rankings
     rankings.write(target)
+    known = [ids.kind for ids in (rankings.item_ids, rankings.user_ids) if ids.attributes is not None]
+    if known and not format_of(target.name, str(target)).has_attributes:
+        what = " and ".join(f"{kind}s" for kind in known)
+        say(f"a {target.suffix} file has no room for what is known of {what}: .parquet and .jsonl have", err=True)
     counts = {
         "file": str(target),
         "users": rankings.n_users,

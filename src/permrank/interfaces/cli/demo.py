@@ -11,9 +11,9 @@ from rich.console import Console
 
 import permrank as pr
 from permrank.interfaces.cli.comparing import comparison_tables
+from permrank.interfaces.cli.fit import is_compiled
 from permrank.interfaces.output import plain, table
 from permrank.interfaces.report.report import write_report
-from permrank.kernels.jit import cache_folder
 
 _SHOWN = 5
 
@@ -33,7 +33,8 @@ def run(seed: int, report: Path) -> None:
     )
 
     # 2. Learn what people take up, and how they order it.
-    console.print(f"[bold]2. Model[/bold] of what people take up, and how they order it{_about_compiling()}")
+    compiling = "" if is_compiled() else "; this first run compiles for half a minute, the next one need not"
+    console.print(f"[bold]2. Model[/bold] of what people take up, and how they order it{compiling}")
     split = pr.Catalogue().split(rankings, seed)
     model = pr.Recommender(pr.PlackettLuce(prior="gaussian"), n_factors=8, seed=seed).fit(split.train)
     everybody = pr.Popularity(count="listed").fit(split.train)
@@ -83,10 +84,3 @@ def _said_and_found(model: pr.Recommender, rankings: pr.Rankings, person: object
         reasons = model.explain(person, item).filter(pl.col("reason") == "for")["item"].to_list()
         lines.append(f"{item} (for {' and '.join(map(str, reasons))})" if reasons else str(item))
     return lines
-
-
-def _about_compiling() -> str:
-    """Whether this run compiles, which it says before it does."""
-    folder = cache_folder()
-    kept = folder is not None and any(folder.glob("*.nbc"))
-    return "" if kept else "; this first run compiles for half a minute, the next one need not"
