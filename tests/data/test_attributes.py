@@ -177,6 +177,8 @@ def test_an_item_is_found_by_its_title(rankings):
         UnknownIdError, match=r"unknown item 'Toy Stori'; the nearest known one is 'Toy Story \(1995\)'"
     ):
         ids.find("Toy Stori")
+    with pytest.raises(UnknownIdError, match=r"unknown item 'toy st'; known are for example 'Toy Story \(1995\)'$"):
+        ids.find("toy st")
     with pytest.raises(UnknownIdError):
         ids.find(7)
     with pytest.raises(UnknownIdError):

@@ -191,6 +191,39 @@ def test_frames_do_as_well_as_files(files):
     assert model.recommend(3, k=1).columns == ["rank", "item", "title", "score"]
 
 
+# Ballots
+
+
+def test_ballots_from_the_shell_to_groups_that_can_be_told_apart(tmp_path):
+    made = pr.datasets.simulated(150, 5, n_communities=1, n_factors=0, list_length=5, seed=4)
+    names = [name.title() for name in made.rankings.item_ids]
+    codes = {name: index for index, name in enumerate(made.rankings.item_ids, 1)}
+    ballots = made.rankings.to_frame().select(
+        pl.col("user").alias("voter"), pl.col("item").replace_strict(codes).alias("candidate"), "rank"
+    )
+    ballots.write_csv(tmp_path / "ballots.csv")
+    pl.DataFrame({"candidate": list(codes.values()), "name": names}).write_csv(tmp_path / "candidates.csv")
+
+    def run(*words):
+        result = CliRunner().invoke(app, [str(word) for word in words])
+        assert result.exit_code == 0, (words, result.output, result.exception)
+        return result
+
+    said = run("fit", tmp_path / "ballots.csv", "--items", tmp_path / "candidates.csv", "-o", tmp_path / "m.permrank")
+    assert "PlackettLuce, since these are 150 lists over 5 items: one order for all" in said.stderr
+    ranked = json.loads(run("rank", tmp_path / "m.permrank", "--json").stdout)
+    planted = made.truth.scores(np.array([0]))[0]
+    assert ranked[0]["title"] == names[int(planted.argmax())]
+    np.testing.assert_allclose(sum(row["top_probability"] for row in ranked), 2.0, rtol=1e-6)
+    groups = json.loads(run("rank", tmp_path / "m.permrank", "--ties", "--json").stdout)
+    assert [row["title"] for row in groups] == [row["title"] for row in ranked]
+    assert groups[-1]["group"] > 1
+    model = pr.fit(ballots, items=pl.read_csv(tmp_path / "candidates.csv"))
+    assert model.rank(None, names[:2])["title"].to_list() == [
+        row["title"] for row in ranked if row["title"] in names[:2]
+    ]
+
+
 @pytest.mark.parametrize(
     "rankings",
     [

@@ -144,7 +144,9 @@ class Vocabulary:
                 raise InputError(
                     f"{shown(value)} is the title of {len(found)} {self.kind}s: {ids}; give one of the ids"
                 )
-        raise UnknownIdError(self.kind, value, itertools.chain(self.titles.drop_nulls(), self._ids))
+        part = value.strip().casefold()
+        holding = [title for title in self.titles.drop_nulls() if part and part in title.casefold()]
+        raise UnknownIdError(self.kind, value, holding or itertools.chain(self.titles.drop_nulls(), self._ids))
 
     def find_all(self, values: Iterable[object]) -> Int64Array:
         """Places of several ids or titles."""

@@ -75,7 +75,7 @@ def explain(
     wanted = 1 if given is not None else 2
     if len(words) != wanted:
         what = "one item for the new person of --list" if given is not None else "a user and an item"
-        raise InputError(f"{len(words)} words where {what} should be; put quotes around a title of several words")
+        raise InputError(f"expected {what}, got {' '.join(words)!r}; put quotes around a title of several words")
     ranker = load_model(model, own)
     user: Any = parse_id(words[0], ranker.user_ids) if given is None else None
     if given is not None:
