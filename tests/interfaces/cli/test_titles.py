@@ -64,8 +64,8 @@ def test_converting_says_what_a_file_has_no_room_for(folder):
 
 
 def test_the_first_run_says_that_it_compiles(folder, monkeypatch):
-    monkeypatch.setattr("permrank.interfaces.cli.fit.cache_folder", lambda: None)
-    assert "the first run compiles" in run("fit", folder / "ratings.csv", "-m", "Borda", "-o", folder / "b").stderr
+    monkeypatch.setattr("permrank.interfaces.cli.compiled.cache_folder", lambda: None)
+    assert "this first run compiles" in run("fit", folder / "ratings.csv", "-m", "Borda", "-o", folder / "b").stderr
 
 
 def test_communities_have_titles(folder):

@@ -90,6 +90,9 @@ def demo(
     """Simulate people, learn from their lists, rank what one has not seen, compare models: offline, in seconds."""
     import tempfile
 
+    from permrank.interfaces.cli.compiled import say_if_compiling
+
+    say_if_compiling()
     from permrank.interfaces.cli.demo import run
     from permrank.storage.atomic import writable_target
 
@@ -168,6 +171,9 @@ def fit(
 
     Example: permrank fit ratings.csv -m PairwiseFactorisation --validate 0.2 --patience 3
     """
+    from permrank.interfaces.cli.compiled import say_if_compiling
+
+    say_if_compiling()
     from permrank.interfaces.cli.fit import (
         learn,
         require_checkpoint,

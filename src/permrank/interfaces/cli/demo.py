@@ -11,7 +11,6 @@ from rich.console import Console
 
 import permrank as pr
 from permrank.interfaces.cli.comparing import comparison_tables
-from permrank.interfaces.cli.fit import is_compiled
 from permrank.interfaces.output import plain, table
 from permrank.interfaces.report.report import write_report
 
@@ -33,8 +32,7 @@ def run(seed: int, report: Path) -> None:
     )
 
     # 2. Learn what people take up, and how they order it.
-    compiling = "" if is_compiled() else "; this first run compiles for half a minute, the next one need not"
-    console.print(f"[bold]2. Model[/bold] of what people take up, and how they order it{compiling}")
+    console.print("[bold]2. Model[/bold] of what people take up, and how they order it")
     split = pr.Catalogue().split(rankings, seed)
     model = pr.Recommender(pr.PlackettLuce(prior="gaussian"), n_factors=8, seed=seed).fit(split.train)
     everybody = pr.Popularity(count="listed").fit(split.train)

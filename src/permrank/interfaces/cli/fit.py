@@ -14,7 +14,6 @@ from permrank.data.rankings import Rankings
 from permrank.errors import ConvergenceWarning, EstimateError, InputError, StoppedWarning
 from permrank.evaluation.validation import Validation
 from permrank.interfaces.output import message_of, printable, say
-from permrank.kernels.jit import cache_folder
 from permrank.learning.checkpoints import Checkpoint
 from permrank.models.choosing import with_prior
 from permrank.models.ranker import Ranker
@@ -100,8 +99,6 @@ def learn(
     One that was chosen by the data, and not by name, gets a prior where it has no estimate without.
     """
     left_out: list[Any] = []
-    if not is_compiled():
-        say("the first run compiles, which takes up to a minute; the next one need not", err=True)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
         while True:
@@ -125,12 +122,6 @@ def learn(
         shown = ", ".join(map(printable, left_out[:20])) + (" ..." if len(left_out) > 20 else "")
         say(f"left out {len(left_out)} items without an estimate: {shown}", err=True)
     return left_out, stopped
-
-
-def is_compiled() -> bool:
-    """Whether kernels of an earlier run are kept, so that this one need not compile most of them."""
-    folder = cache_folder()
-    return folder is not None and any(folder.glob("*.nbc"))
 
 
 def save_somewhere(model: Ranker, output: Path, checkpoint: Checkpoint | None) -> None:
