@@ -21,7 +21,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextvars import ContextVar
 from typing import Any
+
+ARGUMENT: ContextVar[str] = ContextVar("ARGUMENT", default="{}=")
+"""How messages write the name of an argument; the command line has its own way."""
 
 
 class PermrankError(Exception):
@@ -113,6 +117,16 @@ class CatalogueWarning(UserWarning):
 
 class ChoiceSetWarning(UserWarning):
     """Lists look like the tops of a common choice set; say ``unlisted="last"`` or ``unlisted="ignore"``."""
+
+
+def argument(name: str, *values: str) -> str:
+    """An argument as messages write it, with one of these values: ``kind='last'``, or ``--kind last`` in the shell."""
+    written = ARGUMENT.get().format(name)
+    if not values:
+        return written
+    quoted = [repr(value) for value in values] if written.endswith("=") else [f" {value}" for value in values]
+    first, *others = [f"{written}{quoted[0]}", *(value.strip() for value in quoted[1:])]
+    return first if not others else f"{', '.join([first, *others[:-1]])} or {others[-1]}"
 
 
 def shown(value: object) -> str:

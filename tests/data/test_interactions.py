@@ -227,7 +227,7 @@ def test_a_column_of_counts_is_recognised(name, ending, tmp_path):
         ("user,item,plays,clicks", "several columns that could be the weight: 'plays', 'clicks'; pass weight="),
         ("user,user_id,item", "several columns that could be the user"),
         ("ballot,item,count", "no column for rating or rank"),
-        ("customer,product,count", "no column for user and item and rating or rank"),
+        ("who,what,count", "no column for user and item and rating or rank"),
     ],
 )
 def test_what_may_be_an_order_is_asked_for(header, message, read_text):
@@ -236,8 +236,8 @@ def test_what_may_be_an_order_is_asked_for(header, message, read_text):
 
 
 def test_a_table_is_read_as_interactions_where_that_is_said(read_text):
-    text = "customer,product,rating,plays\nann,a,5,7\nann,b,3,2\nann,a,1,1\n"
-    options = {"user": "customer", "item": "product", "kind": "interactions"}
+    text = "who,product,rating,plays\nann,a,5,7\nann,b,3,2\nann,a,1,1\n"
+    options = {"user": "who", "item": "product", "kind": "interactions"}
     assert sums_of(read_text(text, **options)) == {("ann", "a"): 8, ("ann", "b"): 2}
     assert sums_of(read_text(text, **options, weight="rating")) == {("ann", "a"): 6, ("ann", "b"): 3}
     for other, message in (

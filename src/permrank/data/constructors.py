@@ -33,7 +33,7 @@ from permrank.data.rankings import Rankings
 from permrank.data.selection import merged, with_unlisted_last
 from permrank.data.tops import check_unlisted
 from permrank.data.vocabulary import Vocabulary, encode, encode_with, id_series
-from permrank.errors import InputError, shown
+from permrank.errors import InputError, argument, shown
 from permrank.ragged import indptr_of
 from permrank.types import Float64Array, Int32Array, Int64Array
 
@@ -90,7 +90,7 @@ def from_values(
             user = frame[columns.user][again]
             raise InputError(
                 f"{locate(again)}: user {shown(user)} has item {shown(item_ids[items[again]])} a second time "
-                f"(first in {locate(first)}); drop one, or pass duplicates='first', 'last' or 'mean'"
+                f"(first in {locate(first)}); drop one, or pass {argument('duplicates', 'first', 'last', 'mean')}"
             )
         rankings, items, values = settle_duplicates(rankings, items, values, duplicates)
     keys = keys_of(values, descending=role == "rating")

@@ -10,6 +10,7 @@ import polars as pl
 
 from permrank.data.build import bad_weights, weight_problem
 from permrank.data.vocabulary import id_series
+from permrank.data.words import column_of, plain_word
 from permrank.errors import InputError, UnknownIdError, shown
 from permrank.processes import refuse_after_fork
 from permrank.types import Array, BoolArray, Float64Array
@@ -54,6 +55,11 @@ def _column_of(values: Array) -> Any:
     if isinstance(values, (list, tuple)) and any(isinstance(value, float) for value in values):
         return [float(value) if isinstance(value, int) and not isinstance(value, bool) else value for value in values]
     return values
+
+
+def columns_of(frame: pl.DataFrame, **roles: str | None) -> list[str]:
+    """The column of each role: the one that is given, or the one with a usual name."""
+    return [column_of(role, given, frame.columns) for role, given in roles.items()]
 
 
 def column(frame: pl.DataFrame, name: str, role: str) -> pl.Series:
@@ -148,11 +154,6 @@ def draw_column(frame: pl.DataFrame, name: str, locate: Locate = row_number) -> 
         ),
     )
     return drawn.to_numpy()
-
-
-def plain_word(name: str) -> str:
-    """Name of a column without case, spaces, underscores and hyphens."""
-    return name.lower().replace("_", "").replace("-", "").replace(" ", "")
 
 
 def _refuse_first(bad: BoolArray, make_error: Callable[[int], InputError]) -> None:

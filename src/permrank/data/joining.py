@@ -131,7 +131,8 @@ def _one_each(rankings: Rankings) -> bool:
 def _union(first: Vocabulary, second: Vocabulary, kind: str) -> Vocabulary:
     if first.ids.dtype != second.ids.dtype and len(first) and len(second):
         raise InputError(f"{kind} ids are strings on one side and whole numbers on the other; give both in one form")
-    return Vocabulary(pl.concat([first.ids, second.ids]).unique().sort(), kind)
+    ids = pl.concat([first.ids, second.ids]).unique().sort()
+    return Vocabulary(ids, kind, first.attributes).with_attributes(second.attributes)
 
 
 def _codes(own: Vocabulary, all_ids: Vocabulary) -> Int64Array:

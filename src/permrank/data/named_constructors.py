@@ -60,9 +60,9 @@ def from_ratings(
     cls: type[Rankings],
     frame: object,
     *,
-    user: str = "user",
-    item: str = "item",
-    rating: str = "rating",
+    user: str | None = None,
+    item: str | None = None,
+    rating: str | None = None,
     ranking: str | None = None,
     weight: str | None = None,
     duplicates: Duplicates = "error",
@@ -72,8 +72,9 @@ def from_ratings(
     Parameters
     ----------
     frame : any Arrow-speaking frame, or a dict of columns
-    user, item, rating : str
-        Names of the columns.
+    user, item, rating : str, optional
+        Names of the columns; left out, they are recognised as in files (``user``, ``userId`` ...; ``item``,
+        ``movieId``, ``book_id`` ...).
     ranking : str, optional
         Column that tells several rankings of one user apart.
     weight : str, optional
@@ -89,7 +90,10 @@ def from_ratings(
     True
     """
     from permrank.data import constructors
+    from permrank.data.frames import as_frame, columns_of
 
+    frame = as_frame(frame)
+    user, item, rating = columns_of(frame, user=user, item=item, rating=rating)
     columns = constructors.Columns(user, item, rating, ranking, weight)
     return constructors.from_values(frame, columns, "rating", duplicates)
 
@@ -98,9 +102,9 @@ def from_ranks(
     cls: type[Rankings],
     frame: object,
     *,
-    user: str = "user",
-    item: str = "item",
-    rank: str = "rank",
+    user: str | None = None,
+    item: str | None = None,
+    rank: str | None = None,
     ranking: str | None = None,
     weight: str | None = None,
     duplicates: Duplicates = "error",
@@ -111,8 +115,9 @@ def from_ranks(
     Parameters
     ----------
     frame : any Arrow-speaking frame, or a dict of columns
-    user, item, rank : str
-        Names of the columns. Ranks may be any numbers; only their order counts.
+    user, item, rank : str, optional
+        Names of the columns; left out, they are recognised as in files. Ranks may be any numbers; only their order
+        counts.
     ranking, weight, duplicates
         As for `from_ratings`.
     unlisted : {"ignore", "last"}, optional
@@ -126,9 +131,12 @@ def from_ranks(
     [['uni', 'ebi', 'toro']]
     """
     from permrank.data import constructors
+    from permrank.data.frames import as_frame, columns_of
     from permrank.data.tops import check_unlisted, notice_tops
 
     check_unlisted(unlisted)
+    frame = as_frame(frame)
+    user, item, rank = columns_of(frame, user=user, item=item, rank=rank)
     columns = constructors.Columns(user, item, rank, ranking, weight)
     rankings = constructors.from_values(frame, columns, "rank", duplicates)
     if unlisted is None:
@@ -178,7 +186,7 @@ def from_pairs(
 
 
 def from_interactions(
-    cls: type[Rankings], frame: object, *, user: str = "user", item: str = "item", weight: str | None = None
+    cls: type[Rankings], frame: object, *, user: str | None = None, item: str | None = None, weight: str | None = None
 ) -> Rankings:
     """Sets without order from rows of (user, item): clicks, purchases, plays, check-ins.
 
@@ -188,8 +196,8 @@ def from_interactions(
     Parameters
     ----------
     frame : any Arrow-speaking frame, or a dict of columns
-    user, item : str
-        Names of the columns.
+    user, item : str, optional
+        Names of the columns; left out, they are recognised as in files.
     weight : str, optional
         Column of positive numbers: how often, or how strongly, the item was taken up. Left out, each row counts 1.
 
@@ -205,5 +213,8 @@ def from_interactions(
     [12.0, 3.0]
     """
     from permrank.data import interactions
+    from permrank.data.frames import as_frame, columns_of
 
+    frame = as_frame(frame)
+    user, item = columns_of(frame, user=user, item=item)
     return interactions.from_interactions(frame, user, item, weight)

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import DTypeLike
 
-from permrank.data import named_constructors
+from permrank.data import named_constructors, with_attributes
 from permrank.data.build import compact
 from permrank.data.item_view import ItemView, entries_by_item
 from permrank.data.vocabulary import Vocabulary
@@ -138,6 +138,19 @@ class Rankings:
     from_pairs = classmethod(named_constructors.from_pairs)
     from_interactions = classmethod(named_constructors.from_interactions)
 
+    # What users and items are, documented in `permrank.data.with_attributes`.
+    with_items, with_users = with_attributes.with_items, with_attributes.with_users
+
+    @property
+    def item_attributes(self) -> pl.DataFrame:
+        """What is known of each item, in the order of `item_ids`: ``item``, and what `with_items` gave."""
+        return self.item_ids.table
+
+    @property
+    def user_attributes(self) -> pl.DataFrame:
+        """What is known of each user, in the order of `user_ids`: ``user``, and what `with_users` gave."""
+        return self.user_ids.table
+
     # Sizes and views
 
     @property
@@ -224,7 +237,7 @@ class Rankings:
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 over the whole content; equal for equal rankings."""
+        """SHA-256 over all that is ranked; equal for equal rankings, whatever else is known of users and items."""
         from permrank.data.fingerprint import fingerprint
 
         return fingerprint(self)

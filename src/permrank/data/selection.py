@@ -11,7 +11,7 @@ import polars as pl
 from permrank.data.build import check_sums, renumbered
 from permrank.data.rankings import Rankings
 from permrank.data.vocabulary import Vocabulary
-from permrank.errors import InputError
+from permrank.errors import InputError, argument
 from permrank.ragged import indptr_of, positions
 from permrank.randomness import generator
 from permrank.types import BoolArray
@@ -24,12 +24,21 @@ def select(rankings: Rankings, users: Iterable[object] | None, items: Iterable[o
     """Only these users, only these items."""
     keep_user = _mask(rankings.user_ids, users)
     keep_item = _mask(rankings.item_ids, items)
-    return restrict(rankings, keep_user, keep_item)
+    return _forget(restrict(rankings, keep_user, keep_item), rankings, keep_user, keep_item)
 
 
 def drop(rankings: Rankings, users: Iterable[object], items: Iterable[object]) -> Rankings:
     """All but these users and items."""
-    return restrict(rankings, ~_mask(rankings.user_ids, users), ~_mask(rankings.item_ids, items))
+    keep_user, keep_item = ~_mask(rankings.user_ids, users), ~_mask(rankings.item_ids, items)
+    return _forget(restrict(rankings, keep_user, keep_item), rankings, keep_user, keep_item)
+
+
+def _forget(left: Rankings, before: Rankings, keep_user: BoolArray, keep_item: BoolArray) -> Rankings:
+    """Nothing is known any more of who and what was left out; of those that have no ranking at all, still."""
+    for kept, keep, had in ((left.user_ids, keep_user, before.user_ids), (left.item_ids, keep_item, before.item_ids)):
+        if kept.attributes is not None and not keep.all():
+            kept.attributes = kept.attributes.without(had.ids.filter(~keep))
+    return left
 
 
 def _mask(vocabulary: Vocabulary, chosen: Iterable[object] | None) -> BoolArray:
@@ -41,7 +50,7 @@ def _mask(vocabulary: Vocabulary, chosen: Iterable[object] | None) -> BoolArray:
 
 
 def restrict(rankings: Rankings, keep_user: BoolArray, keep_item: BoolArray) -> Rankings:
-    """Only the users and items that are marked."""
+    """Only the users and items that are marked; what is known of the others is kept."""
     user_of_ranking = rankings.ranking_users
     keep_entry = np.repeat(keep_user[user_of_ranking], rankings.lengths) & keep_item[rankings.items]
     left = np.bincount(rankings.entry_rankings()[keep_entry], minlength=rankings.n_rankings)
@@ -56,8 +65,8 @@ def restrict(rankings: Rankings, keep_user: BoolArray, keep_item: BoolArray) -> 
         new_item[rankings.items[keep_entry]],
         renumbered(rankings.levels[keep_entry], indptr),
         rankings.weights[keep_ranking],
-        Vocabulary(rankings.user_ids.ids.filter(keep_user), "user"),
-        Vocabulary(rankings.item_ids.ids.filter(keep_item), "item"),
+        Vocabulary(rankings.user_ids.ids.filter(keep_user), "user", rankings.user_ids.attributes),
+        Vocabulary(rankings.item_ids.ids.filter(keep_item), "item", rankings.item_ids.attributes),
         **rankings._attached(keep_entry),
     )
 
@@ -98,7 +107,7 @@ def with_unlisted_last(rankings: Rankings) -> Rankings:
     if n * m > _MOST_ENTRIES:
         raise InputError(
             f"{n} rankings over {m} items would make {n * m} entries; "
-            "unlisted='last' is for choice sets that a person could look through"
+            f"{argument('unlisted', 'last')} is for choice sets that a person could look through"
         )
     unlisted = np.ones(n * m, bool)
     unlisted[rankings.entry_rankings() * m + rankings.items] = False

@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 
 from permrank.data.rankings import Rankings
-from permrank.errors import ChoiceSetWarning, InputError
+from permrank.errors import ChoiceSetWarning, InputError, argument
 from permrank.types import Float64Array
 
 # A choice set is something that a person can look through: elections have up to some thirty candidates.
@@ -41,8 +41,8 @@ def notice_tops(rankings: Rankings, stacklevel: int) -> None:
         warnings.warn(
             f"these lists look like the tops of one choice set ({evidence}). Nothing is taken to be known of what a "
             "list leaves out, so that an item that few list, but list first, comes out on top. If what is left out "
-            "ranks last, as on a ballot, pass unlisted='last' (--unlisted last on the command line); if not, say "
-            "unlisted='ignore'",
+            f"ranks last, as on a ballot, pass {argument('unlisted', 'last')}; if not, say "
+            f"{argument('unlisted', 'ignore')}",
             ChoiceSetWarning,
             stacklevel=stacklevel + 1,
         )

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import Iterable, Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
-from permrank.errors import InputError, UnknownIdError
+from permrank.errors import InputError, UnknownIdError, shown
 from permrank.processes import refuse_after_fork
 from permrank.types import Int32Array, Int64Array
 
+if TYPE_CHECKING:
+    from permrank.data.attributes import Attributes
+
 INT32_MAX = 2**31 - 1
+# "Matrix, The (1999)": where catalogues put an article, and the year after it.
+_ARTICLE = re.compile(r"^(.+), (the|a|an|le|la|les|il|el|der|die|das)\b(.*)$")
+_YEAR = re.compile(r"\s*\(\d{4}\)$")
 
 
 class Vocabulary:
@@ -25,6 +35,8 @@ class Vocabulary:
     ids : Series of String or Int64, sorted, without repeats
     kind : str
         What the ids stand for, used in messages: ``"user"`` or ``"item"``.
+    attributes : Attributes, optional
+        What is known of them. Two vocabularies with the same ids are equal, whatever is known of them.
 
     Examples
     --------
@@ -33,8 +45,8 @@ class Vocabulary:
     (1, 'ebi', 3)
     """
 
-    def __init__(self, ids: pl.Series, kind: str) -> None:
-        self._ids, self.kind = ids, kind
+    def __init__(self, ids: pl.Series, kind: str, attributes: Attributes | None = None) -> None:
+        self._ids, self.kind, self.attributes = ids, kind, attributes
         self._index: dict[str | int, int] | None = None
 
     @classmethod
@@ -78,6 +90,84 @@ class Vocabulary:
         """Ids of several indices."""
         return self._ids.gather(indices)
 
+    # What is known of the ids
+
+    def with_attributes(self, attributes: Attributes | None) -> Vocabulary:
+        """The same ids, of which this is known, beside what is known already."""
+        if attributes is not None and len(self) and attributes.frame[self.kind].dtype != self._ids.dtype:
+            raise InputError(
+                f"{self.kind} ids of the attributes are {attributes.frame[self.kind].dtype}, not {self._ids.dtype}"
+            )
+        both = attributes if self.attributes is None else self.attributes.joined(attributes)
+        return Vocabulary(self._ids, self.kind, both)
+
+    @cached_property
+    def table(self) -> pl.DataFrame:
+        """What is known of each id, in their order: first the ids, then the attributes, nulls where nothing is known.
+
+        The column of titles is called ``title``, whatever else it is called.
+        """
+        if self.attributes is None:
+            return pl.DataFrame({self.kind: self._ids})
+        found = self.attributes.of(self._ids)
+        named = self.attributes.title
+        return found if named in (None, "title") else found.with_columns(found[named].alias("title"))
+
+    @cached_property
+    def titles(self) -> pl.Series | None:
+        """What people call each id, null where it has no title; None where there are none."""
+        if self.attributes is None or self.attributes.title is None:
+            return None
+        return self.attributes.of(self._ids)[self.attributes.title].alias("title")
+
+    def called(self, index: int) -> str:
+        """What to call an id in a sentence: its title, or itself."""
+        title = None if self.titles is None else self.titles[int(index)]
+        return str(self[index] if title is None else title)
+
+    def find(self, value: object) -> int:
+        """Index of an id, or of the one that has this title; a title of several raises and lists their ids.
+
+        Case does not matter, nor where an article stands; a year at the end may be left out.
+        """
+        try:
+            return self.index(value)
+        except UnknownIdError:
+            if self.titles is None or not isinstance(value, str):
+                raise
+        for key, titles in zip(_keys(value), self._by_title, strict=True):
+            found = titles.get(key, [])
+            if len(found) == 1:
+                return found[0]
+            if found:
+                ids = ", ".join(f"{shown(self[index])} ({self.called(index)})" for index in found[:8])
+                raise InputError(
+                    f"{shown(value)} is the title of {len(found)} {self.kind}s: {ids}; give one of the ids"
+                )
+        part = value.strip().casefold()
+        holding = [title for title in self.titles.drop_nulls() if part and part in title.casefold()]
+        raise UnknownIdError(self.kind, value, holding or itertools.chain(self.titles.drop_nulls(), self._ids))
+
+    def find_all(self, values: Iterable[object]) -> Int64Array:
+        """Places of several ids or titles."""
+        if self.titles is None or isinstance(values, str) or not isinstance(values, Iterable):
+            return self.indices(values)
+        listed = values if isinstance(values, pl.Series) else list(values)
+        try:
+            return self.indices(listed)  # the quick way, if all are ids
+        except UnknownIdError:
+            return np.array([self.find(value) for value in listed], dtype=np.int64)
+
+    @cached_property
+    def _by_title(self) -> list[dict[str, list[int]]]:
+        """Indices by title, by title without case and with the article in front, and by that without the year."""
+        found: list[dict[str, list[int]]] = [{}, {}, {}]
+        for index, title in enumerate(self.titles if self.titles is not None else []):
+            if title is not None:
+                for titles, key in zip(found, _keys(title), strict=True):
+                    titles.setdefault(key, []).append(index)
+        return found
+
     def __getitem__(self, index: int) -> str | int:
         value: str | int = self._ids[int(index)]
         return value
@@ -104,6 +194,16 @@ class Vocabulary:
 
     def __repr__(self) -> str:
         return f"Vocabulary({len(self)} {self.kind}s)"
+
+
+def _keys(title: str) -> tuple[str, str, str]:
+    """A title as it is, without case and with its article in front, and that without a year at the end."""
+    plain = title.strip().casefold()
+    year = _YEAR.search(plain)
+    bare = plain if year is None else plain[: year.start()]
+    moved = _ARTICLE.match(bare)
+    bare = bare if moved is None else f"{moved[2]} {moved[1]}{moved[3]}"
+    return title, bare + ("" if year is None else year[0]), bare
 
 
 def id_series(values: Iterable[str | int], kind: str) -> pl.Series:

@@ -16,6 +16,8 @@ from permrank.types import Float64Array, Int32Array, Int64Array
 
 # Rankings simulated for quantiles of ranks: the ends of an interval are quantiles of so many.
 _SIMULATED = 512
+# For the probability to be among the first.
+_DRAWN = 1024
 # Orders of what is tied in a list that are summed over one by one.
 _MOST_ORDERS = 1_000
 
@@ -60,6 +62,15 @@ class RankingDistribution(ABC):
         require_int("k", k, 1)
         return self._top(min(int(k), max(self.n_items, 1)))
 
+    def top_of(self, chosen: ArrayLike, k: int) -> Float64Array:
+        """Return the probability of some items to be among the first ``k``, from draws where `top` would take long.
+
+        The standard error of what is drawn is at most 0.5 / sqrt(1024) = 0.016.
+        """
+        require_int("k", k, 1)
+        items = self._indices("chosen", chosen)
+        return self._top_of(items, min(int(k), max(self.n_items, 1)))
+
     def enter(self, levels: ArrayLike) -> Float64Array:
         """Return the probabilities of the positions of the last item, given the order of the others.
 
@@ -83,13 +94,10 @@ class RankingDistribution(ABC):
 
     def rank_quantiles(self, chosen: ArrayLike, probabilities: ArrayLike) -> Int64Array:
         """Quantiles of the ranks, from 0, of some items: (n_chosen, n_probabilities)."""
-        items, wanted = np.asarray(chosen), np.asarray(probabilities, np.float64)
-        known = items.size == 0 or (items.dtype.kind in "iu" and items.min() >= 0 and items.max() < self.n_items)
-        if items.ndim != 1 or not known:
-            raise InputError(f"chosen={chosen!r}, expected indices from 0 to {self.n_items - 1}")
+        items, wanted = self._indices("chosen", chosen), np.asarray(probabilities, np.float64)
         if wanted.ndim != 1 or not ((wanted > 0) & (wanted < 1)).all():
             raise InputError(f"probabilities={probabilities!r}, expected numbers between 0 and 1")
-        return self._rank_quantiles(items.astype(np.int64), wanted)
+        return self._rank_quantiles(items, wanted)
 
     def log_probability(self, order: ArrayLike) -> float:
         """Log-probability of one ranking of all items: their indices, best first."""
@@ -116,6 +124,10 @@ class RankingDistribution(ABC):
         drawn = self._sample(self._n_draws, 0)
         return np.bincount(drawn[:, :k].ravel(), minlength=self.n_items) / len(drawn)
 
+    def _top_of(self, chosen: Int64Array, k: int) -> Float64Array:
+        drawn = self._sample(_DRAWN, 0)[:, :k]
+        return np.bincount(drawn.ravel(), minlength=self.n_items)[chosen] / _DRAWN
+
     def _enter(self, levels: Int32Array) -> Float64Array:
         """A tie says nothing about the order inside it: all its orders are summed over, each with its probability."""
         n, sizes = self.n_items - 1, np.bincount(levels) if levels.size else np.zeros(0, np.int64)
@@ -136,6 +148,13 @@ class RankingDistribution(ABC):
         np.put_along_axis(ranks, orders, np.arange(self.n_items, dtype=orders.dtype)[None, :], axis=1)
         found = np.quantile(ranks[:, chosen], probabilities, axis=0, method="inverted_cdf")
         return np.ascontiguousarray(found.T).astype(np.int64)
+
+    def _indices(self, name: str, values: ArrayLike) -> Int64Array:
+        items = np.asarray(values)
+        known = items.size == 0 or (items.dtype.kind in "iu" and items.min() >= 0 and items.max() < self.n_items)
+        if items.ndim != 1 or not known:
+            raise InputError(f"{name}={values!r}, expected indices from 0 to {self.n_items - 1}")
+        return items.astype(np.int64)
 
     def _index(self, name: str, value: object) -> int:
         require_int(name, value, 0)

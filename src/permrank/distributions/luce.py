@@ -39,6 +39,9 @@ class LuceMixture(RankingDistribution):
         k = min(k, self.n_items)
         return np.asarray(np.mean([top_probabilities(row, k) for row in self.scores], axis=0))
 
+    def _top_of(self, chosen: Int64Array, k: int) -> Float64Array:
+        return self._top(k)[chosen] if len(self.scores) == 1 or k >= self.n_items else super()._top_of(chosen, k)
+
     def _enter(self, levels: Int32Array) -> Float64Array:
         """Return the probabilities of the positions of the last item, given the order of the others (§3.2.2).
 

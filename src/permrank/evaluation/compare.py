@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from permrank.checks import require_int
 from permrank.data.rankings import Rankings
 from permrank.data.selection import restrict
 from permrank.errors import InputError
@@ -30,7 +31,7 @@ def compare(
     data: Rankings | Split | Iterable[Split],
     *,
     protocol: Protocol | None = None,
-    seeds: Iterable[int] = (0,),
+    seeds: int | Iterable[int] = (0,),
     metrics: Iterable[str | Metric] | None = None,
     k: int = 10,
     candidates: Candidates | None = None,
@@ -52,7 +53,8 @@ def compare(
     protocol : Protocol, optional
         What fits the data, if not given: people's order of what they have listed. ``Catalogue()`` asks what they would
         choose out of everything.
-    seeds : sequence of int
+    seeds : int or sequence of int
+        How many splits, with the seeds 0, 1, ..., or the seeds themselves.
     metrics : sequence of str or Metric, optional
         Names of docs/metrics.md, or metrics of your own; models are ordered by the first.
     k : int
@@ -156,7 +158,10 @@ def _named(models: Iterable[Ranker]) -> dict[str, Ranker]:
     return found
 
 
-def _splits(data: Any, protocol: Protocol | None, seeds: Iterable[int]) -> list[Split]:
+def _splits(data: Any, protocol: Protocol | None, seeds: int | Iterable[int]) -> list[Split]:
+    if isinstance(seeds, int):
+        require_int("seeds", seeds, 1)
+        seeds = range(seeds)
     if isinstance(data, Rankings):
         chosen = protocol or usual_protocol(data)
         return [chosen.split(data, int(seed)) for seed in seeds]

@@ -5,13 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from permrank.data.formats.about import with_about
+from permrank.data.formats.columns import rankings_from_frame
 from permrank.data.formats.readers import read
 from permrank.data.rankings import Rankings
-from permrank.models.choosing import choose_model
+from permrank.errors import EstimateError, InputError
+from permrank.models.choosing import choose_model, with_prior
 from permrank.models.ranker import Ranker
 
 
-def fit(data: object, model: Ranker | None = None, **reading: Any) -> Ranker:
+def fit(
+    data: object, model: Ranker | None = None, *, items: object = None, users: object = None, **reading: Any
+) -> Ranker:
     """Fit a model to rankings, a frame or a file; without a model, one that fits the data.
 
     Personal data, that is ratings, and lists that people chose from many items, get `Recommender`; ballots over a few
@@ -19,11 +24,15 @@ def fit(data: object, model: Ranker | None = None, **reading: Any) -> Ranker:
 
     Parameters
     ----------
-    data : Rankings, path, or frame of ratings
-        A frame has columns ``user``, ``item`` and ``rating``; anything else is for the ``from_`` constructors of
-        `Rankings`, or for `read`, whose options are taken for a path.
+    data : Rankings, path, or frame
+        Columns of a frame are recognised as those of a file are: users, items and ratings or ranks, or winners and
+        losers, or users and items alone.
     model : Ranker, optional
         A model of your choice.
+    items, users : path or frame, optional
+        What is known of them: titles and attributes, as for `read`.
+    **reading
+        Options of `read`; for a frame, names of columns, ``kind`` and ``duplicates``.
 
     Returns
     -------
@@ -37,9 +46,21 @@ def fit(data: object, model: Ranker | None = None, **reading: Any) -> Ranker:
     PlackettLuce()
     """
     if isinstance(data, Rankings):
+        if reading:
+            raise InputError(f"{next(iter(reading))}= is for files and frames, and these are rankings; leave it out")
         rankings = data
     elif isinstance(data, str | Path):
         rankings = read(data, **reading)
     else:
-        rankings = Rankings.from_ratings(data, **reading)
-    return (choose_model(rankings).model if model is None else model).fit(rankings)
+        rankings = rankings_from_frame(data, **reading)
+    rankings = with_about(rankings, items, users)
+    if model is not None:
+        return model.fit(rankings)
+    chosen = choose_model(rankings).model
+    try:
+        return chosen.fit(rankings)
+    except EstimateError:  # connected data can still lack one, as where all that one item loses are ties
+        other = with_prior(chosen)
+        if other is None:
+            raise
+        return other.fit(rankings)

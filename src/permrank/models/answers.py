@@ -5,12 +5,14 @@ from __future__ import annotations
 import warnings
 import weakref
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
-from permrank.checks import require_int
+from permrank.checks import require_bool, require_int
+from permrank.data.vocabulary import Vocabulary
+from permrank.data.where import passing
 from permrank.errors import CatalogueWarning
 from permrank.models.estimates import Estimate
 from permrank.models.users import NewUser, UserReference
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 
 # An item's rank lies between these quantiles with probability 0.9.
 _INTERVAL = np.array([0.05, 0.95])
+# So many items count as the best, or half of them where there are fewer than twice as many.
+_BEST = 10
 # Rows of scores that are held at a time: so many numbers of at most 8 bytes.
 _BLOCK = 1 << 23
 # A catalogue, as against a list of candidates: so many items, and so many times as many as the user has listed.
@@ -28,12 +32,35 @@ _CATALOGUE, _TIMES = 100, 10
 _said: weakref.WeakSet[Estimate] = weakref.WeakSet()
 
 
-def ranked(model: Ranker, user: UserReference, items: Int64Array) -> pl.DataFrame:
-    """All of some items: ``rank``, ``item``, ``score``, and if they are known ``rank_low`` and ``rank_high``."""
-    scores = model._scores(user, items)
-    # Equal scores keep the order of the ids, so that the answer does not depend on the caller's.
-    order = np.lexsort((items, -scores))
-    return _with_interval(model, user, items, order, _frame(model, items[order], scores[order]))
+def rank(
+    self: Ranker, user: object, items: Iterable[object], *, k: int | None = None, interval: bool = False
+) -> pl.DataFrame:
+    """Order the given items for a user, best first.
+
+    Parameters
+    ----------
+    user : id or new user
+    items : ids or titles
+    k : int, optional
+        How many count as the best; 10, or half of the items if there are fewer than 20.
+    interval : bool
+        Add ``rank_low`` and ``rank_high``: with a probability of at least 0.9 the item's rank among these lies between.
+        `tie_groups` says what can be told apart.
+
+    Returns
+    -------
+    polars.DataFrame
+        Columns ``rank`` (from 1), ``item``, ``title`` if items have one, ``score``, and where the model says how likely
+        every ranking is, ``top_probability``: of being among the best ``k`` of these items.
+    """
+    reference = self._reference(user)
+    chosen = np.sort(self._item_indices(items))  # the answer does not depend on the caller's order
+    k = max(1, min(_BEST, chosen.size // 2)) if k is None else k
+    require_int("k", k, 1)
+    scores = self._scores(reference, chosen)
+    order = np.argsort(-scores, kind="stable")  # equal scores keep the order of the ids
+    frame = _frame(self, chosen[order], scores[order])
+    return _with_uncertainty(self, reference, chosen, order, frame, k, interval=interval)
 
 
 def recommend(
@@ -43,6 +70,9 @@ def recommend(
     *,
     items: Iterable[object] | None = None,
     exclude: Iterable[object] = (),
+    exclude_listed: bool = True,
+    where: pl.Expr | str | None = None,
+    probability: bool = False,
     interval: bool = False,
 ) -> pl.DataFrame:
     """Return the best ``k`` items that a user has not listed, or each of several users; fewer if there are fewer.
@@ -52,18 +82,27 @@ def recommend(
     users : id, new user, list of these, or None
         None is everybody, or nobody in particular where a model treats all alike.
     k : int
-    items : ids, optional
+    items : ids or titles, optional
         Only these are recommended.
-    exclude : ids
+    exclude : ids or titles
         These are not.
+    exclude_listed : bool
+        Leave out what the user has listed.
+    where : polars.Expr or str, optional
+        A condition on the attributes of items (`Rankings.with_items`), such as ``pl.col("year") > 1990``, or
+        ``"genres contains Comedy and year > 1990"``. Items of which it is not known are left out.
+    probability : bool
+        Add ``top_probability``, of being among the best ``k`` of all that could be recommended, where the model says
+        how likely every order is and `recommend` goes by that.
     interval : bool
-        Add ``rank_low`` and ``rank_high``, if the model gives a distribution: with probability 0.9 the item's rank
-        among all that could be recommended lies between.
+        Add ``rank_low`` and ``rank_high`` likewise: with a probability of at least 0.9 the item's rank among all that
+        could be recommended lies between.
 
     Returns
     -------
     polars.DataFrame
-        Columns ``rank`` (from 1), ``item``, ``score``; before them ``user`` if several are asked about.
+        Columns ``rank`` (from 1), ``item``, ``title`` if items have titles, ``score``; before them ``user`` if several
+        are asked about.
 
     Examples
     --------
@@ -84,10 +123,16 @@ def recommend(
     allowed = np.zeros(len(self.item_ids), bool)
     allowed[self._item_indices(items)] = True
     allowed[self._item_indices(list(exclude))] = False
-    return _recommended(self, users, allowed, int(k), interval=interval)
+    require_bool("exclude_listed", exclude_listed)
+    if where is not None:
+        allowed &= passing(self.item_ids, where)
+    shown = {"probability": probability, "interval": interval}
+    return _recommended(self, users, allowed, int(k), exclude_listed=exclude_listed, shown=shown)
 
 
-def _recommended(model: Ranker, users: object, allowed: BoolArray, k: int, *, interval: bool) -> pl.DataFrame:
+def _recommended(
+    model: Ranker, users: object, allowed: BoolArray, k: int, *, exclude_listed: bool, shown: dict[str, bool]
+) -> pl.DataFrame:
     """The best k items of the allowed ones that a user, or each of several, has not listed."""
     several = isinstance(users, Iterable) and not isinstance(users, str)
     asked = list(users) if several else [users]  # type: ignore[call-overload]
@@ -98,11 +143,11 @@ def _recommended(model: Ranker, users: object, allowed: BoolArray, k: int, *, in
     for first in range(0, len(references), size):
         block = references[first : first + size]
         for user, row in zip(block, model._score_rows(block), strict=True):
-            items = np.flatnonzero(allowed & unlisted(model, user))
+            items = np.flatnonzero(allowed & unlisted(model, user) if exclude_listed else allowed)
             best = first_of(row[items], k)
             frame = _frame(model, items[best], row[items[best]].astype(np.float64))
-            if interval and model._finds_by_order:
-                frame = _with_interval(model, user, items, best, frame)
+            if any(shown.values()) and model._finds_by_order:
+                frame = _with_uncertainty(model, user, items, best, frame, k, **shown)
             frames.append(frame)
     return _together(model, asked, frames) if several else frames[0]
 
@@ -136,21 +181,45 @@ def _together(model: Ranker, users: Sequence[object], frames: Sequence[pl.DataFr
     ]
     if named:
         return pl.concat(named)
-    return pl.DataFrame(schema={"user": dtype, "rank": pl.Int64, "item": model.item_ids.ids.dtype, "score": pl.Float64})
+    nobody = _frame(model, np.zeros(0, np.int64), np.zeros(0))
+    return nobody.select(pl.lit(None, dtype).alias("user"), pl.all()).clear()
 
 
 def _frame(model: Ranker, items: Int64Array, scores: Float64Array) -> pl.DataFrame:
-    ids = model.item_ids.take(items)
-    return pl.DataFrame({"rank": np.arange(1, items.size + 1), "item": ids, "score": scores})
+    named = named_columns(model.item_ids, items)
+    return pl.DataFrame({"rank": np.arange(1, items.size + 1), **named, "score": scores})
 
 
-def _with_interval(
-    model: Ranker, user: UserReference, items: Int64Array, order: Int64Array, frame: pl.DataFrame
+def named_columns(ids: Vocabulary, indices: Int64Array, kind: str | None = None) -> dict[str, pl.Series]:
+    """Ids of some items (or users), and their titles if there are any: columns of an answer."""
+    columns = {kind or ids.kind: ids.take(indices)}
+    return columns if ids.titles is None else columns | {"title": ids.titles.gather(indices)}
+
+
+def _with_uncertainty(
+    model: Ranker,
+    user: UserReference,
+    items: Int64Array,
+    order: Int64Array,
+    frame: pl.DataFrame,
+    k: int,
+    *,
+    probability: bool = True,
+    interval: bool = False,
 ) -> pl.DataFrame:
+    """With the probability to be among the best k of some items, and with an interval that holds the rank shown."""
     if not model._knows_ranks:
         return frame
-    low, high = model._distribution(user, items).rank_quantiles(order, _INTERVAL).T
-    return frame.with_columns(rank_low=pl.Series(low + 1), rank_high=pl.Series(high + 1))
+    distribution = model._distribution(user, items)
+    if probability:
+        frame = frame.with_columns(top_probability=pl.Series(distribution.top_of(order, k), dtype=pl.Float64))
+    if interval:
+        low, high = 1 + distribution.rank_quantiles(order, _INTERVAL).T
+        shown = frame["rank"].to_numpy()
+        frame = frame.with_columns(
+            rank_low=pl.Series(np.minimum(low, shown)), rank_high=pl.Series(np.maximum(high, shown))
+        )
+    return frame
 
 
 def _notice_catalogue(model: Ranker, users: Sequence[UserReference]) -> None:
@@ -177,9 +246,10 @@ def mean_cosine(rows: Array, target: Array) -> Float64Array:
     return total / len(rows)
 
 
-def nearest(similarity: Float64Array, own: int, k: int, take: Any, kind: str) -> pl.DataFrame:
-    """The k most similar rows but one's own, as a frame."""
+def nearest(similarity: Float64Array, own: int, k: int, ids: Vocabulary) -> pl.DataFrame:
+    """The k most similar users or items but one's own, as a frame."""
     require_int("k", k, 1)
     order = np.lexsort((np.arange(similarity.size), -similarity))
     order = order[order != own][: int(k)]
-    return pl.DataFrame({"rank": np.arange(1, order.size + 1), kind: take(order), "similarity": similarity[order]})
+    named = named_columns(ids, order)
+    return pl.DataFrame({"rank": np.arange(1, order.size + 1), **named, "similarity": similarity[order]})

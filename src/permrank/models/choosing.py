@@ -56,5 +56,12 @@ def choose_model(rankings: Rankings) -> Choice:
     )
 
 
+def with_prior(model: Ranker) -> Ranker | None:
+    """The same model with a prior, under which an estimate always exists; None if it has one, or cannot."""
+    if "prior" not in model.parameters or model.get_params()["prior"] is not None:
+        return None
+    return model.clone().set_params(prior="gaussian")
+
+
 def _made(name: str, **parameters: object) -> Ranker:
     return find(name)(**parameters)

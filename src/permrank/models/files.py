@@ -1,7 +1,7 @@
 """Model files: one safetensors file, written atomically, read without trust (container.py).
 
-Layout: the tensors of the model and of its training data, and a header with the class, its parameters, the library's
-version and the fingerprint of the data.
+Layout: the tensors of the model and of its training data (what is known of users and items as JSON), and a header with
+the class, its parameters, the library's version and the fingerprint of the data.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import polars as pl
 from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 
+from permrank.data.attributes import AttributeKind, Attributes
 from permrank.data.rankings import Rankings
 from permrank.data.vocabulary import Vocabulary
 from permrank.errors import FormatError, InputError, PermrankError, UnknownIdError, shown
@@ -57,6 +58,9 @@ def save(model: Ranker, path: str | Path) -> None:
             tensors[f"data.{name}"] = getattr(model.rankings_, name)
     for kind in ("user_ids", "item_ids"):
         tensors |= _pack_ids(f"data.{kind}", getattr(model.rankings_, kind))
+        about = getattr(model.rankings_, kind).attributes
+        if about is not None:
+            tensors[f"data.{kind}.attributes"] = np.frombuffer(about.to_json().encode(), np.uint8)
     parts = {name: part for name in model.parts if (part := getattr(model.estimate_, name)) is not None}
     for name, part in parts.items():
         tensors |= {f"{name}.{own}": value for own, value in part.estimate_.tensors().items()}
@@ -205,7 +209,7 @@ def _pack_ids(name: str, vocabulary: Vocabulary) -> Named:
     return {f"{name}.bytes": np.frombuffer(b"".join(encoded), np.uint8), f"{name}.offsets": offsets}
 
 
-def _unpack_ids(tensors: Named, name: str, kind: str) -> Vocabulary:
+def _unpack_ids(tensors: Named, name: str, kind: AttributeKind) -> Vocabulary:
     if name in tensors:
         ids = pl.Series(kind, tensors[name], dtype=pl.Int64)
     else:
@@ -215,4 +219,6 @@ def _unpack_ids(tensors: Named, name: str, kind: str) -> Vocabulary:
         ids = pl.Series(kind, [raw[a:b].decode() for a, b in itertools.pairwise(offsets)], dtype=pl.String)
     if len(ids) > 1 and not (ids[1:] > ids[:-1]).all():
         raise FormatError(f"{kind} ids are not sorted")
-    return Vocabulary(ids, kind)
+    about = tensors.get(f"{name}.attributes")
+    known = None if about is None else Attributes.from_json(about.astype(np.uint8).tobytes(), kind)
+    return Vocabulary(ids, kind).with_attributes(known)

@@ -23,11 +23,13 @@ from permrank.learning.fit import Job, require_resumable
 from permrank.learning.learner import Learner, at_once
 from permrank.models import parameters as settings
 from permrank.models import users as people
-from permrank.models.answers import ranked, recommend
+from permrank.models.answers import rank, recommend
 from permrank.models.declared import Declared
 from permrank.models.estimates import Estimate
+from permrank.models.explanation import because, explain, no_reasons
 from permrank.models.fitting import learn_into, require_evidence
 from permrank.models.former_names import accept_former_names, former_estimate
+from permrank.models.tie_groups import no_samples, tie_groups
 from permrank.models.users import NewUser, UserReference
 from permrank.processes import refuse_after_fork, refuse_unsafe_threads
 from permrank.types import Array, Callback, Float64Array, Int32Array, Int64Array, Named
@@ -231,20 +233,8 @@ class Ranker(ABC):
             scores[part] = self._scores(int(who[part[0]]), what[part])
         return scores
 
-    def rank(self, user: object, items: Iterable[object]) -> pl.DataFrame:
-        """Order the given items for a user, best first.
-
-        Returns
-        -------
-        polars.DataFrame
-            Columns ``rank`` (from 1), ``item``, ``score``, and where the model gives a distribution
-            ``rank_low`` and ``rank_high``: with probability 0.9 the item's rank among these lies between.
-        """
-        reference = self._reference(user)
-        chosen = self._item_indices(items)
-        return ranked(self, reference, chosen)
-
-    recommend = recommend
+    rank, recommend, explain, because, tie_groups = rank, recommend, explain, because, tie_groups
+    _reasons, _score_samples = no_reasons, no_samples
 
     # Questions that need a distribution
 
@@ -290,7 +280,7 @@ class Ranker(ABC):
         """Return the probability that ``item`` is ranked before ``other``."""
         self._require_distribution("prefers")
         reference = self._reference(user)
-        items = self.item_ids.indices([item, other])
+        items = self.item_ids.find_all([item, other])
         return 0.5 if items[0] == items[1] else self._distribution(reference, items).prefers(0, 1)
 
     def top_probability(self, user: object, items: Iterable[object], k: int = 1) -> Float64Array:
@@ -338,7 +328,7 @@ class Ranker(ABC):
         Of somebody with an empty list or dict nothing is known: the answers are those for a user without a list.
         """
         self._require_fitted()
-        return people.new_user(said, self.item_ids)
+        return people.new_user(said, self.rankings_)
 
     def similar_items(self, item: object, k: int = 10) -> pl.DataFrame:
         """Items that people like together with this one."""

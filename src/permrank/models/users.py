@@ -32,6 +32,8 @@ class NewUser:
     state: dict[str, Float64Array] = field(default_factory=dict)
 
 
+# A scale of stars has at most so many values: a tenth from 0 to 10, or percent.
+_STARS = 101
 UserReference: TypeAlias = int | NewUser | None
 """Matrix index of a known user, a new user, or None for a model that treats everybody alike."""
 
@@ -58,16 +60,52 @@ def _ratings(said: Mapping[Any, Any]) -> list[float]:
         raise InputError(f"fold_in takes a dict of item to rating, and ratings are numbers: {error}") from error
 
 
-def new_user(said: object, items: Vocabulary) -> NewUser:
-    """A new user from a list (best first, sets are ties) or from a mapping of item to rating; empty, of nothing."""
+def _require_on_scale(ratings: list[float], known: Rankings) -> None:
+    """Raise if a rating cannot be on the scale of the training data: eleven of five stars.
+
+    A scale of stars has few values, each given often; then nothing is above the highest, nor below the lowest by more
+    than a step. Elsewhere a rating may lie beyond those of the training data, but not by more than their width.
+    """
+    if known.ratings is None or not known.n_entries:
+        return
+    values = known.__dict__.get("_rating_values")
+    if values is None:
+        values = known.__dict__["_rating_values"] = np.unique(known.ratings).astype(np.float64)
+    low, high, few = values[0], values[-1], values.size <= _STARS and known.n_entries >= 10 * values.size
+    width = high - low if values.size > 1 else np.inf
+    below, above = (np.diff(values).min(initial=width), 0.0) if few else (width, width)
+    for rating in ratings:
+        if rating < low - below or rating > high + above:
+            raise InputError(f"rating {rating:g} is not on the scale of the training data, {low:g} to {high:g}")
+
+
+def _id_of(entry: Any, items: Vocabulary) -> Any:
+    """The id of an item that may be given by its title; of each in a tie."""
+    if items.titles is None:
+        return entry
+    if isinstance(entry, (set, frozenset, list, tuple)):
+        return [items[items.find(name)] for name in entry]
+    return items[items.find(entry)] if isinstance(entry, str) else entry
+
+
+def new_user(said: object, known: Rankings) -> NewUser:
+    """A new user from a list (best first, sets are ties) or from a mapping of item to rating; empty, of nothing.
+
+    known: the training data, whose items these are, and whose scale of ratings.
+    """
+    items = known.item_ids
     if isinstance(said, Rankings):
         if said.n_users != 1:
             raise InputError(f"fold_in takes one user, got Rankings of {said.n_users}")
         rankings = said
     elif isinstance(said, Mapping) and said:
-        rankings = Rankings.from_ratings({"user": [0] * len(said), "item": list(said), "rating": _ratings(said)})
+        said = {_id_of(name, items): rating for name, rating in said.items()}
+        ratings = _ratings(said)
+        _require_on_scale(ratings, known)
+        rankings = Rankings.from_ratings({"user": [0] * len(said), "item": list(said), "rating": ratings})
     elif isinstance(said, Iterable) and not isinstance(said, str):
-        rankings = Rankings.from_lists([[] if isinstance(said, Mapping) else said], users=[0])
+        ids = [] if isinstance(said, Mapping) else [_id_of(entry, items) for entry in said]
+        rankings = Rankings.from_lists([ids], users=[0])
     else:
         raise InputError(f"fold_in takes a list of items, best first, or a dict of item to rating; got {said!r}")
     if rankings.n_entries == 0:  # ids of no item have no type; those of the model do
@@ -77,10 +115,10 @@ def new_user(said: object, items: Vocabulary) -> NewUser:
 
 
 def item_indices(items: Iterable[object] | None, ids: Vocabulary) -> Int64Array:
-    """Indices of items, of all if None; an unknown item raises, and so does one that is given twice."""
+    """Indices of items by id or title, of all if None; an unknown one raises, and so does one that is given twice."""
     if items is None:
         return np.arange(len(ids))
-    found = ids.indices(items)
+    found = ids.find_all(items)
     if found.size and np.bincount(found).max() > 1:
         twice = ids[int(np.bincount(found).argmax())]
         raise InputError(f"item {twice!r} is given twice; give every item once")
@@ -99,7 +137,7 @@ def list_to_enter(
     user: UserReference, item: object, rankings: Rankings, ids: Vocabulary
 ) -> tuple[Int64Array, Int32Array, int]:
     """Items and levels of a user's only list, and the index of an item that is not in it."""
-    index = ids.index(item)
+    index = ids.find(item)
     lists = lists_of(user, rankings, ids)
     if len(lists) != 1:
         raise InputError(f"the user has {len(lists)} rankings; a position is defined for a user with one")

@@ -74,12 +74,16 @@ class AnswerContract(Contract):
             with pytest.raises(InputError, match="give one item for each user"):
                 fitted.score_pairs(*unequal)
 
-    def test_intervals_contain_the_median_rank_and_stay_within_bounds(self, fitted: Ranker) -> None:
-        frame = fitted.rank("ann", ["tako", "ebi", "uni", "toro"])
+    def test_intervals_contain_the_shown_rank_and_stay_within_bounds(self, fitted: Ranker) -> None:
+        frame = fitted.rank("ann", ["tako", "ebi", "uni", "toro"], k=2, interval=True)
         if "rank_low" in frame.columns:
             assert (frame["rank_low"] >= 1).all()
             assert (frame["rank_high"] <= 4).all()
-            assert (frame["rank_low"] <= frame["rank_high"]).all()
+            assert ((frame["rank_low"] <= frame["rank"]) & (frame["rank"] <= frame["rank_high"])).all()
+            np.testing.assert_allclose(frame["top_probability"].to_numpy().sum(), 2.0, rtol=1e-6)
+            exact = fitted.top_probability("ann", frame["item"].to_list(), 2)
+            # Drawn ones have a standard error of at most 0.016.
+            np.testing.assert_allclose(frame["top_probability"], exact, rtol=0, atol=0.08)
 
     def test_unknown_users_and_items_are_named_with_the_nearest(self, fitted: Ranker) -> None:
         with pytest.raises(UnknownIdError, match="unknown user 'anna'; the nearest known one is 'ann'"):

@@ -344,7 +344,7 @@ def test_the_doctor_finds_this_installation_sound():
 
 def test_the_doctor_reports_a_failed_self_test(monkeypatch):
     monkeypatch.setattr("permrank.interfaces.cli.doctor.self_test", lambda: (False, "broken"))
-    monkeypatch.setattr("permrank.interfaces.cli.doctor.help_seconds", lambda: 0.1)
+    monkeypatch.setattr("permrank.interfaces.cli.doctor.start_up", lambda: (0.1, 0.02))
     assert "broken" in run("doctor", code=1).output
 
 

@@ -111,12 +111,37 @@ def test_reasons_add_up_to_the_score(rankings, fitted):
     for user in ("u000", fitted.fold_in([20, 21, 30])):
         found = fitted.recommend(user, k=3)
         for item, score in zip(found["item"], found["score"], strict=True):
-            reasons = fitted.explain(user, item)
-            assert_allclose(reasons["contribution"].sum(), score, rtol=1e-3, atol=1e-3)
-            assert reasons["contribution"].is_sorted(descending=True)
-    assert sorted(fitted.explain("u000", 19)["item"]) == sorted(rankings.lists("u000")[0])
+            for full in (False, True):
+                reasons = fitted.explain(user, item, full=full)
+                assert_allclose(reasons["contribution"].sum(), score, rtol=1e-3, atol=1e-3)
+                assert_allclose(reasons["share"].abs().sum(), 1.0)
+                assert reasons["reason"][-1] == "baseline"
+            assert fitted.explain(user, item).height <= 5
+    assert sorted(fitted.explain("u000", 19, full=True)["item"][:-1]) == sorted(rankings.lists("u000")[0])
     # What speaks for an item of one's own taste does more than what speaks for one of the other.
     assert fitted.explain("u000", 19)["contribution"].sum() > fitted.explain("u000", 39)["contribution"].sum()
+
+
+def test_the_baseline_is_what_a_list_at_random_would_say(rankings, fitted):
+    # Somebody who has everything, each as much as people have it on average: then every entry is an average one.
+    entries = fitted._entries([fitted.fold_in(list(rankings.item_ids))])
+    shares = fitted.popularity_ / fitted.popularity_.sum()
+    average = entries._replace(grades=(shares * 10).astype(np.float32))
+    parts, baseline = fitted.estimate_.contributions(average, 3)
+    assert_allclose(parts.sum(), 0.0, atol=1e-4)
+    assert_allclose(baseline, fitted.estimate_.rows(average)[0, 3], rtol=1e-3, atol=1e-3)
+
+
+def test_reasons_come_from_what_is_liked_by_the_same_people(rankings, fitted):
+    # Two tastes, of even and odd halves: what speaks for an item is of its own half.
+    for user in ("u000", "u001"):
+        item = fitted.recommend(user, k=1)["item"][0]
+        found = fitted.explain(user, item).filter(pl.col("reason") == "for")
+        assert found.height >= 2
+        assert {each < 20 for each in found["item"]} == {item < 20}
+        assert "because you" in fitted.because(user, item)
+    with pytest.raises(InputError, match="k="):
+        fitted.explain("u000", 19, k=2)
 
 
 def test_candidates_are_named_or_excluded(fitted):

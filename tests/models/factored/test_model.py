@@ -1,6 +1,7 @@
 """The factored model: point estimate, posterior, new users, integrated likelihood."""
 
 import numpy as np
+import polars as pl
 import pytest
 from scipy.special import expit
 
@@ -137,15 +138,25 @@ def test_an_explanation_adds_up_to_the_score():
     user = rankings.user_ids[3]
     unseen = model.recommend(user, k=1)["item"][0]
     for who in (user, model.fold_in(rankings.lists(user)[0])):
-        frame = model.explain(who, unseen)
-        np.testing.assert_allclose(frame["contribution"].sum(), model.score(who, [unseen])[0], rtol=1e-9)
-        assert frame["item"][0] is None
+        short, frame = model.explain(who, unseen), model.explain(who, unseen, full=True)
+        for each in (short, frame):
+            np.testing.assert_allclose(each["contribution"].sum(), model.score(who, [unseen])[0], rtol=1e-9)
+        assert short.height <= 5
+        assert frame["item"][-1] is None
         blocks = [block if isinstance(block, set) else {block} for block in rankings.lists(user)[0]]
-        assert set(frame["item"][1:]) == set.union(*blocks)
-        assert frame["contribution"][1:].abs().is_sorted(descending=True)
-    # The last one gave no ratings, so what the list does not explain is what the item has for everybody.
-    common = model.temperature_ * model.item_draws_[:, model.item_ids.index(unseen), -1].mean()
-    np.testing.assert_allclose(frame["contribution"][0], common, rtol=0, atol=1e-4)
+        assert set(frame["item"][:-1]) == set.union(*blocks)
+        for reason in ("for", "against"):
+            assert frame.filter(pl.col("reason") == reason)["contribution"].abs().is_sorted(descending=True)
+    assert_baseline(model, frame["contribution"][-1], who, unseen)
+
+
+def assert_baseline(model, baseline, new, item):
+    """Of somebody new without ratings: what the item has for everybody, and what the list adds to all on average."""
+    n = len(model.item_ids)
+    common = model.temperature_ * model.item_draws_[:, :n, -1].mean(axis=0)
+    often = np.bincount(model.rankings_.items, model.rankings_.entry_weights(), n)
+    on_average = np.average(model.score(new) - common, weights=often)
+    np.testing.assert_allclose(baseline, common[model.item_ids.index(item)] + on_average, rtol=0, atol=1e-4)
 
 
 def test_items_and_users_of_one_taste_are_neighbours():
@@ -306,7 +317,7 @@ def test_thresholds_between_ratings_are_never_taken_for_items(settings):
         assert set(model.similar_users(0, k=100)["user"]) == users - {0}
         assert set(model.recommend(0, k=100)["item"]) <= items
         explained = model.explain(0, "i00")
-        assert set(explained["item"][1:]) <= items
+        assert set(explained["item"].drop_nulls()) <= items
         new = model.fold_in({"i01": 5, "i02": 1})
         assert set(model.recommend(new, k=100)["item"]) == items - {"i01", "i02"}
         assert model.score(new).shape == (len(items),)

@@ -143,10 +143,13 @@ def test_with_company_folding_in_and_explanations_agree_with_what_was_learnt(tmp
     unseen = next(i for i in range(60) if i not in rankings.lists(7)[0])
     frame = model.explain(7, unseen)
     np.testing.assert_allclose(frame["contribution"].sum(), model.score(7, [unseen])[0], rtol=0, atol=5e-3)
-    # Of a new list without ratings, what its items do not explain is what the item has for everybody.
-    plain = model.explain(model.fold_in([0, 1, 2, 4]), unseen)
-    common = model.temperature_ * model.item_draws_[:, unseen, -1].mean()
-    np.testing.assert_allclose(plain["contribution"][0], common, rtol=0, atol=1e-4)
+    # Of a new list without ratings, what its items do not explain is what the item has for everybody, and what the list
+    # adds to all items on average.
+    new = model.fold_in([0, 1, 2, 4])
+    common = model.temperature_ * model.item_draws_[:, :60, -1].mean(axis=0)
+    on_average = np.average(model.score(new) - common, weights=np.bincount(rankings.items, minlength=60))
+    baseline = model.explain(new, unseen)["contribution"][-1]
+    np.testing.assert_allclose(baseline, common[unseen] + on_average, rtol=0, atol=1e-4)
     # Somebody new who lists even items, all rated alike, likes even ones better than one who lists odd ones.
     even, odd = (model.fold_in(dict.fromkeys(range(k, 20 + k, 2), 4)) for k in (0, 1))
     gaps = [model.score(who, [40])[0] - model.score(who, [41])[0] for who in (even, odd)]

@@ -15,7 +15,7 @@ from permrank.data.formats.jsonlines import parse_jsonlines, write_jsonlines
 from permrank.data.formats.preflib import KINDS, parse_preflib, write_preflib
 from permrank.data.formats.tables import parse_delimited, parse_parquet, write_delimited, write_parquet
 from permrank.data.rankings import Rankings
-from permrank.errors import FormatError, InputError
+from permrank.errors import FormatError, InputError, argument
 
 __all__ = ["FORMATS", "Contents", "Format", "format_named", "format_of", "writable_endings"]
 
@@ -41,6 +41,8 @@ class Format:
         Whether ``part=`` chooses among several data sets in the file.
     packed : bool
         Whether the format compresses by itself, and is never gzipped.
+    has_attributes : bool
+        Whether files hold what is known of users and items beside the rankings.
     """
 
     parse: Callable[[Contents], Rankings]
@@ -50,6 +52,7 @@ class Format:
     has_columns: bool = False
     has_parts: bool = False
     packed: bool = False
+    has_attributes: bool = False
 
 
 def _delimited(ending: str, separator: str) -> Format:
@@ -94,11 +97,13 @@ FORMATS: dict[str, Format] = {
         endings=("parquet",),
         has_columns=True,
         packed=True,
+        has_attributes=True,
     ),
     "jsonl": Format(
         lambda contents: parse_jsonlines(contents.data, contents.where, contents.duplicates),
         lambda rankings, name: write_jsonlines(rankings),
         endings=("jsonl", "ndjson"),
+        has_attributes=True,
     ),
     **{kind: _preflib(kind) for kind in KINDS},
     "zip": Format(_parse_archive, endings=("zip",), has_columns=True, has_parts=True, packed=True),
@@ -127,7 +132,13 @@ def format_of(file_name: str, where: str) -> Format:
         if text in known.file_names or (ending in known.endings and not (known.packed and _is_gzipped(file_name))):
             return known
     listed = ", ".join(f".{ending}" for known in FORMATS.values() for ending in known.endings)
-    raise FormatError(f"{where}: the ending is not one of {listed}; pass format= if it is one of these")
+    raise FormatError(f"{where}: the ending is not one of {listed}; {_remedy()}")
+
+
+def _remedy() -> str:
+    return (
+        "pass format= if it is one of these" if argument("format").endswith("=") else "rename it if it is one of these"
+    )
 
 
 def _is_gzipped(file_name: str) -> bool:

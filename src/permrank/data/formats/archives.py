@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import zipfile
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from pathlib import PurePosixPath
 from typing import TypeAlias, TypeVar
 
@@ -14,6 +15,7 @@ import polars as pl
 from permrank.data.build import Duplicates
 from permrank.data.constructors import Columns, from_values
 from permrank.data.formats import text as textfiles
+from permrank.data.formats.about import with_archived, with_sushi
 from permrank.data.formats.attached import with_catalogue
 from permrank.data.formats.columns import Kind, find_roles, rankings_of
 from permrank.data.formats.contents import Contents
@@ -21,7 +23,7 @@ from permrank.data.formats.tabular import delimited
 from permrank.data.formats.text import lines_of, without_mark
 from permrank.data.joining import joined
 from permrank.data.rankings import Rankings
-from permrank.errors import FormatError, InputError, shown
+from permrank.errors import FormatError, InputError, argument, shown
 from permrank.types import Float64Array
 
 T = TypeVar("T")
@@ -164,9 +166,11 @@ def parse_zip(contents: Contents, parse: Callable[[bytes, str, str], Rankings]) 
         train, test = (parse(fetch(name), name, f"{where}/{name}") for name in tables[0])
         return _part_of(train, test, _choose(part, _PARTS, "train", where))
     if kind is not None and not any(name in members for name in (*RATING_FILES, "ratings.csv")) and len(members) > 1:
-        raise InputError(f"kind={kind!r} is for tables, and {where} holds orders; leave it out")
+        raise InputError(f"{argument('kind', kind)} is for tables, and {where} holds orders; leave it out")
+    known_of = {name: partial(fetch, name) for name in members}
     if _SUSHI_FILES["b"] in members or _SUSHI_FILES["a"] in members:
-        return _sushi(fetch, _choose(part, _SUSHI_FILES, "b", where), where, duplicates)
+        rankings = _sushi(fetch, _choose(part, _SUSHI_FILES, "b", where), where, duplicates)
+        return with_sushi(rankings, known_of, where)
     if _APA_FILES["complete"] in members or _APA_FILES["all"] in members:
         file = _APA_FILES[_choose(part, _APA_FILES, "complete", where)]
         return parse_rank_table(fetch(file), f"{where}/{file}")
@@ -180,7 +184,8 @@ def parse_zip(contents: Contents, parse: Callable[[bytes, str, str], Rankings]) 
     if len(known) > 1:
         raise _several(where, [path for name in known for path in members[name]])
     if known and known[0] in RATING_FILES:
-        return parse_ratings(fetch(known[0]), known[0], f"{where}/{known[0]}", duplicates, kind)
+        rankings = parse_ratings(fetch(known[0]), known[0], f"{where}/{known[0]}", duplicates, kind)
+        return with_archived(rankings, known_of, where)
     chosen = known[0] if known else next(iter(members)) if len(members) == 1 else None
     if chosen is None:
         shown = ", ".join([*members][:8]) or "nothing"
@@ -188,7 +193,8 @@ def parse_zip(contents: Contents, parse: Callable[[bytes, str, str], Rankings]) 
             f"{where} holds {shown}, which is no known layout (MovieLens, SUSHI, FilmTrust, APA, NASCAR, "
             "tables called train and test); unpack it and read the file you want"
         )
-    return parse(fetch(chosen), chosen, f"{where}/{chosen}")
+    rankings = parse(fetch(chosen), chosen, f"{where}/{chosen}")
+    return with_archived(rankings, known_of, where) if known else rankings
 
 
 def _part_of(train: Rankings, test: Rankings, part: str) -> Rankings:

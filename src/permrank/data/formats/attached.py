@@ -92,4 +92,4 @@ def _enlarged(vocabulary: Vocabulary, extra: pl.Series | None) -> tuple[Vocabula
         return vocabulary, np.arange(len(vocabulary))
     known = vocabulary.ids
     _, larger = encode(pl.concat([known, extra.rename(known.name)]), vocabulary.kind)
-    return larger, encode_with(known, larger)
+    return larger.with_attributes(vocabulary.attributes), encode_with(known, larger)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextvars import ContextVar
 from typing import Literal, NamedTuple, TypeAlias
 
 import polars as pl
@@ -13,31 +12,16 @@ from permrank.data.build import Duplicates
 from permrank.data.constructors import Columns
 from permrank.data.formats.attached import with_catalogue, with_counts, with_ratings
 from permrank.data.formats.tabular import Source, Table, original_name
-from permrank.data.frames import RESULTS, Locate, id_column, plain_word
+from permrank.data.frames import RESULTS, Locate, as_frame, id_column, row_number
 from permrank.data.rankings import Rankings
-from permrank.errors import FormatError, InputError, shown
+from permrank.data.words import WORDS, Tiers, matching, plain_word
+from permrank.errors import FormatError, InputError, argument, shown
 from permrank.types import Named
 
-# How messages write the argument that names a column; the command line has its own way.
-ARGUMENT: ContextVar[str] = ContextVar("ARGUMENT", default="{}=")
 ROLES = ("user", "item", "rating", "rank", "ranking", "weight", "winner", "loser", "draw")
 Kind: TypeAlias = Literal["interactions"]
 """What a table is read as, whatever its columns are called: sets without order."""
 
-# Header words, without case, spaces, underscores and hyphens.
-_WORDS = {
-    "user": ("user", "userid", "voter", "voterid"),
-    "ballot": ("ballot", "ballotid"),
-    "item": ("item", "itemid", "movie", "movieid"),
-    "rating": ("rating", "stars"),
-    "rank": ("rank",),
-    "ranking": ("ranking", "rankingid"),
-    "weight": ("weight", "weights", "count", "counts", "votes"),
-    "winner": ("winner", "winnerid"),
-    "loser": ("loser", "loserid"),
-    "draw": ("draw", "drawn", "isdraw", "tie", "tied", "istie"),
-    "entry_count": ("entrycount",),  # beside an order
-}
 # How often an item was taken up, where there is no order: plays, n_plays, play_count.
 _TAKEN_UP = (
     "click", "purchase", "play", "listen", "stream", "view", "visit", "checkin", "download", "interaction", "event",
@@ -85,7 +69,7 @@ def find_roles(names: Sequence[str], given: Mapping[str, str], where: str, kind:
     words = [plain_word(bare(original_name(name))) for name in names]
     if kind == "interactions":
         return _interaction_roles(names, words, found, where)
-    for role, known in _WORDS.items():
+    for role, known in WORDS.items():
         if role not in found and not _excluded(role, given):
             match = _matching(role, known, names, words, where)
             if match is not None:
@@ -130,17 +114,17 @@ def _interaction_roles(names: Sequence[str], words: Sequence[str], named: Mappin
     for role in named:
         if role not in ("user", "item", "weight"):
             raise InputError(
-                f"{_argument(role)} has no meaning for interactions, which have no order; leave it or "
-                f"{_interactions()} out"
+                f"{argument(role)} has no meaning for interactions, which have no order; leave it or "
+                f"{argument('kind', 'interactions')} out"
             )
-    known = {"user": _WORDS["user"], "item": _WORDS["item"], "weight": _COUNTS}
+    known: dict[str, Tiers] = {"user": WORDS["user"], "item": WORDS["item"], "weight": (_COUNTS,)}
     roles: Named = {role: named.get(role) or _matching(role, known[role], names, words, where) for role in known}
     missing = [role for role in ("user", "item") if roles[role] is None]
     if missing:
         _refuse_wrong_separator(names, where)
         raise FormatError(
             f"{where}: no column for {' and '.join(missing)} is recognised among {_listed(names)}; pass "
-            f"{' and '.join(map(_argument, missing))} with the names of the columns"
+            f"{' and '.join(map(argument, missing))} with the names of the columns"
         )
     return Roles(**roles, sets=True)
 
@@ -151,7 +135,7 @@ def _named(role: str, name: str, names: Sequence[str], where: str) -> str:
     for other in names:
         if bare(other) == name:
             return other
-    raise FormatError(f"{where} has no column {name!r} (passed as {_argument(role)}); its columns are {_listed(names)}")
+    raise FormatError(f"{where} has no column {name!r} (passed as {argument(role)}); its columns are {_listed(names)}")
 
 
 def _excluded(role: str, given: Mapping[str, str]) -> bool:
@@ -167,11 +151,11 @@ def _excluded(role: str, given: Mapping[str, str]) -> bool:
     return not rivals.get(role, set()).isdisjoint(given)
 
 
-def _matching(role: str, known: Sequence[str], names: Sequence[str], words: Sequence[str], where: str) -> str | None:
-    matches = [name for name, word in zip(names, words, strict=True) if word in known]
+def _matching(role: str, known: Tiers, names: Sequence[str], words: Sequence[str], where: str) -> str | None:
+    matches = matching(known, names, words)
     if len(matches) > 1:
         raise FormatError(
-            f"{where} has several columns that could be the {role}: {_listed(matches)}; pass {_argument(role)} with "
+            f"{where} has several columns that could be the {role}: {_listed(matches)}; pass {argument(role)} with "
             "the right one"
         )
     return matches[0] if matches else None
@@ -182,11 +166,11 @@ def _not_recognised(names: Sequence[str], found: Mapping[str, str], where: str) 
     if "rank" not in found and "rating" not in found:
         missing.append("rating or rank")
     _refuse_wrong_separator(names, where)
-    user, item, rating, rank, winner, loser = map(_argument, ("user", "item", "rating", "rank", "winner", "loser"))
+    user, item, rating, rank, winner, loser = map(argument, ("user", "item", "rating", "rank", "winner", "loser"))
     return FormatError(
         f"{where}: no column for {' and '.join(missing)} is recognised among {_listed(names)}; pass {user}, "
         f"{item} and {rating} (or {rank}) with the names of the columns, or {winner} and {loser} for choices; pass "
-        f"{_interactions()} if nothing orders the items, as with clicks and purchases"
+        f"{argument('kind', 'interactions')} if nothing orders the items, as with clicks and purchases"
     )
 
 
@@ -199,18 +183,21 @@ def _refuse_wrong_separator(names: Sequence[str], where: str) -> None:
             )
 
 
-def _interactions() -> str:
-    argument = _argument("kind")
-    return f"{argument}'interactions'" if argument.endswith("=") else f"{argument} interactions"
-
-
-def _argument(role: str) -> str:
-    return ARGUMENT.get().format(role)
-
-
 def _listed(names: Sequence[str]) -> str:
     first = ", ".join(map(shown, names[:20]))
     return first if len(names) <= 20 else f"{first} and {len(names) - 20} more"
+
+
+def rankings_from_frame(
+    data: object, *, duplicates: Duplicates = "error", kind: Kind | None = None, **columns: str
+) -> Rankings:
+    """Rankings of a frame, whose columns are recognised as those of a file are; ``columns`` names some of them."""
+    for role in columns:
+        if role not in ROLES:
+            raise InputError(f"{role}= is no column of a frame; expected {', '.join(ROLES)}, kind or duplicates")
+    frame, where = as_frame(data), "the frame"
+    source = Source(frame.columns, lambda wanted: Table(frame.select(wanted), row_number), is_text=False)
+    return rankings_of(source, find_roles(source.names, columns, where, kind), duplicates)
 
 
 def rankings_of(source: Source, roles: Roles, duplicates: Duplicates) -> Rankings:

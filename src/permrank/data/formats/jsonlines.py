@@ -9,16 +9,19 @@ from typing import Any, BinaryIO
 import numpy as np
 import polars as pl
 
+from permrank.data.attributes import AttributeKind, Attributes
 from permrank.data.build import Duplicates, weight_problem
 from permrank.data.constructors import Columns, from_values
 from permrank.data.formats.attached import with_catalogue, with_counts, with_ratings
 from permrank.data.formats.contents import Put
 from permrank.data.formats.text import lines_of
 from permrank.data.rankings import Rankings
+from permrank.data.with_attributes import attached
 from permrank.errors import FormatError
 from permrank.types import Named
 
 _KEYS = ("user", "ballot", "ranking", "weight", "ratings", "counts", "items")
+_ABOUT: dict[str, AttributeKind] = {"about_items": "item", "about_users": "user"}
 
 
 class _Parser:
@@ -39,6 +42,7 @@ class _Parser:
         self.lines: list[int] = []
         self.owners: list[object] = []
         self.catalogue: list[object] = []
+        self.about: dict[AttributeKind, Attributes] = {}
 
     def add(self, number: int, text: str) -> None:
         self.line = number
@@ -47,6 +51,9 @@ class _Parser:
             value = {"ranking": value}
         if not isinstance(value, dict):
             raise self.error(f"{_short(value)} is neither a list nor an object")
+        if len(value) == 1 and (about := next(iter(value))) in _ABOUT:
+            self.about[_ABOUT[about]] = self.attributes(value[about], _ABOUT[about])
+            return
         unknown = [key for key in value if key not in _KEYS]
         if unknown:
             raise self.error(f"unknown key {_short(unknown[0])}; known are {', '.join(_KEYS)}")
@@ -56,6 +63,12 @@ class _Parser:
             self.catalogue += [self.id(name, "item") for name in value["items"]]
             return
         self.add_ranking(value)
+
+    def attributes(self, value: object, kind: AttributeKind) -> Attributes:
+        try:
+            return Attributes.from_json(json.dumps(value), kind)
+        except FormatError as error:
+            raise self.error(str(error)) from error
 
     def decoded(self, text: str) -> Any:
         try:
@@ -199,6 +212,7 @@ def parse_jsonlines(data: bytes, where: str, duplicates: Duplicates) -> Rankings
         rankings = with_counts(rankings, frame, columns, "count", duplicates, locate)
     users, items = (pl.Series(ids) if ids else None for ids in (parser.users, parser.catalogue))
     rankings = with_catalogue(rankings, users, items)
+    rankings = attached(rankings, items=parser.about.get("item"), users=parser.about.get("user"))
     # Ballots without a number are the same ballot if they are equal; ratings could not be merged.
     return rankings.merged() if parser.owner == "nobody" and rankings.ratings is None else rankings
 
@@ -215,6 +229,9 @@ def write_jsonlines(rankings: Rankings) -> Put:
 
 def format_jsonlines(rankings: Rankings) -> Iterator[str]:
     """Lines of a file that `parse_jsonlines` reads back."""
+    for key, about in (("items", rankings.item_ids.attributes), ("users", rankings.user_ids.attributes)):
+        if about is not None:
+            yield f'{{"about_{key}":{about.to_json()}}}\n'
     ranked = np.zeros(rankings.n_items, bool)
     ranked[rankings.items] = True
     if not ranked.all():

@@ -8,12 +8,13 @@ import polars as pl
 
 from permrank.data.build import DUPLICATES, Duplicates
 from permrank.data.formats import FORMATS, Contents, Format, format_named, format_of
+from permrank.data.formats.about import with_about
 from permrank.data.formats.columns import Kind
 from permrank.data.formats.text import existing_file
 from permrank.data.named_constructors import Unlisted
 from permrank.data.rankings import Rankings
 from permrank.data.tops import check_unlisted, notice_tops
-from permrank.errors import FormatError, InputError, PermrankError
+from permrank.errors import FormatError, InputError, PermrankError, argument
 from permrank.processes import refuse_after_fork
 
 
@@ -25,6 +26,8 @@ def read(
     duplicates: Duplicates = "error",
     kind: Kind | None = None,
     part: str | None = None,
+    items: object = None,
+    users: object = None,
     user: str | None = None,
     item: str | None = None,
     rating: str | None = None,
@@ -61,9 +64,14 @@ def read(
         Which part of an archive that has several: ``"b"`` (ten of a hundred items, the default) or
         ``"a"`` (all of ten items) of SUSHI, ``"complete"`` (default) or ``"all"`` of APA, ``"train"`` (default),
         ``"test"`` or ``"all"`` of an archive with two such tables.
+    items, users : path or frame, optional
+        What is known of them: titles and attributes, one row for each id, as `Rankings.with_items` and
+        `Rankings.with_users` take them. Files are ``.csv``, ``.tsv``, ``.parquet``, or those of MovieLens
+        (``movies.csv``, ``movies.dat``, ``u.item`` ...). The archives of MovieLens and SUSHI bring theirs.
     user, item, rating, rank, ranking, weight, winner, loser, draw : str, optional
         Names of columns. Left out, they are recognised by their header: ``user`` (or ``userId``,
-        ``user_id``; ``ballot`` for ballots without a voter), ``item`` (``itemId``, ``movieId``), then
+        ``user_id``, ``customerId`` ...; ``ballot`` for ballots without a voter), ``item`` (``itemId``, ``movieId``,
+        ``book_id`` ...), then
         ``rating`` or ``rank``, and if present ``ranking``, which tells several rankings of a user apart,
         and ``weight`` (``count``, ``votes``); or ``winner`` and ``loser``, with ``draw`` (``tie``, or else
         ``result``, ``outcome`` or ``score``) if neither may have won. With both a rank and a rating the rank makes
@@ -111,16 +119,19 @@ def read(
     chosen = format_of(file.name, where) if format is None else format_named(format)
     if columns and not chosen.has_columns:
         raise InputError(
-            f"{next(iter(columns))}= names a column, but a .{_name_of(chosen)} file has none; leave it out"
+            f"{argument(next(iter(columns)))} names a column, but a .{_name_of(chosen)} file has none; leave it out"
         )
     if kind is not None and not chosen.has_columns:
-        raise InputError(f"kind={kind!r} is for tables, and a .{_name_of(chosen)} file is none; leave it out")
+        raise InputError(
+            f"{argument('kind', kind)} is for tables, and a .{_name_of(chosen)} file is none; leave it out"
+        )
     if part is not None and not chosen.has_parts:
         raise InputError(f"part={part!r} is for zip archives; leave it out")
     try:
         rankings = chosen.parse(Contents(file, where, columns, part, duplicates, kind))
         if unlisted == "last":
             rankings = rankings.with_unlisted_last()
+        rankings = with_about(rankings, items, users)
     except PermrankError as error:
         if where in str(error):
             raise

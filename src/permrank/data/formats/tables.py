@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import BinaryIO
 
 import numpy as np
 import polars as pl
 
+from permrank.data.attributes import AttributeKind, Attributes
 from permrank.data.formats.columns import find_roles, rankings_of
 from permrank.data.formats.contents import Contents, Put
-from permrank.data.formats.tabular import Source, delimited, parquet
+from permrank.data.formats.tabular import Source, delimited, parquet, parquet_metadata
 from permrank.data.interactions import are_sets
 from permrank.data.rankings import Rankings
+from permrank.data.with_attributes import attached
 from permrank.ragged import first_entries
+
+_METADATA = "permrank."
 
 
 def parse_delimited(contents: Contents, separator: str) -> Rankings:
@@ -21,8 +26,22 @@ def parse_delimited(contents: Contents, separator: str) -> Rankings:
 
 
 def parse_parquet(contents: Contents) -> Rankings:
-    """Rankings of a Parquet file."""
-    return _parsed(parquet(contents.path if contents.content is None else contents.content, contents.where), contents)
+    """Rankings of a Parquet file, with what its metadata say about users and items."""
+    file = contents.path if contents.content is None else contents.content
+    source = parquet(file, contents.where)
+    rankings = _parsed(source, contents)
+    found = {
+        key: Attributes.from_json(text, kind) for key, kind, text in _packed(parquet_metadata(file, contents.where))
+    }
+    return attached(rankings, **found) if found else rankings
+
+
+def _packed(metadata: Mapping[str, str]) -> Iterator[tuple[str, AttributeKind, str]]:
+    """Names of arguments, kinds and texts of attributes in the metadata of a file."""
+    kinds: tuple[AttributeKind, ...] = ("item", "user")
+    for kind in kinds:
+        if f"{_METADATA}{kind}s" in metadata:
+            yield f"{kind}s", kind, metadata[f"{_METADATA}{kind}s"]
 
 
 def _parsed(source: Source, contents: Contents) -> Rankings:
@@ -37,12 +56,14 @@ def write_delimited(rankings: Rankings, separator: str) -> Put:
 
 
 def write_parquet(rankings: Rankings) -> Put:
-    """A Parquet file that reads back the same."""
+    """A Parquet file that reads back the same; what is known of users and items goes to its metadata."""
     table = table_of(rankings)
+    about = {"items": rankings.item_ids.attributes, "users": rankings.user_ids.attributes}
+    metadata = {f"{_METADATA}{name}": known.to_json() for name, known in about.items() if known is not None}
 
     def put(file: BinaryIO) -> None:
         try:
-            table.write_parquet(file)
+            table.write_parquet(file, metadata=metadata or None)
         except pl.exceptions.ComputeError as error:  # Polars' word for a full disk
             raise OSError(str(error)) from error
 

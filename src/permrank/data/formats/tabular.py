@@ -253,6 +253,12 @@ def parquet(file: Path | bytes, where: str) -> Source:
     return Source(names, load, is_text=False)
 
 
+def parquet_metadata(file: Path | bytes, where: str) -> dict[str, str]:
+    """What a Parquet file says beside its columns."""
+    opened = io.BytesIO(file) if isinstance(file, bytes) else file
+    return _guarded(lambda: pl.read_parquet_metadata(opened), where)
+
+
 def _guarded(action: Callable[[], T], where: str) -> T:
     try:
         return action()

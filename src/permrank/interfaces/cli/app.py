@@ -9,9 +9,21 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from permrank.errors import InputError, PermrankError
+from permrank.errors import ARGUMENT, InputError, PermrankError
+from permrank.interfaces.cli import answers as answer_commands
 from permrank.interfaces.cli import evaluate as evaluation_commands
-from permrank.interfaces.cli.options import DataSource, Json, ModelFile, OwnClass, Settings, reads_data
+from permrank.interfaces.cli.options import (
+    DataSource,
+    Interval,
+    Json,
+    ModelFile,
+    NewList,
+    OwnClass,
+    Probability,
+    Settings,
+    Where,
+    reads_data,
+)
 from permrank.interfaces.output import say
 
 
@@ -19,6 +31,7 @@ class _Group(TyperGroup):
     """Turns every error that permrank raises on purpose into one line and exit code 1."""
 
     def invoke(self, ctx: Any) -> Any:
+        spelling = ARGUMENT.set("--{}")
         try:
             return super().invoke(ctx)
         except (PermrankError, OSError) as error:
@@ -29,6 +42,8 @@ class _Group(TyperGroup):
             typer.secho("error: ", fg="red", bold=True, nl=False, err=True)
             typer.echo(message_of(error), err=True)
             raise typer.Exit(1) from error
+        finally:
+            ARGUMENT.reset(spelling)
 
 
 _VALIDATION = "Validation: when to stop"
@@ -75,6 +90,9 @@ def demo(
     """Simulate people, learn from their lists, rank what one has not seen, compare models: offline, in seconds."""
     import tempfile
 
+    from permrank.interfaces.cli.compiled import say_if_compiling
+
+    say_if_compiling()
     from permrank.interfaces.cli.demo import run
     from permrank.storage.atomic import writable_target
 
@@ -147,12 +165,15 @@ def fit(
 
     Ctrl-C stops at the end of the sweep; the estimate is written all the same, and the exit code is 130.
 
-    Example: permrank fit ratings.csv -o ratings.permrank
+    Example: permrank fit ratings.csv --items movies.csv -o ratings.permrank
 
     Example: permrank fit ballots.csv -m PlackettLuce --set prior=gaussian
 
     Example: permrank fit ratings.csv -m PairwiseFactorisation --validate 0.2 --patience 3
     """
+    from permrank.interfaces.cli.compiled import say_if_compiling
+
+    say_if_compiling()
     from permrank.interfaces.cli.fit import (
         learn,
         require_checkpoint,
@@ -172,7 +193,8 @@ def fit(
     rankings = open_rankings(data, **reading)
     ranker = named or chosen_model(rankings, settings or [])
     rankings, judged = require_validation(rankings, validate, metric, validate_every, patience)
-    left_out, stopped = learn(ranker, rankings, drop_inestimable=drop_inestimable, checkpoint=kept, validation=judged)
+    options: dict[str, Any] = {"checkpoint": kept, "validation": judged, "chosen": named is None}
+    left_out, stopped = learn(ranker, rankings, drop_inestimable=drop_inestimable, **options)
     save_somewhere(ranker, output, kept)
     if kept is not None and not stopped:
         kept.remove()
@@ -193,77 +215,54 @@ def recommend(
     model: ModelFile,
     users: Annotated[list[str] | None, typer.Argument(metavar="[USER]...", help="Ids of known users.")] = None,
     k: Annotated[int, typer.Option("--k", "-k", min=1, help="How many items.")] = 10,
-    given: Annotated[
-        str | None,
-        typer.Option("--list", help="A new person's list, best first: 'a > b = c > d' (= is a tie)."),
-    ] = None,
+    given: NewList = None,
     everybody: Annotated[bool, typer.Option("--all", help="For every user of the model.")] = False,
+    where: Where = None,
+    only: Annotated[
+        list[str] | None, typer.Option("--item", metavar="ITEM", help="Only among these; may be repeated.")
+    ] = None,
     exclude: Annotated[
         list[str] | None, typer.Option("--exclude", metavar="ITEM", help="Never this one; may be repeated.")
     ] = None,
-    interval: Annotated[
-        bool, typer.Option("--interval", help="Add a 90 % interval of each rank, where the order says so.")
-    ] = False,
+    listed: Annotated[bool, typer.Option("--listed", help="Also what the person has listed already.")] = False,
+    probability: Probability = False,
+    interval: Interval = False,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write them to this file (.csv, .tsv, .parquet, .jsonl).")
     ] = None,
     own: OwnClass = None,
     as_json: Json = False,
 ) -> None:
-    """Find what users would choose next, of all that they have not listed.
+    """Find what users would choose next, of all that they have not listed. Items are named by id or title.
 
     Example: permrank recommend m.permrank ann bob -k 5
+
+    Example: permrank recommend m.permrank --list "Toy Story (1995) > Heat (1995)" --where "year > 1990"
 
     Example: permrank recommend m.permrank --all -o recommendations.parquet
     """
     import polars as pl
 
     from permrank.interfaces.cli.models import load_model
-    from permrank.interfaces.cli.recommend import asked_about, recommend_for, require_output, write_frame
+    from permrank.interfaces.cli.recommend import asked_about, filters_of, recommend_for, require_output, write_frame
     from permrank.interfaces.output import apart_from, say, show
 
     require_output(output)
     ranker = load_model(model, own)
     people = asked_about(ranker, users or [], given, everybody)
-    frame = pl.concat(recommend_for(ranker, people, k, exclude or [], interval))
-    answered = set(frame["user"])
+    options = filters_of(ranker, only or [], exclude or [], where)
+    options |= {"probability": probability, "interval": interval}
+    frame = pl.concat(recommend_for(ranker, people, k, exclude_listed=not listed, **options))
+    answered = set(map(str, frame["user"]))
     for name in [name for name, _ in people if name not in answered][:10]:
-        say(f"nothing is left to recommend to {name}: every item is in the list already", err=True)
+        why = "every item is in the list already" if not (where or only or exclude) else "nothing passes the filters"
+        say(f"nothing is left to recommend to {name}: {why}", err=True)
     if output is not None:
         write_frame(frame, output)
         with apart_from(output):
             say(f"{frame.height:,} recommendations for {len(people):,} people written to {output}", err=True)
     elif as_json or not frame.is_empty():
         show(frame, as_json=as_json)
-
-
-@app.command()
-def rank(
-    model: ModelFile,
-    items: Annotated[list[str] | None, typer.Argument(metavar="[ITEM]...", help="Items to order; all, if none.")] = (
-        None
-    ),
-    user: Annotated[str | None, typer.Option("--user", "-u", help="For this user; else for everybody.")] = None,
-    given: Annotated[str | None, typer.Option("--list", help="For a new person with this list.")] = None,
-    own: OwnClass = None,
-    as_json: Json = False,
-) -> None:
-    """Order given items, best first, for a user or, where the model treats all alike, for everybody.
-
-    Example: permrank rank m.permrank uni ebi toro --user ann
-    """
-    from permrank.interfaces.cli.models import load_model
-    from permrank.interfaces.cli.sources import parse_id, parse_list
-    from permrank.interfaces.output import show
-
-    if user is not None and given is not None:
-        raise InputError("--user is somebody known and --list somebody new; give one of them")
-    ranker = load_model(model, own)
-    reference: Any = None if user is None else parse_id(user, ranker.user_ids)
-    if given is not None:
-        reference = ranker.fold_in(parse_list(given, ranker.item_ids))
-    chosen = [parse_id(item, ranker.item_ids) for item in items] if items else list(ranker.item_ids)
-    show(ranker.rank(reference, chosen), as_json=as_json, most=None if items else 50)
 
 
 @app.command()
@@ -327,6 +326,7 @@ def convert(
     """
     import polars as pl
 
+    from permrank.data.formats import format_of
     from permrank.interfaces.cli.sources import open_rankings
     from permrank.interfaces.output import apart_from, show
     from permrank.storage.atomic import writable_target
@@ -336,6 +336,10 @@ def convert(
     rankings = open_rankings(source, **{**reading, "unlisted": reading["unlisted"] or "ignore"})
     rankings = rankings.merged() if merge else rankings
     rankings.write(target)
+    known = [ids.kind for ids in (rankings.item_ids, rankings.user_ids) if ids.attributes is not None]
+    if known and not format_of(target.name, str(target)).has_attributes:
+        what = " and ".join(f"{kind}s" for kind in known)
+        say(f"a {target.suffix} file has no room for what is known of {what}: .parquet and .jsonl have", err=True)
     counts = {
         "file": str(target),
         "users": rankings.n_users,
@@ -359,6 +363,7 @@ def doctor(as_json: Json = False) -> None:
         raise typer.Exit(1)
 
 
+answer_commands.register(app)
 evaluation_commands.register(app)
 
 

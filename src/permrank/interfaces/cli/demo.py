@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-from rich.columns import Columns
 from rich.console import Console
 
 import permrank as pr
@@ -15,15 +14,17 @@ from permrank.interfaces.cli.comparing import comparison_tables
 from permrank.interfaces.output import plain, table
 from permrank.interfaces.report.report import write_report
 
+_SHOWN = 5
+
 
 def run(seed: int, report: Path) -> None:
     """Simulate, learn, find what two people would choose, say how good it is, and compare ways to order."""
     begin = time.perf_counter()
     console = Console()
 
-    # 1. Data: people of two tastes, who choose what they list, and put it in order.
+    # 1. Data: people of three tastes, who choose what they list, and put it in order.
     rankings, truth = pr.datasets.simulated(
-        n_users=2_000, n_items=60, n_communities=2, separation=1.5, choice=0.7, list_length=(8, 14), seed=seed
+        n_users=2_000, n_items=60, n_communities=3, separation=2.5, choice=0.7, list_length=(8, 14), seed=seed
     )
     console.print(
         f"[bold]1. Data[/bold]  {rankings.n_users:,} simulated people choose and rank 8 to 14 of "
@@ -31,27 +32,25 @@ def run(seed: int, report: Path) -> None:
     )
 
     # 2. Learn what people take up, and how they order it.
-    console.print("[bold]2. Model[/bold] the first run compiles for some seconds, once")
+    console.print("[bold]2. Model[/bold] of what people take up, and how they order it")
     split = pr.Catalogue().split(rankings, seed)
     model = pr.Recommender(pr.PlackettLuce(prior="gaussian"), n_factors=8, seed=seed).fit(split.train)
+    everybody = pr.Popularity(count="listed").fit(split.train)
     console.print(f"   {model!r}: {model.fit_seconds_:.1f} s")
 
-    # 3. Two people, what they say, and what each would choose next.
-    people = [np.flatnonzero(truth.memberships == taste)[0] for taste in (0, 1)]
-    console.print("[bold]3. Two people[/bold], what they have listed and what they would choose next")
-    for person in (rankings.user_ids[int(index)] for index in people):
-        listed = pl.DataFrame({"has listed": split.train.lists(person)[0][:6]})
-        chosen = model.recommend(person, k=6)
-        reasons = [_reason(model, person, item) for item in chosen["item"]]
-        shown = chosen.select(pl.col("item").alias("would choose")).with_columns(because=pl.Series(reasons))
-        console.print(Columns([table(listed, str(person)), table(shown, "and next")], padding=(0, 3)))
-        first, second = chosen["item"][:2]
-        console.print(plain(f"   P({first} before {second}) = {model.prefers(person, first, second):.2f}"))
+    # 3. Two people of different tastes side by side, beside the order that is the same for all.
+    people = [rankings.user_ids[int(np.flatnonzero(truth.memberships == taste)[0])] for taste in (0, 1)]
+    console.print("[bold]3. Two people[/bold], what they have put first and what each would choose next")
+    columns = {str(person): _said_and_found(model, split.train, person) for person in people}
+    columns["the same for all"] = ["", *everybody.recommend(people[0], k=_SHOWN, exclude_listed=False)["item"]]
+    console.print(table(pl.DataFrame({"": ["has listed", *map(str, range(1, _SHOWN + 1))], **columns})))
+    for person in people:
+        first = model.recommend(person, k=1)["item"][0]
+        console.print(plain(f"   {person}: {model.because(person, first)}"), soft_wrap=True)
 
     # 4. How good is it? What was hidden, over all dishes, against what is the same for everybody.
     console.print("[bold]4. Finding[/bold] a fifth of everybody's choices was hidden; the ten dishes shown hold of it")
-    everybody = {"Recommender": model, "Popularity": pr.Popularity(count="listed").fit(split.train)}
-    for name, each in everybody.items():
+    for name, each in {"Recommender": model, "Popularity": everybody}.items():
         found = pr.evaluate(each, split, metrics=["recall"], k=10).means()["recall"]
         console.print(f"   {name:12} {found:.0%}")
 
@@ -76,6 +75,10 @@ def run(seed: int, report: Path) -> None:
     )
 
 
-def _reason(model: pr.Recommender, person: object, item: object) -> str:
-    """The listed item that speaks most for another one."""
-    return f"of {model.explain(person, item)['item'][0]}"
+def _said_and_found(model: pr.Recommender, rankings: pr.Rankings, person: object) -> list[str]:
+    """What a person has put first, and what they would choose next, each with the dishes that speak for it."""
+    lines = [", ".join(map(str, rankings.lists(person)[0][:4])) + " ..."]
+    for item in model.recommend(person, k=_SHOWN)["item"]:
+        reasons = model.explain(person, item).filter(pl.col("reason") == "for")["item"].to_list()
+        lines.append(f"{item} (for {' and '.join(map(str, reasons))})" if reasons else str(item))
+    return lines

@@ -15,6 +15,7 @@ from permrank.errors import ConvergenceWarning, EstimateError, InputError, Stopp
 from permrank.evaluation.validation import Validation
 from permrank.interfaces.output import message_of, printable, say
 from permrank.learning.checkpoints import Checkpoint
+from permrank.models.choosing import with_prior
 from permrank.models.ranker import Ranker
 from permrank.storage.atomic import require_file_or_nothing, writable_target
 from permrank.types import Float64Array
@@ -91,8 +92,12 @@ def learn(
     drop_inestimable: bool,
     checkpoint: Checkpoint | None,
     validation: Validation | None = None,
+    chosen: bool = False,
 ) -> tuple[list[Any], bool]:
-    """Fit a model, warnings as one line each; returns the items that were left out, and whether Ctrl-C stopped it."""
+    """Fit a model, warnings as one line each; returns the items that were left out, and whether Ctrl-C stopped it.
+
+    One that was chosen by the data, and not by name, gets a prior where it has no estimate without.
+    """
     left_out: list[Any] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
@@ -101,6 +106,10 @@ def learn(
                 model.fit(rankings, checkpoint=checkpoint, validation=validation)
                 break
             except EstimateError as error:
+                if chosen and not drop_inestimable and with_prior(model) is not None:
+                    model.set_params(prior="gaussian")
+                    say("some items have no estimate without a prior: prior=gaussian", err=True)
+                    continue
                 if not drop_inestimable or not error.items or len(error.items) >= rankings.n_items:
                     raise
                 # What is left may be torn apart by what is missing: look again.

@@ -9,12 +9,15 @@ from typing import Any
 import polars as pl
 
 from permrank.data import datasets as registry
+from permrank.data.rankings import Rankings
 from permrank.interfaces.cli.models import class_named, known_name, load_model
 from permrank.interfaces.cli.sources import open_rankings
 from permrank.models.latent.model import LatentPlackettLuce
 from permrank.models.ranker import Ranker
 from permrank.models.registry import every
 from permrank.types import Named
+
+_WORDS = {pl.Int64: "whole number", pl.Float64: "number", pl.String: "text", pl.Boolean: "yes or no", pl.List: "list"}
 
 
 def models() -> pl.DataFrame:
@@ -56,7 +59,22 @@ def describe(source: str, own: str | None = None, **options: Any) -> Named:
     """Quantities of a data source or of a model file, which may be of a class of one's own."""
     if Path(source).suffix == ".permrank":
         return model_summary(load_model(source, own), Path(source))
-    return open_rankings(source, **options).describe().to_dict()
+    rankings = open_rankings(source, **options)
+    return rankings.describe().to_dict() | known_of(rankings)
+
+
+def known_of(rankings: Rankings) -> Named:
+    """What is known of items and users: for each column its type, and of how many."""
+    found: Named = {}
+    for ids in (rankings.item_ids, rankings.user_ids):
+        if ids.attributes is not None:
+            table = ids.table.drop(ids.kind)
+            found[f"{ids.kind}_attribute"] = {
+                series.name: f"{_WORDS.get(series.dtype.base_type(), str(series.dtype))}, "
+                f"of {len(series) - series.null_count():,} {ids.kind}s"
+                for series in table
+            }
+    return found
 
 
 def model_summary(model: Ranker, path: Path) -> Named:
@@ -86,7 +104,8 @@ def readable(values: Named) -> Named:
     rows = {name: value for name, value in values.items() if name not in ("communities", "validation")}
     rows["community"] = {}
     for row in values.get("communities", []):
-        items = ", ".join(f"{item} x{lift:.1f}" for item, lift in zip(row["items"], row["lifts"], strict=True))
+        names = row.get("titles", row["items"])
+        items = ", ".join(f"{item} x{lift:.1f}" for item, lift in zip(names, row["lifts"], strict=True))
         users = ", ".join(str(user) for user in row["users"])
         rows["community"][f"{row['community']} ({row['size']:.0%})"] = f"{items}; typical: {users}"
     return rows

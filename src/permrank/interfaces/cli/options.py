@@ -24,6 +24,20 @@ OwnClass = Annotated[
     str | None,
     typer.Option("--model", "-m", metavar="MODULE:CLASS", help="Class of the file, if it is yours and not installed."),
 ]
+Where = Annotated[
+    str | None,
+    typer.Option("--where", metavar="CONDITION", help="Only items such as 'genres contains Comedy and year > 1990'."),
+]
+NewList = Annotated[
+    str | None,
+    typer.Option("--list", help="A new person's list, best first, of ids or titles: 'a > b = c > d' (= is a tie)."),
+]
+Probability = Annotated[
+    bool, typer.Option("--probability", help="Add the probability to be among the best K, where the order says so.")
+]
+Interval = Annotated[
+    bool, typer.Option("--interval", help="Add a 90 % interval of each rank, where the order says so.")
+]
 Settings = Annotated[
     list[str] | None,
     typer.Option("--set", "-s", metavar="KEY=VALUE", help="A parameter, see 'permrank info MODEL'; may be repeated."),
@@ -61,6 +75,21 @@ _READING: dict[str, tuple[Any, Any]] = {
             str | None,
             typer.Option(help="'interactions': read a table of users and items as sets without order, such as clicks."),
         ],
+        None,
+    ),
+    "items": (
+        Annotated[
+            Path | None,
+            typer.Option(
+                "--items",
+                metavar="FILE",
+                help="What items are, a row each: title, genres ... (.csv .tsv .parquet, movies.dat, u.item).",
+            ),
+        ],
+        None,
+    ),
+    "users": (
+        Annotated[Path | None, typer.Option("--users", metavar="FILE", help="What is known of users, a row each.")],
         None,
     ),
     **{

@@ -14,6 +14,7 @@ from rich.progress import track
 from permrank.errors import InputError
 from permrank.interfaces.cli.sources import parse_id, parse_list
 from permrank.models.ranker import Ranker
+from permrank.models.users import NewUser
 from permrank.storage.atomic import atomic_write, writable_target
 
 # People asked about at a time: enough for a block of scores, few enough for progress to be seen.
@@ -49,19 +50,26 @@ def asked_about(model: Ranker, users: Sequence[str], given: str | None, everybod
     return people
 
 
-def recommend_for(
-    model: Ranker, people: Sequence[tuple[str, Any]], k: int, exclude: Sequence[str], interval: bool
-) -> list[pl.DataFrame]:
+def filters_of(model: Ranker, only: Sequence[str], exclude: Sequence[str], where: str | None) -> dict[str, Any]:
+    """Arguments of `recommend` that say which items it may be, from words of the command line."""
+    found: dict[str, Any] = {"exclude": [parse_id(item, model.item_ids) for item in exclude]}
+    if only:
+        found["items"] = [parse_id(item, model.item_ids) for item in only]
+    return found | ({} if where is None else {"where": where})
+
+
+def recommend_for(model: Ranker, people: Sequence[tuple[str, Any]], k: int, **options: Any) -> list[pl.DataFrame]:
     """Frames of some people each, the name first; with progress on a terminal where there are many."""
-    left_out = [parse_id(item, model.item_ids) for item in exclude]
+    somebody_new = any(isinstance(reference, NewUser) for _, reference in people)
     frames = []
     firsts = range(0, len(people), _AT_A_TIME)
     console, silent = Console(stderr=True), len(firsts) < 2 or not sys.stderr.isatty()
     for first in track(firsts, "recommend", console=console, transient=True, disable=silent):
         names, references = zip(*people[first : first + _AT_A_TIME], strict=True)
-        frame = model.recommend(list(references), k, exclude=left_out, interval=interval)
-        # Only the one who is new has no id.
-        frames.append(frame.with_columns(pl.col("user").cast(pl.String).fill_null(names[-1])))
+        frame = model.recommend(list(references), k, **options)
+        if somebody_new:  # who has no id, so that ids have to be text
+            frame = frame.with_columns(pl.col("user").cast(pl.String).fill_null(names[-1]))
+        frames.append(frame)
     return frames
 
 

@@ -18,7 +18,7 @@ def open_rankings(source: str, **options: Any) -> Rankings:
     """Read a file, or load a data set by its name; warnings as one line each."""
     from permrank.data import datasets
     from permrank.data.build import DUPLICATES
-    from permrank.data.formats.columns import ARGUMENT
+    from permrank.data.formats.about import with_about
     from permrank.data.formats.readers import read
 
     given = {name: value for name, value in options.items() if value is not None}
@@ -36,38 +36,37 @@ def open_rankings(source: str, **options: Any) -> Rankings:
             raise InputError(f"--kind is for files; the data set {source} has its own")
         given.pop("duplicates", None)
         given.pop("unlisted", None)
+        items, users = given.pop("items", None), given.pop("users", None)
         rankings = datasets.load(source, **given)
-        return rankings.with_unlisted_last() if unlisted == "last" else rankings
+        rankings = rankings.with_unlisted_last() if unlisted == "last" else rankings
+        return with_about(rankings, items, users)
     if not Path(source).exists() and not Path(source).suffix:
         raise UnknownIdError("file or data set", source, datasets.names())
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ChoiceSetWarning)
-        spelling = ARGUMENT.set("--{}")
-        try:
-            rankings = read(source, **given)
-        finally:
-            ARGUMENT.reset(spelling)
+        rankings = read(source, **given)
     for warning in caught:
         say(f"warning: {warning.message}", err=True)
     return rankings
 
 
 def parse_id(text: str, vocabulary: Vocabulary) -> str | int:
-    """Turn a word of the command line into an id of the vocabulary's type."""
-    if not vocabulary.is_integer:
-        return text
-    try:
-        return int(text)
-    except ValueError:
-        raise UnknownIdError(vocabulary.kind, text, vocabulary) from None
+    """The id that a word of the command line means: an id as it is written, or a title."""
+    if vocabulary.is_integer:
+        try:
+            return vocabulary[vocabulary.index(int(text))]
+        except (ValueError, UnknownIdError):
+            if vocabulary.titles is None:
+                raise UnknownIdError(vocabulary.kind, text, vocabulary) from None
+    return vocabulary[vocabulary.find(text)]
 
 
 def parse_list(text: str, vocabulary: Vocabulary) -> list[Any]:
-    """``a > b = c > d``, or ``a, b, c``: best first; ``=`` joins ties.
+    """``a > b = c > d``, or ``a, b, c``, of ids or titles: best first; ``=`` joins ties.
 
-    What is an id as it stands is one, though it may hold a comma or an equals sign.
+    What is an id or a title as it stands is one, though it may hold a comma or an equals sign.
     """
-    levels = text.split(">") if ">" in text else [text] if _known(text, vocabulary) else text.split(",")
+    levels = text.split(">") if ">" in text else _between_commas(text, vocabulary)
     ranking: list[Any] = []
     seen: set[Any] = set()
     for level in levels:
@@ -83,5 +82,23 @@ def parse_list(text: str, vocabulary: Vocabulary) -> list[Any]:
     return ranking
 
 
+def _between_commas(text: str, vocabulary: Vocabulary) -> list[str]:
+    """Parts between commas; as many of them as make an id or a title are one."""
+    parts, found = text.split(","), []
+    while parts:
+        n = next((n for n in range(len(parts), 1, -1) if _known(",".join(parts[:n]), vocabulary)), 1)
+        found.append(",".join(parts[:n]))
+        parts = parts[n:]
+    return found
+
+
 def _known(text: str, vocabulary: Vocabulary) -> bool:
-    return not vocabulary.is_integer and text.strip() in vocabulary
+    if vocabulary.is_integer and vocabulary.titles is None:
+        return False
+    try:
+        parse_id(text.strip(), vocabulary)
+    except UnknownIdError:
+        return False
+    except InputError:  # the title of several
+        return True
+    return True

@@ -36,6 +36,12 @@ class Part(Protocol):
     def contributions(self, entries: Entries, item: int) -> tuple[Float64Array, Float64Array]:
         """What each entry of one user adds to the score of an item, and to the mean score of all: (n_entries,) each."""
 
+    def usual(self, entries: Entries, shares: Float64Array, item: int) -> float:
+        """What an entry of grade 1 adds to an item beyond the mean of all, on average over all people's entries.
+
+        shares: (n_items,), of all people's entries; they add up to 1.
+        """
+
 
 class Judges(NamedTuple):
     """People by whom settings are judged: what is left of their entries, and what was held out."""

@@ -93,6 +93,13 @@ class ItemScores:
             own[place], mean[place] = row[item], row.mean(dtype=np.float64)
         return own, mean
 
+    def usual(self, entries: Entries, shares: Float64Array, item: int) -> float:
+        """What an entry of grade 1 adds to an item beyond the mean of all, on average over all people's entries."""
+        n = shares.size
+        everybody = Entries(*frozen(np.array([0, n]), np.arange(n, dtype=np.int32), shares.astype(np.float32)))
+        row = self.rows(everybody)[0]
+        return float(row[item]) - float(row.mean(dtype=np.float64))
+
 
 def regression_matrix(entries: Entries, n_items: int, penalties: Penalties) -> Float64Array:
     """B_ij of the closed form, (n_items, n_items): column j is the regression of item j on all the others."""

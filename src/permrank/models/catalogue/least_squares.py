@@ -59,12 +59,23 @@ class FactorScores:
 
         The user's factors are A⁻¹ Σ t_e V_e, so that a score is a sum over what was taken up.
         """
+        rows, matrix = self._system(entries)
+        each = entries.grades[:, None] * np.linalg.solve(matrix, rows.T).T
+        return each @ self._items[item].astype(np.float64), each @ self._items.mean(axis=0, dtype=np.float64)
+
+    def usual(self, entries: Entries, shares: Float64Array, item: int) -> float:
+        """What an entry of grade 1 adds to an item beyond the mean of all, on average over all people's entries."""
+        matrix = self._system(entries)[1]
+        beyond = self._items[item].astype(np.float64) - self._items.mean(axis=0, dtype=np.float64)
+        return float(np.linalg.solve(matrix, shares @ self._items) @ beyond)
+
+    def _system(self, entries: Entries) -> tuple[Float64Array, Float64Array]:
+        """Factors of what one user has taken up, and the matrix A of the equations of the user's own."""
         missing, penalty = float(self._settings[0]), float(self._settings[1])
         rows = self._items[entries.items].astype(np.float64)
         matrix = missing * self._gram + (1.0 - missing) * rows.T @ rows
         matrix[np.diag_indices_from(matrix)] += penalty * (len(rows) + missing * len(self._items))
-        each = entries.grades[:, None] * np.linalg.solve(matrix, rows.T).T
-        return each @ self._items[item].astype(np.float64), each @ self._items.mean(axis=0, dtype=np.float64)
+        return rows, matrix
 
 
 class Sweeps:

@@ -81,7 +81,10 @@ class CatalogueRanker(Ranker):
         return np.asarray(self._score_rows([user])[0, items], np.float64)
 
     def similar_items(self, item: object, k: int = 10) -> pl.DataFrame:
-        """Items that are taken up by those who take up this one: the scores of somebody who has only it.
+        """Items that are taken up by those who take up this one, more than they are by everybody.
+
+        These are the scores of somebody who has only this item, less those of somebody who has a little of everything,
+        as people have it on average.
 
         Returns
         -------
@@ -89,10 +92,12 @@ class CatalogueRanker(Ranker):
             Columns ``rank``, ``item``, ``similarity``, best first, without the item itself.
         """
         self._require_fitted()
-        index = self.item_ids.index(item)
+        index = self.item_ids.find(item)
         alone = Entries(*frozen(np.array([0, 1]), np.array([index], np.int32), np.ones(1, np.float32)))
-        rows = scored_rows(self.estimate_, alone)
-        return nearest(rows[0].astype(np.float64), index, k, self.item_ids.take, "item")
+        shares = (self.popularity_ / self.popularity_.sum()).astype(np.float32)
+        average = Entries(*frozen(np.array([0, shares.size]), np.arange(shares.size, dtype=np.int32), shares))
+        own, usual = (scored_rows(self.estimate_, each)[0].astype(np.float64) for each in (alone, average))
+        return nearest(own - usual, index, k, self.item_ids)
 
 
 def scored_rows(estimate: CatalogueEstimate, entries: Entries) -> Array:

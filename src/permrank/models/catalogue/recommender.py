@@ -23,6 +23,7 @@ from permrank.models.catalogue.ranker import CatalogueEstimate, CatalogueRanker,
 from permrank.models.catalogue.take_up import Data, TakeUp, TakeUpScores, learn_take_up
 from permrank.models.declared import MOST_FACTORS, Checked, Declared, Integer, Seed
 from permrank.models.estimates import RULE
+from permrank.models.explanation import Reasons
 from permrank.models.factored.model import FactoredPlackettLuce
 from permrank.models.priors.co_listing import co_listing_coordinates
 from permrank.models.ranker import Ranker
@@ -31,6 +32,7 @@ from permrank.types import Array, Float64Array, Int64Array, Named
 
 # Fewer items, or fewer people, than this cannot show what goes together: the order is all there is.
 _FEWEST = 20
+_POPULARITY = "its popularity"
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,9 +68,9 @@ class RecommenderEstimate(CatalogueEstimate):
         """Scores of all items for users with these entries: float32 (n_users, n_items)."""
         return self._scores.rows(entries)
 
-    def contributions(self, entries: Entries, item: int) -> Float64Array:
-        """What each entry of one user adds to the score of an item: (n_entries,)."""
-        return self._scores.contributions(entries, item)
+    def contributions(self, entries: Entries, item: int) -> tuple[Float64Array, float]:
+        """What each entry of one user adds to the score of an item, (n_entries,), and what any entries would add."""
+        return self._scores.contributions(entries, item, self.popularity)
 
     def check(self, n_users: int, n_items: int) -> None:
         """Raise unless all parts fit the items."""
@@ -234,40 +236,25 @@ class Recommender(CatalogueRanker):
         order = self._ordering("distribution")
         return order._distribution(self._of(order, user), items)
 
+    def _score_samples(self, user: UserReference, items: Int64Array) -> Float64Array:
+        order = self._ordering("tie_groups")
+        return order._score_samples(self._of(order, user), items)
+
     def log_likelihood(self, rankings: Rankings) -> Float64Array:
         """Return the log-probability of each order given what is listed, by the model of order."""
         return self._ordering("log_likelihood").log_likelihood(rankings)
 
-    def explain(self, user: object, item: object) -> pl.DataFrame:
-        """Which of the things that a person has taken up speak for an item, and how much.
-
-        Returns
-        -------
-        polars.DataFrame
-            Columns ``item`` and ``contribution``, largest first. They add up to the score that `recommend` shows; where
-            that is by order, the answer is that of the model of order.
-
-        Examples
-        --------
-        >>> import permrank as pr
-        >>> frame = {"user": ["ann", "ann", "bob", "bob", "cat"], "item": ["tea", "milk", "tea", "milk", "tea"]}
-        >>> model = pr.Recommender(n_factors=2).fit(pr.Rankings.from_interactions(frame))
-        >>> model.explain("cat", "milk")["item"].to_list()
-        ['tea']
-        """
-        reference = self._reference(user)
-        index = self.item_ids.index(item)
+    def _reasons(self, user: UserReference, item: int) -> Reasons:
+        """What is taken up is a sum over what was listed before; where `recommend` is by order, so are the reasons."""
         if self._finds_by_order:
             order = self._ordering("explain")
-            explain = getattr(order, "explain", None)
-            if explain is None:
-                raise NotSupportedError(f"{type(order).__name__} cannot answer explain()")
-            return explain(self._of(order, reference) if isinstance(reference, NewUser) else user, item)  # type: ignore[no-any-return]
-        entries = self._entries([reference])
-        parts = self.estimate_.contributions(entries, index)
-        largest = np.argsort(-parts, kind="stable")
-        names = self.item_ids.take(entries.items[largest].astype(np.int64))
-        return pl.DataFrame({"item": names, "contribution": parts[largest]})
+            return order._reasons(self._of(order, user), item)
+        entries = self._entries([user])
+        if not entries.items.size:
+            nothing = np.zeros(0, np.int64)
+            return Reasons(nothing, np.zeros(0), float(np.log1p(self.popularity_[item])), _POPULARITY)
+        parts, baseline = self.estimate_.contributions(entries, item)
+        return Reasons(entries.items.astype(np.int64), parts, baseline, _POPULARITY, by_order=False)
 
     def similar_users(self, user: object, k: int = 10) -> pl.DataFrame:
         """Users who rank as this one does, by the model of order."""

@@ -88,15 +88,22 @@ class TakeUpScores:
         present = [(part, share) for part, share in zip(self._parts, self._shares, strict=True) if share > 0.0]
         return standardised_sum([part.rows(entries) for part, _ in present], [share for _, share in present])
 
-    def contributions(self, entries: Entries, item: int) -> Float64Array:
-        """What each entry of one user adds to the standardised score of an item: (n_entries,); they add up to it."""
-        total = np.zeros(entries.items.size)
+    def contributions(self, entries: Entries, item: int, popularity: Float64Array) -> tuple[Float64Array, float]:
+        """What each entry of one user adds to the standardised score of an item, (n_entries,), and a baseline.
+
+        The baseline is what entries with the same grades would add on average if they were drawn from those of all
+        people; an entry is credited with what it adds beyond that. Together they are the score.
+        """
+        total, baseline = np.zeros(entries.items.size), 0.0
+        shares, grades = popularity / popularity.sum(), entries.grades.astype(np.float64)
         for part, share in zip(self._parts, self._shares, strict=True):
             spread = float(part.rows(entries)[0].std(dtype=np.float64))
             if share > 0.0 and spread > 0.0:
                 own, mean = part.contributions(entries, item)
-                total += share * (own - mean) / spread
-        return total
+                usual = share * part.usual(entries, shares, item) / spread
+                total += share * (own - mean) / spread - usual * grades
+                baseline += usual * float(grades.sum())
+        return total, baseline
 
 
 def weighting_of(weighting: Weighting, n_items: int) -> Weighting:

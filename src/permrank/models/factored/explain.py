@@ -12,11 +12,12 @@ from permrank.types import Float64Array, Int64Array
 
 
 def contributions(
-    estimate: FactoredEstimate, said: Said, modes: Float64Array, item: int
+    estimate: FactoredEstimate, said: Said, modes: Float64Array, item: int, shares: Float64Array
 ) -> tuple[Int64Array, Float64Array]:
-    """Listed items, and what each adds to the score of an item for the user; `FactoredPlackettLuce.explain` says how.
+    """Listed items, and what each adds to the score of an item for the user beyond what it adds to items on average.
 
-    modes: of the user under every draw, (n_kept, K).
+    `FactoredPlackettLuce._reasons` says how. modes: of the user under every draw, (n_kept, K). shares: (n_items,), of
+    the items in the average.
     """
     (lists, ties), coordinates, precision = estimate.lists(said), estimate.coordinates(said), estimate.precisions()
     items = lists.items
@@ -28,6 +29,7 @@ def contributions(
         prior, mode = Prior(coordinates, estimate.slopes(d), precision), modes[d][None].copy()
         users, entries = Users(mode, np.empty_like(mode)), Entries(np.empty(items.size), np.empty(items.size))
         move_users(lists, ties, theta, prior, users, Newton(50, 1e-10), NO_NOISE, entries)
-        total += entries.residual * (theta[items, :-1] @ (theta[item, :-1] / precision))
-        total[real] += parts @ (estimate.slopes(d) @ theta[item, :-1])
+        beyond = theta[item, :-1] - shares @ theta[: shares.size, :-1]
+        total += entries.residual * (theta[items, :-1] @ (beyond / precision))
+        total[real] += parts @ (estimate.slopes(d) @ beyond)
     return items[real].astype(np.int64), total[real] * (estimate.temperature / len(estimate.item_draws))

@@ -21,6 +21,7 @@ from permrank.errors import InputError
 from permrank.learning.fit import Job, as_digest
 from permrank.learning.learner import Learner
 from permrank.models.answers import mean_cosine, nearest
+from permrank.models.explanation import Reasons
 from permrank.models.factored import damped, race
 from permrank.models.factored.estimate import TIES, FactoredEstimate, Said, rule_of
 from permrank.models.factored.explain import contributions
@@ -268,7 +269,7 @@ class FactoredPlackettLuce(Ranker):
     def fold_in(self, said: object) -> NewUser:
         """Make a new user from a list, or from a dict of item to rating: the items stay as they are."""
         self._require_fitted()
-        made = new_user(said, self.item_ids)
+        made = new_user(said, self.rankings_)
         return NewUser(made.rankings, {"modes": self.fold_in_many(made.rankings)[0]})
 
     def fold_in_many(self, rankings: Rankings) -> Float64Array:
@@ -295,6 +296,9 @@ class FactoredPlackettLuce(Ranker):
         """Scores of items under every draw: (n_kept * _USER_DRAWS, n_items)."""
         users = self._law.user_draws(self.estimate_, self._said(user), self._modes(user), _USER_DRAWS)
         return self.estimate_.score_draws(items, users)
+
+    def _score_samples(self, user: UserReference, items: Int64Array) -> Float64Array:
+        return self._score_draws(user, items)
 
     def _distribution(self, user: UserReference, items: Int64Array) -> RankingDistribution:
         scores = self._score_draws(user, items)
@@ -344,10 +348,10 @@ class FactoredPlackettLuce(Ranker):
             Columns ``rank``, ``item``, ``similarity``, best first, without the item itself.
         """
         self._require_fitted()
-        index = self.item_ids.index(item)
+        index = self.item_ids.find(item)
         # Thresholds between ratings come after the items, a level after the factors.
         items = self.item_draws_[:, : len(self.item_ids), : self.estimate_.n_factors]
-        return nearest(mean_cosine(items, items[:, index]), index, k, self.item_ids.take, "item")
+        return nearest(mean_cosine(items, items[:, index]), index, k, self.item_ids)
 
     def similar_users(self, user: object, k: int = 10) -> pl.DataFrame:
         """Users of the training data who rank as this one does: cosine of their factors, averaged over the draws.
@@ -361,33 +365,28 @@ class FactoredPlackettLuce(Ranker):
         k_factors = self.estimate_.n_factors
         similarity = mean_cosine(self.user_modes_[..., :k_factors], self._modes(reference)[:, :k_factors])
         own = reference if isinstance(reference, int) else -1
-        return nearest(similarity, own, k, self.user_ids.take, "user")
+        return nearest(similarity, own, k, self.user_ids)
 
-    def explain(self, user: object, item: object) -> pl.DataFrame:
-        """Which listed items pushed this one up or down for the user, and by how much.
+    def _reasons(self, user: UserReference, item: int) -> Reasons:
+        """A score as a sum over the list, and what the item has for everybody.
 
         At the mode of a user's posterior, precision * (W_u - mean) = Σ_e g_e H_e over the listed entries, g_e being how
         much more often an item was chosen than expected; the mean is itself a sum over what was listed, whatever its
         order (see ``co_listing``). So the personal part of a score is a sum over the list: W_u H_y = Σ_e (c_e H_y +
-        g_e <H_e, H_y> / precision), averaged over the draws.
-
-        Returns
-        -------
-        polars.DataFrame
-            Columns ``item`` and ``contribution``, strongest first; the first row, ``item`` null, is the rest of the
-            score: what the item has for everybody, and what the level of the user's ratings adds. The contributions
-            add up to the score.
+        g_e <H_e, H_y> / precision), averaged over the draws. Of that an entry is credited with what it adds beyond the
+        mean over items, each as often as it is listed: scores are about differences, and what raises all items alike is
+        no reason for one of them. The rest is what the item has for everybody, and that mean.
         """
-        reference = self._reference(user)
-        index = self.item_ids.index(item)
         if self.estimate_.is_damped:
             self._refuse("explain with damping; fit with damping='none', for which a score is a sum over the list,")
-        items, parts = contributions(self.estimate_, self._said(reference), self._modes(reference), index)
-        order = np.argsort(-np.abs(parts), kind="stable")
-        names = self.item_ids.take(items[order])
-        rest = self._scores(reference, np.array([index]))[0] - parts.sum()
-        listed = pl.concat([pl.Series([None], dtype=names.dtype), names])
-        return pl.DataFrame({"item": listed, "contribution": np.append(rest, parts[order])})
+        often = np.bincount(self.rankings_.items, self.rankings_.entry_weights(), len(self.item_ids))
+        said, modes = self._said(user), self._modes(user)
+        listed, parts = contributions(self.estimate_, said, modes, item, often / often.sum())
+        items, inverse = np.unique(listed, return_inverse=True)
+        rest = float(self._scores(user, np.array([item]))[0] - parts.sum())
+        return Reasons(
+            items, np.asarray(np.bincount(inverse, parts, items.size), np.float64), rest, "what everybody thinks of it"
+        )
 
     def _check_learned(self) -> None:
         super()._check_learned()

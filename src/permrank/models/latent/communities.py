@@ -20,7 +20,7 @@ def communities_frame(
     n_items: int,
     n_users: int,
 ) -> pl.DataFrame:
-    """One row a community, largest first.
+    """One row a community, largest first; with titles of its items where there are any.
 
     Parameters
     ----------
@@ -49,6 +49,7 @@ def communities_frame(
                 "community": z + 1,
                 "size": float(sizes[z]),
                 "items": items.take(best).to_list(),
+                **({} if items.titles is None else {"titles": [items.called(int(index)) for index in best]}),
                 "lifts": np.exp(lift[best, z]).tolist(),
                 "users": users.take(typical).to_list(),
                 "memberships": memberships[typical, z].tolist(),

@@ -229,7 +229,7 @@ class CommunityRanker(Ranker):
     def similar_items(self, item: object, k: int = 10) -> pl.DataFrame:
         """Items that the same communities like: ``item``, ``similarity`` (cosine of their lifts), best first."""
         self._require_fitted()
-        index = self.item_ids.index(item)
+        index = self.item_ids.find(item)
         lift = self.scores_ - self.scores_.mean(axis=2, keepdims=True)
         flat = np.concatenate(list(lift), axis=1)
         norm = np.maximum(np.sqrt(np.sum(flat**2, axis=1)), 1e-12)

@@ -150,7 +150,7 @@ class LogLinearRanker(Ranker):
     def fold_in(self, said: object) -> NewUser:
         """Make a new user from a list, or from a dict of item to rating: the items stay as they are."""
         self._require_fitted()
-        made = new_user(said, self.item_ids)
+        made = new_user(said, self.rankings_)
         return NewUser(made.rankings, {"modes": self.fold_in_many(made.rankings)[0]})
 
     def fold_in_many(self, rankings: Rankings) -> Float64Array:

@@ -125,7 +125,7 @@ class MatrixRanker(Ranker):
     def fold_in(self, said: object) -> NewUser:
         """Make a new user from a list, or from a dict of item to rating: the items stay as they are."""
         self._require_fitted()
-        made = new_user(said, self.item_ids)
+        made = new_user(said, self.rankings_)
         return NewUser(made.rankings, {"factors": self.fold_in_many(made.rankings)[0]})
 
     def fold_in_many(self, rankings: Rankings) -> Float64Array:
@@ -146,15 +146,15 @@ class MatrixRanker(Ranker):
     def similar_items(self, item: object, k: int = 10) -> pl.DataFrame:
         """Items that the same people like, by the cosine of their factors: ``rank``, ``item``, ``similarity``."""
         self._require_fitted()
-        index = self.item_ids.index(item)
+        index = self.item_ids.find(item)
         similarity = mean_cosine(self.item_factors_[None], self.item_factors_[None, index])
-        return nearest(similarity, index, k, self.item_ids.take, "item")
+        return nearest(similarity, index, k, self.item_ids)
 
     def similar_users(self, user: object, k: int = 10) -> pl.DataFrame:
         """Users of the training data who rank as this one does: ``rank``, ``user``, ``similarity``."""
         reference = self._reference(user)
         similarity = mean_cosine(self.user_factors_[None], self._factors(reference)[None])
-        return nearest(similarity, reference if isinstance(reference, int) else -1, k, self.user_ids.take, "user")
+        return nearest(similarity, reference if isinstance(reference, int) else -1, k, self.user_ids)
 
     def _check_learned(self) -> None:
         super()._check_learned()

@@ -126,7 +126,7 @@ class PairwiseFactorisation(MatrixRanker):
         """Return the probability that ``item`` is ranked before ``other``, 1 / (1 + e^-d); logistic loss only."""
         if self.loss != "logistic":
             self._refuse("prefers")
-        first, second = self._scores(self._reference(user), self.item_ids.indices([item, other]))
+        first, second = self._scores(self._reference(user), self.item_ids.find_all([item, other]))
         return float(1.0 / (1.0 + np.exp(np.clip(second - first, -700.0, 700.0))))
 
 

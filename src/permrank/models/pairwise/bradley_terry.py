@@ -20,7 +20,9 @@ from permrank.models.one_order import ItemScores, OneOrderRanker
 from permrank.models.plackett_luce.existence import require_estimates, require_tie_estimate
 from permrank.models.plackett_luce.standard_errors import errors_frame, inverse_information, require_few
 from permrank.models.priors.item_scores import Flat, GaussianPrior, Prior
-from permrank.types import Float64Array
+from permrank.models.tie_groups import normal_samples
+from permrank.models.users import UserReference
+from permrank.types import Float64Array, Int64Array
 
 Ties = Literal["davidson", "rao-kupper", "half", "ignore"]
 _MAX_ITER = {"newton": 100, "mm": 20_000}
@@ -214,7 +216,7 @@ class BradleyTerry(OneOrderRanker):
     def outcomes(self, item: object, other: object) -> Outcomes:
         """Probabilities that ``item`` wins, ties and loses against ``other``."""
         self._require_fitted()
-        first, second = self.item_ids.indices([item, other])
+        first, second = self.item_ids.find_all([item, other])
         logs = self._log_outcomes(np.atleast_1d(self.scores_[first] - self.scores_[second]))
         return Outcomes(*np.exp(logs[:, 0]).tolist())
 
@@ -277,6 +279,9 @@ class BradleyTerry(OneOrderRanker):
         self._require_fitted()
         covariance = self._covariance()
         return float(np.sqrt(covariance[-1, -1])) if covariance.shape[0] > self.rankings_.n_items else None
+
+    def _score_samples(self, user: UserReference, items: Int64Array) -> Float64Array:
+        return normal_samples(self._covariance()[np.ix_(items, items)])
 
     def _covariance(self) -> Float64Array:
         """Of the scores, and of the logarithm of the tie parameter if there is one."""

@@ -162,7 +162,7 @@ class LatentPreference(Ranker):
     def prefers(self, user: object, item: object, other: object) -> float:
         """Return the probability that ``item`` is ranked before ``other``."""
         reference = self._reference(user)
-        first, second = self.item_ids.indices([item, other])
+        first, second = self.item_ids.find_all([item, other])
         gap = np.clip(self.scores_[:, second] - self.scores_[:, first], -700.0, 700.0)
         return float(np.mean(np.sum(self._membership(reference) / (1.0 + np.exp(gap)), axis=1)))
 

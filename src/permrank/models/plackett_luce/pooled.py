@@ -19,9 +19,10 @@ from permrank.models.estimates import RULE
 from permrank.models.one_order import ItemScores
 from permrank.models.plackett_luce.existence import require_estimates, require_partition_estimates
 from permrank.models.plackett_luce.luce import LuceChoiceRanker
-from permrank.models.plackett_luce.standard_errors import uncertainty_frame
+from permrank.models.plackett_luce.standard_errors import covariance_of_scores, require_few, uncertainty_frame
 from permrank.models.plackett_luce.statistics import PooledStatistics
 from permrank.models.priors.item_scores import Flat, GammaPrior, GaussianPrior, Prior
+from permrank.models.tie_groups import normal_samples
 from permrank.models.users import UserReference
 from permrank.randomness import stream_key
 from permrank.types import Float64Array, Int64Array, Named
@@ -273,6 +274,12 @@ class PlackettLuce(LuceChoiceRanker):
                 "worth": (worth / worth.sum())[order],
             }
         )
+
+    def _score_samples(self, user: UserReference, items: Int64Array) -> Float64Array:
+        require_few(self.scores_.size)
+        prior = self.estimate_.score_prior()
+        covariance = covariance_of_scores(self.rankings_, self.scores_, self.estimate_.ties, prior)
+        return normal_samples(covariance[np.ix_(items, items)])
 
     def standard_errors(self) -> pl.DataFrame:
         """Return `worths` with ``standard_error`` and ``quasi_standard_error`` of the scores.
