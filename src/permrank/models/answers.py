@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _INTERVAL = np.array([0.05, 0.95])
 # Rows of scores that are held at a time: so many numbers of at most 8 bytes.
 _BLOCK = 1 << 23
+# Scores of which the largest is found first: most runs hold none of the best.
+_RUN = 256
 # A catalogue, as against a list of candidates: so many items, and so many times as many as the user has listed.
 _CATALOGUE, _TIMES = 100, 10
 _said: weakref.WeakSet[Estimate] = weakref.WeakSet()
@@ -109,11 +111,14 @@ def _recommended(model: Ranker, users: object, allowed: BoolArray, k: int, *, in
 
 def first_of(scores: Array, k: int) -> Int64Array:
     """Indices of the k largest scores, best first; of equal ones the lower index."""
-    if scores.size > k:
-        edge = np.partition(scores, scores.size - k)[scores.size - k]
-        candidates = np.flatnonzero(scores >= edge)
-    else:
-        candidates = np.arange(scores.size)
+    candidates = np.arange(scores.size)
+    runs = scores.size // _RUN
+    if runs > k:  # of the k runs with the largest maxima each has a score as large as the least of these maxima
+        largest = scores[: runs * _RUN].reshape(runs, _RUN).max(axis=1)
+        candidates = np.flatnonzero(scores >= np.partition(largest, runs - k)[runs - k])
+    own = scores[candidates]
+    if own.size > k:
+        candidates = candidates[own >= np.partition(own, own.size - k)[own.size - k]]
     return candidates[np.argsort(-scores[candidates], kind="stable")][:k]
 
 

@@ -6,10 +6,13 @@ import math
 
 import numpy as np
 
+from permrank.kernels.catalogue.products import FAST, add_products
 from permrank.kernels.jit import njit, prange
 
 # Items that a task scores: its part of a row stays in the nearest cache.
 _RUN = 4096
+# Users and items whose factors are multiplied together.
+_TILE = 64
 
 
 @njit(error_model="numpy", parallel=True)
@@ -42,25 +45,21 @@ def neighbour_rows(entries, neighbours, n_items):
     return out
 
 
-@njit(error_model="numpy", parallel=True, fastmath={"reassoc", "contract", "nsz"})
+@njit(error_model="numpy", parallel=True)
 def factor_rows(own, others):
     """out_u = others own_u, (n_users, n_items) float32."""
-    n, size = own.shape
-    n_items = others.shape[0]
-    out = np.empty((n, n_items), np.float32)
-    n_runs = (n_items + _RUN - 1) // _RUN
-    for task in prange(n * n_runs):
-        u, first = task // n_runs, (task % n_runs) * _RUN
-        x = own[u]
-        for j in range(first, min(first + _RUN, n_items)):
-            total = np.float32(0.0)
-            for k in range(size):
-                total += x[k] * others[j, k]
-            out[u, j] = total
+    n, n_items = own.shape[0], others.shape[0]
+    out = np.zeros((n, n_items), np.float32)
+    n_runs = (n_items + _TILE - 1) // _TILE
+    for run in prange(n_runs):
+        first, last = run * _TILE, min((run + 1) * _TILE, n_items)
+        for u in range(0, n, _TILE):
+            v = min(u + _TILE, n)
+            add_products(own[u:v], others[first:last], np.float32(1.0), out[u:v, first:last])
     return out
 
 
-@njit(error_model="numpy", parallel=True)
+@njit(error_model="numpy", parallel=True, fastmath=FAST)
 def add_standardised(rows, weight, out):
     """out += weight (rows - mean) / deviation, each row by its own; a row that does not vary adds nothing."""
     n, n_items = rows.shape
