@@ -74,3 +74,38 @@ def add_standardised(rows, weight, out):
         if deviation > 0.0:
             for j in range(n_items):
                 out[u, j] += np.float32(weight * (rows[u, j] - mean) / deviation)
+
+
+@njit(error_model="numpy", parallel=True)
+def found_gains(rows, known, hidden, depth):
+    """NDCG of hidden entries among the ``depth`` best of every row, gains being their grades: (n_users,).
+
+    known, hidden: (indptr, items, grades); scores of known items are overwritten. Of equal scores the lower index
+    goes first.
+    """
+    n, n_items = rows.shape
+    out = np.zeros(n)
+    for u in prange(n):
+        row = rows[u]
+        for p in range(known[0][u], known[0][u + 1]):
+            row[known[1][p]] = -np.inf
+        best, value = np.full(depth, -1), np.full(depth, -np.inf, np.float32)
+        for j in range(n_items):
+            if row[j] > value[depth - 1]:
+                place = depth - 1
+                while place > 0 and row[j] > value[place - 1]:
+                    value[place], best[place] = value[place - 1], best[place - 1]
+                    place -= 1
+                value[place], best[place] = row[j], j
+        first, last = hidden[0][u], hidden[0][u + 1]
+        ideal = np.sort(-hidden[2][first:last])
+        total, most = 0.0, 0.0
+        for place in range(depth):
+            for p in range(first, last):
+                if hidden[1][p] == best[place]:
+                    total += hidden[2][p] / math.log2(place + 2.0)
+            if place < ideal.size:
+                most -= ideal[place] / math.log2(place + 2.0)
+        if most > 0.0:
+            out[u] = total / most
+    return out
