@@ -51,7 +51,7 @@ MAY_IMPORT = {
     "models.catalogue": [
         *READS, "kernels.catalogue", "models", "models.priors", "models.factored",
     ],
-    "evaluation": [*READS, "storage", "kernels", "data.formats", "models"],
+    "evaluation": [*READS, "storage", "kernels", "data.formats", "models", "models.priors"],
     "testing": [*READS, "models", "evaluation"],
     "interfaces": [
         *READS, "storage", "data.formats", "evaluation", "models", "models.latent", "models.log_linear",

@@ -365,6 +365,11 @@ def test_the_question_is_left_out_where_it_means_nothing(rated):
     assert "several rankings" in why_not_find(twice)
     short = pr.Rankings.from_lists({u: [f"{u}{i}" for i in range(3)] for u in "xyz"})
     assert "nobody has 5 items" in why_not_find(short)
+    rng = np.random.default_rng(0)
+    handed_out = {user: rng.permutation(40)[:8].tolist() for user in range(150)}
+    assert "handed out" in why_not_find(pr.Rankings.from_lists(handed_out))
+    chosen = {user: (rng.permutation(20)[:8] + 20 * (user % 2)).tolist() for user in range(150)}
+    assert why_not_find(pr.Rankings.from_lists(chosen)) == ""
 
 
 def test_data_without_order_are_split_with_their_counts(tmp_path):

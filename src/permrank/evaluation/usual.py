@@ -7,6 +7,7 @@ import numpy as np
 from permrank.data.rankings import Rankings
 from permrank.evaluation.finding import Catalogue
 from permrank.evaluation.protocols import Folds, Given, LeaveOut, Protocol
+from permrank.models.priors.co_listing import were_chosen
 
 _USUAL_SHARE = 0.2
 
@@ -54,4 +55,6 @@ def why_not_find(rankings: Rankings) -> str:
     counts = np.bincount(rankings.entry_users()[protocol._positive(rankings)], minlength=rankings.n_users)
     if counts.max(initial=0) < protocol.min_positive:
         return f"nobody has {protocol.min_positive} items that count as chosen"
+    if rankings.ratings is None and np.unique(rankings.lengths).size == 1 and not were_chosen(rankings, 0):
+        return "all lists are equally long, and what is listed together is no more than chance: they were handed out"
     return ""

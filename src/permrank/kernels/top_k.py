@@ -57,6 +57,43 @@ def _kth_best(row, k, heap):
     return heap[0]
 
 
+@njit(error_model="numpy")
+def _best_of_row(row, k, items):
+    """`best_items` of one row; what there is not stays as it is."""
+    n_free = 0
+    for value in row:
+        n_free += value != -math.inf
+    k = min(k, n_free)
+    if k == 0:
+        return
+    least, found = _kth_best(row, k, np.empty(k)), 0
+    for y in range(row.size):
+        found += row[y] > least
+    # Of those that tie with the k-th best the first; then all in order.
+    n_above, above, tied, n_tied = found, 0, 0, k - found
+    values = np.empty(n_above)
+    for y in range(row.size):
+        if row[y] > least:
+            items[above], values[above] = y, -row[y]
+            above += 1
+        elif row[y] == least and tied < n_tied:
+            items[n_above + tied] = y
+            tied += 1
+    items[:n_above] = items[:n_above][np.argsort(values, kind="mergesort")]
+
+
+@njit(error_model="numpy", parallel=True)
+def best_items(rows, k):
+    """The k items with the largest scores in each row, best first, of equal ones the lower: (n_rows, k), -1 for none.
+
+    An item of score -inf is none.
+    """
+    items = np.full((rows.shape[0], k), -1)
+    for i in prange(rows.shape[0]):
+        _best_of_row(rows[i], k, items[i])
+    return items
+
+
 @njit(error_model="numpy", parallel=True)
 def select_best(rows, listed_bounds, listed, k, thresholds, counts):
     """Bar what each user has listed (-inf) and find the k-th best score of the others; a row of `counts` a user.

@@ -14,9 +14,11 @@ from permrank.checks import require_bool, require_int
 from permrank.data.vocabulary import Vocabulary
 from permrank.data.where import passing
 from permrank.errors import CatalogueWarning
+from permrank.kernels.top_k import best_items
 from permrank.models.estimates import Estimate
 from permrank.models.users import NewUser, UserReference
-from permrank.types import Array, BoolArray, Float64Array, Int64Array
+from permrank.ragged import indptr_of, positions
+from permrank.types import Array, BoolArray, Float64Array, Int32Array, Int64Array
 
 if TYPE_CHECKING:
     from permrank.models.ranker import Ranker
@@ -138,51 +140,63 @@ def _recommended(
     asked = list(users) if several else [users]  # type: ignore[call-overload]
     references = [model._reference(user) for user in asked]
     _notice_catalogue(model, references)
-    frames = []
-    size = max(1, _BLOCK // max(len(model.item_ids), 1))
+    size, found = max(1, _BLOCK // max(len(model.item_ids), 1)), []
     for first in range(0, len(references), size):
         block = references[first : first + size]
-        for user, row in zip(block, model._score_rows(block), strict=True):
+        found.append(_best_of_block(model, block, allowed, k, exclude_listed=exclude_listed))
+    frame = _best_frame(model, asked, references, found)
+    if any(shown.values()) and model._finds_by_order and model._knows_ranks:
+        bounds, parts = indptr_of(np.concatenate([lengths for lengths, _, _ in found])), []
+        for user, start, stop in zip(references, bounds[:-1], bounds[1:], strict=True):
             items = np.flatnonzero(allowed & unlisted(model, user) if exclude_listed else allowed)
-            best = first_of(row[items], k)
-            frame = _frame(model, items[best], row[items[best]].astype(np.float64))
-            if any(shown.values()) and model._finds_by_order:
-                frame = _with_uncertainty(model, user, items, best, frame, k, **shown)
-            frames.append(frame)
-    return _together(model, asked, frames) if several else frames[0]
+            best = np.searchsorted(items, np.concatenate([each for _, each, _ in found])[start:stop])
+            parts.append(_with_uncertainty(model, user, items, best, frame[start:stop], k, **shown))
+        frame = pl.concat(parts)
+    return frame if several else frame.drop("user")
 
 
-def first_of(scores: Array, k: int) -> Int64Array:
-    """Indices of the k largest scores, best first; of equal ones the lower index."""
-    if scores.size > k:
-        edge = np.partition(scores, scores.size - k)[scores.size - k]
-        candidates = np.flatnonzero(scores >= edge)
-    else:
-        candidates = np.arange(scores.size)
-    return candidates[np.argsort(-scores[candidates], kind="stable")][:k]
+def _best_of_block(
+    model: Ranker, users: Sequence[UserReference], allowed: BoolArray, k: int, *, exclude_listed: bool
+) -> tuple[Int64Array, Int64Array, Float64Array]:
+    """How many items each of some users gets, the items of all one after the other, best first, and their scores."""
+    rows = np.array(model._score_rows(users), np.float64)  # a copy: what may not be recommended is struck out
+    if not allowed.all():
+        rows[:, ~allowed] = -np.inf
+    for user, row in zip(users if exclude_listed else (), rows, strict=False):
+        row[listed_items(model, user)] = -np.inf
+    items = best_items(rows, min(k, rows.shape[1]))
+    there = items >= 0
+    who = np.repeat(np.arange(len(users)), there.sum(axis=1))
+    return there.sum(axis=1), items[there], rows[who, items[there]]
+
+
+def _best_frame(
+    model: Ranker,
+    asked: Sequence[object],
+    references: Sequence[UserReference],
+    found: Sequence[tuple[Int64Array, Int64Array, Float64Array]],
+) -> pl.DataFrame:
+    """What `_best_of_block` found as a frame, with ``user`` first; somebody new has no id."""
+    none = np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
+    lengths, items, scores = (np.concatenate(parts) for parts in zip(none, *found, strict=True))
+    ids = [None if isinstance(of, NewUser) else user for user, of in zip(asked, references, strict=True)]
+    user = pl.Series("user", ids, dtype=model.user_ids.ids.dtype).gather(np.repeat(np.arange(len(ids)), lengths))
+    named = named_columns(model.item_ids, items)
+    return pl.DataFrame({"user": user, "rank": 1 + positions(indptr_of(lengths)), **named, "score": scores})
+
+
+def listed_items(model: Ranker, user: UserReference) -> Int32Array:
+    """Items that a user has listed, by their index."""
+    if isinstance(user, NewUser):
+        return model._aligned_items(user.rankings)
+    return np.zeros(0, np.int32) if user is None else model.rankings_.items_of(user)
 
 
 def unlisted(model: Ranker, user: UserReference) -> BoolArray:
     """Which items a user has not listed."""
     free = np.ones(len(model.item_ids), bool)
-    if isinstance(user, NewUser):
-        free[model._aligned_items(user.rankings)] = False
-    elif user is not None:
-        free[model.rankings_.items_of(user)] = False
+    free[listed_items(model, user)] = False
     return free
-
-
-def _together(model: Ranker, users: Sequence[object], frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    """Frames of several users as one, with ``user`` first; somebody new has none."""
-    dtype = model.user_ids.ids.dtype
-    named = [
-        frame.select(pl.lit(None if isinstance(user, NewUser) else user, dtype).alias("user"), pl.all())
-        for user, frame in zip(users, frames, strict=True)
-    ]
-    if named:
-        return pl.concat(named)
-    nobody = _frame(model, np.zeros(0, np.int64), np.zeros(0))
-    return nobody.select(pl.lit(None, dtype).alias("user"), pl.all()).clear()
 
 
 def _frame(model: Ranker, items: Int64Array, scores: Float64Array) -> pl.DataFrame:

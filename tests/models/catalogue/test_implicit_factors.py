@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 
 import permrank as pr
 from graded import random_entries
-from permrank.kernels.catalogue.factors import gram_matrix
+from permrank.kernels.catalogue.products import add_products, gram_matrix
 from permrank.models.catalogue.least_squares import Factors, FactorScores, Sweeps, Weighting
 from permrank.testing import ModelContract
 
@@ -96,9 +96,20 @@ def test_a_weight_counts_as_so_many_people_in_the_loss():
 
 
 def test_a_gram_matrix_is_the_product():
-    rows = np.random.default_rng(7).normal(size=(500, 6)).astype(np.float32)
-    rows.flags.writeable = False
-    assert_allclose(gram_matrix(rows), rows.T.astype(float) @ rows.astype(float), rtol=1e-10, atol=1e-10)
+    for n, size in ((500, 6), (3, 9), (40_000, 5)):
+        rows = np.random.default_rng(7).normal(size=(n, size)).astype(np.float32)
+        rows.flags.writeable = False
+        wanted = rows.T.astype(float) @ rows.astype(float)
+        assert_allclose(gram_matrix(rows), wanted, rtol=0, atol=2e-6 * n**0.5 * np.abs(wanted).max() ** 0.5)
+
+
+@pytest.mark.parametrize(("m", "n", "size"), [(1, 1, 1), (4, 2, 16), (7, 5, 33), (18, 67, 20)])
+def test_products_in_tiles_are_added(m, n, size):
+    rng = np.random.default_rng(9)
+    left, right, out = (rng.normal(size=shape).astype(np.float32) for shape in ((m, size), (n, size), (m, n)))
+    wanted = out + 0.5 * left @ right.T
+    add_products(left, right, np.float32(0.5), out)
+    assert_allclose(out, wanted, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("missing_weight", ["auto", 0.2])
@@ -106,8 +117,8 @@ def test_planted_taste_is_found(missing_weight):
     rng = np.random.default_rng(8)
     lists = {user: (rng.permutation(15) + 15 * (user % 3))[:7].tolist() for user in range(150)}
     model = pr.ImplicitFactors(8, missing_weight=missing_weight).fit(pr.Rankings.from_lists(lists))
-    for user in range(3):
-        found = np.array(model.recommend(user, k=8)["item"].to_list())
-        assert (found // 15 == user).all()
-    new = model.fold_in([15, 16, 17])
-    assert (np.array(model.recommend(new, k=8)["item"].to_list()) // 15 == 1).all()
+    found = model.recommend(list(range(60)), k=8)
+    own = found["item"].to_numpy() // 15 == found["user"].to_numpy() % 3
+    assert own.mean() > 0.9  # a third by chance
+    new = model.recommend(model.fold_in([15, 16, 17]), k=8)["item"].to_numpy()
+    assert (new // 15 == 1).mean() > 0.7

@@ -1,6 +1,7 @@
 """Finding and ordering together: which part answers what, data without choice or without order, files, batches."""
 
 import json
+import math
 import warnings
 
 import numpy as np
@@ -11,8 +12,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 import permrank as pr
 from graded import random_entries
 from permrank.errors import CatalogueWarning, FormatError, InputError, NotSupportedError
-from permrank.models.catalogue.blend import best_by_one_standard_error, hold_out_entries
+from permrank.models.answers import first_of
+from permrank.models.catalogue.blend import best_by_one_standard_error, gains, hold_out_entries
 from permrank.models.catalogue.descent import descend
+from permrank.models.catalogue.take_up import numbers_of_factors
 from permrank.testing import ModelContract
 from permrank.testing.forging import header_of, resigned
 
@@ -207,6 +210,46 @@ def test_the_usual_mixture_stays_unless_another_is_clearly_better():
     noise += base.mean() - noise.mean() + 0.5 * (noise - base).std() / 20  # half a standard error better
     assert best_by_one_standard_error(np.stack([base, noise]), usual=0) == 0
     assert best_by_one_standard_error(np.stack([base, noise + 0.1]), usual=0) == 1
+
+
+def plain_gain(row, known, hidden, depth):
+    """NDCG in plain Python."""
+    order = sorted((item for item in range(row.size) if item not in known), key=lambda item: (-row[item], item))
+    total = sum(hidden.get(item, 0.0) / math.log2(place + 2) for place, item in enumerate(order[:depth]))
+    ideal = sorted(hidden.values(), reverse=True)[:depth]
+    return total / sum(grade / math.log2(place + 2) for place, grade in enumerate(ideal))
+
+
+@pytest.mark.parametrize("n_items", [6, 30])
+def test_gains_are_the_ndcg_of_what_is_hidden(n_items):
+    entries, _ = random_entries(5, n_users=40, n_items=n_items, density=0.9)
+    _, judges = hold_out_entries(entries, n_items, seed=1)
+    rows = np.random.default_rng(2).integers(0, 8, (judges.users.size, n_items)).astype(np.float32)  # with ties
+    found = gains(rows[3:].copy(), judges, 3)
+    wanted = []
+    for place in range(3, judges.users.size):
+        known = judges.known.items[judges.known.indptr[place] : judges.known.indptr[place + 1]].tolist()
+        part = slice(judges.hidden.indptr[place], judges.hidden.indptr[place + 1])
+        hidden = dict(zip(judges.hidden.items[part].tolist(), judges.hidden.grades[part].tolist(), strict=True))
+        wanted.append(plain_gain(rows[place], known, hidden, min(20, n_items - 1)))
+    assert_allclose(found, wanted, rtol=1e-6, atol=1e-12)
+    assert max(wanted) > min(wanted)
+
+
+@pytest.mark.parametrize("size", [5, 3000])
+def test_the_best_are_the_first_of_a_sorted_row(size):
+    scores = np.random.default_rng(6).normal(size=size).round(1).astype(np.float32)  # with ties
+    order = np.lexsort((np.arange(size), -scores))
+    for k in (1, 7, 12, size - 1, size, size + 3):
+        assert_array_equal(first_of(scores, k), order[:k])
+
+
+def test_as_many_factors_are_tried_as_fit():
+    assert numbers_of_factors(None, 5000) == [64, 256, 480]
+    assert numbers_of_factors(None, 1_000_000) == numbers_of_factors(None, 10_000_000) == [64]
+    assert numbers_of_factors(None, 100) == [64, 100]
+    assert numbers_of_factors(None, 10) == numbers_of_factors(12, 10) == [10]
+    assert numbers_of_factors(12, 5000) == [12]
 
 
 def test_a_descent_measures_no_more_than_it_may():

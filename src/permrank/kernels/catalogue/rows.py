@@ -6,10 +6,13 @@ import math
 
 import numpy as np
 
+from permrank.kernels.catalogue.products import FAST, add_products
 from permrank.kernels.jit import njit, prange
 
 # Items that a task scores: its part of a row stays in the nearest cache.
 _RUN = 4096
+# Users and items whose factors are multiplied together.
+_TILE = 64
 
 
 @njit(error_model="numpy", parallel=True)
@@ -42,25 +45,21 @@ def neighbour_rows(entries, neighbours, n_items):
     return out
 
 
-@njit(error_model="numpy", parallel=True, fastmath={"reassoc", "contract", "nsz"})
+@njit(error_model="numpy", parallel=True)
 def factor_rows(own, others):
     """out_u = others own_u, (n_users, n_items) float32."""
-    n, size = own.shape
-    n_items = others.shape[0]
-    out = np.empty((n, n_items), np.float32)
-    n_runs = (n_items + _RUN - 1) // _RUN
-    for task in prange(n * n_runs):
-        u, first = task // n_runs, (task % n_runs) * _RUN
-        x = own[u]
-        for j in range(first, min(first + _RUN, n_items)):
-            total = np.float32(0.0)
-            for k in range(size):
-                total += x[k] * others[j, k]
-            out[u, j] = total
+    n, n_items = own.shape[0], others.shape[0]
+    out = np.zeros((n, n_items), np.float32)
+    n_runs = (n_items + _TILE - 1) // _TILE
+    for run in prange(n_runs):
+        first, last = run * _TILE, min((run + 1) * _TILE, n_items)
+        for u in range(0, n, _TILE):
+            v = min(u + _TILE, n)
+            add_products(own[u:v], others[first:last], np.float32(1.0), out[u:v, first:last])
     return out
 
 
-@njit(error_model="numpy", parallel=True)
+@njit(error_model="numpy", parallel=True, fastmath=FAST)
 def add_standardised(rows, weight, out):
     """out += weight (rows - mean) / deviation, each row by its own; a row that does not vary adds nothing."""
     n, n_items = rows.shape
@@ -75,3 +74,38 @@ def add_standardised(rows, weight, out):
         if deviation > 0.0:
             for j in range(n_items):
                 out[u, j] += np.float32(weight * (rows[u, j] - mean) / deviation)
+
+
+@njit(error_model="numpy", parallel=True)
+def found_gains(rows, known, hidden, depth):
+    """NDCG of hidden entries among the ``depth`` best of every row, gains being their grades: (n_users,).
+
+    known, hidden: (indptr, items, grades); scores of known items are overwritten. Of equal scores the lower index
+    goes first.
+    """
+    n, n_items = rows.shape
+    out = np.zeros(n)
+    for u in prange(n):
+        row = rows[u]
+        for p in range(known[0][u], known[0][u + 1]):
+            row[known[1][p]] = -np.inf
+        best, value = np.full(depth, -1), np.full(depth, -np.inf, np.float32)
+        for j in range(n_items):
+            if row[j] > value[depth - 1]:
+                place = depth - 1
+                while place > 0 and row[j] > value[place - 1]:
+                    value[place], best[place] = value[place - 1], best[place - 1]
+                    place -= 1
+                value[place], best[place] = row[j], j
+        first, last = hidden[0][u], hidden[0][u + 1]
+        ideal = np.sort(-hidden[2][first:last])
+        total, most = 0.0, 0.0
+        for place in range(depth):
+            for p in range(first, last):
+                if hidden[1][p] == best[place]:
+                    total += hidden[2][p] / math.log2(place + 2.0)
+            if place < ideal.size:
+                most -= ideal[place] / math.log2(place + 2.0)
+        if most > 0.0:
+            out[u] = total / most
+    return out

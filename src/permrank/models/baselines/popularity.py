@@ -19,7 +19,8 @@ class Popularity(OneOrderRanker):
     ----------
     count : {"liked", "listed"}
         Rankings in which the item comes before at least half of the others (a tie counts one half), or all that
-        list it. Every ranking counts by its weight.
+        list it. Every ranking counts by its weight, and once for an item however often it was taken up: people are
+        counted, not plays or purchases, of which a few people may have very many.
 
     Attributes
     ----------

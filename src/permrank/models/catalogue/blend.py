@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from permrank.kernels.catalogue.rows import add_standardised
+from permrank.kernels.catalogue.rows import add_standardised, found_gains
 from permrank.models.catalogue.entries import Entries
 from permrank.ragged import owners, positions
 from permrank.randomness import generator, stream_key
@@ -74,23 +74,13 @@ def hold_out_entries(entries: Entries, n_items: int, seed: int) -> tuple[Entries
 
 
 def gains(rows: Array, judges: Judges, first: int) -> Float64Array:
-    """NDCG of what is hidden from each judge of a block that begins with ``first``; what they know is left out."""
-    n = len(rows)
-    rows = rows.copy()
-    part = slice(int(judges.known.indptr[first]), int(judges.known.indptr[first + n]))
-    rows[owners(judges.known.indptr[first : first + n + 1] - part.start), judges.known.items[part]] = -np.inf
+    """NDCG of what is hidden from each judge of a block that begins with ``first``; what they know is left out.
+
+    The scores of what they know are overwritten.
+    """
+    users = np.arange(first, first + len(rows))
     depth = min(_DEPTH, rows.shape[1] - 1) or 1
-    top = np.argpartition(rows, -depth, axis=1)[:, -depth:]
-    top = np.take_along_axis(top, np.argsort(-np.take_along_axis(rows, top, 1), axis=1, kind="stable"), 1)
-    discount = 1.0 / np.log2(np.arange(2, depth + 2))
-    out = np.zeros(n)
-    for row in range(n):
-        hidden = slice(int(judges.hidden.indptr[first + row]), int(judges.hidden.indptr[first + row + 1]))
-        grades = dict(zip(judges.hidden.items[hidden].tolist(), judges.hidden.grades[hidden].tolist(), strict=True))
-        found = np.array([grades.get(item, 0.0) for item in top[row].tolist()])
-        ideal = np.sort(judges.hidden.grades[hidden])[::-1][:depth]
-        out[row] = found @ discount / (ideal @ discount[: ideal.size])
-    return out
+    return np.asarray(found_gains(rows, tuple(judges.known.take(users)), tuple(judges.hidden.take(users)), depth))
 
 
 def blocks(n_users: int, n_items: int) -> list[Int64Array]:
@@ -118,9 +108,13 @@ def judged(parts: Sequence[Part], mixtures: Sequence[Sequence[float]], judges: J
     return out
 
 
+def clearly_better(scores: Float64Array, others: Float64Array) -> bool:
+    """Whether the mean is larger by more than a standard error of the difference: scores of the same judges."""
+    difference = scores - others
+    return bool(difference.mean() > difference.std() / np.sqrt(max(difference.size, 1)))
+
+
 def best_by_one_standard_error(scores: Float64Array, usual: int) -> int:
     """The best row, unless the usual one is within a standard error of it: (n_candidates, n_judges) scores."""
     best = int(scores.mean(axis=1).argmax())
-    difference = scores[best] - scores[usual]
-    error = difference.std() / np.sqrt(max(difference.size, 1))
-    return usual if difference.mean() <= error else best
+    return best if clearly_better(scores[best], scores[usual]) else usual

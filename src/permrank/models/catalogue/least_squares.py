@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from permrank.kernels.catalogue.factors import gram_matrix, improve_rows, listed_losses, solve_rows
+from permrank.kernels.catalogue.factors import improve_rows, listed_losses, solve_rows
+from permrank.kernels.catalogue.products import gram_matrix
 from permrank.kernels.catalogue.rows import factor_rows
 from permrank.models.catalogue.entries import Entries
 from permrank.ragged import frozen
@@ -81,7 +82,7 @@ class FactorScores:
 class Sweeps:
     """Alternating least squares: `items` and `users` are the present factors, which `sweep` improves.
 
-    weights: how many people each user stands for. start: factors of the items to begin with.
+    weights: how many people each user stands for. start: factors of the items to begin with, as many or fewer.
     """
 
     def __init__(
@@ -100,7 +101,7 @@ class Sweeps:
         self.items = (scale * rng.normal(size=(n_items, n_factors))).astype(np.float32)
         self.users = np.zeros((entries.n_users, n_factors), np.float32)
         if start is not None:
-            self.items = start.copy()
+            self.items[:, : start.shape[1]] = start
         self._entries, self._root = entries, np.sqrt(weights).astype(np.float32)
         # A user who stands for w people adds w times to the sums over users: rows and targets times √w do that.
         self._by_item = entries.scaled(np.sqrt(weights)).by_item(n_items)

@@ -12,6 +12,7 @@ from permrank.models.catalogue.blend import (
     Judges,
     Part,
     best_by_one_standard_error,
+    clearly_better,
     hold_out_entries,
     judged,
     standardised_sum,
@@ -20,6 +21,7 @@ from permrank.models.catalogue.descent import descend
 from permrank.models.catalogue.entries import Entries, Scale, user_weights
 from permrank.models.catalogue.item_weights import (
     MOST_DENSE,
+    USUAL_POWER,
     ItemScores,
     ItemWeights,
     Penalties,
@@ -39,8 +41,11 @@ _FACTORS, _MOST_TRIED, _TRIED_SWEEPS = (4.0, 3.0), 8, 5
 _MOST_ENTRIES = 3_000_000
 # A missing entry weighs at most so much of one that is there.
 _MOST_MISSING = 0.5
-# Shares of the factors in a blend that are tried; the middle is the usual one.
-SHARES = tuple(round(0.1 * step, 1) for step in range(11))
+# Shares of the factors in a blend that are tried, and powers of the filter; the middle is the usual one.
+SHARES, POWERS = (0.0, 0.2, 0.35, 0.5, 0.65, 0.8, 1.0), (0.5, 0.7, 1.0)
+# Numbers of factors that are tried one after the other, as long as more are better; those of all items are at most so
+# many numbers of 4 bytes.
+LADDER, _MOST_NUMBERS = (64, 256, 480), 1 << 26
 _SWEEPS, _MORE_SWEEPS, _TOL = 12, 6, 1e-3
 
 
@@ -111,10 +116,10 @@ def weighting_of(weighting: Weighting, n_items: int) -> Weighting:
     return Weighting(min(weighting.missing / max(n_items, 1), _MOST_MISSING), weighting.penalty)
 
 
-def item_weights(data: Data, penalties: Penalties | None, n_neighbours: int | None = None) -> ItemWeights:
+def item_weights(data: Data, penalties: Penalties | None, power: float = USUAL_POWER) -> ItemWeights:
     """Weights from item to item: the closed form with penalties, the filter without."""
     if penalties is None:
-        return filter_weights(data.entries, data.n_items, data.weights, n_neighbours)
+        return filter_weights(data.entries, data.n_items, data.weights, None, power)
     return regression_weights(data.entries.scaled(np.sqrt(data.weights)), data.n_items, penalties)
 
 
@@ -145,33 +150,73 @@ def choose_weighting(data: Data, beside: Sequence[Part], judges: Judges, n_facto
 
     sample = data.sample(_MOST_ENTRIES, judges.users, seed)
 
-    def error(step: tuple[int, int]) -> float:
+    def found(step: tuple[int, int]) -> tuple[int, Float64Array]:
         factors = factors_of(sample, n_factors, at(step), _TRIED_SWEEPS, seed)
         parts = [*beside, FactorScores(factors)]
-        return -float(judged(parts, [[share] * len(parts)], judges).mean())
+        return step[1], np.asarray(judged(parts, [[share] * len(parts)], judges)[0])
 
-    return at(descend(error, _MOST_TRIED)[0])
+    return at(descend(found, _MOST_TRIED, _better_weighting)[0])
 
 
-def learn_take_up(data: Data, n_factors: int, seed: int) -> Iterator[tuple[float, TakeUp]]:
-    """Learn items by items, then factors beside them; gives the NDCG of what is hidden and what was learnt so far."""
+def _better_weighting(one: tuple[int, Float64Array], other: tuple[int, Float64Array]) -> bool:
+    """Whether one finds more; with a smaller penalty it must do so by more than a standard error."""
+    if one[0] < other[0]:
+        return clearly_better(one[1], other[1])
+    return bool(one[1].mean() > other[1].mean())
+
+
+def numbers_of_factors(n_factors: int | None, n_items: int) -> list[int]:
+    """The numbers of factors that are tried: the one that is given, or those of the ladder that fit."""
+    if n_factors is not None:
+        return [min(n_factors, n_items)]
+    fit = [number for number in LADDER if number * n_items <= _MOST_NUMBERS]
+    return sorted({min(number, n_items) for number in fit or LADDER[:1]})
+
+
+def choose_factors(part: Data, items: Part, judges: Judges, numbers: Sequence[int], seed: int) -> Factors:
+    """Factors beside the items' weights: their weighting with the fewest, then more as long as these find more."""
+    weighting = choose_weighting(part, [items], judges, numbers[0], seed)
+    best = factors_of(part, numbers[0], weighting, _SWEEPS, seed)
+    if len(numbers) == 1:
+        return best
+    found = judged([items, FactorScores(best)], [[0.5, 0.5]], judges)[0]
+    for number in numbers[1:]:
+        more = factors_of(part, number, weighting, _MORE_SWEEPS, seed, best.items)
+        now = judged([items, FactorScores(more)], [[0.5, 0.5]], judges)[0]
+        if not clearly_better(now, found):
+            break
+        best, found = more, now
+    return best
+
+
+def learn_take_up(data: Data, n_factors: int | None, seed: int) -> Iterator[tuple[float, TakeUp]]:
+    """Learn items by items, then factors beside them; gives the NDCG of what is hidden and what was learnt so far.
+
+    Without a number of factors it is chosen too.
+    """
     penalties = penalties_of(data)
     shown = penalties or Penalties(0.0, 0.0)
     held = hold_out_entries(data.entries, data.n_items, seed)
-    n_factors = min(n_factors, data.n_items)
-    weights = item_weights(data, penalties)
+    numbers = numbers_of_factors(n_factors, data.n_items)
+    weights = item_weights(data, penalties, 1.0)
     usual = weighting_of(USUAL, data.n_items)
     if held is None:
-        factors = factors_of(data, n_factors, usual, _SWEEPS, seed)
-        yield 0.0, TakeUp(weights, shown, factors, 0.5)
+        factors = factors_of(data, numbers[0], usual, _SWEEPS, seed)
+        yield 0.0, TakeUp(weights.powered(USUAL_POWER), shown, factors, 0.5)
         return
     part, judges = Data(held[0], data.n_items, data.weights), held[1]
-    items = ItemScores(item_weights(part, penalties))
-    nothing = Factors(np.zeros((data.n_items, n_factors), np.float32), usual)
-    yield float(judged([items], [[1.0]], judges).mean()), TakeUp(weights, shown, nothing, 0.0)
-    weighting = choose_weighting(part, [items], judges, n_factors, seed)
-    trial = factors_of(part, n_factors, weighting, _SWEEPS, seed)
-    scores = judged([items, FactorScores(trial)], [[1.0 - share, share] for share in SHARES], judges)
+    plain = item_weights(part, penalties, 1.0)
+    powers = POWERS if penalties is None else (USUAL_POWER,)
+    items = [ItemScores(plain.powered(power)) for power in powers]
+    middle = powers.index(USUAL_POWER)
+    nothing = Factors(np.zeros((data.n_items, numbers[0]), np.float32), usual)
+    alone = float(judged(items[middle : middle + 1], [[1.0]], judges).mean())
+    yield alone, TakeUp(weights.powered(USUAL_POWER), shown, nothing, 0.0)
+    trial = choose_factors(part, items[middle], judges, numbers, seed)
+    halves = np.concatenate([judged([each, FactorScores(trial)], [[0.5, 0.5]], judges) for each in items])
+    best = best_by_one_standard_error(halves, middle)
+    scores = judged([items[best], FactorScores(trial)], [[1.0 - share, share] for share in SHARES], judges)
     chosen = best_by_one_standard_error(scores, SHARES.index(0.5))
-    factors = factors_of(data, n_factors, weighting, _MORE_SWEEPS, seed, trial.items)
-    yield float(scores[chosen].mean()), TakeUp(weights, shown, factors, SHARES[chosen])
+    factors = factors_of(data, trial.items.shape[1], trial.weighting, _MORE_SWEEPS, seed, trial.items)
+    blend = TakeUp(weights.powered(powers[best]), shown, factors, SHARES[chosen])
+    yield float(scores[chosen].mean()), blend

@@ -25,10 +25,19 @@ from permrank.types import Array, Float64Array
 _MORE_OF_ITEM, _MORE_OF_USER = 10.0, 1.0
 # At least so many items for each vector: with fewer, a regression on them would only repeat the items.
 _ITEMS_A_VECTOR = 8
+# Fewer items, or fewer people, than this cannot show what goes together.
+_FEWEST = 20
 # The most vectors, so many more for subspace iterations, and how many of these.
 _MOST, _SPARE, _ROUNDS = 32, 8, 8
 # The same for the largest singular value of chance, below which others follow closely: it takes more rounds.
 _CHANCE, _CHANCE_ROUNDS = 8, 30
+
+
+def were_chosen(rankings: Rankings, seed: int) -> bool:
+    """Whether people chose what they list: what is listed together tells of taste, and not only of chance."""
+    if rankings.n_items < _FEWEST or rankings.n_users < _FEWEST:
+        return False
+    return bool(co_listing_coordinates(rankings, seed).shape[1] > 0)
 
 
 def co_listing_coordinates(rankings: Rankings, seed: int) -> Float64Array:
