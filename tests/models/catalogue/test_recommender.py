@@ -12,7 +12,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 import permrank as pr
 from graded import random_entries
 from permrank.errors import CatalogueWarning, FormatError, InputError, NotSupportedError
-from permrank.models.answers import first_of
 from permrank.models.catalogue.blend import best_by_one_standard_error, gains, hold_out_entries
 from permrank.models.catalogue.descent import descend
 from permrank.models.catalogue.take_up import numbers_of_factors
@@ -234,14 +233,6 @@ def test_gains_are_the_ndcg_of_what_is_hidden(n_items):
         wanted.append(plain_gain(rows[place], known, hidden, min(20, n_items - 1)))
     assert_allclose(found, wanted, rtol=1e-6, atol=1e-12)
     assert max(wanted) > min(wanted)
-
-
-@pytest.mark.parametrize("size", [5, 3000])
-def test_the_best_are_the_first_of_a_sorted_row(size):
-    scores = np.random.default_rng(6).normal(size=size).round(1).astype(np.float32)  # with ties
-    order = np.lexsort((np.arange(size), -scores))
-    for k in (1, 7, 12, size - 1, size, size + 3):
-        assert_array_equal(first_of(scores, k), order[:k])
 
 
 def test_as_many_factors_are_tried_as_fit():

@@ -323,3 +323,16 @@ def test_thresholds_between_ratings_are_never_taken_for_items(settings):
         assert model.score(new).shape == (len(items),)
         assert set(model.sample(new, size=1)[0]) == items
         assert set(model.similar_users(new, k=100)["user"]) == users
+
+
+def test_rows_of_scores_are_the_scores_for_few_users_and_for_many():
+    rankings = pr.datasets.load("simulated", n_users=30, n_items=12)
+    model = pr.FactoredPlackettLuce(n_factors=2, max_iter=12, n_draws=4).fit(rankings)
+    users = list(rankings.user_ids)[:7]
+    for some in (users[:1], users):
+        rows = model._score_rows([model._reference(user) for user in some])
+        np.testing.assert_allclose(rows, [model.score(user) for user in some], rtol=1e-4, atol=1e-4)
+        several = model.recommend(some, k=2)
+        for user in some:
+            mine = several.filter(pl.col("user") == user).drop("user")
+            assert mine["item"].to_list() == model.recommend(user, k=2)["item"].to_list()

@@ -27,6 +27,8 @@ TIES = {"exact": EXACT, "efron": EFRON, "breslow": BRESLOW, "partition": PARTITI
 KINDS = ("none", "log", "natural_log", "learned")
 # Of these the factors of any stage are known, also of lists longer than those learnt from.
 _FORMULAS = ("log", "natural_log")
+# Draws of items are put side by side so many numbers at a time: 32 MiB.
+_NUMBERS_AT_A_TIME, _FEW_USERS = 1 << 23, 4
 
 
 class Said(NamedTuple):
@@ -112,6 +114,27 @@ class FactoredEstimate(Estimate):
             rows = theta[what]
             total += np.einsum("ek,ek->e", rows[:, :-1], modes[who]) + rows[:, -1]
         return np.asarray(total * (self.temperature / len(self.item_draws)))
+
+    def score_rows(self, modes: Array) -> Array:
+        """Scores of all items for users with these modes (n_kept, n_users, K), averaged: float32 (n_users, n_items).
+
+        A mean over draws of products is one product: of all the draws of a user, side by side, and those of an item.
+        For few users it does not pay to put the draws of the items side by side.
+        """
+        n_kept, n_users, n_columns = modes.shape
+        if n_users <= _FEW_USERS:
+            ones, rows = np.ones((n_users, 1), np.float32), np.zeros((n_users, self.n_items), np.float32)
+            for theta, each in zip(self.item_draws[:, : self.n_items], modes.astype(np.float32), strict=True):
+                rows += np.hstack((each, ones)) @ theta.T
+            return rows * np.float32(self.temperature / n_kept)
+        side_by_side = np.ascontiguousarray(modes.transpose(1, 0, 2), np.float32).reshape(n_users, n_kept * n_columns)
+        rows = np.empty((n_users, self.n_items), np.float32)
+        size = max(1, _NUMBERS_AT_A_TIME // max(1, n_kept * n_columns))
+        for first in range(0, self.n_items, size):
+            part = self.item_draws[:, first : min(first + size, self.n_items)]
+            of_items = part[:, :, :-1].transpose(0, 2, 1).reshape(n_kept * n_columns, part.shape[1])
+            rows[:, first : first + size] = side_by_side @ of_items + part[:, :, -1].sum(axis=0)
+        return rows * np.float32(self.temperature / n_kept)
 
     def score_draws(self, items: Int64Array, users: Float64Array) -> Float64Array:
         """Scores of items under draws of a user (n_kept, size, K), the items' own uncertainty included.

@@ -261,6 +261,9 @@ class FactoredPlackettLuce(Ranker):
     def _scores(self, user: UserReference, items: Int64Array) -> Float64Array:
         return self.estimate_.scores(items, self._modes(user))
 
+    def _score_rows(self, users: Sequence[UserReference]) -> Array:
+        return self.estimate_.score_rows(np.stack([self._modes(user) for user in users], axis=1))
+
     def _score_pairs(self, who: Int64Array, what: Int64Array) -> Float64Array:
         return self.estimate_.score_pairs(who, what)
 
