@@ -231,10 +231,13 @@ def test_residuals_are_the_gradient_in_the_scores_times_the_weights():
 def test_draws_of_a_user_have_the_laplace_covariance_and_a_stretched_one_fails():
     rankings, theta, precision = problem(7)
     user, n = 1, 4_000
-    modes = np.zeros((rankings.n_users, K))
-    density = np.empty((rankings.n_users, n))
-    prior = Prior(*dependence(rankings), precision)
-    draws = factored.posterior_draws(lists_of(rankings), BRESLOW, theta, prior, modes, np.uint64(5), n, density)
+    modes, density = np.zeros((rankings.n_users, 2, K)), np.empty((rankings.n_users, 2, n))
+    places, slopes = dependence(rankings)
+    given = np.stack((2 * theta, theta)), places, np.stack((np.zeros_like(slopes), slopes)), precision
+    keys = np.array([4, 5], np.uint64)
+    draws = factored.posterior_draws(lists_of(rankings), BRESLOW, *given, modes, keys, density)
+    assert (modes[user, 0] != modes[user, 1]).all()
+    modes, draws, density = modes[:, 1], draws[:, 1], density[:, 1]
     information = laplace_precision(rankings, theta, precision, BRESLOW, user, modes[user])
     away = draws[user] - modes[user]
     distance = np.einsum("ni,ij,nj->n", away, information, away).sum()

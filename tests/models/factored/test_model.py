@@ -326,7 +326,7 @@ def test_thresholds_between_ratings_are_never_taken_for_items(settings):
 
 
 def test_rows_of_scores_are_the_scores_for_few_users_and_for_many():
-    rankings = pr.datasets.load("simulated", n_users=30, n_items=12)
+    rankings = pr.datasets.load("simulated", n_users=30, n_items=25)
     model = pr.FactoredPlackettLuce(n_factors=2, max_iter=12, n_draws=4).fit(rankings)
     users = list(rankings.user_ids)[:7]
     for some in (users[:1], users):

@@ -164,31 +164,40 @@ def user_log_likelihoods(lists, ties, theta, users):
     return values
 
 
-@njit(error_model="numpy", parallel=True)
-def posterior_draws(lists, ties, theta, prior, modes, key, size, log_density):
-    """Draws of each user's vector from its Laplace posterior given the items: (n_users, size, K).
+@njit(error_model="numpy")
+def _draw_user(lists, u, ties, theta, prior, mode, key, draws, log_density):
+    """`posterior_draws` of user u given one draw of the items; draws: (size, K)."""
+    n_factors, edges = mode.size, edges_of(theta, max(0, -ties))
+    of_user = gathered_lists(lists, u, theta)
+    _, lower = _climb_user(lists, u, ties, edges, of_user, mode, prior, Newton(_NEWTON_STEPS, 1e-9))
+    if log_density.size == 0:
+        return
+    _newton_system(lists, u, ties, of_user, mode, prior, lower, np.empty(n_factors))
+    stream, noise = derive(key, u), np.empty(n_factors)
+    for d in range(log_density.size):
+        density = -0.5 * n_factors * math.log(2.0 * math.pi)
+        for k in range(n_factors):
+            noise[k] = normal(stream, d * n_factors + k)
+            density += math.log(lower[k, k]) - 0.5 * noise[k] * noise[k]
+        backward(lower, noise, n_factors)
+        for k in range(n_factors):
+            draws[d, k] = mode[k] + noise[k]
+        log_density[d] = density
 
-    modes: (n_users, K), start of the ascent and, when done, the modes. log_density: (n_users, size), written: log of
-    the Gaussian density of each draw, which importance sampling divides by.
+
+@njit(error_model="numpy", parallel=True)
+def posterior_draws(lists, ties, thetas, coordinates, slopes, precision, modes, keys, log_density):
+    """Draws of each user's vector from its Laplace posterior given each draw of the items: (n_users, n_kept, size, K).
+
+    thetas: (n_kept, n_items, K + 1); a priori W_u ~ N(coordinates_u slopes_d, 1 / precision), slopes: (n_kept,
+    n_dimensions, K). modes: (n_users, n_kept, K), start of the ascent and, when done, the modes. keys: (n_kept,).
+    log_density: (n_users, n_kept, size), written: log of the Gaussian density of each draw, which importance sampling
+    divides by; its size may be 0.
     """
-    (n_users, n_factors), edges = modes.shape, edges_of(theta, max(0, -ties))
-    draws = np.empty((n_users, size, n_factors))
-    for i in prange(n_users):
-        u = np.int64(i)
-        user, own = modes[u].copy(), Gaussian(prior_mean(prior.coordinates[u], prior.slopes), prior.precision)
-        of_user = gathered_lists(lists, u, theta)
-        _, lower = _climb_user(lists, u, ties, edges, of_user, user, own, Newton(_NEWTON_STEPS, 1e-9))
-        modes[u] = user
-        _newton_system(lists, u, ties, of_user, user, own, lower, np.empty(n_factors))
-        stream = derive(key, u)
-        noise = np.empty(n_factors)
-        for d in range(size):
-            density = -0.5 * n_factors * math.log(2.0 * math.pi)
-            for k in range(n_factors):
-                noise[k] = normal(stream, d * n_factors + k)
-                density += math.log(lower[k, k]) - 0.5 * noise[k] * noise[k]
-            backward(lower, noise, n_factors)
-            for k in range(n_factors):
-                draws[u, d, k] = user[k] + noise[k]
-            log_density[u, d] = density
+    (n_users, n_kept, n_factors), size = modes.shape, log_density.shape[2]
+    draws = np.empty((n_users, n_kept, size, n_factors))
+    for i in prange(n_users * n_kept):
+        u, d = np.int64(i // n_kept), i % n_kept
+        prior = Gaussian(prior_mean(coordinates[u], slopes[d]), precision)
+        _draw_user(lists, u, ties, thetas[d], prior, modes[u, d], keys[d], draws[u, d], log_density[u, d])
     return draws

@@ -5,40 +5,76 @@ The same three functions as in damped.py, for models without damping.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from permrank.kernels.factored.arguments import NO_NOISE, Entries, Newton, Prior, Users
-from permrank.kernels.factored.users import move_users, posterior_draws, user_log_likelihoods
+from permrank.kernels.factored.users import posterior_draws, user_log_likelihoods
 from permrank.kernels.lists import Lists
 from permrank.models.factored.estimate import FactoredEstimate, Said
 from permrank.ragged import frozen
 from permrank.randomness import stream_key
-from permrank.types import Float64Array
+from permrank.types import Array, Float64Array
+
+
+class Narrow(NamedTuple):
+    """Lists of users, with the draws of those items alone that are listed.
+
+    Attributes
+    ----------
+    lists : Lists
+        Items are numbered as in ``thetas``.
+    ties : int
+    thetas : float64 (n_kept, n_listed + n_thresholds, K + 1)
+    slopes : float64 (n_kept, n_dimensions, K)
+    """
+
+    lists: Lists
+    ties: int
+    thetas: Float64Array
+    slopes: Float64Array
+
+    @classmethod
+    def of(cls, estimate: FactoredEstimate, lists: Lists, ties: int) -> Narrow:
+        """A catalogue may be large, and a list is short."""
+        thresholds = np.arange(estimate.n_items, estimate.item_draws.shape[1])
+        listed, number = np.unique(np.concatenate((lists.items, thresholds)), return_inverse=True)
+        (items,) = frozen(number[: lists.items.size].astype(np.int32))
+        thetas = np.asarray(estimate.item_draws[:, listed], np.float64)
+        return cls(lists._replace(items=items), ties, thetas, np.asarray(estimate.user_slopes, np.float64))
+
+    def draws(
+        self,
+        coordinates: Float64Array,
+        precision: Float64Array,
+        modes: Float64Array,
+        keys: Array,
+        density: Float64Array,
+    ) -> Float64Array:
+        """See `kernels.factored.users.posterior_draws`."""
+        given = self.lists, self.ties, self.thetas, coordinates, self.slopes, precision
+        return np.asarray(posterior_draws(*given, modes, keys, density))
+
+
+def _keys(stream: int, n_kept: int) -> Array:
+    return np.array([stream_key(stream, d) for d in range(n_kept)], np.uint64)
 
 
 def fold_in(estimate: FactoredEstimate, said: Said) -> Float64Array:
     """Posterior modes of new users, parallel over users: (n_users, n_kept, K)."""
-    (lists, ties), coordinates, n_users = estimate.lists(said), estimate.coordinates(said), said.rankings.n_users
-    n_columns = estimate.user_modes.shape[2]
-    modes = np.zeros((n_users, len(estimate.item_draws), n_columns))
-    entries = Entries(np.empty(lists.items.size), np.empty(lists.items.size))
-    for d, stored in enumerate(estimate.item_draws):
-        theta, prior = stored.astype(np.float64), Prior(coordinates, estimate.slopes(d), estimate.precisions())
-        users = Users(np.zeros((n_users, n_columns)), np.empty((n_users, n_columns)))
-        move_users(lists, ties, theta, prior, users, Newton(50, 1e-9), NO_NOISE, entries)
-        modes[:, d] = users.modes
+    n_kept, _, n_columns = estimate.user_modes.shape
+    modes, none = np.zeros((said.rankings.n_users, n_kept, n_columns)), np.empty((said.rankings.n_users, n_kept, 0))
+    narrow = Narrow.of(estimate, *estimate.lists(said))
+    narrow.draws(estimate.coordinates(said), estimate.precisions(), modes, _keys(0, n_kept), none)
     return modes
 
 
 def user_draws(estimate: FactoredEstimate, said: Said, modes: Float64Array, size: int) -> Float64Array:
     """Draws of one user's vector from the Laplace approximation at the modes (n_kept, K): (n_kept, size, K)."""
-    (lists, ties), coordinates = estimate.lists(said), estimate.coordinates(said)
-    out = np.empty((len(modes), size, modes.shape[1]))
-    for d, stored in enumerate(estimate.item_draws):
-        theta, prior = stored.astype(np.float64), Prior(coordinates, estimate.slopes(d), estimate.precisions())
-        mode, key, density = modes[d][None].copy(), stream_key(0, d), np.empty((1, size))
-        out[d] = posterior_draws(lists, ties, theta, prior, mode, key, size, density)[0]
-    return out
+    narrow, density = Narrow.of(estimate, *estimate.lists(said)), np.empty((1, len(modes), size))
+    start = np.array(modes, np.float64)[None]
+    keys = _keys(0, len(modes))
+    return np.asarray(narrow.draws(estimate.coordinates(said), estimate.precisions(), start, keys, density)[0])
 
 
 def log_likelihoods(estimate: FactoredEstimate, said: Said, size: int) -> tuple[Float64Array, Float64Array]:
@@ -47,21 +83,18 @@ def log_likelihoods(estimate: FactoredEstimate, said: Said, size: int) -> tuple[
     items, each, ones = frozen(said.items, np.arange(n + 1), np.ones(n))
     lists = Lists(each, rankings.indptr, items, rankings.levels, ones)
     coordinates = estimate.coordinates(said, alone=True)
-    parts = np.empty((n, len(estimate.item_draws), size))
+    parts, density = np.empty((n, len(estimate.item_draws), size)), np.empty((n, 1, size))
     constant = 0.5 * float(np.sum(np.log(precision / (2.0 * np.pi))))
-    for d, stored in enumerate(estimate.item_draws):
-        theta, density = stored.astype(np.float64), np.empty((n, size))
-        prior, modes, key = (
-            Prior(coordinates, estimate.slopes(d), precision),
-            np.zeros((n, precision.size)),
-            stream_key(1, d),
-        )
-        users = posterior_draws(lists, estimate.ties, theta, prior, modes, key, size, density)
-        means = np.einsum("uj,jk->uk", coordinates, estimate.slopes(d))
+    narrow = Narrow.of(estimate, lists, estimate.ties)
+    for d, key in enumerate(_keys(1, len(narrow.thetas))):
+        theta, slopes = narrow.thetas[d : d + 1], narrow.slopes[d : d + 1]
+        one, modes = narrow._replace(thetas=theta, slopes=slopes), np.zeros((n, 1, precision.size))
+        users = one.draws(coordinates, precision, modes, np.array([key]), density)
+        means = np.einsum("uj,jk->uk", coordinates, slopes[0])
         for j in range(size):
-            point = np.ascontiguousarray(users[:, j])
-            likelihood = user_log_likelihoods(lists, estimate.ties, theta, point)
-            parts[:, d, j] = likelihood + constant - 0.5 * ((point - means) ** 2 @ precision) - density[:, j]
+            point = np.ascontiguousarray(users[:, 0, j])
+            likelihood = user_log_likelihoods(narrow.lists, estimate.ties, theta[0], point)
+            parts[:, d, j] = likelihood + constant - 0.5 * ((point - means) ** 2 @ precision) - density[:, 0, j]
     flat = parts.reshape(n, -1)
     top = flat.max(axis=1, keepdims=True)
     weights = np.exp(flat - top)
