@@ -6,7 +6,7 @@ from pathlib import Path
 import permrank
 
 SOURCE = Path(permrank.__file__).parent
-FLOOR = ["types", "errors", "randomness", "checks", "processes", "ragged"]
+FLOOR = ["types", "errors", "randomness", "checks", "processes", "ragged", "markup"]
 READS = [*FLOOR, "data", "learning", "distributions"]
 # Every room may import the rooms that it names, all of them above it in this table: so there is no cycle.
 MAY_IMPORT = {
@@ -16,6 +16,7 @@ MAY_IMPORT = {
     "checks": ["errors"],
     "processes": ["errors"],
     "ragged": ["types"],
+    "markup": [],
     "storage": FLOOR,
     "kernels": [],
     "kernels.plackett_luce": ["kernels"],

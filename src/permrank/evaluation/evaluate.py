@@ -199,7 +199,7 @@ def evaluate(
     question: Question = split.question if split else "order"
     ranked = usual_candidates(candidates, question)
     hidden = split.test if split else require_rankings(test)
-    result = Evaluation(name or repr(model), split.seed if split else 0)
+    result = Evaluation(name or model._call(), split.seed if split else 0)
     result.model = model if split is None else _fit(model, split.train, max_seconds, result)
     fitted = as_fitted(result.model)  # scores are asked for without a public method
     given = split.given if split else None

@@ -93,7 +93,8 @@ class Ranker(ABC):
         settings.answer_as_learnt(cls)
         accept_former_names(cls)
 
-    get_params, set_params, clone, __repr__ = settings.get_params, settings.set_params, settings.clone, settings.shown
+    get_params, set_params, clone, _call = settings.get_params, settings.set_params, settings.clone, settings.call_of
+    __repr__, _repr_html_ = settings.shown, settings.html_of
     __sklearn_tags__, __sklearn_is_fitted__ = settings.sklearn_tags, settings.sklearn_is_fitted
 
     # What a model supplies

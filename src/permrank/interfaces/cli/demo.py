@@ -34,7 +34,7 @@ def run(seed: int, report: Path) -> None:
     console.print("[bold]2. Model[/bold] the first run compiles for some seconds, once")
     split = pr.Catalogue().split(rankings, seed)
     model = pr.Recommender(pr.PlackettLuce(prior="gaussian"), n_factors=8, seed=seed).fit(split.train)
-    console.print(f"   {model!r}: {model.fit_seconds_:.1f} s")
+    console.print(f"   {model._call()}: {model.fit_seconds_:.1f} s")
 
     # 3. Two people, what they say, and what each would choose next.
     people = [np.flatnonzero(truth.memberships == taste)[0] for taste in (0, 1)]
