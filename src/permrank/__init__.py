@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from permrank.evaluation.evaluate import Evaluation as Evaluation
     from permrank.evaluation.evaluate import evaluate as evaluate
     from permrank.evaluation.finding import Catalogue as Catalogue
+    from permrank.evaluation.goodness_of_fit import goodness_of_fit as goodness_of_fit
+    from permrank.evaluation.likelihood_ratio import likelihood_ratio_test as likelihood_ratio_test
+    from permrank.evaluation.number_of_communities import choose_communities as choose_communities
     from permrank.evaluation.protocols import Folds as Folds
     from permrank.evaluation.protocols import Given as Given
     from permrank.evaluation.protocols import LeaveOut as LeaveOut
@@ -79,10 +82,13 @@ _HOME = {
     "Split": "permrank.evaluation.split",
     "Tuning": "permrank.evaluation.tune",
     "Validation": "permrank.evaluation.validation",
+    "choose_communities": "permrank.evaluation.number_of_communities",
     "compare": "permrank.evaluation.compare",
     "evaluate": "permrank.evaluation.evaluate",
     "fit": "permrank.interfaces.fit",
+    "goodness_of_fit": "permrank.evaluation.goodness_of_fit",
     "hold_out": "permrank.data.hold_out",
+    "likelihood_ratio_test": "permrank.evaluation.likelihood_ratio",
     "load": "permrank.models.files",
     "read": "permrank.data.formats.readers",
     "register": "permrank.models.registry",

@@ -45,7 +45,10 @@ def repeated(rankings: Rankings) -> Rankings:
 
 def reordered(rankings: Rankings, items: Array, levels: Array | None = None) -> Rankings:
     """The same lists with their items in another order; tied by position as before, unless levels are given."""
-    return Rankings(
+    arrays = (
         rankings.user_indptr, rankings.indptr, items, rankings.levels if levels is None else levels, rankings.weights,
-        rankings.user_ids, rankings.item_ids, anonymous=rankings.anonymous,
+        rankings.user_ids, rankings.item_ids,
     )  # fmt: skip
+    if rankings.has_ties or levels is not None:  # items of a tie are put in order
+        return Rankings(*arrays, anonymous=rankings.anonymous)
+    return Rankings._trusted(*arrays, anonymous=rankings.anonymous)

@@ -9,13 +9,13 @@ import numpy as np
 import polars as pl
 from scipy.special import erfc, ndtri
 
-from permrank.checks import require_above, require_between, require_choice
+from permrank.checks import require_choice
 from permrank.errors import InputError, NotSupportedError
 from permrank.models.parameters import told_of
 from permrank.models.profile import Evaluated, profile_interval
 from permrank.models.ranker import Ranker
 from permrank.models.standard_errors import inverse_information, quasi_errors, require_few, roots
-from permrank.models.summary import Summary
+from permrank.models.summary import Summary, require_level
 from permrank.types import Float64Array
 
 # Every limit takes some ten maximisations, each with matrices of items by items.
@@ -217,8 +217,7 @@ class WorthRanker(Ranker):
         return frame[np.append(order, np.arange(n, frame.height))]
 
 
-def _half_width(level: object) -> float:
+def _half_width(level: float) -> float:
     """Quantile of the normal distribution that belongs to a two-sided interval."""
-    require_above("level", level, 0.0)
-    require_between("level", level, 0.0, 1.0 - 1e-9)
-    return float(ndtri(0.5 + float(level) / 2.0))  # type: ignore[arg-type]
+    require_level(level)
+    return float(ndtri(0.5 + float(level) / 2.0))

@@ -78,8 +78,10 @@ def shown(self: Any) -> str:
 def told_of(self: Any) -> str:
     """The call that makes a fitted model, and what it was fitted to."""
     data = self.rankings_
-    n = int(data.n_rankings)
-    return f"{as_fitted(self)._call()} fitted to {n:,} {'ranking' if n == 1 else 'rankings'} of {data.n_items:,} items"
+    n, total = int(data.n_rankings), float(data.weights.sum())
+    weighed = "" if total == n else f", of total weight {total:,.10g},"
+    noun = "ranking" if n == 1 else "rankings"
+    return f"{as_fitted(self)._call()} fitted to {n:,} {noun}{weighed} of {data.n_items:,} items"
 
 
 def html_of(self: Any) -> str:

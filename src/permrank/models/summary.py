@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from permrank.checks import require_above, require_between
 from permrank.markup import html_table, printable, shown_number, shown_p, text_table
 from permrank.types import Named
 
@@ -153,6 +154,12 @@ class Summary:
         header, cells = self.rows()
         notes = [*self._more(), *self.lines()]
         return html_table(header, cells, title=f"{self.model}; {self._heading}", notes=notes)
+
+
+def require_level(level: object) -> None:
+    """Raise unless it is a share between 0 and 1."""
+    require_above("level", level, 0.0)
+    require_between("level", level, 0.0, 1.0 - 1e-9)
 
 
 def _count(value: float) -> str:
