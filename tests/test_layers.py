@@ -54,14 +54,14 @@ MAY_IMPORT = {
     ],
     "evaluation": [*READS, "storage", "kernels", "data.formats", "models"],
     "testing": [*READS, "models", "evaluation"],
-    "interfaces": [
-        *READS, "storage", "data.formats", "evaluation", "models", "models.latent", "models.log_linear",
-        "models.spectral",
+    "interfaces": [*READS, "data.formats", "evaluation", "models"],
+    "interfaces.plots": [
+        *READS, "storage", "evaluation", "models", "models.log_linear", "models.spectral", "interfaces",
     ],
     "interfaces.report": [*FLOOR, "storage", "models", "models.latent", "evaluation", "interfaces"],
     "interfaces.cli": [
         *READS, "storage", "kernels", "data.formats", "data.datasets", "models", "models.plackett_luce",
-        "models.latent", "evaluation", "interfaces", "interfaces.report",
+        "models.latent", "evaluation", "interfaces", "interfaces.report", "interfaces.plots",
     ],
 }  # fmt: skip
 # `Rankings.write` is where people look for it, and calls the writers when it is used.

@@ -9,6 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from permrank.models import MODELS as _MODELS
+from permrank.models import pictures as _pictures
 
 # Nothing runs here: type checkers and editors follow imports, not the table below, and would take every name to be of
 # any type without them. "as" says that a name is public. A test holds the two lists equal.
@@ -102,6 +103,14 @@ _MODULES = {
     "plots": "permrank.interfaces.plots",
 }
 __all__ = sorted([*_HOME, *_MODULES])
+
+
+def _plot(*arguments: Any, **options: Any) -> Any:
+    """Pictures are drawn by a layer above the models, which ask for it here."""
+    return importlib.import_module(_MODULES["plots"]).plot(*arguments, **options)
+
+
+_pictures.draw = _plot
 
 
 def __getattr__(name: str) -> Any:

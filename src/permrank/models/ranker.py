@@ -22,6 +22,7 @@ from permrank.errors import InputError, NotFittedError, NotSupportedError
 from permrank.learning.fit import Job, require_resumable
 from permrank.learning.learner import Learner, at_once
 from permrank.models import parameters as settings
+from permrank.models import pictures
 from permrank.models import users as people
 from permrank.models.answers import ranked, recommend
 from permrank.models.declared import Declared
@@ -245,7 +246,7 @@ class Ranker(ABC):
         chosen = self._item_indices(items)
         return ranked(self, reference, chosen)
 
-    recommend = recommend
+    recommend, plot = recommend, pictures.plot
 
     # Questions that need a distribution
 

@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 
 from permrank.errors import InputError, PermrankError
 from permrank.interfaces.cli import evaluate as evaluation_commands
+from permrank.interfaces.cli import statistics as statistics_commands
 from permrank.interfaces.cli.options import DataSource, Json, ModelFile, OwnClass, Settings, reads_data
 from permrank.interfaces.output import say
 
@@ -359,6 +360,7 @@ def doctor(as_json: Json = False) -> None:
         raise typer.Exit(1)
 
 
+statistics_commands.register(app)
 evaluation_commands.register(app)
 
 
