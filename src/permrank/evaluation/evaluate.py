@@ -118,6 +118,9 @@ class Evaluation:
         told = self.problem or ", ".join(f"{name}={value:.4f}" for name, value in self.means().items())
         return f"Evaluation({self.name}, seed={self.seed}: {told})"
 
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
+
 
 def usual_metrics(test: Rankings, *, ordered: bool, question: Question = "order") -> list[str]:
     """What to measure if nothing is said; the first decides.
