@@ -30,6 +30,8 @@ _MOST_BINS = 10
 _EXPECTED_FROM = 10
 # A cell with an expected count below this counts as if it had so much: single rare outcomes decide nothing.
 _LEAST_EXPECTED = 1.0
+# Simulations without an estimate are left out; more of them than this would bias what is left.
+_MOST_FAILED = 0.1
 
 
 class _Counts(NamedTuple):
@@ -163,16 +165,23 @@ def goodness_of_fit(model: Ranker, *, n_simulations: int = 99, refit: bool = Tru
 
     around = expected(model)
     own = _statistics(observed, around)
-    drawn, simulated = [], []
+    drawn: list[_Counts] = []
+    simulated: list[Float64Array] = []
+    failed = 0
     for _ in range(n_simulations):
         again = simulate(_seed(seed, next(keys)))
         counts = _counts(again, n_bins)
         fitted = _fitted(model, again) if refit else model
+        failed += fitted is None
+        if failed > _MOST_FAILED * n_simulations:
+            raise EstimateError(
+                f"{failed} of {len(simulated) + failed} simulated data sets have no estimate, so their statistics are "
+                "no sample; use a prior, leave out items that were ranked few times, or take refit=False, which is "
+                "conservative"
+            )
         if fitted is not None:
             drawn.append(counts)
             simulated.append(_statistics(counts, expected(fitted) if refit else around))
-    if not simulated:
-        raise EstimateError("the model could be fitted to none of the simulated data sets; use a prior, or refit=False")
     table = np.array(simulated)
     p = (1.0 + np.sum(table >= own - 1e-9 * np.abs(own), axis=0)) / (1.0 + len(table))
     frame = pl.DataFrame({"test": ["pairs", "positions"], "statistic": own, "expected": table.mean(axis=0), "p": p})

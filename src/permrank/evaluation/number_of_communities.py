@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +15,7 @@ from permrank.checks import require_int, require_seed
 from permrank.data.rankings import Rankings
 from permrank.data.replicates import repeated
 from permrank.data.validate import require_rankings
-from permrank.errors import InputError, NotSupportedError
+from permrank.errors import ConvergenceWarning, InputError, NotSupportedError
 from permrank.markup import html_table, shown_number, text_table
 from permrank.models.ranker import Ranker
 from permrank.randomness import generator
@@ -139,7 +140,9 @@ def _held_out(model: Ranker, data: Rankings, number: int, fold: Any, folds: int)
     names = np.array(data.user_ids.ids.to_list(), object)
     values = np.empty(data.n_rankings)
     for one in range(folds):
-        fitted = _with(model, number).fit(data.select(users=names[fold != one].tolist()), verbose=False)
+        with warnings.catch_warnings():  # a community too many may wander for ever; the fit to all data says so
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            fitted = _with(model, number).fit(data.select(users=names[fold != one].tolist()), verbose=False)
         tested = data.select(users=names[fold == one].tolist())
         values[(fold == one)[data.ranking_users]] = fitted.log_likelihood(tested)
     return values

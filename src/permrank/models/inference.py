@@ -86,7 +86,7 @@ class WorthRanker(Ranker):
         """The likelihood at the estimate."""
 
     def _evaluated(self, point: Float64Array) -> Evaluated:
-        """Value, gradient and minus the Hessian of the log-likelihood at other parameters."""
+        """Value and gradient of the log-likelihood at other parameters, and what computes minus its Hessian."""
         raise NotSupportedError(f"{type(self).__name__} has no profile likelihood")
 
     def summary(self, *, reference: object = None, level: float = 0.95) -> Summary:

@@ -11,14 +11,16 @@ from permrank.types import Float64Array
 
 _STEPS, _INNER, _HALVINGS = 40, 50, 40
 _TOL = 1e-7
+# A step with an old Hessian should leave at most this part of what there was to gain.
+_SLOW = 0.2
 
 
 class Evaluated(NamedTuple):
-    """A concave function at a point: value, gradient (p,) and minus the Hessian (p, p)."""
+    """A concave function at a point: value, gradient (p,), and what computes minus the Hessian (p, p)."""
 
     value: float
     gradient: Float64Array
-    information: Float64Array
+    information: Callable[[], Float64Array]
 
 
 class Maximum(Protocol):
@@ -91,24 +93,32 @@ def profile_interval(
 def _constrained(
     evaluate: Callable[[Float64Array], Evaluated], point: Float64Array, direction: Float64Array, gauge: Float64Array
 ) -> tuple[Float64Array, float] | None:
-    """Maximise with direction · point held, by damped Newton; None if it does not settle."""
-    now = evaluate(point)
+    """Maximise with direction · point held, by damped Newton; None if it does not settle.
+
+    The Hessian is what costs: it is computed again only where steps with the last one gain too little.
+    """
+    now, size = evaluate(point), point.size
     if not np.isfinite(now.value):
         return None
-    fixed = np.stack([direction, gauge], axis=1)
+    system = np.zeros((size + 2, size + 2))
+    system[:size, size:] = np.stack([direction, gauge], axis=1)
+    system[size:, :size] = system[:size, size:].T
+    inverse, last = None, 0.0
     for _ in range(_INNER):
-        size = point.size
-        system = np.zeros((size + 2, size + 2))
-        system[:size, :size] = now.information
-        system[:size, size:] = fixed
-        system[size:, :size] = fixed.T
-        try:
-            step = np.linalg.solve(system, np.append(now.gradient, [0.0, 0.0]))[:size]
-        except np.linalg.LinAlgError:
-            return None
+        if inverse is None:
+            system[:size, :size] = now.information()
+            try:
+                inverse = np.linalg.inv(system)[:size, :size]
+            except np.linalg.LinAlgError:
+                return None
+        step = inverse @ now.gradient
         gain = float(now.gradient @ step)
-        if gain < 1e-13 * max(1.0, abs(now.value)):  # half of it is what is left to gain
+        if gain < 1e-12 * max(1.0, abs(now.value)):  # half of it is what is left to gain
             return point, now.value
+        slow, last = last > 0.0 and gain > _SLOW * last, gain
+        if slow:
+            inverse, last = None, 0.0
+            continue
         for _ in range(_HALVINGS):
             after = evaluate(point + step)
             if after.value >= now.value:

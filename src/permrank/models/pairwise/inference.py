@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 
@@ -54,10 +55,11 @@ def evaluated_at(met: Comparisons, point: Float64Array, form: int) -> Evaluated:
     has_tie = point.size > n
     log_tie = float(point[n]) if has_tie else 0.0 if form == RAO_KUPPER else -math.inf
     if form == RAO_KUPPER and has_tie and log_tie <= 0.0:  # P(tie) would not be positive
-        return Evaluated(-np.inf, np.zeros_like(point), np.eye(point.size))
+        return Evaluated(-np.inf, np.zeros_like(point), partial(np.eye, point.size))
     sums = bradley_terry_sums(*met, point[:n], log_tie, form)
     gradient = np.append(sums[:, 1] - sums[:, 2], [sums[:, 3].sum()] if has_tie else [])
-    return Evaluated(float(sums[:, 0].sum()), gradient, information_of(met, point[:n], math.exp(log_tie), form))
+    information = partial(information_of, met, point[:n], math.exp(log_tie), form)
+    return Evaluated(float(sums[:, 0].sum()), gradient, information)
 
 
 def drawn_from(rankings: Rankings, logs: Float64Array, keep: BoolArray, seed: int) -> Rankings:

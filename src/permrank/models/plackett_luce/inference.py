@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from permrank.data.rankings import Rankings
@@ -43,7 +45,7 @@ def likelihood_at(rankings: Rankings, scores: Float64Array, ties: int, prior: Pr
 def evaluated_at(rankings: Rankings, scores: Float64Array, ties: int) -> Evaluated:
     """Log-likelihood, gradient and information at any scores."""
     value, chosen, expected = PooledStatistics.of(rankings, ties)(scores)
-    return Evaluated(value, chosen - expected, _information(rankings, scores, ties))
+    return Evaluated(value, chosen - expected, partial(_information, rankings, scores, ties))
 
 
 def drawn_from(rankings: Rankings, scores: Float64Array, seed: int) -> Rankings:
