@@ -147,14 +147,14 @@ def test_the_test_of_fit_has_its_size_and_without_refitting_is_conservative():
 
 def test_what_the_model_cannot_say_is_rejected_and_shown():
     rng = np.random.default_rng(15)
-    two = orders(rng, 60, 2 * SCORES) + orders(rng, 60, -2 * SCORES)  # two camps, which no worths describe
+    two = orders(rng, 60, 4 * SCORES) + orders(rng, 60, -4 * SCORES)  # two camps, which no worths describe
     model = pr.PlackettLuce().fit(pr.Rankings.from_lists(two))
     found = pr.goodness_of_fit(model, n_simulations=39)
     assert found.frame["test"].to_list() == ["pairs", "positions"]
     assert found.frame["p"][1] == 1 / 40
     assert found.p == 2 / 40
     ends = found.positions.filter(found.positions["item"].is_in([0, 4]))  # the two that the camps dispute
-    assert ends["z"].max() > 5  # first or last more often than any worths could make them
+    assert ends["z"].max() > 3  # first or last more often than any worths could make them
     assert found.pairs.columns == ["item", "other", "observed", "expected", "z"]
     assert "residuals of" in str(found)
     assert "<table>" in found._repr_html_()

@@ -26,6 +26,7 @@ def draw_learning(model: Ranker, axes: Axes) -> None:
         axes.set_ylim(late.min() - margin, late.max() + margin)
     axes.set(xlabel="sweep", ylabel="objective")
     axes.ticklabel_format(axis="y", useOffset=False)
+    axes.locator_params(axis="x", integer=True)
     bare(axes, grid="y")
     heading(axes, "learning" if model.converged_ else "learning, not converged")
 
@@ -36,6 +37,7 @@ def draw_validation(model: Ranker, axes: Axes) -> None:
     axes.plot(sweeps, scores, color=ACCENT, marker="o", markersize=3.5)
     axes.axvline(model.best_iter_, color=SECOND, linestyle=":", label=f"kept: sweep {model.best_iter_}")
     axes.set(xlabel="sweep", ylabel="score on the held-out part")
+    axes.locator_params(axis="x", integer=True)
     axes.legend(frameon=False, fontsize="small")
     bare(axes, grid="y")
     heading(axes, "validation")
