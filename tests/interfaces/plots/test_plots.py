@@ -145,7 +145,9 @@ def test_reliability_is_drawn_for_held_out_rankings(sixty):
 
 def test_kinds_are_named_and_others_refused(sixty, factors, tmp_path):
     assert pr.plots.kinds(sixty) == ["worths", "positions", "learning", "reliability"]
-    assert pr.plots.kinds(factors) == ["map", "learning", "validation"]
+    assert pr.plots.kinds(factors)[:3] == ["map", "learning", "validation"]
+    assert "reliability" in pr.plots.kinds(pr.BradleyTerry().fit(pudding()))  # probabilities of pairs are enough
+    assert pr.plots.kinds(pr.Mallows().fit(random_lists(5)))[0] == "positions"  # one community is no picture
     spectral = pr.SpectralAnalysis().fit(pr.Rankings.from_lists([["a", "b", "c"], ["b", "a", "c"]]))
     assert pr.plots.kinds(spectral)[0] == "effects"
     with pytest.raises(NotSupportedError, match="there are: map, learning, validation"):

@@ -86,7 +86,7 @@ def _positions(model: Any, asked: _Asked) -> Any:
 
 def _communities(model: Any, asked: _Asked) -> Any:
     curved = np.size(getattr(model.estimate_, "curve", ())) > 0
-    n = memberships_of(model).shape[1]
+    n = _n_communities(model)
     figure = new_figure(12.5 if curved else 7.0, 3.6 + 0.21 * n)
     axes = np.atleast_1d(figure.subplots(1, 1 + curved))
     draw_memberships(model, axes[0])
@@ -142,17 +142,32 @@ def _reliability(model: Any, asked: _Asked) -> Any:
     return figure
 
 
+def _n_communities(model: Any) -> int:
+    found = memberships_of(model)
+    return 0 if found is None else int(found.shape[1])
+
+
+def _has_item_biases(model: Ranker) -> bool:
+    """Whether it has one score an item for nobody in particular, though not as `ItemScores`."""
+    return model.knows_nobody and hasattr(model.estimate_, "item_biases")
+
+
+def _prefers_by_itself(model: Ranker) -> bool:
+    """Whether it has probabilities of pairs without a distribution of rankings."""
+    return type(model).prefers is not Ranker.prefers
+
+
 # The first kind that suits a model is what is drawn if nothing is said.
 _KINDS: dict[str, _Kind] = {
     "effects": _Kind(lambda model: isinstance(model, SpectralAnalysis), _effects),
     "chains": _Kind(lambda model: isinstance(model, LogLinearRanker), _chains),
-    "worths": _Kind(lambda model: isinstance(model.estimate_, ItemScores), _worths),
-    "communities": _Kind(lambda model: memberships_of(model) is not None, _communities),
+    "worths": _Kind(lambda model: isinstance(model.estimate_, ItemScores) or _has_item_biases(model), _worths),
+    "communities": _Kind(lambda model: _n_communities(model) > 1, _communities),
     "map": _Kind(lambda model: item_vectors(model) is not None, _map),
     "positions": _Kind(lambda model: model._has_distribution, _positions),
     "learning": _Kind(lambda model: len(model.history_) > 1, _learning),
     "validation": _Kind(lambda model: model.validation_.size > 0, _validation),
-    "reliability": _Kind(lambda model: model._has_distribution, _reliability),
+    "reliability": _Kind(lambda model: model._has_distribution or _prefers_by_itself(model), _reliability),
 }
 
 
