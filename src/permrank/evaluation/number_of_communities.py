@@ -97,7 +97,7 @@ def choose_communities(
     >>> import permrank as pr
     >>> ballots = [["a", "b", "c", "d"], ["b", "a", "c", "d"], ["d", "c", "b", "a"], ["d", "c", "a", "b"]]
     >>> rankings = pr.Rankings.from_lists(ballots, weights=[30, 12, 20, 9])
-    >>> found = pr.choose_communities(pr.Mallows(), rankings, (1, 2, 3))
+    >>> found = pr.choose_communities(pr.Mallows(n_starts=2), rankings, (1, 2), folds=3)
     >>> found.best > 1
     True
     >>> found.frame.columns[:4]

@@ -55,7 +55,7 @@ class Summary:
     >>> summary.frame.select("item", "estimate").rows()[0]
     ('a', 0.0)
     >>> round(summary.aic, 2), summary.df, summary.n
-    (15.98, 2.0, 4.0)
+    (15.2, 2.0, 4.0)
     """
 
     model: str
