@@ -55,6 +55,8 @@ def test_a_likelihood_ratio_test_refuses_what_is_not_nested():
     lists = orders(rng, 40)
     whole, half, rest = (pr.Rankings.from_lists(part) for part in (lists, lists[:20], lists[20:]))
 
+    tied = pr.Rankings.from_lists([[{0, 1}, 2], [2, 0, 1], [1, 2, 0]])
+
     def fit(data):
         return pr.PlackettLuce().fit(data)
 
@@ -66,6 +68,7 @@ def test_a_likelihood_ratio_test_refuses_what_is_not_nested():
         ([fit(whole), pr.BradleyTerry().fit(whole)], NotSupportedError, "broken into pairs"),
         ([fit(whole), pr.Mallows().fit(whole)], NotSupportedError, "choose_communities"),
         ([pr.Borda().fit(whole), fit(whole)], NotSupportedError, "Borda"),
+        ([fit(whole), pr.PlackettLuce(ties="shuffle").fit(tied)], NotSupportedError, "shuffled ties"),
         ([pr.Random().fit(pudding()), pr.BradleyTerry().fit(pudding())], InputError, "not nested"),
         ([fit(whole), []], InputError, "expected a fitted model"),
         ([pr.PlackettLuce(), fit(whole)], NotFittedError, "not fitted"),

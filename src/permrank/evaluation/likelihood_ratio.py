@@ -141,6 +141,8 @@ def _likelihood(model: Ranker) -> Likelihood:
     likelihood: Likelihood = found()
     if likelihood.family != "uniform" and not likelihood.flat:
         raise NotSupportedError(f"{model!r} has a prior; likelihood-ratio tests are for maximum likelihood, prior=None")
+    if "shuffle" in likelihood.family:
+        raise NotSupportedError(f"{model!r} shuffled ties, so its estimate maximises nothing; fit with ties='exact'")
     if "broken" in likelihood.family:
         raise NotSupportedError(f"the likelihood of {model!r} is none: lists were broken into pairs. Use PlackettLuce")
     return likelihood

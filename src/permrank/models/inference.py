@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Literal, NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
 
 import numpy as np
 import polars as pl
@@ -22,7 +24,8 @@ from permrank.types import Float64Array
 _MOST_PROFILED = 300
 
 
-class Likelihood(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Likelihood:
     """The log-likelihood at the estimate: what Wald's statistics, criteria and tests are made of.
 
     Attributes
@@ -57,7 +60,7 @@ class Likelihood(NamedTuple):
     unit: str
     notes: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def covariance(self) -> Float64Array:
         """Of the parameters; of scores measured from their mean if there is no prior."""
         n = self.penalty.size
@@ -139,8 +142,9 @@ class WorthRanker(Ranker):
             (under a prior: as they are).
         """
         self._require_fitted()
-        contrast = self._contrast(reference, self._few().point.size)
-        return np.asarray(contrast @ self._likelihood().covariance @ contrast.T)
+        fit = self._few()
+        contrast = self._contrast(reference, fit.point.size)
+        return np.asarray(contrast @ fit.covariance @ contrast.T)
 
     def confint(
         self, *, level: float = 0.95, reference: object = None, method: Literal["wald", "profile"] = "wald"
@@ -179,7 +183,7 @@ class WorthRanker(Ranker):
     def _estimates(self, fit: Likelihood, reference: object, width: float) -> pl.DataFrame:
         """Estimates, standard errors and Wald's limits; the reference has no error."""
         n, contrast = self.scores_.size, self._contrast(reference, fit.point.size)
-        errors = roots(np.einsum("ij,jk,ik->i", contrast, fit.covariance, contrast))
+        errors = roots(np.sum((contrast @ fit.covariance) * contrast, axis=1))
         others = fit.point.size - n
         frame = pl.DataFrame(
             {
