@@ -1,4 +1,4 @@
-"""Draw the pictures of the gallery: ``python docs/pictures/draw.py`` writes them beside this file."""
+"""Draw the pictures of the gallery: ``python docs/gallery/draw.py`` writes them beside this file."""
 
 import argparse
 from pathlib import Path
