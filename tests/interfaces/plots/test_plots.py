@@ -3,6 +3,7 @@
 import builtins
 
 import numpy as np
+import polars as pl
 import pytest
 
 import permrank as pr
@@ -82,6 +83,14 @@ def test_bars_without_quasi_standard_errors_are_intervals():
     axes = style.new_figure(4, 3).subplots()
     draw_worths(pr.BradleyTerry().fit(pudding()).summary().frame, axes)
     assert len(axes.get_yticklabels()) == 6  # the tie parameter is no item
+
+
+def test_titles_name_items_where_there_are_some():
+    frame = pr.Borda().fit(random_lists(3)).rank(None, [f"item {i:02d}" for i in range(3)])
+    axes = style.new_figure(4, 3).subplots()
+    draw_worths(frame.with_columns(title=pl.Series(["Toro", None, "Ebi"])), axes)
+    assert [tick.get_text() for tick in axes.get_yticklabels()] == ["Toro", frame["item"][1], "Ebi"]
+    assert style.names_of(pr.Borda().fit(random_lists(3)).item_ids, [2, 0]) == ["item 02", "item 00"]
 
 
 def test_a_heat_map_has_the_probabilities_of_positions():

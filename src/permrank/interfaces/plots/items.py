@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from permrank.interfaces.plots.style import ACCENT, QUIET, bare, heading, label
+from permrank.interfaces.plots.style import ACCENT, QUIET, bare, heading, label, names_of
 from permrank.models.ranker import Ranker
 from permrank.types import Float64Array, Int64Array
 
@@ -31,7 +31,8 @@ def draw_worths(frame: pl.DataFrame, axes: Axes, *, n_items: int = 40) -> None:
     Parameters
     ----------
     frame : polars.DataFrame
-        As ``model.standard_errors()`` or ``model.summary().frame``: ``item``, ``score`` or ``estimate``, and errors.
+        As ``model.standard_errors()`` or ``model.summary().frame``: ``item``, ``score`` or ``estimate``, and errors. If
+        there is a column ``title``, it names the items.
     axes : matplotlib.axes.Axes
     n_items : int
         The most that are shown.
@@ -51,7 +52,8 @@ def draw_worths(frame: pl.DataFrame, axes: Axes, *, n_items: int = 40) -> None:
         shown[scores], rows, xerr=width if known else None, fmt="o", color=ACCENT, ecolor=ACCENT, markersize=4.5,
         elinewidth=1.6, capsize=0,
     )  # fmt: skip
-    axes.set_yticks(rows, [label(name) for name in shown["item"]])
+    names = shown["title"].fill_null(shown["item"].cast(pl.String)) if "title" in shown.columns else shown["item"]
+    axes.set_yticks(rows, [label(name) for name in names])
     axes.set_ylim(shown.height - 0.4, -0.6)
     said = "bars that do not overlap: different at about 5 %" if quasi else "95 % intervals" if known else ""
     axes.set_xlabel(f"score; {said}" if said else "score")
@@ -71,7 +73,7 @@ def draw_positions(model: Ranker, axes: Axes, *, user: object = None, n_items: i
     chances = np.stack([np.bincount(orders[:, place], minlength=n) for place in range(n)], axis=1) / len(orders)
     order = np.argsort(chances @ np.arange(n), kind="stable")
     image = axes.imshow(100.0 * chances[order], cmap="Blues", vmin=0.0, aspect="auto")
-    axes.set_yticks(range(n), [label(name) for name in model.item_ids.take(items[order])])
+    axes.set_yticks(range(n), names_of(model.item_ids, items[order]))
     every = max(1, -(-n // 20))
     axes.set_xticks(range(0, n, every), [str(place + 1) for place in range(0, n, every)])
     axes.set_xlabel("position")
@@ -107,7 +109,7 @@ def draw_map(model: Ranker, axes: Axes, *, n_items: int = 60) -> None:
     axes.margins(0.12)
     bare(axes)
     heading(axes, f"{_shown_of(shown.size, data.n_items)}, most often listed")
-    name_points(axes, places, [label(name, 24) for name in model.item_ids.take(shown)])
+    name_points(axes, places, names_of(model.item_ids, shown))
 
 
 def name_points(axes: Axes, places: Float64Array, names: list[str]) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from permrank.interfaces.plots.style import ACCENT, bare, heading, label
+from permrank.interfaces.plots.style import ACCENT, bare, heading, names_of
 from permrank.models.spectral.spectral import SpectralAnalysis
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ def draw_effects(model: SpectralAnalysis, axes: Axes, *, n_items: int = 40) -> N
     effects = 100.0 * (model.first_order_[order] / total - 1.0 / n)
     widest = max(float(np.abs(effects).max()), 1e-9)
     image = axes.imshow(effects, cmap="RdBu_r", vmin=-widest, vmax=widest, aspect="auto")
-    axes.set_yticks(range(order.size), [label(name) for name in model.item_ids.take(order)])
+    axes.set_yticks(range(order.size), names_of(model.item_ids, order))
     every = max(1, -(-n // 20))
     axes.set_xticks(range(0, n, every), [str(position + 1) for position in range(0, n, every)])
     axes.set(xlabel="rank")

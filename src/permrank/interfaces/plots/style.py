@@ -64,6 +64,12 @@ def label(name: object, longest: int = _LONGEST_LABEL) -> str:
     return text.replace("$", r"\$")
 
 
+def names_of(items: Any, indices: Any) -> list[str]:
+    """Labels of items: their titles where the data bring some, else their ids."""
+    titles = getattr(items, "titles", None)
+    return [label(name) for name in (items.take(indices) if titles is None else titles.gather(indices))]
+
+
 def bare(axes: Axes, *, grid: str | None = None) -> None:
     """Take the frame away, but for the axes, and draw a quiet grid along one of them."""
     axes.spines[["top", "right"]].set_visible(False)
