@@ -2,8 +2,10 @@
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
+import polars as pl
 import pytest
 from scipy.optimize import brentq, minimize
 from scipy.stats import chi2
@@ -233,6 +235,13 @@ def test_a_summary_prints_as_text_html_and_json(teams):
     assert read["equal_worths"]["df"] == 6
     many = pr.PlackettLuce(prior="gaussian").fit(pr.Rankings.from_lists([list(range(80)), list(range(79, -1, -1))]))
     assert "... and 20 more rows in .frame" in str(many.summary())
+
+
+def test_titles_stand_for_items_where_there_are_some(teams):
+    summary = teams.summary()
+    titled = replace(summary, frame=summary.frame.with_columns(title=pl.lit("The ") + pl.col("item")))
+    assert "The Milwaukee" in str(titled)
+    assert titled.rows()[0] == summary.rows()[0]
 
 
 def test_ids_are_escaped_in_notebooks_and_on_terminals():

@@ -127,6 +127,10 @@ class WorthRanker(Ranker):
         p = erfc(np.abs(frame["z"].fill_null(0.0).to_numpy()) / np.sqrt(2.0))
         frame = frame.with_columns(p=pl.when(pl.col("z").is_not_null()).then(pl.Series(p)))
         names = ["item", "parameter", "estimate", "standard_error", "quasi_standard_error", "low", "high", "z", "p"]
+        titles = getattr(self.item_ids, "titles", None)  # where the data say what items are
+        if titles is not None:
+            frame = frame.with_columns(title=titles.extend_constant(None, fit.point.size - n))
+            names.insert(1, "title")
         return Summary(
             told_of(self), self._best_first(frame.select(names)), fit.value, fit.df, fit.n, fit.unit, float(level),
             reference, fit.null, fit.notes,

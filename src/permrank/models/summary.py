@@ -26,9 +26,9 @@ class Summary:
     model : str
         The model, and what it was fitted to.
     frame : polars.DataFrame
-        One row for each parameter: ``item`` (or ``community``) and ``parameter``, ``estimate``, ``standard_error``,
-        ``quasi_standard_error``, ``low`` and ``high`` of the interval, ``z`` and its two-sided ``p``. Null where there
-        is no such number.
+        One row for each parameter: ``item`` (or ``community``), a ``title`` where items have some, ``parameter``,
+        ``estimate``, ``standard_error``, ``quasi_standard_error``, ``low`` and ``high`` of the interval, ``z`` and its
+        two-sided ``p``. Null where there is no such number.
     log_likelihood : float
         Of the data that the model was fitted to.
     df : float
@@ -126,10 +126,11 @@ class Summary:
     def rows(self) -> tuple[list[str], list[list[str]]]:
         """Header and cells of the table."""
         who = self.frame.columns[0]
-        numbers = [name for name in self.frame.columns[2:] if self.frame[name].null_count() < self.frame.height]
+        known = [name for name, values in self.frame.to_dict().items() if values.null_count() < self.frame.height]
+        numbers = [name for name in known if self.frame.schema[name].is_float()]
         cells = []
         for row in self.frame.head(_MOST_ROWS).iter_rows(named=True):
-            label = row["parameter"] if row[who] is None else row[who]
+            label = row["parameter"] if row[who] is None else row.get("title") or row[who]
             if who == "community":
                 label = f"{row['parameter']} {row[who]}"
             shown = [shown_p(row[name]) if name == "p" else shown_number(row[name]) for name in numbers]
