@@ -34,7 +34,7 @@ def fit(data: object, model: Ranker | None = None, **reading: Any) -> Ranker:
     --------
     >>> import permrank as pr
     >>> pr.fit(pr.Rankings.from_lists([["a", "b"], ["b", "a"], ["a", "b"]]))
-    PlackettLuce()
+    PlackettLuce() fitted to 2 rankings, of total weight 3, of 2 items
     """
     if isinstance(data, Rankings):
         rankings = data
