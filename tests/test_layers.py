@@ -6,7 +6,7 @@ from pathlib import Path
 import permrank
 
 SOURCE = Path(permrank.__file__).parent
-FLOOR = ["types", "errors", "randomness", "checks", "processes", "ragged"]
+FLOOR = ["types", "errors", "randomness", "checks", "processes", "ragged", "markup"]
 READS = [*FLOOR, "data", "learning", "distributions"]
 # Every room may import the rooms that it names, all of them above it in this table: so there is no cycle.
 MAY_IMPORT = {
@@ -16,6 +16,7 @@ MAY_IMPORT = {
     "checks": ["errors"],
     "processes": ["errors"],
     "ragged": ["types"],
+    "markup": [],
     "storage": FLOOR,
     "kernels": [],
     "kernels.plackett_luce": ["kernels"],
@@ -53,14 +54,14 @@ MAY_IMPORT = {
     ],
     "evaluation": [*READS, "storage", "kernels", "data.formats", "models", "models.priors"],
     "testing": [*READS, "models", "evaluation"],
-    "interfaces": [
-        *READS, "storage", "data.formats", "evaluation", "models", "models.latent", "models.log_linear",
-        "models.spectral",
+    "interfaces": [*READS, "data.formats", "evaluation", "models"],
+    "interfaces.plots": [
+        *READS, "storage", "evaluation", "models", "models.log_linear", "models.spectral", "interfaces",
     ],
     "interfaces.report": [*FLOOR, "storage", "models", "models.latent", "evaluation", "interfaces"],
     "interfaces.cli": [
         *READS, "storage", "kernels", "data.formats", "data.datasets", "models", "models.plackett_luce",
-        "models.latent", "evaluation", "interfaces", "interfaces.report",
+        "models.latent", "evaluation", "interfaces", "interfaces.report", "interfaces.plots",
     ],
 }  # fmt: skip
 # `Rankings.write` is where people look for it, and calls the writers when it is used.

@@ -9,6 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from permrank.models import MODELS as _MODELS
+from permrank.models import pictures as _pictures
 
 # Nothing runs here: type checkers and editors follow imports, not the table below, and would take every name to be of
 # any type without them. "as" says that a name is public. A test holds the two lists equal.
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from permrank.evaluation.evaluate import Evaluation as Evaluation
     from permrank.evaluation.evaluate import evaluate as evaluate
     from permrank.evaluation.finding import Catalogue as Catalogue
+    from permrank.evaluation.goodness_of_fit import goodness_of_fit as goodness_of_fit
+    from permrank.evaluation.likelihood_ratio import likelihood_ratio_test as likelihood_ratio_test
+    from permrank.evaluation.number_of_communities import choose_communities as choose_communities
     from permrank.evaluation.protocols import Folds as Folds
     from permrank.evaluation.protocols import Given as Given
     from permrank.evaluation.protocols import LeaveOut as LeaveOut
@@ -79,10 +83,13 @@ _HOME = {
     "Split": "permrank.evaluation.split",
     "Tuning": "permrank.evaluation.tune",
     "Validation": "permrank.evaluation.validation",
+    "choose_communities": "permrank.evaluation.number_of_communities",
     "compare": "permrank.evaluation.compare",
     "evaluate": "permrank.evaluation.evaluate",
     "fit": "permrank.interfaces.fit",
+    "goodness_of_fit": "permrank.evaluation.goodness_of_fit",
     "hold_out": "permrank.data.hold_out",
+    "likelihood_ratio_test": "permrank.evaluation.likelihood_ratio",
     "load": "permrank.models.files",
     "read": "permrank.data.formats.readers",
     "register": "permrank.models.registry",
@@ -96,6 +103,14 @@ _MODULES = {
     "plots": "permrank.interfaces.plots",
 }
 __all__ = sorted([*_HOME, *_MODULES])
+
+
+def _plot(*arguments: Any, **options: Any) -> Any:
+    """Pictures are drawn by a layer above the models, which ask for it here."""
+    return importlib.import_module(_MODULES["plots"]).plot(*arguments, **options)
+
+
+_pictures.draw = _plot
 
 
 def __getattr__(name: str) -> Any:

@@ -386,6 +386,11 @@ class Rankings:
 
     __hash__ = None  # type: ignore[assignment]
 
+    def _repr_html_(self) -> str:
+        from permrank.data.notebook import html_of
+
+        return html_of(self)
+
     def __repr__(self) -> str:
         users = "ballots" if self.anonymous else "users"
         tail = "" if not self.has_ties else ", ties" if self.has_order else ", sets without order"

@@ -152,9 +152,10 @@ def _named(models: Iterable[Ranker]) -> dict[str, Ranker]:
     for model in models:
         if not isinstance(model, Ranker):
             raise InputError(f"expected models, got {type(model).__name__}")
-        if repr(model) in found:
-            raise InputError(f"{model!r} comes twice; give every model once, or name them in a dict")
-        found[repr(model)] = model
+        name = model._call()
+        if name in found:
+            raise InputError(f"{name} comes twice; give every model once, or name them in a dict")
+        found[name] = model
     return found
 
 

@@ -118,6 +118,9 @@ class Evaluation:
         told = self.problem or ", ".join(f"{name}={value:.4f}" for name, value in self.means().items())
         return f"Evaluation({self.name}, seed={self.seed}: {told})"
 
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
+
 
 def usual_metrics(test: Rankings, *, ordered: bool, question: Question = "order") -> list[str]:
     """What to measure if nothing is said; the first decides.
@@ -199,7 +202,7 @@ def evaluate(
     question: Question = split.question if split else "order"
     ranked = usual_candidates(candidates, question)
     hidden = split.test if split else require_rankings(test)
-    result = Evaluation(name or repr(model), split.seed if split else 0)
+    result = Evaluation(name or model._call(), split.seed if split else 0)
     result.model = model if split is None else _fit(model, split.train, max_seconds, result)
     fitted = as_fitted(result.model)  # scores are asked for without a public method
     given = split.given if split else None

@@ -84,6 +84,9 @@ class Tuning:
     def __repr__(self) -> str:
         return f"Tuning({self.metric} {self.first:.4f} -> {self.best:.4f} in {self.trials.height} trials: {self.model})"
 
+    def _repr_html_(self) -> str:
+        return self.trials._repr_html_()
+
 
 def usual_validation(rankings: Rankings) -> Protocol:
     """A protocol that leaves nearly everything to learn from: a fifth of a usual list is held out, at least two."""

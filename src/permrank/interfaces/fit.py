@@ -43,7 +43,7 @@ def fit(
     --------
     >>> import permrank as pr
     >>> pr.fit(pr.Rankings.from_lists([["a", "b"], ["b", "a"], ["a", "b"]]))
-    PlackettLuce()
+    PlackettLuce() fitted to 2 rankings, of total weight 3, of 2 items
     """
     if isinstance(data, Rankings):
         if reading:

@@ -9,32 +9,19 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
+from permrank.markup import UNSAFE
+from permrank.markup import printable as printable
+
 if TYPE_CHECKING:
     import polars as pl
     from rich.table import Table
     from rich.text import Text
-
-# Control characters (C0, DEL, C1), line and paragraph separators, marks that turn the direction of text (bidirectional
-# embeddings, overrides and isolates), and halves of surrogate pairs, which no terminal can be sent.
-_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-
-
-def printable(value: object, keep: str = "") -> str:
-    r"""Text with every character that a terminal would obey written as Python writes it; but for those to ``keep``.
-
-    Examples
-    --------
-    >>> print(printable("\x1b[31mred\x07, \u202eback, é and 寿司 stay"))
-    \x1b[31mred\x07, \u202eback, é and 寿司 stay
-    """
-    return _UNSAFE.sub(lambda found: found[0] if found[0] in keep else repr(found[0])[1:-1], str(value))
 
 
 def plain(value: object, style: str = "") -> Text:
@@ -120,7 +107,7 @@ def _empty_table(title: str) -> Table:
 def print_json(value: Any) -> None:
     """Print JSON on standard output; what a terminal would obey is escaped, which changes no value."""
     text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False, default=str)
-    typer.echo(_UNSAFE.sub(lambda found: found[0] if found[0] == "\n" else f"\\u{ord(found[0]):04x}", text))
+    typer.echo(UNSAFE.sub(lambda found: found[0] if found[0] == "\n" else f"\\u{ord(found[0]):04x}", text))
 
 
 def _text(value: object) -> str:

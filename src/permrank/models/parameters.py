@@ -5,12 +5,14 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
+import textwrap
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
 
 from permrank.errors import NotSupportedError, UnknownIdError
+from permrank.markup import html_table
 from permrank.models.declared import parameter_names
 from permrank.models.former_names import present_names
 from permrank.types import Named
@@ -68,7 +70,33 @@ def clone(self: Model) -> Model:
     return type(self)(**get_params(self))
 
 
-def shown(self: object) -> str:
+def shown(self: Any) -> str:
+    """The call that makes the model, which can be evaluated; and, once it is fitted, what it was fitted to."""
+    return told_of(self) if hasattr(self, "fitted_params_") else str(self._call())
+
+
+def told_of(self: Any) -> str:
+    """The call that makes a fitted model, and what it was fitted to."""
+    data = self.rankings_
+    n, total = int(data.n_rankings), float(data.weights.sum())
+    weighed = "" if total == n else f", of total weight {total:,.10g},"
+    noun = "ranking" if n == 1 else "rankings"
+    return f"{as_fitted(self)._call()} fitted to {n:,} {noun}{weighed} of {data.n_items:,} items"
+
+
+def html_of(self: Any) -> str:
+    """What a notebook shows: the model, what it assumes, what it was fitted to."""
+    rows = [[name, textwrap.shorten(repr(value), 80)] for name, value in get_params(as_fitted(self)).items()]
+    notes = [getattr(type(self), "assumes", "")]
+    if hasattr(self, "fitted_params_"):
+        notes += [f"fitted to {self.rankings_!r}"]
+        if hasattr(self, "fit_seconds_"):
+            ended = "" if self.converged_ else ", not converged"
+            notes += [f"{self.n_iter_:,} sweeps{ended}, {self.fit_seconds_:.2f} s"]
+    return html_table(["parameter", "value"], rows, title=type(self).__name__, notes=[note for note in notes if note])
+
+
+def call_of(self: object) -> str:
     """The call that makes the model, with what differs from the defaults."""
     defaults = inspect.signature(type(self).__init__).parameters
     differing = ", ".join(

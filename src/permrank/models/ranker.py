@@ -22,6 +22,7 @@ from permrank.errors import InputError, NotFittedError, NotSupportedError
 from permrank.learning.fit import Job, require_resumable
 from permrank.learning.learner import Learner, at_once
 from permrank.models import parameters as settings
+from permrank.models import pictures
 from permrank.models import users as people
 from permrank.models.answers import rank, recommend
 from permrank.models.declared import Declared
@@ -95,7 +96,8 @@ class Ranker(ABC):
         settings.answer_as_learnt(cls)
         accept_former_names(cls)
 
-    get_params, set_params, clone, __repr__ = settings.get_params, settings.set_params, settings.clone, settings.shown
+    get_params, set_params, clone, _call = settings.get_params, settings.set_params, settings.clone, settings.call_of
+    __repr__, _repr_html_ = settings.shown, settings.html_of
     __sklearn_tags__, __sklearn_is_fitted__ = settings.sklearn_tags, settings.sklearn_is_fitted
 
     # What a model supplies
@@ -235,6 +237,7 @@ class Ranker(ABC):
 
     rank, recommend, explain, because, tie_groups = rank, recommend, explain, because, tie_groups
     _reasons, _score_samples = no_reasons, no_samples
+    plot = pictures.plot
 
     # Questions that need a distribution
 

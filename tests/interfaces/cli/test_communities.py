@@ -8,7 +8,6 @@ import pytest
 from typer.testing import CliRunner
 
 import permrank as pr
-from permrank.errors import NotSupportedError
 from permrank.interfaces.cli.app import app
 from permrank.interfaces.plots import save_plot
 
@@ -39,9 +38,3 @@ def test_the_curve_is_drawn_beside_the_memberships(model, tmp_path):
         save_plot(model if path.name == "one.svg" else curved, path)
     assert "log P(position" not in (tmp_path / "one.svg").read_text()
     assert (tmp_path / "two.svg").stat().st_size > (tmp_path / "one.svg").stat().st_size
-
-
-def test_a_model_without_a_picture_says_so(tmp_path):
-    pooled = pr.PlackettLuce(prior="gaussian").fit(pr.Rankings.from_lists([["a", "b"], ["b", "a"]]))
-    with pytest.raises(NotSupportedError, match="no picture of a PlackettLuce"):
-        save_plot(pooled, tmp_path / "m.png")

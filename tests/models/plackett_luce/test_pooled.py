@@ -15,8 +15,8 @@ from permrank.errors import ConvergenceWarning, EstimateError, InputError
 from permrank.learning.learner import Step, standing
 from permrank.models.plackett_luce.existence import require_partition_estimates
 from permrank.models.plackett_luce.pooled import PooledEstimate, _first_guess
-from permrank.models.plackett_luce.standard_errors import quasi_variances
 from permrank.models.priors.item_scores import GaussianPrior
+from permrank.models.standard_errors import quasi_variances
 from permrank.randomness import stream_key
 from permrank.testing import ModelContract
 
@@ -429,7 +429,7 @@ def test_standard_errors_are_null_or_an_error_where_there_are_none(monkeypatch):
     model = pr.PlackettLuce(prior="gaussian", prior_scale=1.0).fit(rankings)
     with monkeypatch.context() as patch:  # not a maximum: the information need not be positive
         saddle = np.diag([3.0, -3.0, 3.0, 3.0, 3.0, 3.0])
-        patch.setattr("permrank.models.plackett_luce.standard_errors.observed_information", lambda *_: saddle.copy())
+        patch.setattr("permrank.models.plackett_luce.inference.observed_information", lambda *_: saddle.copy())
         errors = model.standard_errors().sort("item")
     assert errors["standard_error"].to_list() == [0.5, None, 0.5, 0.5, 0.5, 0.5]
     assert errors["quasi_standard_error"].null_count() == 6
@@ -439,9 +439,7 @@ def test_standard_errors_are_null_or_an_error_where_there_are_none(monkeypatch):
 
 def test_a_singular_information_matrix_is_reported(monkeypatch):
     model = pr.PlackettLuce().fit(random_rankings(2))
-    monkeypatch.setattr(
-        "permrank.models.plackett_luce.standard_errors.observed_information", lambda *_: np.zeros((6, 6))
-    )
+    monkeypatch.setattr("permrank.models.plackett_luce.inference.observed_information", lambda *_: np.zeros((6, 6)))
     with pytest.raises(InputError, match="standard errors do not exist"):
         model.standard_errors()
 
@@ -451,10 +449,7 @@ def test_quasi_variances_reproduce_the_variances_of_differences():
     independent = np.diag(rng.uniform(0.1, 1.0, 7))
     np.testing.assert_allclose(quasi_variances(independent), np.diag(independent), rtol=1e-6)
     model = pr.PlackettLuce().fit(random_rankings(14, n_rankings=80))
-    from permrank.models.plackett_luce.standard_errors import covariance_of_scores
-    from permrank.models.priors.item_scores import Flat
-
-    covariance = covariance_of_scores(model.rankings_, model.scores_, 0, Flat())
+    covariance = model.vcov()
     np.testing.assert_allclose(covariance.sum(axis=0), 0, rtol=0, atol=1e-8)
     quasi = quasi_variances(covariance)
     for i, j in itertools.combinations(range(6), 2):

@@ -11,6 +11,7 @@ from permrank.errors import InputError
 from permrank.learning.learner import Learner, at_once
 from permrank.models.declared import Declared, Seed
 from permrank.models.estimates import Estimate
+from permrank.models.inference import Likelihood
 from permrank.models.ranker import Ranker
 from permrank.models.users import NewUser, UserReference
 from permrank.ragged import new_blocks
@@ -65,6 +66,12 @@ class Random(Ranker):
         self._require_fitted()
         self._aligned_items(rankings)  # an unknown item raises
         return _log_probabilities(rankings)
+
+    def _likelihood(self) -> Likelihood:
+        """The likelihood of a law without parameters: the special case of equal worths."""
+        data, none = self.rankings_, np.zeros(0)
+        value, n = float(data.weights @ _log_probabilities(data)), float(data.weights[data.lengths > 1].sum())
+        return Likelihood("uniform", none, np.zeros((0, 0)), none, False, value, None, n, "rankings")
 
     def _check_learned(self) -> None:
         super()._check_learned()

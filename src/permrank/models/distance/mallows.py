@@ -17,6 +17,7 @@ from permrank.errors import AccuracyWarning, InputError
 from permrank.kernels.distance.mallows import precedence
 from permrank.kernels.distance.spearman import MOST_ITEMS, spearman_precedence
 from permrank.learning.learner import Learner, mapped
+from permrank.models.assignments import assignments_frame
 from permrank.models.declared import (
     MOST_COMMUNITIES,
     MOST_DRAWS,
@@ -28,6 +29,7 @@ from permrank.models.declared import (
     Integer,
     Seed,
 )
+from permrank.models.distance.mallows_inference import mallows_data, mallows_summary
 from permrank.models.distance.mallows_learning import (
     LARGEST_DISPERSION,
     Kendall,
@@ -38,7 +40,9 @@ from permrank.models.distance.mallows_learning import (
     responsibilities,
 )
 from permrank.models.estimates import RULE, Estimate
+from permrank.models.parameters import told_of
 from permrank.models.ranker import Ranker
+from permrank.models.summary import Summary, require_level
 from permrank.models.users import NewUser, UserReference
 from permrank.randomness import stream_key
 from permrank.types import Float64Array, Int64Array, Named
@@ -292,6 +296,31 @@ class Mallows(Ranker):
         lists = lists_to_learn(new.rankings, self._aligned_items(new.rankings))
         own, _ = responsibilities(lists, self._state, self._distance(new.rankings, len(self.item_ids)))
         return NewUser(new.rankings, {"memberships": own[0]})
+
+    def summary(self, *, level: float = 0.95) -> Summary:
+        """Dispersions and shares with standard errors and Wald's intervals, log-likelihood, AIC and BIC.
+
+        From the observed information with the centres held. A centre is discrete: it has no standard error and counts
+        as no degree of freedom; `communities` has its ``gap``. No test of θ = 0 is made: a centre that was chosen to
+        fit is nearer to the data than chance (`permrank.goodness_of_fit` draws data instead).
+        """
+        self._require_fitted()
+        require_level(level)
+        distance = self._distance(self.rankings_, len(self.item_ids))
+        return mallows_summary(told_of(self), self.rankings_, self._state, distance, float(level))
+
+    def simulate(self, seed: int = 0) -> Rankings:
+        """Draw the training data anew from the model: the same lists of the same items, tied as before, another order.
+
+        Every user is given a community first. A ranking of weight 3 is drawn three times.
+        """
+        self._require_fitted()
+        return mallows_data(self.rankings_, self._state, self.precedence_, kendall=self.estimate_.kendall, seed=seed)
+
+    def assignments(self) -> pl.DataFrame:
+        """Likeliest community of every user: ``user``, ``community``, its ``probability`` and the ``entropy``."""
+        self._require_fitted()
+        return assignments_frame(self.user_ids, self.memberships_)
 
     def communities(self) -> pl.DataFrame:
         """Communities, largest first: ``community`` (from 1), ``size``, ``dispersion``, ``ranking`` (ids), ``gap``."""

@@ -17,6 +17,7 @@ from permrank.kernels.latent.insertion import EXPECTED, MODE, insertion_scores
 from permrank.kernels.latent.membership import given_log_likelihoods, integrated_log_likelihoods, memberships
 from permrank.kernels.latent.stages import BRESLOW, BY_LIST, BY_STAGE, EFRON, Rules, worth_table
 from permrank.kernels.lists import Lists
+from permrank.models.assignments import assignments_frame
 from permrank.models.declared import MOST_DRAWS
 from permrank.models.estimates import RULE, Estimate
 from permrank.models.ranker import Ranker
@@ -88,6 +89,15 @@ class CommunityRanker(Ranker):
         """P(community | user) in the best fit: ``community`` (numbered as in `communities`) and ``probability``."""
         theta = self._membership(self._reference(user))[0]
         return pl.DataFrame({"community": np.arange(1, theta.size + 1), "probability": theta})
+
+    def assignments(self) -> pl.DataFrame:
+        """Likeliest community of every user in the best fit, numbered as in `communities`.
+
+        Columns ``user``, ``community``, ``probability``, and ``entropy`` of the membership: 0 where there is no doubt,
+        1 where all communities are equally likely.
+        """
+        self._require_fitted()
+        return assignments_frame(self.user_ids, self.memberships_[0])
 
     # Scores
 

@@ -192,11 +192,11 @@ class ListNet(MatrixRanker, LuceChoiceRanker):
         if np.shape(self.feature_weights_) != (n_features,):
             raise InputError(f"feature_weights_ has shape {np.shape(self.feature_weights_)}, expected ({n_features},)")
 
-    def __repr__(self) -> str:
+    def _call(self) -> str:
         if self.features is None:
-            return super().__repr__()
+            return super()._call()
         bare = self.clone().set_params(features=None)
-        inside = repr(bare)[len("ListNet(") : -1]
+        inside = bare._call()[len("ListNet(") : -1]
         return f"ListNet({inside}{', ' if inside else ''}features={', '.join(Features(self.features).names)})"
 
 

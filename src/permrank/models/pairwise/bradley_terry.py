@@ -16,10 +16,20 @@ from permrank.learning.learner import Learner, mapped
 from permrank.learning.optimisers import Evaluation, minorise_maximise, newton
 from permrank.models.comparisons import Comparisons, comparisons
 from permrank.models.declared import MOST_SWEEPS, Categorical, Declared, Float, Integer
+from permrank.models.inference import Likelihood, WorthRanker
 from permrank.models.one_order import ItemScores, OneOrderRanker
+from permrank.models.pairwise.inference import (
+    comparisons_to_draw,
+    drawn_from,
+    evaluated_at,
+    first_log_tie,
+    likelihood_at,
+    share_of_ties,
+)
 from permrank.models.plackett_luce.existence import require_estimates, require_tie_estimate
-from permrank.models.plackett_luce.standard_errors import errors_frame, inverse_information, require_few
 from permrank.models.priors.item_scores import Flat, GaussianPrior, Prior
+from permrank.models.profile import Evaluated
+from permrank.models.standard_errors import errors_frame, require_few
 from permrank.models.tie_groups import normal_samples
 from permrank.models.users import UserReference
 from permrank.types import Float64Array, Int64Array
@@ -44,7 +54,7 @@ class PairEstimate(ItemScores):
     tie_parameter: float
 
 
-class BradleyTerry(OneOrderRanker):
+class BradleyTerry(WorthRanker, OneOrderRanker):
     """Bradley-Terry model of comparisons in pairs.
 
     P(y before x) = π_y / (π_y + π_x) with worths π = e^s. A list is broken into all its pairs, each of the list's
@@ -138,14 +148,14 @@ class BradleyTerry(OneOrderRanker):
 
     def _learner(self, rankings: Rankings) -> Learner[PairEstimate]:
         met = self._comparisons(rankings)
-        share = _share_of_ties(met)
+        share = share_of_ties(met)
         if self.prior is None and rankings.n_items > 1:
             require_estimates(rankings, ties_connect=self.ties != "ignore")
             if share > 0:
                 require_tie_estimate(met)
         if share == 1.0:
             raise EstimateError("every comparison is a tie, so nothing is preferred; ties='half' takes them for draws")
-        log_tie = _first_log_tie(share, self._form)
+        log_tie = first_log_tie(share, self._form)
         sums = bradley_terry_sums(*met, np.zeros(rankings.n_items), log_tie, self._form)
         # One MM step from equal worths, with half a choice added to either side against infinities.
         start = np.log((sums[:, 1] + 0.5) / (sums[:, 2] + 0.5))
@@ -285,12 +295,27 @@ class BradleyTerry(OneOrderRanker):
 
     def _covariance(self) -> Float64Array:
         """Of the scores, and of the logarithm of the tie parameter if there is one."""
-        n = self.rankings_.n_items
-        require_few(n)
+        require_few(self.rankings_.n_items)
+        return self._likelihood().covariance
+
+    def _likelihood(self) -> Likelihood:
         met = self._comparisons(self.rankings_)
-        information = _information(met, self.scores_, self.tie_parameter_, self._form)
-        information[np.arange(n), np.arange(n)] += self._prior.curvature(self.scores_)
-        return inverse_information(information, n if self.prior is None else 0)
+        return likelihood_at(self.rankings_, met, self.scores_, self.tie_parameter_, self._form, self._prior, self.ties)
+
+    def _evaluated(self, point: Float64Array) -> Evaluated:
+        return evaluated_at(self._comparisons(self.rankings_), point, self._form)
+
+    def simulate(self, seed: int = 0) -> Rankings:
+        """Draw the training data anew from the model: the same comparisons, each as often as before, other outcomes.
+
+        With ``ties="ignore"`` ties stay ties.
+        """
+        self._require_fitted()
+        design = comparisons_to_draw(self.rankings_, self.ties)
+        first = design.indptr[:-1][design.lengths == 2]
+        logs = self._log_outcomes(self.scores_[design.items[first]] - self.scores_[design.items[first + 1]])
+        tied = design.levels[first + 1] == 0
+        return drawn_from(design, logs, tied & (self.ties == "ignore"), seed)
 
     def _check_learned(self) -> None:
         super()._check_learned()
@@ -299,43 +324,3 @@ class BradleyTerry(OneOrderRanker):
             raise InputError(f"tie_parameter_ is {self.tie_parameter_!r}, expected a number from {least:g}")
         if np.abs(self.scores_).max(initial=0.0) > 1e100:
             raise InputError("scores_ has values beyond 1e100")
-
-
-def _share_of_ties(met: Comparisons) -> float:
-    total = float((met.wins + met.losses + met.ties).sum())
-    return float(met.ties.sum()) / total if total > 0 else 0.0
-
-
-def _first_log_tie(share: float, form: int) -> float:
-    """The tie parameter that has this share of ties between equal items."""
-    if form == RAO_KUPPER:
-        return math.log((1.0 + share) / (1.0 - share))
-    return math.log(2.0 * share / (1.0 - share)) if share > 0 else -math.inf
-
-
-def _information(met: Comparisons, scores: Float64Array, tie: float, form: int) -> Float64Array:
-    """Minus the Hessian by the scores and, if there are ties, the logarithm of the tie parameter."""
-    n, has_ties = scores.size, bool(met.ties.any())
-    d = scores[met.items] - scores[met.partners]
-    if form == DAVIDSON:
-        # An exponential family: the covariance of (wins - losses) / 2 and ties.
-        total = met.wins + met.losses + met.ties
-        up, down = np.exp((d - np.abs(d)) / 2), np.exp((-d - np.abs(d)) / 2)
-        level = tie * np.exp(-np.abs(d) / 2)
-        both = up + down + level
-        p, q, r = up / both, down / both, level / both
-        by_score = total * (p + q - (p - q) ** 2) / 4
-        by_tie, mixed = total * r * (1.0 - r), -total * r * (p - q) / 2
-    else:
-        eta = np.log(tie)
-        a, b = 1.0 / (1.0 + np.exp(d - eta)), 1.0 / (1.0 + np.exp(-d - eta))
-        from_wins, from_losses = (met.wins + met.ties) * a * (1 - a), (met.losses + met.ties) * b * (1 - b)
-        by_score, mixed = from_wins + from_losses, from_losses - from_wins
-        by_tie = by_score + (met.ties / np.sinh(eta) ** 2 if has_ties else 0.0)
-    information = np.zeros((n + has_ties, n + has_ties))
-    information[:n, :n] = -met.matrix(by_score)
-    information[np.arange(n), np.arange(n)] = met.sums(by_score)
-    if has_ties:
-        information[n, :n] = information[:n, n] = met.sums(mixed)
-        information[n, n] = by_tie.sum() / 2  # every pair is there twice
-    return information

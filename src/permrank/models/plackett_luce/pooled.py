@@ -10,18 +10,21 @@ import numpy as np
 import polars as pl
 
 from permrank.data.rankings import Rankings
-from permrank.errors import InputError
+from permrank.errors import InputError, NotSupportedError
 from permrank.kernels.plackett_luce.likelihood import BRESLOW, EFRON, EXACT, PARTITION, stage_statistics
 from permrank.learning.learner import Learner, State, Step, at_once, mapped, run, standing
 from permrank.learning.optimisers import Evaluation, minorise_maximise, newton
 from permrank.models.declared import MOST_SWEEPS, Categorical, Declared, Float, Integer, Seed
 from permrank.models.estimates import RULE
+from permrank.models.inference import Likelihood, WorthRanker
 from permrank.models.one_order import ItemScores
 from permrank.models.plackett_luce.existence import require_estimates, require_partition_estimates
+from permrank.models.plackett_luce.inference import drawn_from, draws_ties, evaluated_at, likelihood_at
 from permrank.models.plackett_luce.luce import LuceChoiceRanker
-from permrank.models.plackett_luce.standard_errors import covariance_of_scores, require_few, uncertainty_frame
 from permrank.models.plackett_luce.statistics import PooledStatistics
 from permrank.models.priors.item_scores import Flat, GammaPrior, GaussianPrior, Prior
+from permrank.models.profile import Evaluated
+from permrank.models.standard_errors import errors_frame, require_few
 from permrank.models.tie_groups import normal_samples
 from permrank.models.users import UserReference
 from permrank.randomness import stream_key
@@ -65,7 +68,7 @@ class PooledEstimate(ItemScores):
         return GammaPrior(self.prior_shape) if self.prior == "gamma" else Flat()
 
 
-class PlackettLuce(LuceChoiceRanker):
+class PlackettLuce(WorthRanker, LuceChoiceRanker):
     """Pooled Plackett-Luce model of rankings with ties (§3, eq. 1).
 
     P(ranking) = Π_i e^{s_i} / Σ_{j >= i} e^{s_j}: at every stage the next item is chosen among those
@@ -277,9 +280,7 @@ class PlackettLuce(LuceChoiceRanker):
 
     def _score_samples(self, user: UserReference, items: Int64Array) -> Float64Array:
         require_few(self.scores_.size)
-        prior = self.estimate_.score_prior()
-        covariance = covariance_of_scores(self.rankings_, self.scores_, self.estimate_.ties, prior)
-        return normal_samples(covariance[np.ix_(items, items)])
+        return normal_samples(self._likelihood().covariance[np.ix_(items, items)])
 
     def standard_errors(self) -> pl.DataFrame:
         """Return `worths` with ``standard_error`` and ``quasi_standard_error`` of the scores.
@@ -290,9 +291,30 @@ class PlackettLuce(LuceChoiceRanker):
         where a variance is not positive (learning stopped short of a maximum).
         """
         self._require_fitted()
-        prior = self.estimate_.score_prior()
-        frame = uncertainty_frame(self.rankings_, self.scores_, self.estimate_.ties, prior)
+        require_few(self.scores_.size)
+        frame = errors_frame(self.rankings_, self._likelihood().covariance)
         return self.worths().join(frame, on="item", how="left", maintain_order="left")
+
+    def _likelihood(self) -> Likelihood:
+        estimate = self.estimate_
+        return likelihood_at(self.rankings_, self.scores_, estimate.ties, estimate.score_prior(), self.ties)
+
+    def _evaluated(self, point: Float64Array) -> Evaluated:
+        if self.ties == "shuffle" and self.rankings_.has_ties:
+            raise NotSupportedError("ties='shuffle' has no likelihood of its own to profile; take another treatment")
+        return evaluated_at(self.rankings_, point, self.estimate_.ties)
+
+    def simulate(self, seed: int = 0) -> Rankings:
+        """Draw the training data anew from the model: the same lists of the same items, tied as before, another order.
+
+        A ranking of weight 3 is drawn three times. Ties say nothing about the order inside them (``ties="exact"``).
+        """
+        self._require_fitted()
+        if not draws_ties(self.estimate_.ties, self.rankings_):
+            raise NotSupportedError(
+                f"there is no law to draw ties from under ties={self.ties!r}; fit with ties='exact'"
+            )
+        return drawn_from(self.rankings_, self.scores_, seed)
 
 
 def _first_guess(rankings: Rankings) -> Float64Array:

@@ -7,20 +7,12 @@ import polars as pl
 
 from permrank.data.rankings import Rankings
 from permrank.errors import InputError
-from permrank.kernels.plackett_luce.pooled import observed_information
-from permrank.models.priors.item_scores import Flat, Prior
 from permrank.types import Float64Array
 
 # A dense matrix of 5,000 x 5,000 takes 200 MB and half a minute to invert.
 _MOST_ITEMS = 5_000
 # Quasi standard errors look at all pairs in every sweep.
 _MOST_PAIRED = 1_000
-
-
-def uncertainty_frame(rankings: Rankings, scores: Float64Array, ties: int, prior: Prior) -> pl.DataFrame:
-    """Columns ``item``, ``standard_error``, ``quasi_standard_error``."""
-    require_few(scores.size)
-    return errors_frame(rankings, covariance_of_scores(rankings, scores, ties, prior))
 
 
 def require_few(n: int) -> None:
@@ -30,29 +22,27 @@ def require_few(n: int) -> None:
 
 
 def errors_frame(rankings: Rankings, covariance: Float64Array) -> pl.DataFrame:
-    """`uncertainty_frame` from the covariance of the scores."""
-    n = covariance.shape[0]
-    quasi = quasi_variances(covariance) if n <= _MOST_PAIRED else None
+    """Columns ``item``, ``standard_error``, ``quasi_standard_error``, from the covariance of the scores."""
     return pl.DataFrame(
         {
             "item": rankings.item_ids.ids,
-            "standard_error": _roots(np.diag(covariance)),
-            "quasi_standard_error": pl.Series([None] * n if quasi is None else np.sqrt(quasi), dtype=pl.Float64),
+            "standard_error": roots(np.diag(covariance)),
+            "quasi_standard_error": quasi_errors(covariance),
         }
     )
 
 
-def _roots(variances: Float64Array) -> pl.Series:
+def quasi_errors(covariance: Float64Array) -> pl.Series:
+    """Roots of `quasi_variances`, all null where there are none or too many items."""
+    n = covariance.shape[0]
+    quasi = quasi_variances(covariance) if n <= _MOST_PAIRED else None
+    return pl.Series([None] * n if quasi is None else np.sqrt(quasi), dtype=pl.Float64)
+
+
+def roots(variances: Float64Array) -> pl.Series:
     """Square roots, null where there is no positive number: not at a maximum, or nothing is known."""
     good = np.isfinite(variances) & (variances > 0)
     return pl.Series(np.sqrt(np.where(good, variances, 1.0))).set(pl.Series(~good), None)
-
-
-def covariance_of_scores(rankings: Rankings, scores: Float64Array, ties: int, prior: Prior) -> Float64Array:
-    """Inverse of the observed information; without a prior, of scores measured from their mean."""
-    information = observed_information(rankings.indptr, rankings.items, rankings.levels, scores, rankings.weights, ties)
-    information[np.diag_indices_from(information)] += prior.curvature(scores)
-    return inverse_information(information, scores.size if isinstance(prior, Flat) else 0)
 
 
 def inverse_information(information: Float64Array, n_flat: int) -> Float64Array:

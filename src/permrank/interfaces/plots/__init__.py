@@ -1,0 +1,252 @@
+"""Pictures of models; they need matplotlib, the extra ``plot``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from permrank.checks import require_int
+from permrank.errors import InputError, NotSupportedError
+from permrank.evaluation.evaluate import evaluate
+from permrank.interfaces.plots.chains import chains_figure, draw_ranks, draw_trace, save_chains
+from permrank.interfaces.plots.communities import draw_curve, draw_memberships, memberships_of
+from permrank.interfaces.plots.curves import draw_learning, draw_reliability, draw_validation
+from permrank.interfaces.plots.items import draw_map, draw_positions, draw_worths, item_vectors
+from permrank.interfaces.plots.spectral import draw_effects, draw_shares
+from permrank.interfaces.plots.style import ROW_INCHES, new_figure
+from permrank.models.inference import WorthRanker
+from permrank.models.log_linear.base import LogLinearRanker
+from permrank.models.one_order import ItemScores
+from permrank.models.ranker import Ranker
+from permrank.models.spectral.spectral import SpectralAnalysis
+
+__all__ = [
+    "draw_curve",
+    "draw_effects",
+    "draw_learning",
+    "draw_map",
+    "draw_memberships",
+    "draw_positions",
+    "draw_ranks",
+    "draw_reliability",
+    "draw_shares",
+    "draw_trace",
+    "draw_validation",
+    "draw_worths",
+    "kinds",
+    "plot",
+    "save_chains",
+    "save_plot",
+]
+
+_PAIRS = 20_000
+
+
+class _Asked(NamedTuple):
+    """What a picture is to show."""
+
+    n_items: int | None
+    user: object
+    rankings: Any
+
+    def most(self, usual: int) -> int:
+        return usual if self.n_items is None else self.n_items
+
+
+class _Kind(NamedTuple):
+    """A kind of picture: which models have it, and how it is drawn."""
+
+    suits: Callable[[Any], bool]
+    draw: Callable[[Any, _Asked], Any]
+
+
+def _rows(model: Ranker, asked: _Asked, usual: int) -> tuple[int, float]:
+    """How many items are shown, and the height that their rows take."""
+    most = asked.most(usual)
+    return most, 1.4 + ROW_INCHES * min(most, model.rankings_.n_items)
+
+
+def _worths(model: Any, asked: _Asked) -> Any:
+    most, height = _rows(model, asked, 40)
+    figure = new_figure(6.8, max(height, 2.4))
+    frame = model.standard_errors() if isinstance(model, WorthRanker) else model.rank(None, model.item_ids)
+    titles = getattr(model.item_ids, "titles", None)
+    if titles is not None and "title" not in frame.columns:
+        frame = frame.with_columns(title=titles.gather(model.item_ids.indices(frame["item"])))
+    draw_worths(frame, figure.subplots(), n_items=most)
+    return figure
+
+
+def _positions(model: Any, asked: _Asked) -> Any:
+    most, height = _rows(model, asked, 25)
+    figure = new_figure(7.4, max(height + 0.4, 3.0))
+    draw_positions(model, figure.subplots(), user=asked.user, n_items=most)
+    return figure
+
+
+def _communities(model: Any, asked: _Asked) -> Any:
+    curved = np.size(getattr(model.estimate_, "curve", ())) > 0
+    n = _n_communities(model)
+    figure = new_figure(12.5 if curved else 7.0, 3.6 + 0.21 * n)
+    axes = np.atleast_1d(figure.subplots(1, 1 + curved))
+    draw_memberships(model, axes[0])
+    if curved:
+        draw_curve(model, axes[1])
+    return figure
+
+
+def _map(model: Any, asked: _Asked) -> Any:
+    figure = new_figure(7.5, 6.2)
+    draw_map(model, figure.subplots(), n_items=asked.most(60))
+    return figure
+
+
+def _effects(model: Any, asked: _Asked) -> Any:
+    most, height = _rows(model, asked, 40)
+    figure = new_figure(12.5, max(height + 0.4, 4.2))
+    left, right = figure.subplots(1, 2)
+    draw_effects(model, left, n_items=most)
+    draw_shares(model, right)
+    return figure
+
+
+def _chains(model: Any, asked: _Asked) -> Any:
+    return chains_figure(model, asked.user, list(model.item_ids)[: asked.most(20)], 500)
+
+
+def _learning(model: Any, asked: _Asked) -> Any:
+    figure = new_figure(6.4, 3.8)
+    draw_learning(model, figure.subplots())
+    return figure
+
+
+def _validation(model: Any, asked: _Asked) -> Any:
+    figure = new_figure(6.4, 3.8)
+    draw_validation(model, figure.subplots())
+    return figure
+
+
+def _reliability(model: Any, asked: _Asked) -> Any:
+    if asked.rankings is None:
+        raise InputError(
+            "a reliability diagram is about held-out rankings: give rankings= (--data on the command line)"
+        )
+    # Pairs are drawn, list by list: about as many as there are, so that few come twice and errors are honest.
+    hidden = getattr(asked.rankings, "test", asked.rankings)
+    n_pairs = min(_PAIRS, max(1, int(np.sum(hidden.lengths * (hidden.lengths - 1) // 2))))
+    bins = evaluate(model, asked.rankings, n_pairs=n_pairs).reliability
+    if bins is None or bins.is_empty():
+        raise InputError("the held-out rankings have no pairs of known users and items whose order is known")
+    figure = new_figure(5.2, 4.6)
+    draw_reliability(bins, figure.subplots())
+    return figure
+
+
+def _n_communities(model: Any) -> int:
+    found = memberships_of(model)
+    return 0 if found is None else int(found.shape[1])
+
+
+def _has_item_biases(model: Ranker) -> bool:
+    """Whether it has one score an item for nobody in particular, though not as `ItemScores`."""
+    return model.knows_nobody and hasattr(model.estimate_, "item_biases")
+
+
+def _prefers_by_itself(model: Ranker) -> bool:
+    """Whether it has probabilities of pairs without a distribution of rankings."""
+    return type(model).prefers is not Ranker.prefers
+
+
+# The first kind that suits a model is what is drawn if nothing is said.
+_KINDS: dict[str, _Kind] = {
+    "effects": _Kind(lambda model: isinstance(model, SpectralAnalysis), _effects),
+    "chains": _Kind(lambda model: isinstance(model, LogLinearRanker), _chains),
+    "worths": _Kind(lambda model: isinstance(model.estimate_, ItemScores) or _has_item_biases(model), _worths),
+    "communities": _Kind(lambda model: _n_communities(model) > 1, _communities),
+    "map": _Kind(lambda model: item_vectors(model) is not None, _map),
+    "positions": _Kind(lambda model: model._has_distribution, _positions),
+    "learning": _Kind(lambda model: len(model.history_) > 1, _learning),
+    "validation": _Kind(lambda model: model.validation_.size > 0, _validation),
+    "reliability": _Kind(lambda model: model._has_distribution or _prefers_by_itself(model), _reliability),
+}
+
+
+def kinds(model: Ranker) -> list[str]:
+    """Pictures that there are of a fitted model; the first is drawn if nothing is said.
+
+    Examples
+    --------
+    >>> import permrank as pr
+    >>> ballots = pr.Rankings.from_lists([["a", "b", "c"], ["b", "a", "c"], ["c", "a", "b"]], weights=[3, 2, 1])
+    >>> pr.plots.kinds(pr.PlackettLuce().fit(ballots))
+    ['worths', 'positions', 'learning', 'reliability']
+    """
+    model._require_fitted()
+    return [name for name, kind in _KINDS.items() if kind.suits(model)]
+
+
+def plot(
+    model: Ranker,
+    kind: str | None = None,
+    *,
+    path: str | Path | None = None,
+    n_items: int | None = None,
+    user: object = None,
+    rankings: Any = None,
+) -> Any:
+    """Draw a fitted model; this is ``model.plot``.
+
+    Parameters
+    ----------
+    model : Ranker
+    kind : str, optional
+        ``worths`` (scores, with bars for comparisons), ``positions`` (probability of every position, as a heat map),
+        ``communities``, ``map`` (items by two factors), ``effects`` (of a `SpectralAnalysis`), ``chains`` (of a
+        log-linear model), ``learning`` and ``validation`` (curves) or ``reliability``. `kinds` says which a model has;
+        the first of them if not given.
+    path : str or Path, optional
+        Write it to this file too (PNG, SVG or PDF, by the ending).
+    n_items : int, optional
+        The most items that are shown.
+    user : id, or new user, optional
+        Whose positions, or chains; everybody's if not given.
+    rankings : Rankings or Split, optional
+        Held-out rankings, for ``reliability``.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        It shows itself in a notebook, and has a method ``save(path)``.
+    """
+    known = kinds(model)
+    if kind is None and not known:
+        raise NotSupportedError(f"there is no picture of a {type(model).__name__}")
+    chosen = known[0] if kind is None else kind
+    if chosen not in known:
+        raise NotSupportedError(
+            f"there is no picture {chosen!r} of this {type(model).__name__}; there are: {', '.join(known) or 'none'}"
+        )
+    if n_items is not None:
+        require_int("n_items", n_items, 1)
+    if user is None and chosen in ("positions", "chains") and not model.knows_nobody:
+        user = model.user_ids[0]
+    figure = _KINDS[chosen].draw(model, _Asked(n_items, user, rankings))
+    if path is not None:
+        figure.save(path)
+    return figure
+
+
+def save_plot(model: Ranker, path: str | Path) -> None:
+    """Draw what there is to see of a model and write it to a file; `plot` with a ``path``.
+
+    Parameters
+    ----------
+    model : Ranker
+        A fitted model.
+    path : str or Path
+        PNG, SVG or PDF, by the ending.
+    """
+    plot(model, path=path)
