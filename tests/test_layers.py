@@ -57,14 +57,17 @@ MAY_IMPORT = {
         *READS, "storage", "data.formats", "evaluation", "models", "models.latent", "models.log_linear",
         "models.spectral",
     ],
-    "interfaces.report": [*FLOOR, "storage", "models", "models.latent", "evaluation", "interfaces"],
+    "interfaces.report": [*FLOOR, "storage", "evaluation", "interfaces"],
     "interfaces.cli": [
         *READS, "storage", "kernels", "data.formats", "data.datasets", "models", "models.plackett_luce",
         "models.latent", "evaluation", "interfaces", "interfaces.report",
     ],
 }  # fmt: skip
-# `Rankings.write` is where people look for it, and calls the writers when it is used.
-UPWARDS = {("data.rankings", "permrank.data.formats.writers")}
+# `Rankings.write` and `Comparison.report` are where people look for them, and call what writes when they are used.
+UPWARDS = {
+    ("data.rankings", "permrank.data.formats.writers"),
+    ("evaluation.comparison", "permrank.interfaces.report.report"),
+}
 ONLY_IN = {
     "jinja2": "interfaces",
     "markupsafe": "interfaces",

@@ -36,12 +36,15 @@ class Progress(NamedTuple):
         The objective after this sweep; higher is better.
     score : float or None
         On the validation part, if the estimate was measured after this sweep.
+    part : int
+        Which part of learning the sweep belongs to; objectives of different parts are not comparable.
     """
 
     iteration: int
     max_iter: int
     objective: float
     score: float | None = None
+    part: int = 0
 
 
 Callback: TypeAlias = Callable[[Progress], bool | None]

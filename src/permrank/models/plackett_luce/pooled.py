@@ -145,6 +145,7 @@ class PlackettLuce(LuceChoiceRanker):
     )
     resumable = True
     knows_nobody = True
+    personal = False
     estimate_type = PooledEstimate
     estimate_: PooledEstimate
     scores_: Float64Array
