@@ -1,6 +1,7 @@
 """Pages in headless Chromium: what runs over the edge, and what the console says."""
 
 import contextlib
+import html
 import json
 import re
 import shutil
@@ -27,7 +28,7 @@ addEventListener("load", () => {
   const found = document.createElement("pre");
   found.id = "probe";
   found.textContent = JSON.stringify({
-    width: innerWidth, page: document.documentElement.scrollWidth, beyond,
+    name: window.name, width: innerWidth, page: document.documentElement.scrollWidth, beyond,
     dark: matchMedia("(prefers-color-scheme: dark)").matches,
     maths: [...document.querySelectorAll("math")].filter((e) => e.getBoundingClientRect().width > 4).length,
   });
@@ -37,26 +38,31 @@ addEventListener("load", () => {
 """
 
 
-def look_at(page, width, *, dark):
-    """What a probe in the page finds at a width, and the lines of the console.
+def look_at(pages, widths, *, dark):
+    """What a probe finds in pages, by name and width, and the lines of the console; one start of Chromium for all.
 
-    A frame of that width holds the page: a window of Chromium's own is never narrower than 500 pixels.
+    Each page is in a frame of its width: a window of Chromium's own is never narrower than 500 pixels.
     """
-    page = Path(page)
-    probed = page.with_name(f"probe-{width}-{dark}-{page.name}")
-    outer = page.with_name(f"frame-{width}-{dark}-{page.name}")
-    probed.write_text(page.read_text(encoding="utf-8").replace("</body>", f"{_PROBE}</body>"), encoding="utf-8")
-    outer.write_text(
-        f"<!doctype html><iframe src='{probed.name}' width='{width}' height='800' style='border:0' "
-        "onload='document.body.append(this.contentDocument.getElementById(\"probe\").cloneNode(true))'></iframe>"
-    )
+    folder, probed, frames = Path(pages[0]).parent, [], []
+    for page in map(Path, pages):
+        copy = page.with_name(f"probe-{dark}-{page.name}")
+        copy.write_text(page.read_text(encoding="utf-8").replace("</body>", f"{_PROBE}</body>"), encoding="utf-8")
+        probed.append(copy)
+        frames += [(page.name, width, copy.absolute().as_uri()) for width in widths]
+    outer = folder / f"frames-{dark}-{Path(pages[0]).name}"
+    loaded = "document.body.append(this.contentDocument.getElementById('probe').cloneNode(true))"
+    plain = f'height="800" style="border:0" onload="{loaded}"'
+    shown = (f'<iframe src="{where}" name="{name}" width="{width}" {plain}></iframe>' for name, width, where in frames)
+    outer.write_text(f"<!doctype html><body>{''.join(shown)}")
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         scheme = f"--blink-settings=preferredColorScheme={0 if dark else 1}"
         command = [CHROMIUM, *_FLAGS, scheme, f"--user-data-dir={profile}", "--dump-dom", outer.absolute().as_uri()]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
-    for each in (probed, outer):
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    for each in (*probed, outer):
         with contextlib.suppress(OSError):
             each.unlink()
-    text = re.search(r'<pre id="probe">(.*?)</pre>', done.stdout, re.S)[1]
-    found = json.loads(text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
+    found = {}
+    for text in re.findall(r'<pre id="probe">(.*?)</pre>', done.stdout, re.S):
+        one = json.loads(html.unescape(text))
+        found[one["name"], one["width"]] = one
     return found, [line for line in done.stderr.splitlines() if "CONSOLE" in line]

@@ -24,7 +24,7 @@ UserId: TypeAlias = str | int
 
 
 class Progress(NamedTuple):
-    """What a ``fit(..., callback=)`` is told after every sweep.
+    """What a ``fit(..., callback=)`` gets after every sweep.
 
     Attributes
     ----------

@@ -1,9 +1,14 @@
 """The page of a comparison as a browser shows it."""
 
+from pathlib import Path
+
 import pytest
 
 import permrank as pr
 from browser import CHROMIUM, look_at
+
+WIDTHS = [400, 1400]
+DOCS = Path(__file__).parents[3] / "docs" / "_build" / "html"
 
 pytestmark = [
     pytest.mark.browser,
@@ -29,22 +34,37 @@ def page(tmp_path_factory):
 
 
 @pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("width", [400, 1400])
-def test_nothing_runs_over_the_edge_and_the_console_is_silent(page, width, dark):
-    found, console = look_at(page, width, dark=dark)
-    assert found["width"] == width
-    assert found["dark"] == dark
-    assert found["beyond"] == []
-    assert found["page"] <= width
+def test_nothing_runs_over_the_edge_and_the_console_is_silent(page, dark):
+    found, console = look_at([page], WIDTHS, dark=dark)
+    assert set(found) == {(page.name, width) for width in WIDTHS}
+    for (_, width), one in found.items():
+        assert one["dark"] == dark
+        assert one["beyond"] == []
+        assert one["page"] <= width
+    assert console == []
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_built_documentation_fits_has_formulas_and_a_silent_console(dark):
+    names = ("index", "have-ratings", "have-ballots", "compare-models", "metrics", "log-linear", "benchmarks")
+    pages = [DOCS / f"{name}.html" for name in names]
+    if not all(page.exists() for page in pages):
+        pytest.skip("the documentation is not built, or is an old one: make docs")
+    found, console = look_at(pages, WIDTHS, dark=dark)
+    assert len(found) == len(names) * len(WIDTHS)
+    for (name, width), one in found.items():
+        assert one["beyond"] == [], (name, width)
+        assert one["page"] <= width, (name, width)
+    assert found["metrics.html", 400]["maths"] > 20
     assert console == []
 
 
 def test_the_probe_sees_what_runs_over_the_edge_and_what_the_console_says(tmp_path):
     path = tmp_path / "wide.html"
-    path.write_text(
-        "<!doctype html><body><p style='width: 700px'>wide</p><script>console.error('loud')</script></body>"
-    )
-    found, console = look_at(path, 400, dark=False)
-    assert [name.startswith("P.") for name in found["beyond"]] == [True]
-    assert found["page"] > 400
+    loud = "<script>console.error('loud')</script>"
+    path.write_text(f"<!doctype html><body><p style='width: 700px'>wide</p>{loud}</body>")
+    found, console = look_at([path], [400], dark=False)
+    one = found["wide.html", 400]
+    assert [name.startswith("P.") for name in one["beyond"]] == [True]
+    assert one["page"] > 400
     assert any("loud" in line for line in console)

@@ -251,7 +251,7 @@ class PlackettLuce(LuceChoiceRanker):
     def log_likelihood(self, rankings: Rankings) -> Float64Array:
         """Return the log-probability of each ranking, weights left out.
 
-        Ties count as the model was told (``shuffle`` as ``exact``). Under ``partition`` it is the
+        Ties count as in the model's ``ties`` (``shuffle`` as ``exact``). Under ``partition`` it is the
         probability of the ordered partition, block sizes included; under ``efron`` and ``breslow`` that of
         one order, on average, so the numbers of different treatments are not comparable.
         """
