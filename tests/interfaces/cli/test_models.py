@@ -142,9 +142,8 @@ def test_models_are_listed_by_kind_with_when_to_use_each(folder, monkeypatch):
     assert rows["PlackettLuce"]["personal"] == rows["Popularity"]["personal"] == "no"
     assert {name for uses in guide._GUIDE.values() for name in uses} <= set(MODELS)
     text = run("info", "--models").output
-    order = [
-        text.index(part) for part in ("find and order", "order, personal", "one order for all", "baselines", "others")
-    ]
+    kinds = ("find and order", "order, personal", "one order for all", "baselines", "others")
+    order = [text.index(kind) for kind in kinds]
     assert order == sorted(order)
     assert text.index("use when") > 0
 
