@@ -59,15 +59,19 @@ def example_of(result: Evaluation, metric: str, split: Split) -> Named | None:
 
 
 def communities_of(model: Ranker | None, split: Split | None) -> Named | None:
-    """Sizes, items and memberships, of a model that has communities."""
-    if model is None or split is None or not hasattr(model, "communities") or not hasattr(model, "memberships_"):
+    """Sizes, items and memberships, of a model whose communities have items of their own (`LatentPlackettLuce`)."""
+    tables, described = getattr(model, "memberships_", None), getattr(model, "communities", None)
+    if split is None or tables is None or described is None or np.ndim(tables) != 3:
+        return None
+    frame = described()
+    if not {"community", "size", "items"} <= set(frame.columns):
         return None
     label = labels_of(split.train)
     rows = [
         {"community": row["community"], "size": row["size"], "items": [label(item) for item in row["items"]]}
-        for row in model.communities(n_items=5, n_users=0).iter_rows(named=True)
+        for row in frame.iter_rows(named=True)
     ]
-    memberships = np.asarray(model.memberships_)[0]
+    memberships = np.asarray(tables)[0]
     order = np.lexsort((-memberships.max(axis=1), memberships.argmax(axis=1)))
     kept = order[np.linspace(0, order.size - 1, min(order.size, _MOST_PEOPLE)).astype(np.int64)]
     return {"rows": rows, "memberships": memberships[kept].astype(float).tolist()}
