@@ -16,7 +16,7 @@ from permrank import randomness
 
 SHIFT = int(os.environ.get("PERMRANK_TEST_SEED", "0"))
 # Documents that print what was learnt from one particular draw of simulated data.
-SHOWN = frozenset({"protocols.md"})
+SHOWN = frozenset({"protocols.md", "have-ratings.md", "have-ballots.md", "compare-models.md"})
 # Above every seed that a test uses, so that no seed is shifted twice on its way from a model to NumPy.
 FAR = 1 << 96
 

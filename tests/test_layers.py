@@ -58,14 +58,17 @@ MAY_IMPORT = {
     "interfaces.plots": [
         *READS, "storage", "evaluation", "models", "models.log_linear", "models.spectral", "interfaces",
     ],
-    "interfaces.report": [*FLOOR, "storage", "models", "models.latent", "evaluation", "interfaces"],
+    "interfaces.report": [*FLOOR, "storage", "evaluation", "interfaces"],
     "interfaces.cli": [
         *READS, "storage", "kernels", "data.formats", "data.datasets", "models", "models.plackett_luce",
         "models.latent", "evaluation", "interfaces", "interfaces.report", "interfaces.plots",
     ],
 }  # fmt: skip
-# `Rankings.write` is where people look for it, and calls the writers when it is used.
-UPWARDS = {("data.rankings", "permrank.data.formats.writers")}
+# `Rankings.write` and `Comparison.report` are where people look for them, and call what writes when they are used.
+UPWARDS = {
+    ("data.rankings", "permrank.data.formats.writers"),
+    ("evaluation.comparison", "permrank.interfaces.report.report"),
+}
 ONLY_IN = {
     "jinja2": "interfaces",
     "markupsafe": "interfaces",

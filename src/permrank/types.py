@@ -24,7 +24,7 @@ UserId: TypeAlias = str | int
 
 
 class Progress(NamedTuple):
-    """What a ``fit(..., callback=)`` is told after every sweep.
+    """What a ``fit(..., callback=)`` gets after every sweep.
 
     Attributes
     ----------
@@ -36,12 +36,15 @@ class Progress(NamedTuple):
         The objective after this sweep; higher is better.
     score : float or None
         On the validation part, if the estimate was measured after this sweep.
+    part : int
+        Which part of learning the sweep belongs to; objectives of different parts are not comparable.
     """
 
     iteration: int
     max_iter: int
     objective: float
     score: float | None = None
+    part: int = 0
 
 
 Callback: TypeAlias = Callable[[Progress], bool | None]

@@ -8,7 +8,8 @@ import polars as pl
 import pytest
 
 import permrank as pr
-from permrank.errors import InputError, UnknownIdError
+from permrank.errors import InputError, NotSupportedError, UnknownIdError
+from permrank.evaluation.gains import by_known_entries
 from permrank.evaluation.metrics import Metric, blind_log_likelihood, per_list
 from permrank.evaluation.scoring import hidden_lists, indices_in
 from permrank.learning.learner import at_once
@@ -265,7 +266,8 @@ def min_of(grades, scores):
 
 
 def test_models_can_be_ordered_by_their_calibration_but_not_tested(rankings):
-    models = {"Random": pr.Random(), "PlackettLuce": pr.PlackettLuce(prior="gaussian"), "MeanRating": pr.MeanRating()}
+    models = {"BradleyTerry": pr.BradleyTerry(prior="gaussian"), "PlackettLuce": pr.PlackettLuce(prior="gaussian"),
+              "MeanRating": pr.MeanRating()}  # fmt: skip
     found = pr.compare(models, rankings, protocol=pr.Given(5), metrics=["calibration_error"])
     table = found.table()
     assert found.metric == "calibration_error"
@@ -275,6 +277,75 @@ def test_models_can_be_ordered_by_their_calibration_but_not_tested(rankings):
     assert table["p"].is_null().all()
     assert table["low"].is_null().all()
     json.dumps(found.to_dict(), allow_nan=False)
+
+
+class Contrary(pr.PlackettLuce):
+    """Says the opposite of what it knows, in a whisper: every probability is next to one half."""
+
+    def prefers(self, user, item, other):
+        return 0.5 - 1e-3 * np.sign(super().prefers(user, item, other) - 0.5)
+
+    def distribution(self, user, items=None):
+        raise NotSupportedError("only pairs")
+
+
+def test_saying_nothing_is_never_the_best_calibration(rankings):
+    models = {
+        "Random": pr.Random(), "Contrary": Contrary(prior="gaussian"), "PlackettLuce": pr.PlackettLuce(prior="gaussian")
+    }  # fmt: skip
+    found = pr.compare(models, rankings, protocol=pr.Given(5), metrics=["calibration_error"], n_pairs=800)
+    table = found.table("calibration_error")
+    verdicts = dict(table.select("model", "verdict").iter_rows())
+    assert verdicts == {"PlackettLuce": "best", "Contrary": "uninformative", "Random": "failed"}
+    losses = {result.name: result.overall["pair_log_loss"] for result in found.results}
+    assert losses["PlackettLuce"] < losses["Random"] == 1.0 < losses["Contrary"]
+
+
+def test_pairs_are_asked_one_by_one_or_all_of_a_person_at_once_with_the_same_result(rankings):
+    class OneByOne(pr.PlackettLuce):
+        def distribution(self, user, items=None):
+            raise NotSupportedError("only pairs")
+
+    split = pr.Given(5).split(rankings)
+    both = [pr.evaluate(kind(prior="gaussian"), split, n_pairs=300) for kind in (pr.PlackettLuce, OneByOne)]
+    for name in both[0].reliability.columns:
+        np.testing.assert_allclose(*(result.reliability[name].to_numpy() for result in both), rtol=1e-10)
+
+
+def test_sweeps_of_an_earlier_part_of_learning_are_counted():
+    rankings = pr.datasets.load("simulated", n_users=60, n_items=15, list_length=8, ties=3)
+    split, parts = pr.Given(6).split(rankings), []
+    model = pr.FactoredPlackettLuce(n_factors=2, max_iter=24, rating_likelihood="lists")
+    model.clone().fit(split.train, callback=lambda progress: parts.append(progress.part))
+    result = pr.evaluate(model, split)
+    assert parts == sorted(parts)
+    assert set(parts) == {0, 1}  # a part of the entries is held out at first
+    assert result.earlier_sweeps == parts.count(0)
+    assert len(result.history) == len(parts)
+    assert pr.evaluate(pr.PlackettLuce(prior="gaussian"), split).earlier_sweeps == 0
+
+
+def test_differences_are_those_of_people_and_say_who_gains(rankings):
+    models = {"good": pr.MeanRating(), "guess": pr.Random(), "bad": Broken()}
+    found = pr.compare(models, rankings, protocol=pr.Given(5), seeds=range(2))
+    people, rows = found.per_user(found.metric), {row["model"]: row for row in found.differences().to_dicts()}
+    assert set(rows) == {"good", "guess"}
+    assert rows["good"]["difference"] == rows["good"]["better"] == rows["good"]["worse"] == 0.0
+    each = (people["guess"] - people["good"]).to_numpy()
+    assert rows["guess"]["difference"] == pytest.approx(each.mean(), rel=1e-12)
+    assert rows["guess"]["better"] == pytest.approx(np.mean(each > 1e-12))
+    assert rows["guess"]["worse"] == pytest.approx(np.mean(each < -1e-12))
+    assert rows["guess"]["low"] < rows["guess"]["difference"] < rows["guess"]["high"] < 0
+    # A paired interval is narrower than those of the two means: people differ more than models do on a person.
+    table = {row["model"]: row for row in found.table().to_dicts()}
+    assert rows["guess"]["difference"] == pytest.approx(table["guess"][found.metric] - table["good"][found.metric])
+    assert found.differences("calibration_error").is_empty()
+    known = dict(found.known.iter_rows())
+    assert set(known.values()) == {5}
+    parts = by_known_entries(people, found.known.with_columns(entries=pl.int_range(pl.len())), "guess", "good")
+    assert [part["people"] for part in parts] == pytest.approx([people.height / 4] * 4, abs=1)
+    mean = np.average([part["mean"] for part in parts], weights=[part["people"] for part in parts])
+    assert mean == pytest.approx(each.mean(), rel=1e-12)
 
 
 def test_bad_arguments_are_named(rankings):

@@ -228,11 +228,29 @@ def test_calibrated_probabilities_have_no_error_and_others_have_theirs():
     happened = rng.random(p.size) < p
     assert calibration_error(reliability(p, happened)) < 0.006
     # Overconfident by a known amount: 0.7 is called 0.9, either way round.
-    told = np.where(rng.random(50_000) < 0.5, 0.9, 0.1)
-    happened = rng.random(told.size) < np.where(told > 0.5, 0.7, 0.3)
-    assert calibration_error(reliability(told, happened)) == pytest.approx(0.2, abs=0.006)
+    stated = np.where(rng.random(50_000) < 0.5, 0.9, 0.1)
+    happened = rng.random(stated.size) < np.where(stated > 0.5, 0.7, 0.3)
+    assert calibration_error(reliability(stated, happened)) == pytest.approx(0.2, abs=0.006)
     assert math.isnan(calibration_error(reliability([], [])))
-    assert reliability([0.5, 0.5], [1, 1])["observed"].to_list() == [0.5]
+    # Nothing predicted is neither right nor wrong: it counts for nothing, and an error of nothing is none.
+    assert reliability([0.5, 0.5], [1, 1]).is_empty()
+    assert reliability([0.5, 0.9], [1, 1])["n"].to_list() == [1]
+    assert math.isnan(calibration_error(reliability([0.5, 0.5], [1, 0])))
+
+
+def test_pair_log_loss_is_proper_and_the_level_by_chance_is_that_of_right_probabilities():
+    rng = np.random.default_rng(2)
+    p = rng.random(40_000)
+    happened = rng.random(p.size) < p
+    right, flat, bold = (pr.metrics.pair_log_loss(each, happened) for each in (p, np.full(p.size, 0.5), p > 0.5))
+    assert right < flat == 1.0 < bold
+    # The expected loss of right probabilities is their mean entropy; one bit squared bounds the variance of a pair.
+    entropy = np.mean(-p * np.log2(p) - (1 - p) * np.log2(1 - p))
+    assert right == pytest.approx(entropy, abs=4 * 1.0 / np.sqrt(p.size))
+    parts = [reliability(p[k::40], happened[k::40]) for k in range(40)]
+    by_chance = np.mean([pr.metrics.calibration_by_chance(bins) for bins in parts])
+    errors = np.array([calibration_error(bins) for bins in parts])
+    assert errors.mean() == pytest.approx(by_chance, abs=4 * errors.std() / np.sqrt(40))
     with pytest.raises(InputError, match=r"1\.5 is not a probability"):
         reliability([1.5], [1])
 
@@ -248,6 +266,7 @@ def test_every_entry_has_its_own_column_a_title_and_is_found_by_its_name():
         assert ("{k}" in metric.title) == metric.top_k
     assert [name for name, metric in METRICS.items() if not metric.higher_is_better] == [
         "popularity_bias",
+        "pair_log_loss",
         "calibration_error",
     ]
 

@@ -127,8 +127,8 @@ def weight_column(frame: pl.DataFrame, name: str, locate: Locate = row_number) -
 def draw_column(frame: pl.DataFrame, name: str, locate: Locate = row_number) -> BoolArray:
     """Which rows are draws: by a flag (blank is no), or by a result in words, points or scores.
 
-    A result may be told from the side of either, so that 0-1 is as good a win as 1-0, and may say how it was won. But a
-    lone 1 in a column called result could be a flag or the winner's points, and is refused.
+    A result may be given from the side of either, so that 0-1 is as good a win as 1-0, and may say how it was won. But
+    a lone 1 in a column called result could be a flag or the winner's points, and is refused.
     """
     series = column(frame, name, "draw")
     if series.dtype == pl.Boolean:

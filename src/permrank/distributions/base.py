@@ -30,7 +30,7 @@ class RankingDistribution(ABC):
     follows from them, exactly or from draws, and is overridden where there is a closed form.
 
     A mixture over draws from a posterior (`LuceMixture`, `DampedLuce`), or over the communities of a user whose list
-    has told of them, stands for what is known *after* the user's list. `enter` therefore asks every component for its
+    has said of them, stands for what is known *after* the user's list. `enter` therefore asks every component for its
     answer given the list, and averages those.
 
     Examples

@@ -14,7 +14,8 @@ from permrank.errors import InputError
 def reliability(probabilities: Any, outcomes: Any, *, n_bins: int = 10) -> pl.DataFrame:
     """Predicted probabilities against observed frequencies, by bins.
 
-    A pair is turned so that its probability is at least one half; bins of equal width lie between 0.5 and 1.
+    A pair is turned so that its probability is at least one half; bins of equal width lie between 0.5 and 1. A pair
+    with a probability of one half is left out: nothing was predicted, so that nothing can be right or wrong.
 
     Parameters
     ----------
@@ -46,7 +47,7 @@ def reliability(probabilities: Any, outcomes: Any, *, n_bins: int = 10) -> pl.Da
         raise InputError(f"{p[~((p >= 0) & (p <= 1))][0]} is not a probability")
     turned = p < 0.5
     p, y = np.where(turned, 1.0 - p, p), np.where(turned, 1.0 - y, y)
-    y = np.where(p == 0.5, 0.5, y)  # nothing was predicted, whichever came first
+    p, y = p[p > 0.5], y[p > 0.5]
     bin_of = np.minimum((2.0 * (p - 0.5) * n_bins).astype(np.int64), n_bins - 1)
     n = np.bincount(bin_of, minlength=n_bins)
     kept = n > 0
@@ -62,3 +63,42 @@ def calibration_error(bins: pl.DataFrame) -> float:
         return float("nan")
     gap = np.abs(bins["predicted"].to_numpy() - bins["observed"].to_numpy())
     return float(np.average(gap, weights=bins["n"].to_numpy()))
+
+
+def calibration_by_chance(bins: pl.DataFrame) -> float:
+    """What `calibration_error` would be on average if the probabilities were right, for so many pairs.
+
+    Σ_b n_b / n sqrt(2 p_b (1 - p_b) / (π n_b)): frequencies of few pairs differ from their probability.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import permrank as pr
+    >>> bins = pr.metrics.reliability(np.full(1000, 0.7), np.arange(1000) < 700)
+    >>> round(pr.metrics.calibration_by_chance(bins), 4)
+    0.0116
+    """
+    if bins.is_empty():
+        return float("nan")
+    p, n = bins["predicted"].to_numpy(), bins["n"].to_numpy()
+    return float(np.average(np.sqrt(2.0 * p * (1.0 - p) / (np.pi * n)), weights=n))
+
+
+def pair_log_loss(probabilities: Any, outcomes: Any) -> float:
+    """Mean of -log2 P(what came true) over pairs, in bits: 1 for a coin, 0 for certainty that is right.
+
+    A proper score: on average nothing is better than the true probabilities, and one half for every pair gains nothing.
+    No pair costs more than 20 bits.
+
+    Examples
+    --------
+    >>> import permrank as pr
+    >>> pr.metrics.pair_log_loss([0.5, 0.5], [1, 0])
+    1.0
+    >>> round(pr.metrics.pair_log_loss([0.9, 0.2], [1, 0]), 3)
+    0.237
+    """
+    p, y = np.asarray(probabilities, np.float64), np.asarray(outcomes, np.float64)
+    if p.size == 0:
+        return float("nan")
+    return float(np.mean(np.minimum(-np.log2(np.maximum(np.where(y > 0.5, p, 1.0 - p), 1e-300)), 20.0)))

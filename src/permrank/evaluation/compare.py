@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import platform
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from permrank.checks import require_int
 from permrank.data.rankings import Rankings
@@ -24,6 +27,7 @@ from permrank.models.ranker import Ranker
 
 # Users of the first fit, which compiles: enough for every branch, few enough for any model.
 _FIRST_USERS = 30
+_PACKAGES = ("permrank", "numpy", "scipy", "numba", "polars")
 
 
 def compare(
@@ -94,7 +98,7 @@ def compare(
     if wanted is not None and not wanted:
         raise InputError("name at least one metric")
     options = {"k": k, "candidates": candidates, "relevant_from": relevant_from, "max_seconds": max_seconds}
-    done = Comparison([], question=questions.pop())
+    done = Comparison([], question=questions.pop(), k=k, made=_made(), known=_known(splits[0]), first_split=splits[0])
     for number, split in enumerate(splits):
         done.splits.append(repr(split))
         known = split.given is not None or bool(set(split.test.user_ids) & set(split.train.user_ids))
@@ -110,6 +114,23 @@ def compare(
             if on_result is not None:
                 on_result(result)
     return done
+
+
+def _made() -> dict[str, str]:
+    """When, with which versions, and on which system."""
+    versions = [f"Python {platform.python_version()}", *(f"{name} {version(name)}" for name in _PACKAGES)]
+    return {
+        "time": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
+        "versions": ", ".join(versions),
+        "system": f"{platform.system()} {platform.machine()}",
+    }
+
+
+def _known(split: Split) -> pl.DataFrame:
+    """How many entries of everybody who is asked about were learnt from."""
+    given = split.train if split.given is None else split.given
+    frame = pl.DataFrame({"user": given.user_ids.ids, "entries": np.diff(given.user_bounds)})
+    return frame.filter(pl.col("user").is_in(split.test.user_ids.ids.implode()))
 
 
 def _usual(split: Split, candidates: Candidates | None, *, ordered: bool) -> list[str]:

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from permrank.evaluation.evaluate import Evaluation
+from permrank.errors import InputError
+from permrank.evaluation import portraits, saving
+from permrank.evaluation.evaluate import USUAL_PAIRS, Evaluation, calibrate
+from permrank.evaluation.gains import difference
 from permrank.evaluation.metrics import Metric, find_metric
 from permrank.evaluation.significance import bootstrap_interval, holm, randomisation_test
-from permrank.evaluation.split import Question
+from permrank.evaluation.split import Question, Split
+from permrank.models.parameters import as_fitted
 from permrank.types import Named
 
 _LEVEL = 0.05
+_KEPT = ("splits", "metric", "asked", "question", "k", "data", "command", "made")
 
 
 @dataclass
@@ -33,6 +39,16 @@ class Comparison:
         The metrics that were asked for, by name.
     question : {"order", "find"}
         Of the splits: to order what is hidden, or to find it in the whole catalogue.
+    k : int
+        Of the metrics of the top k.
+    data : str
+        What the data are called in a report.
+    command : str
+        What gives the same comparison again.
+    made : dict of str to str
+        When, with which versions, and on which system.
+    known : polars.DataFrame
+        ``user`` and ``entries``: how many of a person's were learnt from, in the first split.
 
     Examples
     --------
@@ -43,6 +59,17 @@ class Comparison:
     ('pairs_right', ['MeanRating()', 'Random()'])
     >>> found.per_user("ndcg").columns
     ['user', 'weight', 'MeanRating()', 'Random()']
+    >>> found.differences().select("model", "worse").row(1, named=True)["worse"] > 0.5  # Random loses most people
+    True
+
+    A page to show to others, and a folder that gives it again:
+
+    >>> import pathlib, tempfile
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> found.report(folder / "out.html")
+    >>> found.save(folder / "comparison")
+    >>> pr.Comparison.load(folder / "comparison").table().equals(found.table())
+    True
     """
 
     results: list[Evaluation]
@@ -50,6 +77,13 @@ class Comparison:
     metric: str = ""
     asked: dict[str, Metric] = field(default_factory=dict)
     question: Question = "order"
+    k: int = 10
+    data: str = ""
+    command: str = ""
+    made: dict[str, str] = field(default_factory=dict)
+    known: pl.DataFrame = field(default_factory=pl.DataFrame)
+    first_split: Split | None = field(default=None, repr=False)
+    _shown: Named | None = field(default=None, repr=False)
 
     @property
     def models(self) -> list[str]:
@@ -103,17 +137,20 @@ class Comparison:
         means of the other metrics; ``seconds`` of a fit, ``first_seconds`` of the first and tiny one, which compiles,
         ``megabytes`` at the peak of a fit; and ``cut_off``, the seconds after which a fit was stopped before its end.
 
-        The verdict is best, same (not significantly different from the best), worse, cut off, untested, or failed
-        (there is no value). A model that was cut off is measured, but neither best nor compared with the best: with
-        more time it might be better. A metric that is one number for all people (``calibration_error``,
+        The verdict is best, same (not significantly different from the best), worse, cut off, untested, uninformative,
+        or failed (there is no value). A model that was cut off is measured, but neither best nor compared with the
+        best: with more time it might be better. A metric that is one number for all people (``calibration_error``,
         ``coverage``) cannot be tested person by person: models are ordered by it, and all but the best are untested.
+        Probabilities of pairs that are no better than a coin (``pair_log_loss`` of 1 or more) are calibrated by saying
+        nothing: such a model is uninformative, comes last and is never the best by ``calibration_error``.
         """
         known = self.metric_of(metric or self.metric)
         people = self.per_user(known.name)
         means = self._means(known, people)
-        ranked = sorted(means, key=lambda name: -known.sign * means[name])
+        silent = self._uninformative() if known.name == "calibration_error" else set()
+        ranked = sorted(means, key=lambda name: (name in silent, -known.sign * means[name]))
         stopped = {r.name: r.cut_off for r in self.results if r.cut_off is not None}
-        whole = [name for name in ranked if name not in stopped]
+        whole = [name for name in ranked if name not in stopped and name not in silent]
         p_values = dict(zip(whole[1:], _p_values(people, whole), strict=True)) if known.is_per_list else {}
         rows = []
         for name in [*ranked, *(name for name in self.models if name not in means)]:
@@ -121,10 +158,34 @@ class Comparison:
             row["verdict"] = "failed"
             if name in means:
                 row |= {known.name: means[name], "p": p_values.get(name)} | _interval(people, name)
-                row["verdict"] = "cut off" if name in stopped else _verdict(p_values.get(name), name == whole[0])
+                verdict = "uninformative" if name in silent else _verdict(p_values.get(name), name in whole[:1])
+                row["verdict"] = "cut off" if name in stopped else verdict
             rows.append(row | self._costs(name, known.name) | {"cut_off": stopped.get(name)})
         numbers = dict.fromkeys(("p", known.name, "low", "high", "cut_off"), pl.Float64)
         return pl.DataFrame(rows, infer_schema_length=None, schema_overrides=numbers)
+
+    def differences(self, metric: str | Metric | None = None) -> pl.DataFrame:
+        """One row per model, best first: how far it is from the best, person by person.
+
+        Columns: ``model``; ``difference``, the mean over people of the model's value less the best one's; its 95 %
+        interval ``low`` to ``high`` by bootstrap over people; the shares of people for whom it is ``better`` and
+        ``worse`` than the best. Nothing where there is no best model, or one number for all people.
+        """
+        known, table = self.metric_of(metric or self.metric), self.table(metric)
+        best, people = table.filter(pl.col("verdict") == "best")["model"].to_list(), self.per_user(known.name)
+        rows = []
+        for name in table["model"] if best and known.is_per_list else []:
+            if name in people.columns:
+                found = difference(people, name, best[0], known.sign)
+                rows.append({"model": name, "difference": found.mean, **found._asdict()})
+        names = ("difference", "low", "high", "better", "worse")
+        return pl.DataFrame(rows, schema={"model": pl.String, **dict.fromkeys(names, pl.Float64)})
+
+    def _uninformative(self) -> set[str]:
+        """Models whose probabilities of pairs are no better than a coin."""
+        losses = {name: [r.overall.get("pair_log_loss", np.nan) for r in self.of(name)] for name in self.models}
+        known = {name: np.array(each)[np.isfinite(each)] for name, each in losses.items()}
+        return {name for name, each in known.items() if each.size and each.mean() >= 1.0}
 
     def _means(self, metric: Metric, people: pl.DataFrame) -> dict[str, float]:
         """Mean over people, or, of a metric that is one number for all of them, over splits."""
@@ -166,6 +227,64 @@ class Comparison:
             if texts:
                 found[name] = "; ".join(texts)
         return found
+
+    def calibrate(self, n_pairs: int = USUAL_PAIRS) -> None:
+        """Measure the probabilities of held-out pairs of the first split, of models that have any.
+
+        ``compare(..., n_pairs=)`` does it at once; `report` does it if nobody has. It needs the fitted models, which a
+        comparison that was read from files does not have.
+        """
+        split = self.first_split
+        if split is None or self.question != "order":
+            return
+        people_known = split.given is not None or bool(set(split.test.user_ids) & set(split.train.user_ids))
+        firsts = {result.name: result for result in reversed(self.results)}
+        for result in firsts.values():
+            if people_known and result.model is not None and result.problem is None and result.reliability is None:
+                calibrate(result, as_fitted(result.model), split.test, split.given, n_pairs)
+
+    def shown(self) -> Named:
+        """What a report shows beside numbers: ``example``, one person, and ``communities`` by model; for JSON."""
+        if self._shown is None:
+            ranked = [r for name in self.table()["model"] for r in self.of(name)[:1] if r.cut_off is None]
+            example = None
+            if ranked and self.first_split is not None and self.question == "order":
+                example = portraits.example_of(ranked[0], self.metric, self.first_split)
+            found = {r.name: portraits.communities_of(r.model, self.first_split) for r in ranked}
+            self._shown = {"example": example, "communities": {name: each for name, each in found.items() if each}}
+        return self._shown
+
+    def report(self, path: str | Path, *, title: str | None = None, finding: Comparison | None = None) -> None:
+        """Write one page with tables and pictures, which opens anywhere without network.
+
+        Parameters
+        ----------
+        path : str or Path
+        title : str, optional
+            What the data are called.
+        finding : Comparison, optional
+            Of the same models on the other question, for the same page.
+        """
+        from permrank.interfaces.report.report import write_report
+
+        write_report(self, path, title=title, finding=finding)
+
+    def save(self, folder: str | Path) -> None:
+        """Write all results and what a report shows to a new folder; models are not kept.
+
+        Other programs can read it: ``people.parquet`` has every person's results, ``comparison.json`` the rest.
+        """
+        rest = {name: getattr(self, name) for name in _KEPT} | {"shown": self.shown()}
+        saving.save(folder, self.results, self.known, rest)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Comparison:
+        """Read what `save` wrote; files that have changed since are refused."""
+        kept = saving.load(folder)
+        shown, known = kept.pop("shown", None), kept.pop("known")
+        if set(kept) != {*_KEPT, "results"} or kept["question"] not in ("order", "find"):
+            raise InputError(f"{folder} holds {', '.join(sorted(kept))}; expected a comparison")
+        return cls(**kept, known=known, _shown=shown)
 
     def to_dict(self) -> Named:
         """Everything but the models and the single persons, for JSON."""

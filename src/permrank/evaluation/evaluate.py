@@ -14,7 +14,7 @@ from permrank.checks import require_choice, require_int
 from permrank.data.rankings import Rankings
 from permrank.data.validate import require_rankings
 from permrank.errors import AccuracyWarning, ConvergenceWarning, InputError
-from permrank.evaluation.calibration import calibration_error, reliability
+from permrank.evaluation.calibration import calibration_error, pair_log_loss, reliability
 from permrank.evaluation.catalogue import measure_catalogue
 from permrank.evaluation.grades import filled, grades_of, stages
 from permrank.evaluation.metrics import Metric, Relevance, find_metric, of_kind, per_list
@@ -28,8 +28,9 @@ from permrank.models.ranker import Ranker
 from permrank.types import Float64Array, Named
 
 Candidates = Literal["rated", "all"]
-# Pairs that a calibration is measured by if their number is not given.
-_USUAL_PAIRS = 1000
+# Pairs that a calibration is measured by if their number is not given: of probabilities that are right, frequencies of
+# 5,000 pairs in ten bins are off by 0.015 on average.
+USUAL_PAIRS = 5000
 
 
 @dataclass
@@ -58,6 +59,16 @@ class Evaluation:
         Of a first fit to a few users, which compiles; not part of ``fit_seconds``.
     cut_off : float or None
         Seconds after which the fit was stopped before its end (``max_seconds``), so that more time may give more.
+    history : list of float
+        The objective after every sweep of the fit.
+    earlier_sweeps : int
+        How many sweeps come before the last part of learning; their objectives are of other data or another function.
+    converged : bool or None
+        Whether the fit ended by itself.
+    kind : str
+        Class of the model.
+    personal : bool or None
+        Whether the model can give different people different orders.
     notes : list of str
         Warnings.
     problem : str or None
@@ -83,6 +94,11 @@ class Evaluation:
     peak_megabytes: float | None = None
     first_seconds: float | None = None
     cut_off: float | None = None
+    history: list[float] = field(default_factory=list)
+    earlier_sweeps: int = 0
+    converged: bool | None = None
+    kind: str = ""
+    personal: bool | None = None
     notes: list[str] = field(default_factory=list)
     problem: str | None = None
 
@@ -115,8 +131,8 @@ class Evaluation:
         return pl.DataFrame(rows, schema_overrides={"low": pl.Float64, "high": pl.Float64, "users": pl.Int64})
 
     def __repr__(self) -> str:
-        told = self.problem or ", ".join(f"{name}={value:.4f}" for name, value in self.means().items())
-        return f"Evaluation({self.name}, seed={self.seed}: {told})"
+        results = self.problem or ", ".join(f"{name}={value:.4f}" for name, value in self.means().items())
+        return f"Evaluation({self.name}, seed={self.seed}: {results})"
 
     def _repr_html_(self) -> str:
         return self.table()._repr_html_()
@@ -205,6 +221,7 @@ def evaluate(
     result = Evaluation(name or model._call(), split.seed if split else 0)
     result.model = model if split is None else _fit(model, split.train, max_seconds, result)
     fitted = as_fitted(result.model)  # scores are asked for without a public method
+    result.kind, result.personal = type(fitted).__name__, fitted.personal
     given = split.given if split else None
     known_people = given is not None or bool(set(hidden.user_ids) & set(fitted.user_ids))
     asked = question if ranked == "all" else "order"
@@ -228,11 +245,18 @@ def evaluate(
     frame = pl.DataFrame({"user": hidden.user_ids.take(hidden.ranking_users), "weight": weights, **columns})
     result.per_user = frame.with_columns(pl.col(list(columns)).fill_nan(None)) if columns else frame
     if n_pairs == 0 and any(metric.kind == "calibration" for metric in wanted):
-        n_pairs = _USUAL_PAIRS
+        n_pairs = USUAL_PAIRS
     if n_pairs and known_people and question == "order":
-        pairs = pair_probabilities(fitted, hidden, given, n_pairs, result.seed)
-        result.reliability = None if pairs is None else reliability(*pairs)
+        calibrate(result, fitted, hidden, given, n_pairs)
     return result
+
+
+def calibrate(result: Evaluation, model: Ranker, test: Rankings, given: Rankings | None, n_pairs: int) -> None:
+    """Measure the probabilities of hidden pairs, if the model has any."""
+    pairs = pair_probabilities(model, test, given, n_pairs, result.seed)
+    if pairs is not None:
+        result.reliability = reliability(*pairs)
+        result.overall["pair_log_loss"] = pair_log_loss(*pairs)
 
 
 def _require_answerable(wanted: list[Metric], known_people: bool, candidates: Candidates) -> None:
@@ -264,6 +288,8 @@ def _fit(model: Ranker, train: Rankings, max_seconds: float | None, result: Eval
         warnings.simplefilter("always", ConvergenceWarning)
         fitted.fit(train, callback=deadline, verbose=False)
     result.fit_seconds, result.peak_megabytes = cost.seconds, cost.megabytes
+    result.history, result.earlier_sweeps = list(fitted.history_), deadline.earlier_sweeps
+    result.converged = bool(fitted.converged_)
     if deadline.passed:
         result.cut_off = max_seconds
         result.notes.append(f"stopped after {max_seconds:g} s, {fitted.n_iter_} sweeps")

@@ -15,7 +15,7 @@ from permrank.evaluation.split import Split, make_split
 from permrank.randomness import generator, stream_key
 from permrank.types import BoolArray
 
-# What counts as chosen unless told: 4 and 5 of 5 stars.
+# What counts as chosen by default: 4 and 5 of 5 stars.
 _POSITIVE_SHARE = 0.8
 # Rounding of ratings such as 0.1 + 0.2.
 _ROUNDING = 1e-9

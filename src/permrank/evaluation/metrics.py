@@ -15,7 +15,7 @@ import numpy as np
 
 from permrank.checks import require_int
 from permrank.errors import InputError, UnknownIdError
-from permrank.evaluation.calibration import calibration_error, reliability
+from permrank.evaluation.calibration import calibration_by_chance, calibration_error, pair_log_loss, reliability
 from permrank.evaluation.grades import blind_log_likelihood, filled, grades_of, stages
 from permrank.kernels import metrics as kernels
 from permrank.kernels import top_k
@@ -26,10 +26,12 @@ __all__ = [
     "METRICS",
     "Metric",
     "blind_log_likelihood",
+    "calibration_by_chance",
     "calibration_error",
     "filled",
     "find_metric",
     "grades_of",
+    "pair_log_loss",
     "per_list",
     "reliability",
     "stages",
@@ -98,8 +100,8 @@ class Metric:
         if self.function is None:
             return ""
         code = getattr(self.function, "__code__", None)
-        told = (self.function.__module__, getattr(self.function, "__qualname__", repr(type(self.function))))
-        text = repr((told, self.higher_is_better, code and (code.co_code, code.co_consts, code.co_names)))
+        where = (self.function.__module__, getattr(self.function, "__qualname__", repr(type(self.function))))
+        text = repr((where, self.higher_is_better, code and (code.co_code, code.co_consts, code.co_names)))
         return f" ({hashlib.sha256(text.encode()).hexdigest()[:12]})"
 
     def __post_init__(self) -> None:
@@ -154,12 +156,13 @@ METRICS: dict[str, Metric] = {
         Metric("coverage", title="coverage@{k}", top_k=True, kind="coverage"),
         Metric("log_likelihood", title="log-likelihood", kind="likelihood"),
         Metric("log_likelihood_per_stage", title="per stage", kind="likelihood"),
+        Metric("pair_log_loss", title="bits/pair", kind="calibration", higher_is_better=False),
         Metric("calibration_error", title="calibration", kind="calibration", higher_is_better=False),
     )
 }  # fmt: skip
 """All metrics by name."""
 
-# What counts as relevant unless told: 4 and 5 of 5 stars.
+# What counts as relevant by default: 4 and 5 of 5 stars.
 _RELEVANT_SHARE = 0.8
 
 
@@ -200,7 +203,7 @@ class Relevance(NamedTuple):
 
     @classmethod
     def of(cls, relevant_from: float | None, top_grade: float) -> Relevance:
-        """Four fifths of the highest grade unless told."""
+        """Four fifths of the highest grade by default."""
         return cls(_RELEVANT_SHARE * top_grade if relevant_from is None else float(relevant_from), float(top_grade))
 
 

@@ -42,13 +42,19 @@ def _kilobytes(name: str) -> int:
 
 
 class Deadline:
-    """A callback of ``fit`` that stops learning at the sweep after which the time is up; the estimate is kept."""
+    """A callback of ``fit`` that stops learning at the sweep after which the time is up; the estimate is kept.
+
+    It remembers too how many sweeps were made before the last part of learning began.
+    """
 
     def __init__(self, seconds: float | None) -> None:
         self.end = None if seconds is None else time.perf_counter() + seconds
         self.passed = False
+        self.earlier_sweeps = self._part = 0
 
     def __call__(self, progress: Progress) -> bool:
         """Return whether to stop."""
+        if progress.part != self._part:
+            self._part, self.earlier_sweeps = progress.part, progress.iteration - 1
         self.passed = self.end is not None and time.perf_counter() > self.end and progress.iteration < progress.max_iter
         return self.passed

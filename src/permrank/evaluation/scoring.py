@@ -11,11 +11,15 @@ import polars as pl
 from permrank.data.hold_out import keep_entries
 from permrank.data.rankings import Rankings
 from permrank.data.vocabulary import Vocabulary
+from permrank.distributions.luce import LuceMixture
 from permrank.errors import NotSupportedError
 from permrank.evaluation.grades import grades_of
 from permrank.models.ranker import Ranker
 from permrank.randomness import generator, stream_key
-from permrank.types import BoolArray, Float64Array, Int64Array
+from permrank.types import Array, BoolArray, Float64Array, Int64Array
+
+# A person's pairs share items, so that more of them say less; but what a model needs of a person it needs once.
+_PAIRS_A_RANKING = 5
 
 
 class Lists(NamedTuple):
@@ -97,27 +101,54 @@ def pair_probabilities(
 ) -> tuple[Float64Array, Float64Array] | None:
     """P(one before the other) of random hidden pairs, and whether it came true; None if the model cannot tell.
 
-    Every pair is of another person as long as there are enough people.
+    Every ranking has about as many pairs, at least five where that many are hidden: what a model has to find out about
+    a person serves all of them.
     """
     rng = generator(stream_key(seed, 7))
     item = indices_in(test.item_ids, model.item_ids)[test.items]
-    bounds = test.indptr
-    told: list[float] = []
-    true: list[float] = []
     persons, owner = dict(people(model, test, given)), test.ranking_users
-    # Many pairs that are drawn are tied or unknown: four draws for each that is wanted.
-    for ranking in np.resize(rng.permutation(test.n_rankings), 4 * n_pairs):
+    quota = max(_PAIRS_A_RANKING, -(-n_pairs // max(test.n_rankings, 1)))
+    predicted: list[Float64Array] = []
+    true: list[Float64Array] = []
+    left = n_pairs
+    for ranking in rng.permutation(test.n_rankings).tolist():
         person = persons.get(int(owner[ranking]))
-        first, second = rng.integers(bounds[ranking], bounds[ranking + 1], 2)
-        different = test.levels[first] != test.levels[second]
-        if person is None or not different or item[first] < 0 or item[second] < 0:
+        part = slice(int(test.indptr[ranking]), int(test.indptr[ranking + 1]))
+        pairs = _some_pairs(rng, test.levels[part], item[part] >= 0, min(quota, left))
+        if person is None or not pairs.size:
             continue
         reference = model.user_ids[person] if isinstance(person, int) else person
         try:
-            told.append(model.prefers(reference, model.item_ids[int(item[first])], model.item_ids[int(item[second])]))
+            predicted.append(_preferences(model, reference, item[part], pairs))
         except NotSupportedError:
             return None
-        true.append(float(test.levels[first] < test.levels[second]))
-        if len(told) == n_pairs:
+        true.append((np.diff(test.levels[part][pairs], axis=1)[:, 0] > 0).astype(np.float64))
+        left -= len(pairs)
+        if left == 0:
             break
-    return np.array(told), np.array(true)
+    nothing = np.zeros(0)
+    return np.concatenate([nothing, *predicted]), np.concatenate([nothing, *true])
+
+
+def _some_pairs(rng: np.random.Generator, levels: Array, known: BoolArray, most: int) -> Int64Array:
+    """Different pairs of entries of a list that are known and not tied, in random order: (n, 2)."""
+    # Many that are drawn are tied or unknown: four draws for each that is wanted.
+    drawn = rng.integers(0, levels.size, (4 * most, 2))
+    fit = known[drawn].all(axis=1) & (levels[drawn[:, 0]] != levels[drawn[:, 1]])
+    drawn = drawn[fit]
+    low, high = drawn.min(axis=1), drawn.max(axis=1)
+    _, first = np.unique(low * levels.size + high, return_index=True)
+    return np.asarray(drawn[np.sort(first)[:most]])
+
+
+def _preferences(model: Ranker, user: object, items: Int64Array, pairs: Int64Array) -> Float64Array:
+    """`prefers` of pairs of one person; under Luce's choice axiom from one distribution over all their items."""
+    asked, places = np.unique(pairs, return_inverse=True)
+    names = model.item_ids.take(items[asked]).to_list()
+    try:
+        distribution = model.distribution(user, names)
+    except NotSupportedError:
+        distribution = None
+    if isinstance(distribution, LuceMixture):
+        return np.array([distribution.prefers(int(a), int(b)) for a, b in places.reshape(-1, 2)])
+    return np.array([model.prefers(user, names[a], names[b]) for a, b in places.reshape(-1, 2)])

@@ -41,7 +41,7 @@ class Split:
         How it was made.
     seed : int
     question : {"order", "find"}
-        What `evaluate` asks unless told otherwise: to order what is hidden, or to find it among all items that are not
+        What `evaluate` asks by default: to order what is hidden, or to find it among all items that are not
         in a person's training list (`Catalogue`).
 
     Examples

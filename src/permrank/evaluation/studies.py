@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import optuna
 
 OPTIONS: Named = {"k": 10, "candidates": "rated", "relevant_from": None, "max_seconds": None}
-"""How trials are measured unless told otherwise."""
+"""How trials are measured unless options say otherwise."""
 
 
 def open_study(optuna: Any, path: str | Path | None, work: Named, *, higher_is_better: bool) -> Any:

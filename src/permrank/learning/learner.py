@@ -43,6 +43,8 @@ class Step(NamedTuple, Generic[E_co]):
         Whether this is the end.
     burn_in : bool
         Whether the estimate is not worth measuring yet.
+    part : int
+        Objectives of different parts of learning are not comparable: they are of other data, or of another function.
     """
 
     objective: float
@@ -50,6 +52,7 @@ class Step(NamedTuple, Generic[E_co]):
     state: Callable[[], State] | None = None
     converged: bool = False
     burn_in: bool = False
+    part: int = 0
 
 
 Learner: TypeAlias = Callable[[State | None], Iterator[Step[E]]]
@@ -172,7 +175,7 @@ def mapped(learner: Learner[E], function: Callable[[E], F]) -> Learner[F]:
 
     def steps(kept: State | None) -> Iterator[Step[F]]:
         for step in learner(kept):
-            yield Step(step.objective, _composed(function, step.estimate), step.state, step.converged, step.burn_in)
+            yield Step(step.objective, _composed(function, step.estimate), *step[2:])
 
     return steps
 
@@ -186,10 +189,11 @@ def in_turn(first: Learner[State], second: Callable[[State], Learner[E]], show: 
 
     def steps(kept: State | None) -> Iterator[Step[E]]:
         found = {name.removeprefix(_FOUND): value for name, value in (kept or {}).items() if name.startswith(_FOUND)}
-        resumed = bool(found)
+        resumed, part = bool(found), 0
         if not resumed:
             for step in first(kept):
-                yield Step(step.objective, _composed(show, step.estimate), step.state, burn_in=step.burn_in)
+                yield Step(step.objective, _composed(show, step.estimate), step.state, False, step.burn_in, step.part)
+                part = step.part + 1
             found, kept = step.estimate(), None
         named = {_FOUND + name: value for name, value in found.items()}
         stream = second(found)(kept)
@@ -197,7 +201,8 @@ def in_turn(first: Learner[State], second: Callable[[State], Learner[E]], show: 
         if resumed:
             yield begin
         for later in stream:
-            yield later if later.state is None else later._replace(state=_joined(named, later.state))
+            moved = later._replace(part=part + later.part)
+            yield moved if moved.state is None else moved._replace(state=_joined(named, moved.state))
 
     return steps
 

@@ -27,7 +27,7 @@ class Report(Hook):
 
     def after_sweep(self, run: Run[Any]) -> None:
         """Say how far learning is."""
-        progress = Progress(run.n_sweeps, run.max_iter, run.history[-1], run.score)
+        progress = Progress(run.n_sweeps, run.max_iter, run.history[-1], run.score, run.step.part)
         if self._show is not None:
             self._show(progress)
         if self._callback is not None and self._callback(progress):

@@ -11,7 +11,7 @@ from permrank.data.rankings import Rankings
 from permrank.models.ranker import Ranker
 from permrank.models.registry import find
 
-# Fewer people or items than this have no tastes that could be told apart.
+# Fewer people or items than this have no tastes that could be distinguished.
 _FEWEST = 20
 # Lists of a personal kind leave out more than they hold.
 _SHARE = 0.5

@@ -33,6 +33,7 @@ class OneOrderRanker(Ranker):
     """A `Ranker` with ``scores_`` (n_items,), whoever asks; one that counts them in one pass supplies `_count`."""
 
     knows_nobody = True
+    personal = False
 
     estimate_type: ClassVar[type[Estimate]] = ItemScores
     scores_: Float64Array

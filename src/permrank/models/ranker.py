@@ -46,9 +46,10 @@ class Ranker(ABC):
     A model supplies `_scores`, and `_learn`, which returns an `Estimate`, or `_learner`, a stream of steps that have
     one; ``estimate_type`` is its class. ``assumes``, ``takes`` and ``reference`` are a line each about the model.
     ``resumable = True`` says that its steps have a state to go on from; ``knows_nobody = True`` that a question may be
-    asked about nobody in particular, ``user=None``; ``finds = True`` that its scores say what people would take up of a
-    whole catalogue, and not only how they order what they list; ``needs_order = True`` that it refuses sets without
-    order, of which it could learn nothing; ``parts`` names fields of the estimate that are fitted models of their own.
+    asked about nobody in particular, ``user=None``; ``personal = False`` that everybody gets the same order;
+    ``finds = True`` that its scores say what people would take up of a whole catalogue, and not only how they order
+    what they list; ``needs_order = True`` that it refuses sets without order, of which it could learn nothing;
+    ``parts`` names fields of the estimate that are fitted models of their own.
     ``parameters`` declares what each argument of the constructor may be, and what `permrank.tune` tries.
     Everything else has a default here; a question that a model cannot answer raises `NotSupportedError`.
 
@@ -74,6 +75,7 @@ class Ranker(ABC):
 
     estimate_type: ClassVar[type[Estimate]] = Estimate
     knows_nobody: ClassVar[bool] = False
+    personal: ClassVar[bool] = True
     finds: ClassVar[bool] = False
     parts: ClassVar[tuple[str, ...]] = ()
     needs_order: ClassVar[bool] = False

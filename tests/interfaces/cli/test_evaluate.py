@@ -112,6 +112,18 @@ def test_compare_writes_a_report(ratings, tmp_path):
     assert "does not exist" in wrong.stderr
 
 
+def test_a_comparison_can_be_kept_and_shown_again(ratings, tmp_path):
+    asked = ("compare", ratings, "--models", "MeanRating,PlackettLuce,Random", "--pairs", 50)
+    first = run(*asked, "--save", tmp_path / "kept", "--report", tmp_path / "one.html").stdout
+    assert sorted(path.name for path in (tmp_path / "kept").iterdir()) == ["finding", "ordering"]
+    again = run("compare", tmp_path / "kept", "--report", tmp_path / "two.html")
+    assert again.stdout == first
+    assert "seed 0" not in again.stderr  # nothing is fitted
+    assert (tmp_path / "one.html").read_text() == (tmp_path / "two.html").read_text()
+    assert "exists; give --save the name" in run(*asked, "--save", tmp_path / "kept", code=1).stderr
+    assert "does not exist" in run(*asked, "--save", tmp_path / "no" / "kept", code=1).stderr
+
+
 def test_models_can_be_given_settings(ratings):
     found = json.loads(
         run("compare", ratings, "-m", "MeanRating:item_penalty=2,user_penalty=1", "-m", "MeanRating", "--json").stdout

@@ -11,9 +11,11 @@ from typer.testing import CliRunner
 
 import permrank as pr
 from permrank.errors import InputError, UnknownIdError
+from permrank.interfaces.cli import guide
 from permrank.interfaces.cli.app import app
 from permrank.interfaces.cli.comparing import models_of
 from permrank.interfaces.cli.models import class_named, make_model, name_and_settings
+from permrank.models import MODELS
 
 GUIDE = Path(__file__).parents[3] / "docs" / "adding-a-model.md"
 LISTS = {"ann": ["toro", "ebi", "uni"], "bob": ["ebi", "toro"], "cat": ["toro", "ika"], "dan": ["ika", "ebi", "toro"]}
@@ -127,6 +129,23 @@ def test_registered_models_are_among_all(folder):
     assert class_named("first-places") is kind
     rows = json.loads(run("info", "--models", "--json").output)
     assert [row["reference"] for row in rows if row["model"] == "FirstPlaces"] == ["plurality voting"]
+
+
+def test_models_are_listed_by_kind_with_when_to_use_each(folder, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
+    class_named("mymodels:FirstPlaces")
+    rows = {row["model"]: row for row in json.loads(run("info", "--models", "--json").output)}
+    assert set(rows) == {*MODELS, "FirstPlaces"}
+    assert all(row["use_when"] and row["personal"] for row in rows.values())
+    assert rows["FirstPlaces"]["kind"] == "others"
+    assert rows["Recommender"]["personal"] == rows["FactoredPlackettLuce"]["personal"] == "yes"
+    assert rows["PlackettLuce"]["personal"] == rows["Popularity"]["personal"] == "no"
+    assert {name for uses in guide._GUIDE.values() for name in uses} <= set(MODELS)
+    text = run("info", "--models").output
+    kinds = ("find and order", "order, personal", "one order for all", "baselines", "others")
+    order = [text.index(kind) for kind in kinds]
+    assert order == sorted(order)
+    assert text.index("use when") > 0
 
 
 def test_names_and_settings_are_told_apart():

@@ -276,7 +276,7 @@ def info(
             help="A file of rankings, a data set, a model file, or the name of a model, whose parameters are listed.",
         ),
     ] = None,
-    models: Annotated[bool, typer.Option("--models", help="List the models.")] = False,
+    models: Annotated[bool, typer.Option("--models", help="List the models, and when to use each.")] = False,
     datasets: Annotated[bool, typer.Option("--datasets", help="List the data sets, their owners and terms.")] = False,
     plot: Annotated[Path | None, typer.Option("--plot", help="Draw a model into this file (.png, .svg, .pdf).")] = None,
     own: OwnClass = None,
@@ -297,7 +297,10 @@ def info(
     if sum([models, datasets, source is not None]) != 1:
         raise InputError("say one thing to describe: a file, the name of a data set, --models or --datasets")
     if models:
-        show(summary.models(), as_json=as_json, title="models")
+        from permrank.interfaces.cli import guide
+
+        for title, frame in {"": guide.models()}.items() if as_json else guide.by_kind().items():
+            show(frame, as_json=as_json, title=title)
     elif datasets:
         show(summary.datasets(whole=as_json), as_json=as_json, title="data sets (--json gives owners and addresses)")
     elif (kind := summary.class_meant(str(source))) is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -25,6 +26,7 @@ from permrank.evaluation.protocols import (
     Temporal,
     WeakGeneralisation,
 )
+from permrank.evaluation.saving import is_saved
 from permrank.evaluation.split import Question, Split
 from permrank.evaluation.usual import usual_protocol, why_not_find, without_order
 from permrank.interfaces.cli.models import make_model, name_and_settings
@@ -33,6 +35,7 @@ from permrank.interfaces.output import plain, print_json, say, show
 from permrank.interfaces.verdicts import QUESTIONS, against_best, lower_is_better
 from permrank.models.ranker import Ranker
 from permrank.models.registry import every
+from permrank.storage.atomic import atomic_folder
 from permrank.types import Named
 
 if TYPE_CHECKING:
@@ -50,7 +53,12 @@ _NUMBER: dict[str, tuple[type[Any], str]] = {
 # Without a number: a fifth of everything, of what was liked.
 _SHARES: dict[str, Protocol] = {"hold-out": LeaveOut(share=0.2), "catalogue": Catalogue()}
 _DIGITS = {"seconds": 2, "first_seconds": 1, "megabytes": 0}
-_STYLES = {"best": "bold green", "same": "green", "worse": "", "untested": "", "cut off": "yellow", "failed": "red"}
+_STYLES = {
+    "best": "bold green", "same": "green", "worse": "", "untested": "", "uninformative": "dim", "cut off": "yellow",
+    "failed": "red",
+}  # fmt: skip
+# Folders of a saved comparison, by question.
+SAVED: dict[Question, str] = {"order": "ordering", "find": "finding"}
 _LONGEST_NAME = 24  # longer names, those with settings, take two lines
 _BORDER = 3  # of a column: a line and two spaces
 
@@ -175,8 +183,8 @@ def compared(models: dict[str, Ranker], asked: Asked, **options: Any) -> Compari
         done += 1
         means = [f"{title_of(name, options['k'])} {value:.4f}" for name, value in list(result.means().items())[:1]]
         seconds = "" if result.fit_seconds is None else f", {result.fit_seconds:.1f} s"
-        told = f"failed: {result.problem}" if result.problem else ", ".join(means) + seconds
-        say(f"{done}/{total}  {result.name}, seed {result.seed}: {told}", err=True)
+        outcome = f"failed: {result.problem}" if result.problem else ", ".join(means) + seconds
+        say(f"{done}/{total}  {result.name}, seed {result.seed}: {outcome}", err=True)
 
     return compare_models(models, splits, metrics=metrics, on_result=tell, **options)
 
@@ -184,7 +192,7 @@ def compared(models: dict[str, Ranker], asked: Asked, **options: Any) -> Compari
 def evaluated(model: Ranker, asked: list[Asked], left_out: LeftOut, *, as_json: bool, **options: Any) -> None:
     """Evaluate one model on every split and print what it got, question by question."""
     name = repr(model).removesuffix("()")
-    told: Named = {}
+    printed: Named = {}
     failed: list[Evaluation] = []
     for question, splits, metrics in asked:
         found = compare_models({name: model}, splits, metrics=metrics or _usual(question, splits), **options)
@@ -192,11 +200,11 @@ def evaluated(model: Ranker, asked: list[Asked], left_out: LeftOut, *, as_json: 
         measured = [result for result in found.results if not result.problem]
         if measured and as_json:
             each = found.to_dict() | {"metrics": measured[0].table().to_dicts()}
-            told |= {"finding": each} if told else each
+            printed |= {"finding": each} if printed else each
         elif measured:
             _show_results(found, measured, f"{QUESTIONS[question][0]}: {name}", options["k"])
-    if told:
-        print_json(told | _left_out(left_out))
+    if printed:
+        print_json(printed | _left_out(left_out))
     else:
         for text in left_out_texts(left_out):
             say(text, err=True)
@@ -233,17 +241,37 @@ def left_out_texts(why: LeftOut) -> list[str]:
     return [f"{QUESTIONS[question][0]} is left out: {text}." for question, text in why.items()]
 
 
-def show_comparisons(found: list[Comparison], left_out: LeftOut, *, k: int, as_json: bool, report: Path | None) -> None:
+def saved_comparisons(folder: str) -> list[Comparison]:
+    """What ``--save`` wrote to a folder, one comparison for each question; none if it is no such folder."""
+    return [Comparison.load(part) for name in SAVED.values() if is_saved(part := Path(folder) / name)]
+
+
+def require_new_folder(folder: Path) -> None:
+    """Raise, before anything is computed, if results could not be kept in this folder."""
+    if os.path.lexists(folder):
+        raise InputError(f"{folder} exists; give --save the name of a new folder")
+    if not folder.expanduser().parent.is_dir():
+        raise InputError(f"the folder {folder.parent} does not exist; make it first")
+
+
+def save_comparisons(found: list[Comparison], folder: Path) -> None:
+    """Write one comparison for each question into a new folder."""
+    with atomic_folder(folder) as temporary:
+        for comparison in found:
+            comparison.save(temporary / SAVED[comparison.question])
+
+
+def show_comparisons(found: list[Comparison], left_out: LeftOut, *, as_json: bool, report: Path | None) -> None:
     """Print a table for each question, what went wrong, and how to read it."""
     if as_json:
-        told = found[0].to_dict() | ({"finding": found[1].to_dict()} if len(found) > 1 else {})
-        print_json(told | _left_out(left_out) | ({"report": str(report)} if report else {}))
+        both = found[0].to_dict() | ({"finding": found[1].to_dict()} if len(found) > 1 else {})
+        print_json(both | _left_out(left_out) | ({"report": str(report)} if report else {}))
         return
     from rich.console import Console
 
     console = Console()
     for comparison in found:
-        _show_comparison(comparison, console, k)
+        _show_comparison(comparison, console, comparison.k)
     for text in left_out_texts(left_out):
         console.print(plain(text, "dim"))
 

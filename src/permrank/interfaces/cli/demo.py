@@ -12,7 +12,6 @@ from rich.console import Console
 import permrank as pr
 from permrank.interfaces.cli.comparing import comparison_tables
 from permrank.interfaces.output import plain, table
-from permrank.interfaces.report.report import write_report
 
 _SHOWN = 5
 
@@ -67,7 +66,8 @@ def run(seed: int, report: Path) -> None:
     }
     compared = pr.compare(models, splits, n_pairs=1000)
     console.print(comparison_tables(compared, 10, 80)[0])
-    write_report(compared, splits, report, command=f"permrank demo --seed {seed}", title="simulated people")
+    compared.command = f"permrank demo --seed {seed}"
+    compared.report(report, title="simulated people")
     console.print(plain(f"   with pictures: {report}"), soft_wrap=True)
     console.print(
         f"[dim]{time.perf_counter() - begin:.1f} s in all. Next: permrank fit YOUR.csv -o m.permrank, "

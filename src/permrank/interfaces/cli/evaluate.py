@@ -59,8 +59,9 @@ CandidateSet = Annotated[
 ]
 Pairs = Annotated[
     int,
-    typer.Option("--pairs", min=0, help="Held-out pairs for the calibration.", rich_help_panel=_MEASURING),
+    typer.Option("--pairs", min=0, help="Held-out pairs for the calibration; 0 for none.", rich_help_panel=_MEASURING),
 ]
+_PAIRS = 5000  # permrank.evaluation.evaluate.USUAL_PAIRS, which --help should not import
 
 
 @reads_data
@@ -103,7 +104,7 @@ def evaluate(
     metric: MetricNames = None,
     k: TopK = 10,
     candidates: CandidateSet = None,
-    pairs: Pairs = 500,
+    pairs: Pairs = _PAIRS,
     as_json: Json = False,
     *,
     reading: dict[str, Any],
@@ -139,12 +140,16 @@ def compare(
     metric: MetricNames = None,
     k: TopK = 10,
     candidates: CandidateSet = None,
-    pairs: Pairs = 500,
+    pairs: Pairs = _PAIRS,
     max_seconds: Annotated[
         float, typer.Option("--max-seconds", min=0, help="A fit stops at the sweep that passes this; its row says so.")
     ] = 60.0,
     report: Annotated[
         Path | None, typer.Option("--report", help="Write a page with tables and pictures to this file (.html).")
+    ] = None,
+    save: Annotated[
+        Path | None,
+        typer.Option("--save", metavar="FOLDER", help="Keep all results here; 'compare FOLDER' shows them again."),
     ] = None,
     as_json: Json = False,
     *,
@@ -155,31 +160,40 @@ def compare(
     Two questions, where people chose what they list: to order what is hidden, and to find it among everything.
 
     Example: permrank compare ratings.csv --models all --seeds 3 --report out.html
+
+    Example: permrank compare ratings.csv --save results, later permrank compare results --report out.html
     """
-    from permrank.interfaces.cli.comparing import compared, left_out_texts, models_of, questions_of, show_comparisons
+    from permrank.interfaces.cli import comparing
     from permrank.interfaces.output import apart_from, say
     from permrank.storage.atomic import writable_target
 
     if report is not None:
         writable_target(report)
-    chosen = models_of(models or ("" if model else "all"), model or [])
-    asked, left_out = questions_of(
-        data, protocol, n, time, range(seeds), reading, metrics=metric, candidates=candidates
-    )
-    options = {"k": k, "candidates": candidates, "n_pairs": pairs, "max_seconds": max_seconds}
-    found = [compared(chosen, each, **options) for each in asked]
+    if save is not None:
+        comparing.require_new_folder(save)
+    left_out: dict[Any, str] = {}
+    found = comparing.saved_comparisons(data)
+    if not found:
+        chosen = comparing.models_of(models or ("" if model else "all"), model or [])
+        asked, left_out = comparing.questions_of(
+            data, protocol, n, time, range(seeds), reading, metrics=metric, candidates=candidates
+        )
+        options = {"k": k, "candidates": candidates, "n_pairs": pairs, "max_seconds": max_seconds}
+        found = [comparing.compared(chosen, each, **options) for each in asked]
+        for each in found:
+            each.data, each.command = data, " ".join(["permrank", *sys.argv[1:]])
     try:
         with apart_from(report) if report else nullcontext():
-            show_comparisons(found, left_out, k=k, as_json=as_json, report=report)
+            comparing.show_comparisons(found, left_out, as_json=as_json, report=report)
     finally:  # what was computed reaches the terminal before a disk can be full, and the disk though a pipe is closed
+        if save is not None:
+            comparing.save_comparisons(found, save)
+            say(f"results kept in {save}", err=True)
         if report is not None:
             from permrank.interfaces.report.report import write_report
 
-            command = " ".join(["permrank", *sys.argv[1:]])
-            write_report(
-                found[0], asked[0].splits, report, command=command, title=data, k=k,
-                finding=found[1] if len(found) > 1 else None, left_out=left_out_texts(left_out),
-            )  # fmt: skip
+            other = found[1] if len(found) > 1 else None
+            write_report(found[0], report, finding=other, left_out=comparing.left_out_texts(left_out))
             say(f"report written to {report}", err=True)
     if all(result.problem for comparison in found for result in comparison.results):
         raise typer.Exit(1)

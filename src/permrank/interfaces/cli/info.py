@@ -14,17 +14,9 @@ from permrank.interfaces.cli.models import class_named, known_name, load_model
 from permrank.interfaces.cli.sources import open_rankings
 from permrank.models.latent.model import LatentPlackettLuce
 from permrank.models.ranker import Ranker
-from permrank.models.registry import every
 from permrank.types import Named
 
 _WORDS = {pl.Int64: "whole number", pl.Float64: "number", pl.String: "text", pl.Boolean: "yes or no", pl.List: "list"}
-
-
-def models() -> pl.DataFrame:
-    """Every model: what it assumes, what input it takes, and where it comes from."""
-    said = ("assumes", "takes", "reference")
-    rows = [{"model": kind.__name__} | {name: getattr(kind, name, "") for name in said} for kind in every()]
-    return pl.DataFrame(rows)
 
 
 def class_meant(source: str) -> type[Ranker] | None:

@@ -19,27 +19,67 @@ N_COLOURS = 8
 _MOST_POINTS = 200
 
 
-def interval(value: float, low: float, high: float, bounds: tuple[float, float], verdict: str) -> Markup:
-    """A dot with its interval on a common scale, for a cell of a table; what lies beyond stands at the edge."""
-    width, pad = 160.0, 8.0
-    span = max(bounds[1] - bounds[0], 1e-12)
-    x, a, b = (pad + (width - 2 * pad) * min(max(v - bounds[0], 0.0), span) / span for v in (value, low, high))
-    label = f"{value:.4f}, 95 % interval {low:.4f} to {high:.4f}"
+def difference_bar(value: float, low: float, high: float, bounds: tuple[float, float], kind: str) -> Markup:
+    """A dot with its interval on a common scale with a line at 0; what lies beyond is an arrow at the edge.
+
+    Places are shares of the width, so that the picture is as wide as there is room.
+    """
+    span = bounds[1] - bounds[0]
+    x, a, b, zero = (100.0 * min(max((v - bounds[0]) / span, 0.0), 1.0) for v in (value, low, high, 0.0))
+    label = f"{value:+.4f}, 95 % interval {low:+.4f} to {high:+.4f}"
+    dot = f'<circle cx="{x:.2f}%" cy="11" r="4.5"/>'
+    if value < bounds[0]:
+        dot = '<path d="M8 5 L1 11 L8 17 Z"/>'
     return Markup(
-        f'<svg class="interval {verdict}" viewBox="0 0 {width:.0f} 18" role="img" aria-label="{label}">'
-        f'<line x1="{pad}" x2="{width - pad}" y1="9" y2="9" class="rail"/>'
-        f'<line x1="{a:.1f}" x2="{b:.1f}" y1="9" y2="9" class="whisker"/><circle cx="{x:.1f}" cy="9" r="4"/></svg>'
+        f'<svg class="bar {kind}" width="100%" height="22" role="img" aria-label="{label}">'
+        '<line x1="0" x2="100%" y1="11" y2="11" class="rail"/>'
+        f'<line x1="{zero:.2f}%" x2="{zero:.2f}%" y1="0" y2="22" class="zero"/>'
+        f'<line x1="{a:.2f}%" x2="{b:.2f}%" y1="11" y2="11" class="whisker"/>{dot}</svg>'
     )
 
 
-def line_chart(values: Sequence[float], label: str) -> Markup:
+def difference_axis(bounds: tuple[float, float], sign: float) -> Markup:
+    """The scale under such bars; `sign` turns it for a metric of which lower is better."""
+    span = bounds[1] - bounds[0]
+    texts = []
+    for value in _ticks(*bounds):
+        place = 100.0 * (value - bounds[0]) / span
+        anchor = "start" if place < 6 else "end" if place > 94 else "middle"
+        shown = _short(sign * value) if value else "0"
+        texts.append(f'<text x="{place:.2f}%" y="12" text-anchor="{anchor}">{shown}</text>')
+    return Markup(f'<svg class="bar" width="100%" height="16" aria-hidden="true">{"".join(texts)}</svg>')
+
+
+def histogram(values: Float64Array, weights: Float64Array, label: str) -> Markup:
+    """How many people have which difference: losses and gains in two colours, no change in a bar of its own."""
+    reach = float(np.quantile(np.abs(values), 0.98)) or float(np.abs(values).max())
+    half = 12
+    width = reach / half
+    gain, share = np.clip(values, -reach, reach), 100.0 * weights / weights.sum()
+    bins = np.where(np.abs(values) <= 1e-12, half, np.where(
+        gain > 0, half + 1 + np.minimum((gain / width).astype(np.int64), half - 1),
+        half - 1 - np.minimum((-gain / width).astype(np.int64), half - 1)))  # fmt: skip
+    heights = np.bincount(bins, share, minlength=2 * half + 1)
+    frame = _Frame((-reach, reach), (0.0, float(heights.max()) * 1.05), pad=0.0)
+    inside = frame.axes("gain of a person", "% of people")
+    for n in [*range(half), *range(half + 1, 2 * half + 1), half]:  # no change last: a thin bar on top of the others
+        if heights[n] > 0:
+            kind = "same" if n == half else "gain" if n > half else "loss"
+            middle, room = (n - half - 0.5 * np.sign(n - half)) * width, width * (0.2 if n == half else 0.45)
+            left, right, top = frame.x(middle - room), frame.x(middle + room), frame.y(float(heights[n]))
+            size = f'width="{right - left:.1f}" height="{frame.y(0.0) - top:.1f}"'
+            inside += f'<rect x="{left:.1f}" y="{top:.1f}" {size} class="{kind}"/>'
+    return _figure(inside, label)
+
+
+def line_chart(values: Sequence[float], label: str, first: int = 1) -> Markup:
     """A learning curve: the objective after every sweep less the last, since these are long numbers that change little.
 
-    The first value of many is left out: it dwarfs the others.
+    The first value of many is left out: it dwarfs the others. `first` is the number of the first sweep.
     """
     y = np.asarray(values, np.float64)
     y = y - y[-1]
-    x = np.arange(1, y.size + 1, dtype=np.float64)
+    x = np.arange(first, y.size + first, dtype=np.float64)
     keep = np.isfinite(y)
     keep[0] &= y.size <= 5
     x, y = x[keep], y[keep]

@@ -1,14 +1,11 @@
-"""``permrank compare --report``: one page that opens anywhere, without network and without scripts.
+"""``Comparison.report``: one page that opens anywhere, without network and without scripts.
 
 Here is what the page says in numbers; ``comparison.html`` has its words.
 """
 
 from __future__ import annotations
 
-import platform
-import time
 from collections.abc import Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -16,35 +13,28 @@ import numpy as np
 import polars as pl
 from markupsafe import Markup
 
-from permrank import __version__
+from permrank.evaluation.calibration import calibration_by_chance
 from permrank.evaluation.comparison import Comparison
 from permrank.evaluation.evaluate import Evaluation
-from permrank.evaluation.metrics import Metric, title_of
-from permrank.evaluation.scoring import people
-from permrank.evaluation.split import Split
+from permrank.evaluation.gains import by_known_entries, difference, paired
+from permrank.evaluation.metrics import title_of
 from permrank.interfaces.report import charts
 from permrank.interfaces.report.page import escape, render
-from permrank.interfaces.verdicts import QUESTIONS, against_best, lower_is_better
-from permrank.models.latent.model import LatentPlackettLuce
-from permrank.models.ranker import Ranker
+from permrank.interfaces.verdicts import QUESTIONS, against_best, lower_is_better, reference_of
 from permrank.storage.atomic import atomic_write
 from permrank.types import Named
 
-_PACKAGES = ("numpy", "scipy", "numba", "polars")
-# A list that can be read at a glance.
-_EXAMPLE = (3, 15)
 # Columns of costs, and their digits.
 _COSTS = {"seconds": 2, "first_seconds": 1, "megabytes": 1}
+_SECONDS = {"seconds": 2}
+_HEADS = {"seconds": "fit s", "first_seconds": "first s", "megabytes": "MB"}
 
 
 def write_report(
     found: Comparison,
-    splits: list[Split],
-    path: Path,
+    path: str | Path,
     *,
-    command: str,
-    title: str,
-    k: int = 10,
+    title: str | None = None,
     finding: Comparison | None = None,
     left_out: Sequence[str] = (),
 ) -> None:
@@ -52,32 +42,39 @@ def write_report(
 
     `finding` is the other question's comparison of the same models, `left_out` sentences on what is not asked.
     """
-    packages = [f"permrank {__version__}", f"Python {platform.python_version()}"]
     every = [found, *([finding] if finding else [])]
+    if not any(result.reliability is not None for result in found.results):
+        found.calibrate()
+    data = title or found.data
     page = render(
         "comparison.html",
-        title=f"Comparison of models on {title}",
-        questions=[_question(each, k) for each in every],
+        title=f"Comparison of models on {data}" if data else "Comparison of models",
+        questions=[_question(each, costs=_COSTS if n == 0 else _SECONDS) for n, each in enumerate(every)],
         left_out=left_out,
-        example=_example(found, splits[0]) if found.question == "order" else None,
+        example=_example(found),
         reliability=_reliability(found),
         communities=_communities(found),
         learning=_learning(found),
         problems=[(name, text) for each in every for name, text in each.problems().items()],
         splits=[text for each in every for text in each.splits],
-        command=command,
-        versions=", ".join([*packages, *(f"{name} {version(name)}" for name in _PACKAGES)]),
-        system=f"{platform.system()} {platform.machine()}",
-        time=time.strftime("%Y-%m-%d %H:%M", time.gmtime()),
+        command=found.command,
+        made=found.made,
     )
     with atomic_write(path) as file:
         file.write(page.encode())
 
 
-def _question(found: Comparison, k: int) -> Named:
-    """One of the two questions: what is asked, who is best, and the table."""
+def _question(found: Comparison, costs: dict[str, int]) -> Named:
+    """One of the two questions: what is asked, who is best, the picture, who gains, and the table."""
     heading, about = QUESTIONS[found.question]
-    return {"heading": heading, "about": about, "summary": _summary(found, k), "results": _results(found, k)}
+    return {
+        "heading": heading,
+        "about": about,
+        "summary": _summary(found),
+        "picture": _picture(found),
+        "gains": _gains(found),
+        "results": _results(found, costs),
+    }
 
 
 def _first(found: Comparison) -> list[Evaluation]:
@@ -87,43 +84,133 @@ def _first(found: Comparison) -> list[Evaluation]:
     return [of_first[name] for name in ranked if name in of_first]
 
 
-def _summary(found: Comparison, k: int) -> Named:
-    """Who is best, who is not significantly different, who was cut off, and how many are worse."""
+def _summary(found: Comparison) -> Named:
+    """Who is best and by how much, who is not significantly different, who was cut off, and how many are worse."""
     rows = found.table().filter(pl.col("verdict") != "failed").to_dicts()
     names = {
         verdict: [row["model"] for row in rows if row["verdict"] == verdict]
         for verdict in ("best", "same", "cut off", "worse")
     }
+    metric = found.metric_of(found.metric)
     summary = {
-        "n_models": len(rows), "n_worse": len(names["worse"]), "metric": title_of(found.metric_of(found.metric), k),
-        "best": None, "same": names["same"], "cut_off": names["cut off"],
+        "n_models": len(rows), "n_worse": len(names["worse"]), "metric": title_of(metric, found.k),
+        "best": None, "same": names["same"], "cut_off": names["cut off"], "reference": None,
     }  # fmt: skip
     for row in rows:
         if row["verdict"] == "best":
             interval = "" if row["low"] is None else f"{row['low']:.4f} to {row['high']:.4f}"
             summary |= {"best": row["model"], "value": f"{row[found.metric]:.4f}", "interval": interval}
+    reference = reference_of(found) if metric.is_per_list else None
+    if summary["best"] and reference:
+        ahead = difference(found.per_user(metric.name), str(summary["best"]), reference, metric.sign)
+        low, high = sorted((metric.sign * ahead.low, metric.sign * ahead.high))
+        summary |= {
+            "reference": reference, "ahead": f"{metric.sign * ahead.mean:.4f}",
+            "ahead_interval": f"{low:.4f} to {high:.4f}",
+            "better": f"{ahead.better:.0%}", "worse": f"{ahead.worse:.0%}",
+        }  # fmt: skip
     return summary
 
 
-def _results(found: Comparison, k: int) -> Named:
+def _picture(found: Comparison) -> Named | None:
+    """Differences from the best, one row per model, on a scale that a model far behind does not stretch."""
+    metric, differences = found.metric_of(found.metric), found.differences()
+    if differences.height < 2:
+        return None
+    verdicts = dict(found.table().select("model", "verdict").iter_rows())
+    guesses = {result.name for result in found.results if result.kind == "Random"}
+    rows = differences.with_columns(pl.col("difference", "low", "high") * metric.sign).to_dicts()
+    for row in rows:
+        row["low"], row["high"] = sorted((row["low"], row["high"]))
+        row["kind"] = verdicts[row["model"]]
+    bounds = scale([row for row in rows if row["model"] not in guesses] if len(rows) > len(guesses) + 1 else rows)
+    return {
+        "metric": title_of(metric, found.k),
+        "rows": [
+            {
+                "model": _breakable(row["model"]),
+                "kind": row["kind"],
+                "bar": charts.difference_bar(row["difference"], row["low"], row["high"], bounds, row["kind"]),
+                "value": "best" if row["kind"] == "best" else f"{metric.sign * row['difference']:+.4f}",
+            }
+            for row in rows
+        ],
+        "axis": charts.difference_axis(bounds, metric.sign),
+        "clipped": any(row["difference"] < bounds[0] for row in rows),
+    }
+
+
+def scale(rows: list[Named]) -> tuple[float, float]:
+    """Ends of the common scale of differences from the best, 0 among them.
+
+    All intervals, but no further than one and a half times the third quartile of the distances from the best: one model
+    far behind does not squeeze the others.
+    """
+    behind = sorted(-row["difference"] for row in rows if row["difference"] < 0)
+    widths = [row["high"] - row["low"] for row in rows if row["high"] > row["low"]]
+    reach = max(1.5 * behind[3 * len(behind) // 4] if behind else 0.0, 2.0 * min(widths, default=0.0), 1e-9)
+    low = max(min(row["low"] for row in rows), -reach)
+    high = max(row["high"] for row in rows)
+    pad = 0.04 * max(high - low, 1e-9)
+    return min(low, 0.0) - pad, max(high, 0.0) + pad
+
+
+def _gains(found: Comparison) -> Named | None:
+    """Of the best model against its reference: the distribution of differences over people, and who they are."""
+    metric, reference = found.metric_of(found.metric), reference_of(found)
+    best = found.table().filter(pl.col("verdict") == "best")["model"].to_list()
+    if not metric.is_per_list or reference is None or not best:
+        return None
+    people = found.per_user(metric.name)
+    values, weights = paired(people, best[0], reference)
+    if values.size < 2 or not np.abs(values).max() > 0.0:
+        return None
+    found_difference = difference(people, best[0], reference, metric.sign)
+    groups = []
+    if not found.known.is_empty() and found.known["user"].dtype == people["user"].dtype:
+        groups = by_known_entries(people, found.known, best[0], reference)
+    for row in groups:
+        row["low"], row["high"] = sorted((metric.sign * row["low"], metric.sign * row["high"]))
+        row["mean"] *= metric.sign
+    ends = [value for row in groups for value in (row["low"], row["high"], 0.0)] or [0.0, 1.0]
+    pad = 0.04 * max(max(ends) - min(ends), 1e-9)
+    bounds = min(ends) - pad, max(ends) + pad
+    return {
+        "best": best[0],
+        "reference": reference,
+        "better": f"{found_difference.better:.0%}",
+        "worse": f"{found_difference.worse:.0%}",
+        "same": f"{max(1.0 - found_difference.better - found_difference.worse, 0.0):.0%}",
+        "histogram": charts.histogram(metric.sign * values, weights, f"Differences of {title_of(metric, found.k)}"),
+        "groups": [
+            {
+                "label": str(row["from"]) if row["from"] == row["to"] else f"{row['from']} to {row['to']}",
+                "people": f"{row['people']:,}",
+                "bar": charts.difference_bar(row["mean"], row["low"], row["high"], bounds, "group"),
+                "value": f"{row['mean']:+.4f}",
+            }
+            for row in groups
+        ],
+        "axis": charts.difference_axis(bounds, 1.0),
+    }
+
+
+def _results(found: Comparison, costs: dict[str, int]) -> Named:
     """The table of all models."""
-    frame, metric = found.table(), found.metric_of(found.metric)
-    shown = frame.filter(pl.col("verdict") != "failed")
-    bounds = _scale(shown.select(metric.name, "low", "high").rows(), metric)
+    frame, metric, k = found.table(), found.metric_of(found.metric), found.k
     others = [name for name in frame.columns if name in found.measured and name != metric.name]
     titles = [title_of(found.metric_of(name), k) for name in (metric.name, *others)]
     rows: list[list[Any]] = []
     for row in frame.iter_rows(named=True):
         if row["verdict"] == "failed":
-            rows.append([_breakable(row["model"]), "failed", *("" for _ in range(2 + len(others) + len(_COSTS)))])
+            rows.append([_breakable(row["model"]), "failed", *("" for _ in range(2 + len(others) + len(costs)))])
             continue
-        low, high = row["low"], row["high"]
-        dot = "" if low is None else charts.interval(row[metric.name], low, high, bounds, row["verdict"])
-        cells = [_breakable(row["model"]), f"{row[metric.name]:.4f}", dot, against_best(row)]
+        interval = "" if row["low"] is None else f"{row['low']:.4f}–{row['high']:.4f}"
+        cells = [_breakable(row["model"]), f"{row[metric.name]:.4f}", interval, against_best(row)]
         cells += [_text(row[name], 4) for name in others]
-        rows.append(cells + [_text(row[name], digits) for name, digits in _COSTS.items()])
+        rows.append(cells + [_text(row[name], digits) for name, digits in costs.items()])
     return {
-        "heads": ["model", titles[0], "95 % interval", "against best", *titles[1:], "fit s", "first s", "MB"],
+        "heads": ["model", titles[0], "95 % interval", "against best", *titles[1:], *map(_HEADS.__getitem__, costs)],
         "rows": rows,
         "verdicts": frame["verdict"].to_list(),
         "tested": metric.is_per_list,
@@ -132,18 +219,8 @@ def _results(found: Comparison, k: int) -> Named:
         "lower_is_better": lower_is_better(found, k),
         "calibrated": "calibration_error" in found.measured,
         "shown": "coverage" in found.measured,
+        "all_costs": len(costs) > 1,
     }
-
-
-def _scale(rows: list[tuple[float, float, float]], metric: Metric) -> tuple[float, float]:
-    """Ends of the common scale: all intervals, but no further from the best one's than a dozen of its widths."""
-    known = [(low, high) for _, low, high in rows if low is not None]
-    if not known:
-        return 0.0, 1.0
-    low, high = known[0]
-    lowest, highest = min(each[0] for each in known), max(each[1] for each in known)
-    reach = 12.0 * max(high - low, 1e-9)
-    return (max(lowest, low - reach), highest) if metric.higher_is_better else (lowest, min(highest, high + reach))
 
 
 def _text(value: float | None, digits: int) -> str:
@@ -156,66 +233,22 @@ def _breakable(name: str) -> Markup:
     return Markup("").join(parts)
 
 
-def _example(found: Comparison, split: Split) -> Named | None:
-    """The person with the median result of the best model: what was given, what was held out, what was predicted."""
-    results = _first(found)
-    if not results or results[0].model is None or found.metric not in results[0].metrics:
+def _example(found: Comparison) -> Named | None:
+    """One person: what was given, and what was held out in the predicted order."""
+    example: Named | None = found.shown()["example"]
+    if example is None:
         return None
-    best, model = results[0], results[0].model
-    row = _median_person(best, found.metric, split)
-    if row is None:
-        return None
-    index = split.test.user_index(row["user"])
-    person = next(who for number, who in people(model, split.test, split.given) if number == index)
-    frame = _predicted(model, split, row["user"], person)
-    if frame is None:
-        return None
-    given = (split.given if split.given is not None else split.train).lists(row["user"])[0]
-    interval = "rank_low" in frame.columns
-    return {
-        "user": row["user"],
-        "model": best.name,
-        "value": f"{row[found.metric]:.3f}",
-        "given": [[i + 1, _names(block)] for i, block in enumerate(given[: _EXAMPLE[1]])],
-        "n_more": max(len(given) - _EXAMPLE[1], 0),
+    interval = any(line["interval"] for line in example["predicted"])
+    return example | {
+        "value": f"{example['value']:.3f}",
+        "given": [[i + 1, name] for i, name in enumerate(example["given"])],
         "heads": ["predicted", "item", *(["90 % interval"] if interval else []), "true rank"],
         "rows": [
-            [
-                line["rank"],
-                line["item"],
-                *([f"{line['rank_low']} to {line['rank_high']}"] if interval else []),
-                line["true"],
-            ]
-            for line in frame.head(_EXAMPLE[1]).iter_rows(named=True)
+            [line["rank"], line["item"], *([f"{line['interval'][0]} to {line['interval'][1]}"] if interval else []),
+             line["true"]]
+            for line in example["predicted"]
         ],
-    }
-
-
-def _median_person(result: Evaluation, metric: str, split: Split) -> Named | None:
-    """The row of the person with the median value, among those with a list of a handy length if there are any."""
-    lengths = np.diff(split.test.user_bounds)
-    rows = result.per_user.filter(pl.col(metric).is_not_null()).sort(metric, "user").to_dicts()
-    handy = [row for row in rows if _EXAMPLE[0] <= lengths[split.test.user_index(row["user"])] <= _EXAMPLE[1]]
-    rows = handy or rows
-    return rows[len(rows) // 2] if rows else None
-
-
-def _predicted(model: Ranker, split: Split, user: object, person: object) -> pl.DataFrame | None:
-    """Held-out items as the model ranks them, with their true ranks (equal for ties)."""
-    hidden = split.test.lists(user)[0]
-    ranks = {name: i + 1 for i, block in enumerate(hidden) for name in (block if isinstance(block, set) else [block])}
-    known = [name for name in ranks if name in model.item_ids]
-    if person is None or not known:
-        return None
-    frame = model.rank(user if isinstance(person, int) else person, known)
-    return frame.with_columns(true=pl.Series([ranks[name] for name in frame["item"]]))
-
-
-def _names(block: Any) -> str:
-    if isinstance(block, set):
-        named = sorted(map(str, block))
-        return " = ".join(named[:6]) + (f" = … ({len(named)} tied)" if len(named) > 6 else "")
-    return str(block)
+    }  # fmt: skip
 
 
 def _reliability(found: Comparison) -> list[Named]:
@@ -223,28 +256,25 @@ def _reliability(found: Comparison) -> list[Named]:
     figures = []
     for result in _first(found):
         bins = result.reliability
-        # A model that calls every pair even has predicted nothing.
-        if bins is None or bins.is_empty() or float(bins["predicted"].max()) <= 0.5:  # type: ignore[arg-type]
+        if bins is None or bins.is_empty():
             continue
         predicted, observed, error = (bins[name].to_numpy() for name in ("predicted", "observed", "error"))
         chart = charts.reliability_chart(predicted, observed, error, f"Reliability of {result.name}")
-        note = f"off by {result.means()['calibration_error']:.3f}"
-        figures.append({"name": result.name, "note": note, "chart": chart})
+        means = result.means()
+        note = f"off by {means['calibration_error']:.3f} (by chance {calibration_by_chance(bins):.3f})"
+        if "pair_log_loss" in means:
+            note += f", {means['pair_log_loss']:.3f} bits a pair"
+        figures.append({"name": result.name, "note": f"{note}; {bins['n'].sum():,} pairs", "chart": chart})
     return figures
 
 
 def _communities(found: Comparison) -> list[Named]:
     """What each model with communities found."""
     figures = []
-    for result in _first(found):
-        if not isinstance(result.model, LatentPlackettLuce):
-            continue
-        rows = [
-            [_key(row["community"]), f"{row['size']:.0%}", ", ".join(map(str, row["items"]))]
-            for row in result.model.communities(n_items=5, n_users=0).iter_rows(named=True)
-        ]
-        chart = charts.membership_chart(result.model.memberships_[0], f"Memberships of {result.name}")
-        figures.append({"model": result.name, "rows": rows, "chart": chart})
+    for name, each in found.shown()["communities"].items():
+        rows = [[_key(row["community"]), f"{row['size']:.0%}", ", ".join(row["items"])] for row in each["rows"]]
+        chart = charts.membership_chart(np.array(each["memberships"]), f"Memberships of {name}")
+        figures.append({"model": name, "rows": rows, "chart": chart})
     return figures
 
 
@@ -254,13 +284,13 @@ def _key(community: int) -> Markup:
 
 
 def _learning(found: Comparison) -> list[Named]:
-    """A figure for each model that learns in sweeps."""
+    """A figure for each model that learns in sweeps: its last part, whose objectives are comparable."""
     figures = []
     for result in _first(found):
-        history = result.model.history_ if result.model is not None else []
-        if len(history) > 2:
-            told = "converged" if result.model is not None and result.model.converged_ else "not converged"
-            note = f"{len(history)} sweeps, {told}, last {history[-1]:,.6g}"
-            chart = charts.line_chart(history, f"Objective of {result.name} by sweep")
+        last = result.history[result.earlier_sweeps :]
+        if len(last) > 2:
+            end = "converged" if result.converged else "not converged"
+            note = f"{len(result.history)} sweeps, {end}, last {last[-1]:,.6g}"
+            chart = charts.line_chart(last, f"Objective of {result.name} by sweep", first=result.earlier_sweeps + 1)
             figures.append({"name": result.name, "note": note, "chart": chart})
     return figures

@@ -69,7 +69,7 @@ def position_energies(item, own, items, levels, unary, basis, pairs, pair_values
 def _position_score(probabilities, n_positions, rule):
     """Share of the list that the item comes before, 0 to 1: expected, or at the likeliest position.
 
-    Equal positions are told apart by how likely they are, which is less than a position: under `PUBLISHED` the likelier
+    Equal positions are ordered by how likely they are, which is less than a position: under `PUBLISHED` the likelier
     is the better everywhere (§3.2.2), under `MODE` in the upper half of the list only.
     """
     if n_positions == 1:

@@ -87,6 +87,7 @@ class MeanRating(Ranker):
         tol=Float(above=0.0, help="Ends when no bias changes by more than this part of the standard deviation."),
     )
     knows_nobody = True
+    personal = False
     estimate_type = Biases
     estimate_: Biases
     mean_: float

@@ -47,6 +47,7 @@ class Random(Ranker):
     parameters = Declared(seed=Seed(help="Of the scores."))
 
     knows_nobody = True
+    personal = False
 
     def __init__(self, *, seed: int = 0) -> None:
         self.seed = seed

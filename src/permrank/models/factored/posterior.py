@@ -278,7 +278,9 @@ def draw_posterior(
                 for parts, part in zip(drawn, found, strict=True):
                     parts.append(part.astype(np.float32))
             done = sweep + 1
-            yield Step(value, estimate, state, converged=done == n_sweeps, burn_in=done <= min(kept_sweeps))
+            # With and without the held-out part the posterior is of other data.
+            last, early = done == n_sweeps, done <= min(kept_sweeps)
+            yield Step(value, estimate, state, last, early, part=int(held is None))
 
     return steps
 

@@ -149,6 +149,7 @@ class PlackettLuce(WorthRanker, LuceChoiceRanker):
     )
     resumable = True
     knows_nobody = True
+    personal = False
     estimate_type = PooledEstimate
     estimate_: PooledEstimate
     scores_: Float64Array
@@ -254,7 +255,7 @@ class PlackettLuce(WorthRanker, LuceChoiceRanker):
     def log_likelihood(self, rankings: Rankings) -> Float64Array:
         """Return the log-probability of each ranking, weights left out.
 
-        Ties count as the model was told (``shuffle`` as ``exact``). Under ``partition`` it is the
+        Ties count as in the model's ``ties`` (``shuffle`` as ``exact``). Under ``partition`` it is the
         probability of the ordered partition, block sizes included; under ``efron`` and ``breslow`` that of
         one order, on average, so the numbers of different treatments are not comparable.
         """

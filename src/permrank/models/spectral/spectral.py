@@ -221,7 +221,7 @@ class SpectralAnalysis(OneOrderRanker):
 
 
 def _shapes(n: int) -> list[Partition]:
-    """Partitions of the parts that are told apart."""
+    """Partitions of the parts that are distinguished."""
     if n <= _MOST_DECOMPOSED:
         return partitions(n)
     return [(n,), (n - 1, 1), (n - 2, 2), (n - 2, 1, 1)] if n <= _MOST_PAIRED else [(n,), (n - 1, 1)]

@@ -1,0 +1,20 @@
+"""What items are called where people read of them; the one place in which ids become labels of a comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from permrank.data.rankings import Rankings
+
+
+def labels_of(rankings: Rankings) -> Callable[[object], str]:
+    """From the id of an item to its label: the id itself.
+
+    Examples
+    --------
+    >>> import permrank as pr
+    >>> from permrank.evaluation.labels import labels_of
+    >>> labels_of(pr.Rankings.from_lists([["toro", "ebi"]]))("toro")
+    'toro'
+    """
+    return str
