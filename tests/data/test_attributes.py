@@ -117,6 +117,17 @@ def test_a_model_file_keeps_them_and_older_files_load(rankings, tmp_path):
     assert pr.load(tmp_path / "p").rankings_.item_ids.attributes is None
 
 
+def test_lists_of_all_lengths_survive():
+    lists = [["a", "b"], None, [], ["c"]]
+    frame = pl.DataFrame({"item": [1, 2, 3, 4], "row": lists, "list": [[], [], None, []]}, schema_overrides={"list": pl.List(pl.String)})  # fmt: skip # noqa: E501
+    store = pr.Rankings.from_lists([[1, 2]]).with_items(frame).item_ids.attributes
+    again = Attributes.from_json(store.to_json(), "item")
+    assert again.frame["row"].to_list() == lists
+    assert again.frame["list"].to_list() == [[], [], None, []]
+    bare = pr.Rankings.from_lists([[1, 2]]).with_items({"item": [1], "none": [None]}).item_ids.attributes
+    assert Attributes.from_json(bare.to_json(), "item").frame.equals(bare.frame)
+
+
 def test_damaged_attributes_are_refused():
     text = Attributes.to_json(pr.Rankings.from_lists([[1, 2]]).with_items(FILMS).item_ids.attributes)
     assert Attributes.from_json(text, "item").to_json() == text

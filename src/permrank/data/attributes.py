@@ -10,6 +10,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+import numpy as np
 import polars as pl
 
 from permrank.data.frames import as_frame, id_column
@@ -87,8 +88,12 @@ class Attributes:
         columns = []
         for series in self.frame:
             kind = next(name for name, dtype in _TYPES.items() if dtype == series.dtype)
+            column: Named = {"name": series.name, "type": kind}
+            if kind == "list":  # flat, since lists in lists take long to read
+                lengths = series.list.len().cast(pl.Int64).fill_null(-1)
+                column["lengths"], series = lengths.to_list(), series.filter(lengths > 0).explode()
             values = series.dt.strftime(_TIMES[kind]) if kind in _TIMES else series
-            columns.append({"name": series.name, "type": kind, "values": values.to_list()})
+            columns.append(column | {"values": values.to_list()})
         return json.dumps({"title": self.title, "columns": columns}, ensure_ascii=False, separators=(",", ":"))
 
     @classmethod
@@ -103,17 +108,7 @@ class Attributes:
 
     @classmethod
     def _decoded(cls, found: Named, kind: AttributeKind) -> Attributes:
-        columns = []
-        for column in found["columns"]:
-            name, dtype, values = column["name"], _TYPES[column["type"]], column["values"]
-            if not isinstance(name, str) or not isinstance(values, list):
-                raise ValueError("a column is no list with a name")
-            if column["type"] in _TIMES:
-                text = pl.Series(name, values, dtype=pl.String, strict=True)
-                series = text.str.strptime(dtype, _TIMES[column["type"]])
-            else:
-                series = pl.Series(name, values, dtype=dtype, strict=True)
-            columns.append(series)
+        columns = [_decoded_column(column) for column in found["columns"]]
         frame = pl.DataFrame(columns)
         title, ids = found["title"], frame.to_series(0)
         if ids.name != kind or ids.dtype not in (pl.Int64, pl.String) or ids.null_count():
@@ -123,6 +118,25 @@ class Attributes:
         if title is not None and frame[title].dtype != pl.String:
             raise ValueError("titles are no text")
         return cls(frame, title)
+
+
+def _decoded_column(column: Named) -> pl.Series:
+    name, kind, values = column["name"], column["type"], column["values"]
+    if not isinstance(name, str) or not isinstance(values, list):
+        raise ValueError("a column is no list with a name")
+    if kind in _TIMES:
+        return pl.Series(name, values, dtype=pl.String, strict=True).str.strptime(_TYPES[kind], _TIMES[kind])
+    if kind != "list":
+        return pl.Series(name, values, dtype=_TYPES[kind], strict=True)
+    lengths, flat = np.array(column["lengths"], dtype=np.int64), pl.Series(values, dtype=pl.String, strict=True)
+    if lengths.ndim != 1 or lengths.min(initial=-1) < -1 or np.maximum(lengths, 0).sum() != len(flat):
+        raise ValueError("lengths of lists do not fit what they hold")
+    owners = np.repeat(np.arange(lengths.size), np.maximum(lengths, 0))
+    lists = pl.DataFrame({"row": owners, "list": flat}).group_by("row", maintain_order=True).agg("list")
+    rows = pl.DataFrame({"row": np.arange(lengths.size), "length": lengths})
+    joined = rows.join(lists, on="row", how="left", maintain_order="left")
+    empty = pl.lit(pl.Series([[]], dtype=pl.List(pl.String))).first()
+    return joined.select(pl.when(pl.col("length") == 0).then(empty).otherwise("list")).to_series().rename(name)
 
 
 def attributes_of(

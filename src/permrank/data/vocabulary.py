@@ -135,15 +135,14 @@ class Vocabulary:
         except UnknownIdError:
             if self.titles is None or not isinstance(value, str):
                 raise
-        for key, titles in zip(_keys(value), self._by_title, strict=True):
+        for titles, key in self._lookups(value):
             found = titles.get(key, [])
             if len(found) == 1:
                 return found[0]
             if found:
                 ids = ", ".join(f"{shown(self[index])} ({self.called(index)})" for index in found[:8])
-                raise InputError(
-                    f"{shown(value)} is the title of {len(found)} {self.kind}s: {ids}; give one of the ids"
-                )
+                several = f"{len(found)} {self.kind}s: {ids}"
+                raise InputError(f"{shown(value)} is the title of {several}; give one of the ids")
         part = value.strip().casefold()
         holding = [title for title in self.titles.drop_nulls() if part and part in title.casefold()]
         raise UnknownIdError(self.kind, value, holding or itertools.chain(self.titles.drop_nulls(), self._ids))
@@ -158,14 +157,25 @@ class Vocabulary:
         except UnknownIdError:
             return np.array([self.find(value) for value in listed], dtype=np.int64)
 
+    def _lookups(self, title: str) -> Iterator[tuple[dict[str, list[int]], str]]:
+        """Where to look for a title, and under which key: as it is, then in other spellings."""
+        yield self._by_title, title
+        yield from zip(self._by_spelling, _spellings(title), strict=True)
+
     @cached_property
-    def _by_title(self) -> list[dict[str, list[int]]]:
-        """Indices by title, by title without case and with the article in front, and by that without the year."""
-        found: list[dict[str, list[int]]] = [{}, {}, {}]
-        for index, title in enumerate(self.titles if self.titles is not None else []):
+    def _by_title(self) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {}
+        for index, title in enumerate([] if self.titles is None else self.titles.to_list()):
             if title is not None:
-                for titles, key in zip(found, _keys(title), strict=True):
-                    titles.setdefault(key, []).append(index)
+                found.setdefault(title, []).append(index)
+        return found
+
+    @cached_property
+    def _by_spelling(self) -> tuple[dict[str, list[int]], dict[str, list[int]]]:
+        found: tuple[dict[str, list[int]], dict[str, list[int]]] = ({}, {})
+        for title, indices in self._by_title.items():
+            for titles, key in zip(found, _spellings(title), strict=True):
+                titles.setdefault(key, []).extend(indices)
         return found
 
     def __getitem__(self, index: int) -> str | int:
@@ -196,14 +206,14 @@ class Vocabulary:
         return f"Vocabulary({len(self)} {self.kind}s)"
 
 
-def _keys(title: str) -> tuple[str, str, str]:
-    """A title as it is, without case and with its article in front, and that without a year at the end."""
+def _spellings(title: str) -> tuple[str, str]:
+    """A title without case and with its article in front, and that without a year at the end."""
     plain = title.strip().casefold()
-    year = _YEAR.search(plain)
+    year = _YEAR.search(plain) if plain.endswith(")") else None
     bare = plain if year is None else plain[: year.start()]
-    moved = _ARTICLE.match(bare)
+    moved = _ARTICLE.match(bare) if ", " in bare else None
     bare = bare if moved is None else f"{moved[2]} {moved[1]}{moved[3]}"
-    return title, bare + ("" if year is None else year[0]), bare
+    return bare + ("" if year is None else year[0]), bare
 
 
 def id_series(values: Iterable[str | int], kind: str) -> pl.Series:

@@ -69,8 +69,9 @@ def explain(self: Ranker, user: object, item: object, *, k: int = _ROWS, full: b
     Examples
     --------
     >>> import permrank as pr
-    >>> frame = {"user": ["ann", "ann", "bob", "bob", "cat"], "item": ["tea", "milk", "tea", "milk", "tea"]}
-    >>> model = pr.Recommender(n_factors=2).fit(pr.Rankings.from_interactions(frame))
+    >>> breakfasts = {"ann": "tea milk", "bob": "tea milk", "cat": "tea", "dan": "juice egg", "eve": "juice egg"}
+    >>> lists = {name: [set(items.split())] for name, items in breakfasts.items()}
+    >>> model = pr.Recommender(n_factors=2).fit(pr.Rankings.from_lists(lists))
     >>> model.explain("cat", "milk")["reason"].to_list()
     ['for', 'baseline']
     """
@@ -87,8 +88,9 @@ def because(self: Ranker, user: object, item: object) -> str:
     Examples
     --------
     >>> import permrank as pr
-    >>> frame = {"user": ["ann", "ann", "bob", "bob", "cat"], "item": ["tea", "milk", "tea", "milk", "tea"]}
-    >>> model = pr.Recommender(n_factors=2).fit(pr.Rankings.from_interactions(frame))
+    >>> breakfasts = {"ann": "tea milk", "bob": "tea milk", "cat": "tea", "dan": "juice egg", "eve": "juice egg"}
+    >>> lists = {name: [set(items.split())] for name, items in breakfasts.items()}
+    >>> model = pr.Recommender(n_factors=2).fit(pr.Rankings.from_lists(lists))
     >>> model.because("cat", "milk")
     'milk: because you chose tea'
     """

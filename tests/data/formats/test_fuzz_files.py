@@ -18,6 +18,9 @@ NAMED = pr.Rankings.from_lists(
     [["a", {"b", 'c"d'}], ["b", "é\n"], [], ["a"]], users=["ann", "ann", "bob", "cy"], weights=[2, 1, 1, 7], items=["z"]
 )
 RATED = pr.Rankings.from_ratings({"user": [1, 1, 2], "item": [10, 20, 10], "rating": [3, 5, 1.5]})
+KNOWN = RATED.with_items({"item": [10, 30], "title": ["Heat (1995)", "é"], "kinds": ["a|b", "b"]}).with_users(
+    {"user": [1], "age": [3.5], "member": [True]}
+)
 ENDINGS = ("csv", "tsv", "parquet", "jsonl", "soc", "soi", "toc", "toi")
 OTHERS = {
     "u.data": b"1\t10\t3\t881\n1\t20\t5\t882\n2\t10\t1\t883\n",
@@ -44,6 +47,13 @@ ARCHIVES = {
         {"s/sushi3.idata": b"0\tebi\n1\tuni\n2\tika\n", "s/sushi3b.5000.10.order": b"3 1\n0 2 2 0\n0 3 1 0 2\n"}
     ),
     "apa.zip": zipped({"a/apared_rankings.csv": b"A,B\n1,2\n2,1\n", "a/apafull_rankings.csv": b"A,B\n,1\n"}),
+    "films.zip": zipped(
+        {
+            "m/u.data": OTHERS["u.data"],
+            "m/u.item": b"10|Heat (1995)|01-Jan-1995||x|0|1|0\n20|\xe9 (1990)|||x|0|0|1\n",
+            "m/u.user": b"1|24|M|technician|85711\n2|53|F||94043\n",
+        }
+    ),
     "nascar.zip": zipped({"nascar_orderings.csv": b"2.0,1.0\n", "drivers.txt": b"Ann\nBob\n"}),
 }
 
@@ -51,7 +61,7 @@ ARCHIVES = {
 def contents(tmp_path):
     """One or several valid files of every format."""
     for ending in ENDINGS:
-        samples = [TIED, STRICT] if len(ending) == 3 and ending[1] == "o" else [NAMED, RATED, TIED]
+        samples = [TIED, STRICT] if len(ending) == 3 and ending[1] == "o" else [NAMED, RATED, TIED, KNOWN]
         for sample in samples:
             path = tmp_path / f"sample.{ending}"
             try:
@@ -77,6 +87,8 @@ def attempt(path, data):
         return False
     check_arrays(rankings)
     assert rankings.n_entries > 0
+    assert rankings.item_attributes.height == rankings.n_items
+    assert rankings.user_attributes.height == rankings.n_users
     return True
 
 

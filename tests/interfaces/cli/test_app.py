@@ -44,6 +44,8 @@ def test_help_teaches_every_command():
         "fit",
         "recommend",
         "rank",
+        "explain",
+        "similar",
         "info",
         "convert",
         "doctor",
@@ -54,7 +56,7 @@ def test_help_teaches_every_command():
     ):
         assert command in words
         assert "Usage" in run(command, "--help").output
-    for command in ("fit", "recommend", "rank", "info", "convert"):
+    for command in ("fit", "recommend", "rank", "explain", "similar", "info", "convert"):
         assert "Example" in run(command, "--help").output
 
 

@@ -96,11 +96,12 @@ class TakeUpScores:
     def contributions(self, entries: Entries, item: int, popularity: Float64Array) -> tuple[Float64Array, float]:
         """What each entry of one user adds to the standardised score of an item, (n_entries,), and a baseline.
 
-        The baseline is what entries with the same grades would add on average if they were drawn from those of all
-        people; an entry is credited with what it adds beyond that. Together they are the score.
+        The baseline is what entries with the same grades would add on average if they were drawn from those that all
+        people have of other items; an entry is credited with what it adds beyond that. Together they are the score.
         """
-        total, baseline = np.zeros(entries.items.size), 0.0
-        shares, grades = popularity / popularity.sum(), entries.grades.astype(np.float64)
+        total, baseline, grades = np.zeros(entries.items.size), 0.0, entries.grades.astype(np.float64)
+        others = np.where(np.arange(popularity.size) == item, 0.0, popularity)
+        shares = others / max(float(others.sum()), np.finfo(np.float64).tiny)
         for part, share in zip(self._parts, self._shares, strict=True):
             spread = float(part.rows(entries)[0].std(dtype=np.float64))
             if share > 0.0 and spread > 0.0:
