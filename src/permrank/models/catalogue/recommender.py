@@ -94,7 +94,7 @@ class Recommender(CatalogueRanker):
         The model of order, not fitted; `FactoredPlackettLuce` unless it is given.
     n_factors : int or "auto"
         Factors of the model of what is taken up. "auto": 64, 256 or 480, more as long as held-out entries are found
-        better by more than a standard error, and as fit in 256 MiB.
+        better, and as they fit in 256 MiB.
     seed : int
         Of what is held out, and of the factors' start.
 
