@@ -38,7 +38,7 @@ def main() -> None:
     parser.add_argument("--users", type=int, default=1_000_000)
     parser.add_argument("--items", type=int, default=1_000_000)
     parser.add_argument("--entries", type=int, default=20_000_000)
-    parser.add_argument("--factors", type=int, default=64)
+    parser.add_argument("--factors", type=int, help="as many as the model chooses unless given")
     parser.add_argument("--seed", type=int, default=10)
     arguments = parser.parse_args()
     begin = time.perf_counter()
@@ -46,7 +46,7 @@ def main() -> None:
     rankings = pr.Rankings.from_interactions(frame)
     del frame
     print(f"data     {rankings!r} {time.perf_counter() - begin:7.1f} s {gigabytes():5.1f} GB", flush=True)
-    model = pr.Recommender(n_factors=arguments.factors).fit(rankings)
+    model = pr.Recommender(n_factors=arguments.factors or "auto").fit(rankings)
     print(f"fit      {model.fit_seconds_:7.1f} s {gigabytes():5.1f} GB, held-out NDCG {model.history_}", flush=True)
     people = list(rankings.user_ids)[:: max(1, rankings.n_users // 20)][:20]
     model.recommend(people[0])
@@ -57,6 +57,7 @@ def main() -> None:
         f"ten best of {rankings.n_items:,} items {1000 * (time.perf_counter() - begin) / len(people):7.1f} ms a person"
     )
     new = rankings.lists(people[1])[0]
+    model.recommend(model.fold_in(new))
     begin = time.perf_counter()
     model.recommend(model.fold_in(new))
     print(f"somebody new              {1000 * (time.perf_counter() - begin):7.1f} ms")

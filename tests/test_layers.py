@@ -34,7 +34,7 @@ MAY_IMPORT = {
     "distributions": [
         *FLOOR, "kernels.plackett_luce", "kernels.latent", "kernels.log_linear", "kernels.distance",
     ],
-    "models": [*READS, "storage", "kernels.pairwise"],
+    "models": [*READS, "storage", "kernels", "kernels.pairwise"],
     "models.priors": [*READS, "kernels"],
     "models.baselines": [*READS, "models"],
     "models.plackett_luce": [*READS, "kernels.plackett_luce", "models", "models.priors"],

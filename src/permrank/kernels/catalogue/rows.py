@@ -11,8 +11,8 @@ from permrank.kernels.jit import njit, prange
 
 # Items that a task scores: its part of a row stays in the nearest cache.
 _RUN = 4096
-# Users and items whose factors are multiplied together.
-_TILE = 64
+# Items, and users, whose factors are multiplied together.
+_TILE, _FEW = 256, 16
 
 
 @njit(error_model="numpy", parallel=True)
@@ -45,17 +45,30 @@ def neighbour_rows(entries, neighbours, n_items):
     return out
 
 
-@njit(error_model="numpy", parallel=True)
+@njit(error_model="numpy", parallel=True, fastmath=FAST)
 def factor_rows(own, others):
     """out_u = others own_u, (n_users, n_items) float32."""
-    n, n_items = own.shape[0], others.shape[0]
-    out = np.zeros((n, n_items), np.float32)
-    n_runs = (n_items + _TILE - 1) // _TILE
-    for run in prange(n_runs):
-        first, last = run * _TILE, min((run + 1) * _TILE, n_items)
-        for u in range(0, n, _TILE):
-            v = min(u + _TILE, n)
-            add_products(own[u:v], others[first:last], np.float32(1.0), out[u:v, first:last])
+    n, size = own.shape
+    n_items = others.shape[0]
+    out = np.empty((n, n_items), np.float32)
+    n_tiles = (n_items + _TILE - 1) // _TILE
+    whole = n - n % 4 if n >= _FEW else 0  # a few users are not worth a copy of the items
+    for tile in prange(n_tiles):
+        first, last = tile * _TILE, min((tile + 1) * _TILE, n_items)
+        if whole:
+            items = others[first:last].copy()
+            product = np.empty((_FEW, last - first), np.float32)
+            for u in range(0, whole, _FEW):
+                v = min(u + _FEW, whole)
+                product[:] = np.float32(0.0)
+                add_products(own[u:v], items, np.float32(1.0), product)
+                out[u:v, first:last] = product[: v - u]
+        for u in range(whole, n):
+            for j in range(first, last):
+                total = np.float32(0.0)
+                for k in range(size):
+                    total += own[u, k] * others[j, k]
+                out[u, j] = total
     return out
 
 

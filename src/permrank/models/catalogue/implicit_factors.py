@@ -15,7 +15,7 @@ from permrank.learning.learner import Learner, State, Step, standing
 from permrank.models.catalogue.blend import hold_out_entries
 from permrank.models.catalogue.entries import Entries, Scale
 from permrank.models.catalogue.least_squares import Factors, FactorScores, Sweeps, Weighting, improvements
-from permrank.models.catalogue.ranker import CatalogueEstimate, CatalogueRanker, popularity_of
+from permrank.models.catalogue.ranker import CatalogueEstimate, CatalogueRanker
 from permrank.models.catalogue.take_up import USUAL, Data, choose_weighting, weighting_of
 from permrank.models.declared import MOST_FACTORS, MOST_SWEEPS, Declared, Float, Integer, Seed
 from permrank.types import Array, Float64Array
@@ -134,7 +134,7 @@ class ImplicitFactors(CatalogueRanker):
     def _learner(self, rankings: Rankings) -> Learner[ImplicitEstimate]:
         scale = Scale.of(rankings)
         data = Data.of(rankings, scale)
-        popularity = popularity_of(data.entries, data.n_items, data.weights)
+        popularity = data.popularity()
         weighting = self._weighting(data)
 
         def steps(kept: State | None) -> Iterator[Step[ImplicitEstimate]]:

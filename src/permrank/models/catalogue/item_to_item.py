@@ -20,7 +20,7 @@ from permrank.models.catalogue.item_weights import (
     filter_weights,
     regression_weights,
 )
-from permrank.models.catalogue.ranker import CatalogueEstimate, CatalogueRanker, popularity_of
+from permrank.models.catalogue.ranker import CatalogueEstimate, CatalogueRanker
 from permrank.models.catalogue.take_up import Data
 from permrank.models.declared import Categorical, Declared, Float, Integer
 from permrank.types import Array, Float64Array
@@ -146,5 +146,5 @@ class ItemToItem(CatalogueRanker):
         else:
             most = None if self.n_neighbours == "auto" else int(self.n_neighbours)
             weights = filter_weights(data.entries, data.n_items, data.weights, most)
-        popularity = popularity_of(data.entries, data.n_items, data.weights)
+        popularity = data.popularity()
         return ItemEstimate(scale.as_array(), popularity, *weights, np.array(penalties))

@@ -46,6 +46,13 @@ class Penalties(NamedTuple):
     share: float
 
 
+class Shape(NamedTuple):
+    """Of the filter: the power of its weights, and the power of an item's popularity by which they are multiplied."""
+
+    power: float
+    tilt: float
+
+
 class ItemWeights(NamedTuple):
     """What an item that was taken up says about every other one: a matrix, or the neighbours of each item.
 
@@ -65,9 +72,12 @@ class ItemWeights(NamedTuple):
         """Items of the catalogue."""
         return len(self.matrix) or self.indptr.size - 1
 
-    def powered(self, power: float) -> ItemWeights:
-        """The weights of neighbours to a power; a matrix stays as it is."""
-        return self._replace(weights=self.weights ** np.float32(power))
+    def shaped(self, shape: Shape, popularity: Float64Array) -> ItemWeights:
+        """The weights of neighbours, made with power 1, in another shape; a matrix stays as it is."""
+        if len(self.matrix):
+            return self
+        tilt = np.where(popularity > 0.0, popularity, 1.0) ** shape.tilt
+        return self._replace(weights=self.weights ** np.float32(shape.power) * tilt.astype(np.float32)[self.neighbours])
 
 
 class ItemScores:

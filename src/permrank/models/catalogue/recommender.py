@@ -19,7 +19,7 @@ from permrank.models.catalogue.implicit_factors import check_factors
 from permrank.models.catalogue.item_to_item import check_weights
 from permrank.models.catalogue.item_weights import ItemWeights, Penalties
 from permrank.models.catalogue.least_squares import Factors, Weighting
-from permrank.models.catalogue.ranker import CatalogueEstimate, CatalogueRanker, popularity_of
+from permrank.models.catalogue.ranker import CatalogueEstimate, CatalogueRanker
 from permrank.models.catalogue.take_up import Data, TakeUp, TakeUpScores, learn_take_up
 from permrank.models.declared import MOST_FACTORS, Checked, Declared, Integer, Seed
 from permrank.models.estimates import RULE
@@ -97,7 +97,7 @@ class Recommender(CatalogueRanker):
         The model of order, not fitted; `FactoredPlackettLuce` unless it is given.
     n_factors : int or "auto"
         Factors of the model of what is taken up. "auto": 64, 256 or 480, more as long as held-out entries are found
-        better by more than a standard error, and as fit in 256 MiB.
+        better, and as they fit in 256 MiB.
     seed : int
         Of what is held out, and of the factors' start.
 
@@ -158,7 +158,7 @@ class Recommender(CatalogueRanker):
         scale = Scale.of(rankings)
         data = Data.of(rankings, scale)
         chosen = not ordered or were_chosen(rankings, self.seed)
-        known = CatalogueEstimate(scale.as_array(), popularity_of(data.entries, data.n_items, data.weights))
+        known = CatalogueEstimate(scale.as_array(), data.popularity())
 
         def steps(kept: State | None) -> Iterator[Step[RecommenderEstimate]]:
             stages = learn_take_up(data, None if self.n_factors == "auto" else self.n_factors, self.seed)

@@ -25,11 +25,13 @@ from permrank.models.catalogue.item_weights import (
     ItemScores,
     ItemWeights,
     Penalties,
+    Shape,
     choose_penalties,
     filter_weights,
     regression_weights,
 )
 from permrank.models.catalogue.least_squares import Factors, FactorScores, Sweeps, Weighting, improvements
+from permrank.models.catalogue.ranker import popularity_of
 from permrank.randomness import generator, stream_key
 from permrank.types import Array, Float64Array, Int64Array
 
@@ -41,8 +43,9 @@ _FACTORS, _MOST_TRIED, _TRIED_SWEEPS = (4.0, 3.0), 8, 5
 _MOST_ENTRIES = 3_000_000
 # A missing entry weighs at most so much of one that is there.
 _MOST_MISSING = 0.5
-# Shares of the factors in a blend that are tried, and powers of the filter; the middle is the usual one.
-SHARES, POWERS = (0.0, 0.2, 0.35, 0.5, 0.65, 0.8, 1.0), (0.5, 0.7, 1.0)
+# Shares of the factors in a blend that are tried, and shapes of the filter, the usual one first.
+SHARES = (0.0, 0.2, 0.35, 0.5, 0.65, 0.8, 1.0)
+SHAPES = tuple(Shape(power, tilt) for power in (USUAL_POWER, 0.5, 1.0) for tilt in (0.0, 0.1))
 # Numbers of factors that are tried one after the other, as long as more are better; those of all items are at most so
 # many numbers of 4 bytes.
 LADDER, _MOST_NUMBERS = (64, 256, 480), 1 << 26
@@ -60,6 +63,10 @@ class Data(NamedTuple):
     def of(cls, rankings: Rankings, scale: Scale) -> Data:
         """Entries on a scale of grades."""
         return cls(Entries.of(rankings, scale), rankings.n_items, user_weights(rankings))
+
+    def popularity(self) -> Float64Array:
+        """Sum of the grades of every item, (n_items,)."""
+        return popularity_of(self.entries, self.n_items, self.weights)
 
     def sample(self, most: int, users: Int64Array, seed: int) -> Data:
         """The entries of some users, drawn at random until there are so many; of these users in any case."""
@@ -174,20 +181,21 @@ def numbers_of_factors(n_factors: int | None, n_items: int) -> list[int]:
     return sorted({min(number, n_items) for number in fit or LADDER[:1]})
 
 
-def choose_factors(part: Data, items: Part, judges: Judges, numbers: Sequence[int], seed: int) -> Factors:
-    """Factors beside the items' weights: their weighting with the fewest, then more as long as these find more."""
-    weighting = choose_weighting(part, [items], judges, numbers[0], seed)
-    best = factors_of(part, numbers[0], weighting, _SWEEPS, seed)
-    if len(numbers) == 1:
-        return best
-    found = judged([items, FactorScores(best)], [[0.5, 0.5]], judges)[0]
-    for number in numbers[1:]:
-        more = factors_of(part, number, weighting, _MORE_SWEEPS, seed, best.items)
-        now = judged([items, FactorScores(more)], [[0.5, 0.5]], judges)[0]
-        if not clearly_better(now, found):
+def more_factors(part: Data, few: Factors, items: Part, judges: Judges, numbers: Sequence[int], seed: int) -> Factors:
+    """More factors as long as these find more beside the items' weights; they begin with the fewer."""
+    best, found = few, _half(items, few, judges).mean() if numbers else 0.0
+    for number in numbers:
+        more = factors_of(part, number, few.weighting, _MORE_SWEEPS, seed, best.items)
+        now = _half(items, more, judges).mean()
+        if now <= found:
             break
         best, found = more, now
     return best
+
+
+def _half(items: Part, factors: Factors, judges: Judges) -> Float64Array:
+    """NDCG of each judge when both parts count alike."""
+    return np.asarray(judged([items, FactorScores(factors)], [[0.5, 0.5]], judges)[0])
 
 
 def learn_take_up(data: Data, n_factors: int | None, seed: int) -> Iterator[tuple[float, TakeUp]]:
@@ -200,24 +208,25 @@ def learn_take_up(data: Data, n_factors: int | None, seed: int) -> Iterator[tupl
     held = hold_out_entries(data.entries, data.n_items, seed)
     numbers = numbers_of_factors(n_factors, data.n_items)
     weights = item_weights(data, penalties, 1.0)
+    popularity = data.popularity()
     usual = weighting_of(USUAL, data.n_items)
     if held is None:
         factors = factors_of(data, numbers[0], usual, _SWEEPS, seed)
-        yield 0.0, TakeUp(weights.powered(USUAL_POWER), shown, factors, 0.5)
+        yield 0.0, TakeUp(weights.shaped(SHAPES[0], popularity), shown, factors, 0.5)
         return
     part, judges = Data(held[0], data.n_items, data.weights), held[1]
     plain = item_weights(part, penalties, 1.0)
-    powers = POWERS if penalties is None else (USUAL_POWER,)
-    items = [ItemScores(plain.powered(power)) for power in powers]
-    middle = powers.index(USUAL_POWER)
+    shapes = SHAPES if penalties is None else SHAPES[:1]
+    items = [ItemScores(plain.shaped(shape, part.popularity())) for shape in shapes]
     nothing = Factors(np.zeros((data.n_items, numbers[0]), np.float32), usual)
-    alone = float(judged(items[middle : middle + 1], [[1.0]], judges).mean())
-    yield alone, TakeUp(weights.powered(USUAL_POWER), shown, nothing, 0.0)
-    trial = choose_factors(part, items[middle], judges, numbers, seed)
-    halves = np.concatenate([judged([each, FactorScores(trial)], [[0.5, 0.5]], judges) for each in items])
-    best = best_by_one_standard_error(halves, middle)
+    alone = float(judged(items[:1], [[1.0]], judges).mean())
+    yield alone, TakeUp(weights.shaped(SHAPES[0], popularity), shown, nothing, 0.0)
+    weighting = choose_weighting(part, items[:1], judges, numbers[0], seed)
+    few = factors_of(part, numbers[0], weighting, _SWEEPS, seed)
+    best = best_by_one_standard_error(np.array([_half(each, few, judges) for each in items]), 0)
+    trial = more_factors(part, few, items[best], judges, numbers[1:], seed)
     scores = judged([items[best], FactorScores(trial)], [[1.0 - share, share] for share in SHARES], judges)
     chosen = best_by_one_standard_error(scores, SHARES.index(0.5))
-    factors = factors_of(data, trial.items.shape[1], trial.weighting, _MORE_SWEEPS, seed, trial.items)
-    blend = TakeUp(weights.powered(powers[best]), shown, factors, SHARES[chosen])
+    factors = factors_of(data, trial.items.shape[1], weighting, _MORE_SWEEPS, seed, trial.items)
+    blend = TakeUp(weights.shaped(shapes[best], popularity), shown, factors, SHARES[chosen])
     yield float(scores[chosen].mean()), blend
