@@ -237,6 +237,17 @@ def test_quantiles_of_ranks_are_those_of_the_law(case):
     assert distribution.rank_quantiles(np.zeros(0, np.int64), probabilities).shape == (0, 3)
 
 
+def test_ranks_that_are_counted_are_those_of_the_rankings_drawn():
+    scores = np.random.default_rng(3).normal(size=(5, 90))
+    several, chosen = LuceMixture(scores), np.array([3, 80, 41])
+    found = several._sample_ranks(chosen, 40)
+    orders = several.sample(40, seed=0)
+    np.testing.assert_array_equal(found, [[order.tolist().index(item) for item in chosen] for order in orders])
+    assert (found != LuceMixture(scores[::-1])._sample_ranks(chosen, 40)).any()  # the control: other draws
+    every = several._sample_ranks(np.arange(90), 40)  # sorted, for there are many
+    np.testing.assert_array_equal(every[:, chosen], found)
+
+
 def test_ranks_of_one_component_are_exact():
     one = LuceMixture(SCORES[:1])
     found = one.rank_quantiles(np.arange(N), np.array([0.25, 0.9]))

@@ -125,8 +125,7 @@ class RankingDistribution(ABC):
         return np.bincount(drawn[:, :k].ravel(), minlength=self.n_items) / len(drawn)
 
     def _top_of(self, chosen: Int64Array, k: int) -> Float64Array:
-        drawn = self._sample(_DRAWN, 0)[:, :k]
-        return np.bincount(drawn.ravel(), minlength=self.n_items)[chosen] / _DRAWN
+        return np.asarray(np.mean(self._sample_ranks(chosen, _DRAWN) < k, axis=0))
 
     def _enter(self, levels: Int32Array) -> Float64Array:
         """A tie says nothing about the order inside it: all its orders are summed over, each with its probability."""
@@ -143,11 +142,16 @@ class RankingDistribution(ABC):
     def _rank_quantiles(self, chosen: Int64Array, probabilities: Float64Array) -> Int64Array:
         if chosen.size == 0:
             return np.zeros((0, len(probabilities)), np.int64)
-        orders = self._sample(_SIMULATED, 0)
+        ranks = self._sample_ranks(chosen, _SIMULATED)
+        found = np.quantile(ranks, probabilities, axis=0, method="inverted_cdf")
+        return np.ascontiguousarray(found.T).astype(np.int64)
+
+    def _sample_ranks(self, chosen: Int64Array, size: int) -> Int32Array:
+        """Ranks, from 0, of some items in rankings that are drawn: (size, n_chosen)."""
+        orders = self._sample(size, 0)
         ranks = np.empty_like(orders)
         np.put_along_axis(ranks, orders, np.arange(self.n_items, dtype=orders.dtype)[None, :], axis=1)
-        found = np.quantile(ranks[:, chosen], probabilities, axis=0, method="inverted_cdf")
-        return np.ascontiguousarray(found.T).astype(np.int64)
+        return ranks[:, chosen]
 
     def _indices(self, name: str, values: ArrayLike) -> Int64Array:
         items = np.asarray(values)

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
 from permrank.distributions.base import RankingDistribution
 from permrank.kernels.plackett_luce.insertion import insertion_probabilities
-from permrank.kernels.plackett_luce.race import gumbel_rankings, top_probabilities
+from permrank.kernels.plackett_luce.race import gumbel_rankings, gumbel_ranks, top_probabilities
 from permrank.kernels.plackett_luce.ranks import rank_quantiles
 from permrank.randomness import stream_key
-from permrank.types import Float64Array, Int32Array, Int64Array
+from permrank.types import Array, Float64Array, Int32Array, Int64Array
+
+# Ranks of so many items are counted: more take longer than a sort of all.
+_COUNTED = 64
+
+
+@cache
+def _keys(size: int, seed: int) -> Array:
+    """Of the streams of several rankings."""
+    return np.array([stream_key(seed, draw) for draw in range(size)], np.uint64)
 
 
 class LuceMixture(RankingDistribution):
@@ -54,10 +65,19 @@ class LuceMixture(RankingDistribution):
         """Draw rankings, exactly; several components take turns."""
         if len(self.scores) == 1:
             return np.asarray(gumbel_rankings(self.scores[0].copy(), stream_key(seed), size))
-        turns = np.random.default_rng(seed).permutation(len(self.scores))
-        rows = [self.scores[turns[i % len(turns)]] for i in range(size)]
-        orders = [gumbel_rankings(row, stream_key(seed, i), 1)[0] for i, row in enumerate(rows)]
+        rows = self.scores[self._turns(size, seed)]
+        orders = [gumbel_rankings(row, key, 1)[0] for row, key in zip(rows, _keys(size, seed), strict=True)]
         return np.stack(orders) if orders else np.zeros((0, self.n_items), np.int32)
+
+    def _turns(self, size: int, seed: int) -> Int64Array:
+        """Which component each of several rankings is drawn from."""
+        return np.resize(np.random.default_rng(seed).permutation(len(self.scores)), size)
+
+    def _sample_ranks(self, chosen: Int64Array, size: int) -> Int32Array:
+        """The ranks of few items are counted, without a sort of all; the rankings are those of `_sample`."""
+        if len(self.scores) == 1 or chosen.size > _COUNTED:
+            return super()._sample_ranks(chosen, size)
+        return np.asarray(gumbel_ranks(self.scores, self._turns(size, 0), _keys(size, 0), chosen))
 
     def _rank_quantiles(self, chosen: Int64Array, probabilities: Float64Array) -> Int64Array:
         """Quantiles of the ranks of some items; of one component exactly, of several from draws."""

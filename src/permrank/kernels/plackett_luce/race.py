@@ -52,6 +52,31 @@ def gumbel_rankings(scores, key, size):
 
 
 @njit(error_model="numpy")
+def _gumbel_ranks(scores, key, chosen, ranks):
+    """`gumbel_ranks` of one draw."""
+    times = np.empty(scores.size)
+    for i in range(scores.size):
+        times[i] = -(scores[i] + gumbel(key, i))
+    for c in range(chosen.size):
+        own, before = times[chosen[c]], 0
+        for i in range(times.size):
+            before += times[i] < own
+        ranks[c] = before
+
+
+@njit(error_model="numpy", parallel=True)
+def gumbel_ranks(scores, turns, keys, chosen):
+    """Ranks, from 0, of some items in rankings drawn by `gumbel_rankings`, one of each key: int32 (size, n_chosen).
+
+    Draw d is from the row turns[d] of scores, (n_rows, n).
+    """
+    ranks = np.empty((turns.size, chosen.size), np.int32)
+    for draw in prange(turns.size):
+        _gumbel_ranks(scores[turns[draw]], keys[draw], chosen, ranks[draw])
+    return ranks
+
+
+@njit(error_model="numpy")
 def log_times(scores):
     """Items by score, best first, and the log of their mean arrival times, from 0 up, wide gaps narrowed."""
     order = np.argsort(-scores)
