@@ -220,9 +220,10 @@ def test_the_best_are_the_first_of_a_sorted_row(size):
 
 
 def test_as_many_factors_are_tried_as_fit():
-    assert numbers_of_factors(None, 5000) == [64, 256, 480]
+    assert numbers_of_factors(None, 50_000) == [64, 256, 480]
+    assert numbers_of_factors(None, 5000) == [128]
     assert numbers_of_factors(None, 1_000_000) == numbers_of_factors(None, 10_000_000) == [64]
-    assert numbers_of_factors(None, 100) == [64, 100]
+    assert numbers_of_factors(None, 100) == [100]
     assert numbers_of_factors(None, 10) == numbers_of_factors(12, 10) == [10]
     assert numbers_of_factors(12, 5000) == [12]
 
