@@ -96,8 +96,8 @@ class Recommender(CatalogueRanker):
     order : Ranker, optional
         The model of order, not fitted; `FactoredPlackettLuce` unless it is given.
     n_factors : int or "auto"
-        Factors of the model of what is taken up. "auto": 64, 256 or 480, more as long as held-out entries are found
-        better, and as they fit in 256 MiB.
+        Factors of the model of what is taken up. "auto": 128 up to 8,192 items; beyond 64, 256 or 480, more as long as
+        held-out entries are found better, and as they fit in 256 MiB.
     seed : int
         Of what is held out, and of the factors' start.
 

@@ -46,8 +46,9 @@ _MOST_MISSING = 0.5
 # Shares of the factors in a blend that are tried, and shapes of the filter, the usual one first.
 SHARES = (0.0, 0.2, 0.35, 0.5, 0.65, 0.8, 1.0)
 SHAPES = tuple(Shape(power, tilt) for power in (USUAL_POWER, 0.5, 1.0) for tilt in (0.0, 0.1))
-# Numbers of factors that are tried one after the other, as long as more are better; those of all items are at most so
-# many numbers of 4 bytes.
+# Factors of a catalogue that is regressed. Beyond it these numbers are tried one after the other, as long as more are
+# better; factors of all items are at most so many numbers of 4 bytes.
+_FACTORS_OF_FEW = 128
 LADDER, _MOST_NUMBERS = (64, 256, 480), 1 << 26
 _SWEEPS, _MORE_SWEEPS, _TOL = 12, 6, 1e-3
 
@@ -177,8 +178,9 @@ def numbers_of_factors(n_factors: int | None, n_items: int) -> list[int]:
     """The numbers of factors that are tried: the one that is given, or those of the ladder that fit."""
     if n_factors is not None:
         return [min(n_factors, n_items)]
-    fit = [number for number in LADDER if number * n_items <= _MOST_NUMBERS]
-    return sorted({min(number, n_items) for number in fit or LADDER[:1]})
+    if n_items <= MOST_DENSE:
+        return [min(_FACTORS_OF_FEW, n_items)]
+    return [number for number in LADDER if number * n_items <= _MOST_NUMBERS] or [LADDER[0]]
 
 
 def more_factors(part: Data, few: Factors, items: Part, judges: Judges, numbers: Sequence[int], seed: int) -> Factors:
