@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from permrank.models.ranker import Ranker as Ranker
     from permrank.models.registry import register as register
     from permrank.models.spectral.spectral import SpectralAnalysis as SpectralAnalysis
+    from permrank.models.thurstone.model import FactoredThurstone as FactoredThurstone
 
 __version__ = "0.2.0.dev0"
 
