@@ -29,8 +29,10 @@ def cdf(z):
 @njit(signature="float64(float64)", error_model="numpy")
 def log_cdf(z):
     """log Φ(z)."""
+    if z > 0.0:
+        return math.log1p(-0.5 * math.erfc(z * _ROOT_HALF))
     if z > _FAR:
-        return math.log(0.5 * math.erfc(-z * _ROOT_HALF)) if z < 5.0 else math.log1p(-0.5 * math.erfc(z * _ROOT_HALF))
+        return math.log(0.5 * math.erfc(-z * _ROOT_HALF))
     # Φ(z) = φ(z) / |z| (1 - 1/z² + 3/z⁴ - 15/z⁶ + 105/z⁸ - ...)
     t = 1.0 / (z * z)
     series = -t * (1.0 - 3.0 * t * (1.0 - 5.0 * t * (1.0 - 7.0 * t)))
