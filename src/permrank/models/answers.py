@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from permrank.checks import require_int
-from permrank.errors import CatalogueWarning
+from permrank.errors import CatalogueWarning, InputError
 from permrank.models.estimates import Estimate
 from permrank.models.users import NewUser, UserReference
 from permrank.types import Array, BoolArray, Float64Array, Int64Array
@@ -85,6 +85,36 @@ def recommend(
     allowed[self._item_indices(items)] = True
     allowed[self._item_indices(list(exclude))] = False
     return _recommended(self, users, allowed, int(k), interval=interval)
+
+
+def prefers_pairs(
+    self: Ranker, users: Iterable[object], items: Iterable[object], others: Iterable[object]
+) -> Float64Array:
+    """Probabilities that each user ranks the one item before the other: three sequences of ids, equally long.
+
+    Examples
+    --------
+    >>> import permrank as pr
+    >>> ballots = pr.Rankings.from_lists({"ann": ["a", "b", "c"], "bob": ["b", "a", "c"]})
+    >>> model = pr.FactoredThurstone(n_factors=1, max_iter=30).fit(ballots)
+    >>> model.prefers_pairs(["ann", "bob"], ["a", "a"], ["b", "b"]).round(2).tolist()
+    [1.0, 0.0]
+    """
+    self._require_distribution("prefers_pairs")
+    self._require_fitted()
+    who, what, other = self.user_ids.indices(users), self.item_ids.indices(items), self.item_ids.indices(others)
+    if not who.size == what.size == other.size:
+        raise InputError(f"{who.size} users, {what.size} items and {other.size} others; give one of each for each pair")
+    return self._prefers_pairs(who, what, other)
+
+
+def each_pair(self: Ranker, who: Int64Array, first: Int64Array, second: Int64Array) -> Float64Array:
+    """As `prefers_pairs` for indices of users and items, pair by pair."""
+    told = np.full(who.size, 0.5)
+    for place in np.flatnonzero(first != second):
+        items = np.array([first[place], second[place]])
+        told[place] = self._distribution(int(who[place]), items).prefers(0, 1)
+    return told
 
 
 def _recommended(model: Ranker, users: object, allowed: BoolArray, k: int, *, interval: bool) -> pl.DataFrame:

@@ -14,7 +14,9 @@ RNG_SEED = 5
 
 
 def chain(means, deviations):
-    return float(chain_log_probabilities(np.atleast_2d(means).astype(float), np.atleast_2d(deviations).astype(float))[0])
+    return float(
+        chain_log_probabilities(np.atleast_2d(means).astype(float), np.atleast_2d(deviations).astype(float))[0]
+    )
 
 
 def test_two_independent_normals_have_the_closed_form():

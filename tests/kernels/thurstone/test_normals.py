@@ -8,8 +8,8 @@ from permrank.kernels.thurstone.normals import below, log_between, log_cdf, quan
 from permrank.randomness import stream_key
 
 BOUNDS = [
-    (-1.0, 1.0), (-3.0, 4.0), (0.1, 0.2), (0.1, 9.0), (0.6, 3.0), (5.0, np.inf), (5.0, 5.01), (-np.inf, -8.0), (2.0, 2.2),
-    (-0.1, np.inf), (30.0, np.inf), (-9.0, -0.3), (-np.inf, np.inf),
+    (-1.0, 1.0), (-3.0, 4.0), (0.1, 0.2), (0.1, 9.0), (0.6, 3.0), (5.0, np.inf), (5.0, 5.01), (-np.inf, -8.0),
+    (2.0, 2.2), (-0.1, np.inf), (30.0, np.inf), (-9.0, -0.3), (-np.inf, np.inf),
 ]  # fmt: skip
 
 

@@ -37,7 +37,8 @@ def statements(texts, n_users, one_draw=True):
     indptr = np.concatenate(([0], np.cumsum(np.tile(lengths, n_users))))
     said = Statements(
         *frozen(
-            np.arange(n_users + 1) * len(lists), indptr, np.tile([lv for e in lists for _, lv in e], n_users).astype(np.int32),
+            np.arange(n_users + 1) * len(lists), indptr,
+            np.tile([level for entries in lists for _, level in entries], n_users).astype(np.int32),
             np.tile(slots, n_users).astype(np.int32), np.arange(n_users + 1) * n_items,
             np.tile(order, n_users).astype(np.int32), np.full(n_items * n_users, -1, np.int32),
         ),
@@ -48,9 +49,7 @@ def statements(texts, n_users, one_draw=True):
 
 def agrees(order, texts):
     place = np.argsort(order)
-    return all(
-        place[a] < place[b] for entries in parsed(texts) for a, la in entries for b, lb in entries if la < lb
-    )
+    return all(place[a] < place[b] for entries in parsed(texts) for a, la in entries for b, lb in entries if la < lb)
 
 
 def people(said, population, n_sweeps, n_scans=1):

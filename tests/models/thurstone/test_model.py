@@ -1,8 +1,5 @@
 """Thurstone's model with factors: the contract, planted parameters, probabilities against enumeration."""
 
-import numpy as np
-import pytest
-
 import permrank as pr
 from permrank.testing import ModelContract
 

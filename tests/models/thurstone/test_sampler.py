@@ -60,8 +60,8 @@ def say(sampler, rng, cut=3):
     indptr, rankings = np.arange(USERS + 1) * ITEMS, np.arange(USERS + 1)
     said = Statements(
         *frozen(
-            rankings, indptr, levels.ravel().astype(np.int32), np.tile(np.arange(ITEMS), USERS).astype(np.int32), indptr,
-            order.ravel().astype(np.int32), np.full(USERS * ITEMS, -1, np.int32),
+            rankings, indptr, levels.ravel().astype(np.int32), np.tile(np.arange(ITEMS), USERS).astype(np.int32),
+            indptr, order.ravel().astype(np.int32), np.full(USERS * ITEMS, -1, np.int32),
         ),
         True,
     )  # fmt: skip
@@ -87,8 +87,8 @@ def statistics(sampler):
 def geweke(n_components, n_chains, n_rounds=16, wrong=None):
     """t-statistics of functions of the state: after some rounds of sweeps and new data against where chains begin.
 
-    Every chain begins with a draw from the joint distribution of everything, and stays there if all moves are right. The
-    chains are independent, so that the error does not depend on how well they mix.
+    Every chain begins with a draw from the joint distribution of everything, and stays there if all moves are right.
+    The chains are independent, so that the error does not depend on how well they mix.
     """
     rng, problem = np.random.default_rng(3), blank()
     sampler = Sampler(problem, FACTORS, n_components, True, stream_key(5))

@@ -83,11 +83,9 @@ def run_chains(said, draws, n_burn, n_keep, key, before, chains, means, residual
     """
     n_draws, n_users = chains.components.shape
     for place in prange(n_draws * n_users):
-        d, u = place // n_users, place % n_users
-        _run_chain(
-            np.int64(d), np.int64(u), said, draws, n_burn, n_keep, derive(derive(key, before + np.uint64(u)), d), chains,
-            means[d, u], residuals[d],
-        )  # fmt: skip
+        d, u = np.int64(place // n_users), np.int64(place % n_users)
+        stream = derive(derive(key, before + np.uint64(u)), np.uint64(d))
+        _run_chain(d, u, said, draws, n_burn, n_keep, stream, chains, means[d, u], residuals[d])
 
 
 @njit(error_model="numpy")

@@ -26,9 +26,9 @@ def _density(z):
 def _free_run(means, deviations, first, last, low, high):
     """log P(low < x_(last-1) < ... < x_first < high).
 
-    F(t) = P(all after i lie in order below t) is integrated against the density of i, from the last on. Over a cell F is
-    the parabola through its ends and, since its derivative is known too, its middle; the normal density is integrated
-    exactly, so that no deviation is too small for the grid.
+    F(t) = P(all after i lie in order below t) is integrated against the density of i, from the last on. Over a cell F
+    is the parabola through its ends and, since its derivative is known too, its middle; the normal density is
+    integrated exactly, so that no deviation is too small for the grid.
     """
     bottom, top = math.inf, -math.inf
     for i in range(first, last):
@@ -69,7 +69,7 @@ def _free_run(means, deviations, first, last, low, high):
 
 @njit(error_model="numpy", parallel=True)
 def chain_log_probabilities(means, deviations):
-    """log P(x_1 > x_2 > ... > x_n) of independent normals, one row for each draw; a deviation of 0 is a known number."""
+    """log P(x_1 > x_2 > ... > x_n) of independent normals, a row for each draw; a deviation of 0 is a known number."""
     n_draws, n = means.shape
     out = np.zeros(n_draws)
     for d in prange(n_draws):

@@ -96,7 +96,7 @@ def draw_rated(said, population, components, draws, key, before, x):
     """Utilities of rated slots given w and thresholds, independent of each other; x is written."""
     thresholds = population.thresholds
     for u in prange(draws.shape[0]):
-        stream, counter = derive(key, before + u), np.uint64(0)
+        stream, counter = derive(key, before + np.uint64(u)), np.uint64(0)
         theta, variances = population.theta[components[u]], population.variances[components[u]]
         for s in range(said.slot_indptr[u], said.slot_indptr[u + 1]):
             y, g = said.slot_items[s], said.slot_grades[s]

@@ -1,9 +1,10 @@
 """Thurstone's model with factors: the pass over the users.
 
-Given the items, x_s = μ_y + H_y·w + ε_s with w ~ N(w₀, 1), ε_s ~ N(0, σ_y²) for every slot s of a user. With w integrated
-out the slots are jointly normal with precision Λ = D^-1 - D^-1 H C Hᵀ D^-1, where D = diag σ² and C = (1 + Hᵀ D^-1 H)^-1 is
-the covariance of w given x. So with r = x - μ - H w₀ and m = C Hᵀ D^-1 r a slot given all others is normal with mean
-x_s - (r_s - H_s·m) / (1 - v_s) and variance σ² / (1 - v_s), v_s = H_s·C H_s / σ²: K steps for each.
+Given the items, x_s = μ_y + H_y·w + ε_s with w ~ N(w₀, 1), ε_s ~ N(0, σ_y²) for every slot s of a user. With w
+integrated out the slots are jointly normal with precision Λ = D^-1 - D^-1 H C Hᵀ D^-1, where D = diag σ² and
+C = (1 + Hᵀ D^-1 H)^-1 is the covariance of w given x. So with r = x - μ - H w₀ and m = C Hᵀ D^-1 r a slot given all
+others is normal with mean x_s - (r_s - H_s·m) / (1 - v_s) and variance σ² / (1 - v_s), v_s = H_s·C H_s / σ²: K steps
+for each.
 """
 
 from __future__ import annotations
@@ -201,7 +202,7 @@ def shift_upper_parts(levels, given, chain, x, key, counter):
 def stretch(given, x, key, counter):
     """Stretch all slots around their mean: x̄ + c (x - x̄), a Metropolis step with a proposal around the mode.
 
-    With d = x - x̄ the density of c is c^(n-2) exp(-(c - 1)² d'Λd / 2 - (c - 1) d'Λr): the Jacobian has n - 1 dimensions.
+    With d = x - x̄ the density of c is c^(n-2) exp(-(c - 1)² d'Λd / 2 - (c - 1) d'Λr): n - 1 dimensions are stretched.
     """
     n, size = x.size, given.mean.size
     if n < 3:
@@ -332,9 +333,9 @@ def move_users(said, population, centres, n_scans, key, before, x, components, d
     n_users = said.user_indptr.size - 1
     values = np.empty((n_users, 3))
     for u in prange(n_users):
-        own = x[said.slot_indptr[u] : said.slot_indptr[u + 1]]
+        own, stream = x[said.slot_indptr[u] : said.slot_indptr[u + 1]], derive(key, before + np.uint64(u))
         z, value, flips, total = move_user(
-            u, said, population, centres[u], own, components[u], n_scans, derive(key, before + u), draws[u], means[u]
+            np.int64(u), said, population, centres[u], own, components[u], n_scans, stream, draws[u], means[u]
         )
         components[u] = z
         values[u, 0], values[u, 1], values[u, 2] = value, flips, total

@@ -120,7 +120,7 @@ class ThurstoneEstimate(Estimate):
 
     def centres(self, coordinates: Float64Array) -> Float64Array:
         """Prior means of users with these coordinates: (n_kept, n_users, n_columns)."""
-        return np.einsum("uj,djk->duk", coordinates, self.user_slopes.astype(np.float64))
+        return np.asarray(np.einsum("uj,djk->duk", coordinates, self.user_slopes.astype(np.float64)))
 
     def asked(self, said: Said, asked: Int64Array) -> Asked:
         """What some users say, with the draws of the items that they speak of or are asked about, renumbered."""

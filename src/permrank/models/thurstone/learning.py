@@ -53,9 +53,7 @@ class Settings(NamedTuple):
         """From the data alone."""
         thresholds = thresholds_of(rankings, odds=True) if self.rating_thresholds else np.zeros(0)
         table = coordinates_of(rankings, self.seed, wanted=self.co_listing)
-        problem = Problem.of(
-            rankings, one_draw=self.one_draw, thresholds=thresholds, co_listing=table, popularity=True
-        )
+        problem = Problem.of(rankings, one_draw=self.one_draw, thresholds=thresholds, co_listing=table, popularity=True)
         return draw_posterior(problem, rankings.n_users, self, n_sweeps, stream_key(self.seed), rules)
 
 
@@ -113,7 +111,7 @@ class _Collected:
         if not self.drawn["item_draws"]:
             parts = {name: [_compact(part)] for name, part in self.parts(sampler.state).items()}
             total, count = self._of_slots(sampler.residuals()), 1
-        stacked = {name: np.stack(draws) for name, draws in parts.items()}
+        stacked: Named = {name: np.stack(draws) for name, draws in parts.items()}
         if stacked["utilities"].shape[1] != self._items.size:
             stacked["utilities"] = np.zeros((0, self._items.size), np.float32)
         return ThurstoneEstimate(

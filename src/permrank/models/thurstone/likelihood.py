@@ -34,7 +34,17 @@ def log_likelihoods(estimate: ThurstoneEstimate, said: Said, error: float) -> tu
         centres = np.ascontiguousarray(estimate.centres(coordinates[left]))
         groups = np.array(
             [
-                ghk(*lists, theta, variances, shares, centres, alphas, n_points, group, stream_key(estimate.seed, 4, doubled))
+                ghk(
+                    *lists,
+                    theta,
+                    variances,
+                    shares,
+                    centres,
+                    alphas,
+                    n_points,
+                    group,
+                    stream_key(estimate.seed, 4, doubled),
+                )
                 for group in range(_GROUPS)
             ]
         )

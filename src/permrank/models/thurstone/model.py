@@ -36,6 +36,8 @@ from permrank.types import Array, Float64Array, Int64Array, Named
 
 # Rounds of a user's chain for each kept draw when probabilities are asked for: with 64 of those, 256 in all.
 _ROUNDS = 4
+# The same where many users are asked about at once: where the chains stand.
+_ROUNDS_OF_MANY = 1
 # A probability is kept away from 0 and 1 by so much, where it is the mean over draws.
 _SURE = 1e-9
 
@@ -221,6 +223,21 @@ class FactoredThurstone(Ranker):
         fresh, key, chains = not self.estimate_.one_draw, stream_key(self.seed, 2), self._chains(user, said)
         return np.asarray(pair_probabilities(*asked[:2], fresh, _ROUNDS, key, chains, bounds, numbers))
 
+    def _prefers_pairs(self, who: Int64Array, first: Int64Array, second: Int64Array) -> Float64Array:
+        estimate = self.estimate_
+        if not len(estimate.utilities):
+            return super()._prefers_pairs(who, first, second)
+        order = np.argsort(who, kind="stable")
+        pairs = np.column_stack((first, second))[order]
+        asked = estimate.asked(Said(self.rankings_, self.rankings_.items), pairs.ravel())
+        bounds = np.searchsorted(who[order], np.arange(self.rankings_.n_users + 1))
+        chains = Chains(estimate.utilities.astype(np.float64), estimate.user_components.astype(np.int64))
+        arguments = not estimate.one_draw, _ROUNDS_OF_MANY, stream_key(self.seed, 2), chains, bounds
+        found = pair_probabilities(*asked[:2], *arguments, asked.items.reshape(-1, 2)).mean(axis=0)
+        told = np.empty(who.size)
+        told[order] = np.clip(found, _SURE, 1.0 - _SURE)
+        return np.where(first == second, 0.5, told)
+
     def _distribution(self, user: UserReference, items: Int64Array) -> RankingDistribution:
         if items.size == 2:
             # Of two items one probability under each draw says it all: as a difference of normal utilities.
@@ -240,9 +257,7 @@ class FactoredThurstone(Ranker):
         """
         return self.log_likelihood_with_error(rankings)[0]
 
-    def log_likelihood_with_error(
-        self, rankings: Rankings, error: float = 0.005
-    ) -> tuple[Float64Array, Float64Array]:
+    def log_likelihood_with_error(self, rankings: Rankings, error: float = 0.005) -> tuple[Float64Array, Float64Array]:
         """Log-probabilities of the order of each ranking by GHK, averaged over the draws, and their standard errors.
 
         Parameters
@@ -286,11 +301,11 @@ class FactoredThurstone(Ranker):
             Columns ``rank``, ``user``, ``similarity``, best first, without the user.
         """
         reference = self._reference(user)
-        known = isinstance(reference, int)
-        own = self.user_means_[:, reference] if known else reference.state["means"]  # type: ignore[union-attr, index]
+        place = -1 if isinstance(reference, NewUser) else int(reference or 0)
+        own = reference.state["means"] if isinstance(reference, NewUser) else self.user_means_[:, place]
         n_factors = self.user_means_.shape[2] - self._rated
         similarity = mean_cosine(self.user_means_[..., :n_factors], own[:, :n_factors])
-        return nearest(similarity, reference if known else -1, k, self.user_ids.take, "user")
+        return nearest(similarity, place, k, self.user_ids.take, "user")
 
     @property
     def _rated(self) -> bool:

@@ -47,7 +47,8 @@ class Part(NamedTuple):
     @property
     def said(self) -> Statements:
         """What its users say."""
-        return Statements(*self.entries.indptrs, *self.entries.data, *self.slots.indptrs, *self.slots.data, self.one_draw)
+        arrays = (*self.entries.indptrs, *self.entries.data, *self.slots.indptrs, *self.slots.data)
+        return Statements._make((*arrays, self.one_draw))
 
     @property
     def lists(self) -> Lists:

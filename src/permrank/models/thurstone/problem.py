@@ -127,7 +127,7 @@ def statements_of(
         entry_slots.astype(np.int32), np.asarray(slot_indptr, np.int64), np.asarray(slot_items, np.int32),
         grades.astype(np.int32),
     )  # fmt: skip
-    return Statements(*arrays, one_draw or not several), first
+    return Statements._make((*arrays, one_draw or not several)), first
 
 
 def _shared_slots(owner: Int64Array, items: Int32Array, n_users: int) -> tuple[Array, Array, Array]:

@@ -19,8 +19,8 @@ from permrank.types import Array, Float64Array, Key
 
 # Scans of a user's slots in a sweep: one costs little beside the matrices that are made once a sweep.
 _SCANS = 2
-# Inverse gamma priors of variances, (shape, scale): of the factors' columns (the scale is shared by them), of the means of
-# items around their regression, and of the noise of an item, which is 1 on average.
+# Inverse gamma priors of variances, (shape, scale): of the factors' columns (the scale is shared by them), of the means
+# of items around their regression, and of the noise of an item, which is about 1.
 _FACTORS, _MEANS, _NOISE = (2.0, 1.0), (1.0, 0.5), (5.0, 5.0)
 # Prior precision of slopes, in units of what they explain: of items by covariates, of users by their coordinates.
 _ITEM_RIDGE, _USER_RIDGE = 1.0, 1.0
@@ -114,7 +114,9 @@ class Sampler:
         return People(*self.state[:4])
 
     def _put(self, people: People) -> None:
-        self.state = self.state._replace(x=people.x, components=people.components, draws=people.draws, means=people.means)
+        self.state = self.state._replace(
+            x=people.x, components=people.components, draws=people.draws, means=people.means
+        )
 
     def sweep(self, number: int, keep: Callable[[Sampler], None] | None = None) -> float:
         """Draw everything once; returns the log-density of the utilities, with the users' factors integrated out.
@@ -141,7 +143,7 @@ class Sampler:
 
     def centres(self) -> Float64Array:
         """Prior means of the items, (n_components, n_items, n_columns + 1)."""
-        return np.einsum("yj,zjk->zyk", self.problem.covariates, self.state.slopes)
+        return np.asarray(np.einsum("yj,zjk->zyk", self.problem.covariates, self.state.slopes))
 
     def _draw_items(self, number: int) -> None:
         state, centres = self.state, self.centres()
@@ -231,7 +233,8 @@ class Sampler:
         if self.problem.contradicted:
             flips, total = values[:, 1].sum(), values[:, 2].sum()
             flip = float(np.clip(rng.beta(_FLIPS[0] + flips, _FLIPS[1] + total - flips), 1e-9, 0.5))
-        self.state = state._replace(user_slopes=slopes, shares=np.maximum(shares, 1e-300), flip=flip)
+        slopes, shares = np.asarray(slopes, np.float64), np.maximum(shares, 1e-300)
+        self.state = state._replace(user_slopes=slopes, shares=shares, flip=flip)
 
     # Thresholds
 
@@ -256,7 +259,7 @@ class Sampler:
         information += np.diag(beside, 1) + np.diag(beside, -1)
         lower = np.linalg.cholesky(information)
         centre = at + np.linalg.solve(lower.T, np.linalg.solve(lower, sums[1 : 1 + n]))
-        return _Proposal(float(sums[0]), centre, lower)
+        return _Proposal(float(sums[0]), centre, np.asarray(lower, np.float64))
 
     def residuals(self) -> Float64Array:
         """What the factors' means leave of every slot."""
@@ -276,4 +279,3 @@ class _Proposal(NamedTuple):
     def log_density(self, point: Float64Array) -> float:
         away = np.einsum("ij,i->j", self.lower, point - self.centre)
         return float(np.sum(np.log(np.diag(self.lower))) - 0.5 * np.sum(away**2))
-
