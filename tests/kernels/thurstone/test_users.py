@@ -6,8 +6,17 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from permrank.kernels.thurstone.conditioning import (
+    Population,
+    _condition_factors,
+    _condition_slots,
+    conditional,
+    draw_factors,
+    factors_mean,
+    factors_variance,
+)
 from permrank.kernels.thurstone.orders import Statements, depths
-from permrank.kernels.thurstone.users import Population, move_users
+from permrank.kernels.thurstone.users import move_users
 from permrank.models.thurstone.estimate import first_utilities
 from permrank.ragged import frozen
 from permrank.randomness import stream_key
@@ -101,10 +110,11 @@ def order_test(texts, population, wanted, n_users=3000):
     return stats.chisquare(observed[expected > 0], expected[expected > 0]).pvalue, drawn, allowed
 
 
+@pytest.mark.parametrize("n_factors", [2, 7])  # more and fewer slots than factors have forms of their own
 @pytest.mark.parametrize("name", ORDERS)
-def test_orders_given_what_is_said_are_those_of_the_population(name):
+def test_orders_given_what_is_said_are_those_of_the_population(name, n_factors):
     texts = ORDERS[name]
-    population = populated(1 + max(item for entries in parsed(texts) for item, _ in entries))
+    population = populated(1 + max(item for entries in parsed(texts) for item, _ in entries), n_factors)
     p, drawn, allowed = order_test(texts, population, texts)
     assert np.isin(drawn, allowed).all()
     assert p > 1e-4 or len(allowed) == 1
@@ -154,3 +164,30 @@ def test_consistent_answers_have_no_cycle():
         x = first_utilities(depth, said.slot_indptr)[: depth.size // 2]
         order = said.slot_items[: x.size][np.argsort(-x, kind="stable")]
         assert agrees(order, texts)
+
+
+def test_both_forms_of_the_conditional_distribution_are_that_of_the_joint_one():
+    rng = np.random.default_rng(8)
+    for n, k in ((4, 6), (6, 3)):
+        loads, variance, residual = rng.normal(size=(n, k)), rng.uniform(0.2, 2.0, n), rng.normal(size=n)
+        covariance = loads @ loads.T + np.diag(variance)
+        precision, x = np.linalg.inv(covariance), residual + 3.0
+        mean = loads.T @ precision @ residual
+        direction = rng.normal(size=k)
+        spread = direction @ (np.eye(k) - loads.T @ precision @ loads) @ direction
+        for form in (_condition_slots, _condition_factors):
+            given, value = form(loads, variance, residual.copy())
+            expected = stats.multivariate_normal(np.zeros(n), covariance).logpdf(residual)
+            np.testing.assert_allclose(value, expected, rtol=1e-10)
+            found = np.array([conditional(given, x, s) for s in range(n)])
+            np.testing.assert_allclose(found[:, 0], x - precision @ residual / np.diag(precision), rtol=1e-9)
+            np.testing.assert_allclose(found[:, 1], np.diag(precision) ** -0.5, rtol=1e-9)
+            told = np.empty(k)
+            factors_mean(given, told)
+            np.testing.assert_allclose(told, mean, rtol=1e-9, atol=1e-12)
+            np.testing.assert_allclose(factors_variance(given, direction.copy()), spread, rtol=1e-8)
+            drawn = np.empty((4000, k))
+            for i in range(len(drawn)):
+                draw_factors(given, told, stream_key(2, i), np.uint64(0), drawn[i])
+            z = (drawn @ direction - mean @ direction) / np.sqrt(spread)
+            assert stats.kstest(z, "norm").pvalue > 1e-4

@@ -11,14 +11,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from permrank.kernels.cholesky import backward, forward
 from permrank.kernels.jit import njit, prange
-from permrank.kernels.streams import derive, normal
+from permrank.kernels.streams import derive
+from permrank.kernels.thurstone.conditioning import (
+    Population,
+    condition,
+    conditional,
+    draw_factors,
+    factors_mean,
+    factors_variance,
+)
 from permrank.kernels.thurstone.normals import cdf
 from permrank.kernels.thurstone.orders import measure_blocks, order_of, probability_above
-from permrank.kernels.thurstone.users import Population, condition, draw_component, move_together, scan
-
-_ONE = np.uint64(1)
+from permrank.kernels.thurstone.users import draw_component, move_together, scan
 
 
 class Draws(NamedTuple):
@@ -93,18 +98,20 @@ def _run_chain(d, u, said, draws, n_burn, n_keep, key, chains, mean, residuals):
     first, last = said.slot_indptr[u], said.slot_indptr[u + 1]
     x, z, centre = chains.x[d, first:last], chains.components[d, u], draws.centres[d, u]
     population, order, counter = _population(draws, d), order_of(u, said), np.uint64(0)
+    now = np.empty(mean.size)
     mean[:] = 0.0
     residuals[first:last] = 0.0
     for i in range(n_keep):
         z, given, counter = _advance(
             u, said, population, centre, order, x, z, n_burn + 1 if i == 0 else 1, key, counter
         )
+        factors_mean(given, now)
         for k in range(mean.size):
-            mean[k] += (given.mean[k] + centre[k]) / n_keep
+            mean[k] += (now[k] + centre[k]) / n_keep
         for s in range(x.size):
             left = given.residual[s]
             for k in range(mean.size):
-                left -= given.loads[s, k] * given.mean[k]
+                left -= given.loads[s, k] * now[k]
             residuals[first + s] += left / n_keep
     chains.components[d, u] = z
 
@@ -118,19 +125,16 @@ def _slot_of(items, y):
 
 
 @njit(error_model="numpy")
-def _pair(order, given, theta, variances, centre, items, x, flip, first, second):
-    """P(first before second) given x, or for what was said about, given all of x but one of them."""
-    size = given.mean.size
+def _pair(order, given, theta, variances, mean, items, x, flip, first, second):
+    """P(first before second) given x, or for what was said about, given all of x but one of them; mean: of w."""
+    size = mean.size
     a, b = _slot_of(items, first), _slot_of(items, second)
     if a >= 0 and b >= 0:
         total = 0.0
         for turn in range(2):
             s, bound = (a, x[b]) if turn == 0 else (b, x[a])
-            left = given.residual[s]
-            for k in range(size):
-                left -= given.loads[s, k] * given.mean[k]
-            mean, deviation = x[s] - left / given.own[s], math.sqrt(given.variance[s] / given.own[s])
-            p = probability_above(order, x, s, mean, deviation, flip, bound)
+            centre, deviation = conditional(given, x, s)
+            p = probability_above(order, x, s, centre, deviation, flip, bound)
             total += p if turn == 0 else 1.0 - p
         return 0.5 * total
     gap, variance, difference = 0.0, 0.0, np.zeros(size)
@@ -142,12 +146,9 @@ def _pair(order, given, theta, variances, centre, items, x, flip, first, second)
         gap += sign * theta[y, size]
         variance += variances[y]
         for k in range(size):
-            gap += sign * theta[y, k] * (centre[k] + given.mean[k])
+            gap += sign * theta[y, k] * mean[k]
             difference[k] += sign * theta[y, k]
-    forward(given.lower, difference, size)
-    for k in range(size):
-        variance += difference[k] * difference[k]
-    return cdf(gap / math.sqrt(variance))
+    return cdf(gap / math.sqrt(variance + factors_variance(given, difference)))
 
 
 @njit(error_model="numpy", parallel=True)
@@ -174,12 +175,15 @@ def _pairs_of_user(d, u, said, draws, fresh, n_keep, key, chains, pair_indptr, p
     items = said.slot_items[first:last]
     x, z, centre = chains.x[d, first:last].copy(), chains.components[d, u], draws.centres[d, u]
     population, order, counter = _population(draws, d), order_of(u, said), np.uint64(0)
+    mean = np.empty(centre.size)
     for i in range(n_keep):
         z, given, counter = _advance(u, said, population, centre, order, x, z, min(i, 1), key, counter)
         theta, variances = population.theta[z], population.variances[z]
+        factors_mean(given, mean)
+        mean += centre
         for p in range(pair_indptr[u], pair_indptr[u + 1]):
             out[p] += _pair(
-                order, given, theta, variances, centre, items[: 0 if fresh else items.size], x, population.flip,
+                order, given, theta, variances, mean, items[: 0 if fresh else items.size], x, population.flip,
                 pairs[p, 0], pairs[p, 1],
             ) / n_keep  # fmt: skip
 
@@ -202,15 +206,12 @@ def utility_draws(said, draws, fresh, n_keep, key, chains, items):
 def _utilities_of_draw(d, said, draws, fresh, n_keep, key, chains, items, means, deviations):
     x, z, centre = chains.x[d].copy(), chains.components[d, 0], draws.centres[d, 0]
     population, order, counter, size = _population(draws, d), order_of(0, said), np.uint64(0), centre.size
-    w = np.empty(size)
+    w, mean = np.empty(size), np.empty(size)
     for i in range(n_keep):
         z, given, counter = _advance(0, said, population, centre, order, x, z, min(i, 1), key, counter)
-        for k in range(size):
-            w[k] = normal(key, counter)
-            counter += _ONE
-        backward(given.lower, w, size)
-        for k in range(size):
-            w[k] += given.mean[k] + centre[k]
+        factors_mean(given, mean)
+        counter = draw_factors(given, mean, key, counter, w)
+        w += centre
         for place in range(items.size):
             y = items[place]
             s = -1 if fresh else _slot_of(said.slot_items, y)

@@ -1,22 +1,21 @@
-"""Thurstone's model with factors: the pass over the users.
-
-Given the items, x_s = μ_y + H_y·w + ε_s with w ~ N(w₀, 1), ε_s ~ N(0, σ_y²) for every slot s of a user. With w
-integrated out the slots are jointly normal with precision Λ = D^-1 - D^-1 H C Hᵀ D^-1, where D = diag σ² and
-C = (1 + Hᵀ D^-1 H)^-1 is the covariance of w given x. So with r = x - μ - H w₀ and m = C Hᵀ D^-1 r a slot given all
-others is normal with mean x_s - (r_s - H_s·m) / (1 - v_s) and variance σ² / (1 - v_s), v_s = H_s·C H_s / σ²: K steps
-for each.
-"""
+"""Thurstone's model with factors: the pass over the users, moves of their utilities and their factors."""
 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
 
 import numpy as np
 
-from permrank.kernels.cholesky import backward, cholesky, forward
 from permrank.kernels.jit import njit, prange
 from permrank.kernels.streams import derive, normal, uniform
+from permrank.kernels.thurstone.conditioning import (
+    along_slot,
+    condition,
+    conditional,
+    draw_factors,
+    factors_mean,
+    push,
+)
 from permrank.kernels.thurstone.normals import truncated
 from permrank.kernels.thurstone.orders import (
     bounds_of,
@@ -28,103 +27,8 @@ from permrank.kernels.thurstone.orders import (
 )
 
 _ONE, _TWO = np.uint64(1), np.uint64(2)
-_LOG_TWO_PI = math.log(2.0 * math.pi)
-# Share of an item's variance that is its own at the least, against rounding.
-_OWN_SHARE = 1e-12
 # The proposal of a scale is so much wider than the density around its mode, so that no tail is left out.
 _WIDER = 1.2
-
-
-class Population(NamedTuple):
-    """Components of the population.
-
-    Attributes
-    ----------
-    theta : float64 (n_components, n_items, K + 1)
-        Factors H and mean μ of every item.
-    variances : float64 (n_components, n_items)
-        σ² of every item.
-    log_shares : float64 (n_components,)
-    thresholds : float64 (n_thresholds,)
-        Ascending, between grades.
-    flip : float
-        Probability that an answer is the wrong way round; 0 where nobody contradicts himself.
-    """
-
-    theta: Any
-    variances: Any
-    log_shares: Any
-    thresholds: Any
-    flip: Any
-
-
-class Given(NamedTuple):
-    """One user's slots given the items: loadings H, C H, σ², 1 - v, residuals r, m, factor of C^-1, (n, ...)."""
-
-    loads: Any
-    gains: Any
-    variance: Any
-    own: Any
-    residual: Any
-    mean: Any
-    lower: Any
-
-
-@njit(error_model="numpy")
-def condition(items, theta, variances, centre, x):
-    """What `Given` holds, and the log-density of x with w integrated out."""
-    n, size = items.size, centre.size
-    loads, gains, variance = np.empty((n, size)), np.empty((n, size)), np.empty(n)
-    own, residual, mean, lower = np.empty(n), np.empty(n), np.zeros(size), np.zeros((size, size))
-    value = 0.0
-    for s in range(n):
-        y = items[s]
-        variance[s] = variances[y]
-        r = x[s] - theta[y, size]
-        for k in range(size):
-            loads[s, k] = theta[y, k]
-            r -= theta[y, k] * centre[k]
-        residual[s] = r
-        value -= math.log(variance[s]) + r * r / variance[s] + _LOG_TWO_PI
-        for k in range(size):
-            part = loads[s, k] / variance[s]
-            mean[k] += part * r
-            for j in range(k + 1):
-                lower[k, j] += part * loads[s, j]
-    for k in range(size):
-        lower[k, k] += 1.0
-    cholesky(lower, size)
-    forward(lower, mean, size)
-    for k in range(size):
-        value += mean[k] * mean[k] - 2.0 * math.log(lower[k, k])
-    backward(lower, mean, size)
-    for s in range(n):
-        gains[s] = loads[s]
-        forward(lower, gains[s], size)
-        v = 0.0
-        for k in range(size):
-            v += gains[s, k] * gains[s, k]
-        own[s] = max(1.0 - v / variance[s], _OWN_SHARE)
-        backward(lower, gains[s], size)
-    return Given(loads, gains, variance, own, residual, mean, lower), 0.5 * value
-
-
-@njit(error_model="numpy", inline="always")
-def _left(given, s):
-    """r_s - H_s·m."""
-    left = given.residual[s]
-    for k in range(given.mean.size):
-        left -= given.loads[s, k] * given.mean[k]
-    return left
-
-
-@njit(error_model="numpy", inline="always")
-def _shift_slot(given, x, s, step):
-    """Move slot s by a step, and m with it."""
-    x[s] += step
-    given.residual[s] += step
-    for k in range(given.mean.size):
-        given.mean[k] += given.gains[s, k] * (step / given.variance[s])
 
 
 @njit(error_model="numpy")
@@ -132,8 +36,7 @@ def scan(order, given, grades, thresholds, flip, x, key, counter):
     """Draw every slot given all others."""
     for s in range(x.size):
         old = x[s]
-        centre = old - _left(given, s) / given.own[s]
-        deviation = math.sqrt(given.variance[s] / given.own[s])
+        centre, deviation = conditional(given, x, s)
         if grades[s] < 0 and flip > 0.0:
             new, counter = soft_draw(order, x, s, centre, deviation, flip, key, counter)
         else:
@@ -144,84 +47,73 @@ def scan(order, given, grades, thresholds, flip, x, key, counter):
                 low, high = bounds_of(order, s)
             z, counter = truncated((low - centre) / deviation, (high - centre) / deviation, key, counter)
             new = min(max(centre + deviation * z, low), high)
-        _shift_slot(given, x, s, new - old)
         x[s] = new
+        given.residual[s] += new - old
+        push(given, given.state, s, new - old)
         if grades[s] < 0 and flip <= 0.0:
             note_move(order, x, s, old)
     return counter
 
 
 @njit(error_model="numpy")
-def shift_upper_parts(levels, given, chain, x, key, counter):
-    """Shift all slots down to a level together, for every level but, without a chain, the last only.
+def shift_upper_parts(first, last, levels, given, chain, x, key, counter):
+    """Shift all slots of an occasion down to a level together, for every level but, without a chain, the last only.
 
-    A chain: the slots are one ranking, best first. With J the slots that move, the shift t has the density
+    A chain: the slots from first to last are one ranking, best first, with these levels. With J the slots that move, the shift t has the density
     exp(-(t² 1'Λ1 + 2 t 1'Λr) / 2) over J, cut where the lowest of J would meet the highest that stays.
     """
-    n, size = x.size, given.mean.size
-    gain, shifts = np.zeros(size), np.zeros(n)
+    along, shifts = np.zeros(given.state.size), np.zeros(last - first)  # Λ 1 over J
     precision, slope = 0.0, 0.0
-    for s in range(n):
-        inner = 0.0
-        for k in range(size):
-            inner += given.loads[s, k] * gain[k]
-        # Σ_J Λ grows by the row and column of s; gain is C Hᵀ D^-1 1 over J.
-        precision += (given.own[s] - 2.0 * inner) / given.variance[s]
-        for k in range(size):
-            gain[k] += given.gains[s, k] / given.variance[s]
-        slope += _left(given, s) / given.variance[s]
-        whole = s == n - 1
-        if not whole and (not chain or levels[s + 1] == levels[s]):
+    for s in range(first, last):
+        precision += given.own[s] + 2.0 * along_slot(given, along, s, 0.0)
+        push(given, along, s, 1.0)
+        slope += along_slot(given, given.state, s, given.residual[s])
+        whole, level = s == last - 1, levels[s - first] if chain else 0
+        if not whole and (not chain or levels[s - first + 1] == level):
             continue
         precision_now = max(precision, 1e-12)
         centre, deviation, low = -slope / precision_now, 1.0 / math.sqrt(precision_now), -math.inf
         if not whole:
             lowest, highest, e = x[s], x[s + 1], s
-            while e > 0 and levels[e - 1] == levels[s]:
+            while e > first and levels[e - first - 1] == level:
                 e -= 1
                 lowest = min(lowest, x[e])
             e = s + 1
-            while e + 1 < n and levels[e + 1] == levels[s + 1]:
+            while e + 1 < last and levels[e - first + 1] == levels[s - first + 1]:
                 e += 1
                 highest = max(highest, x[e])
             low = (highest - lowest - centre) / deviation
         z, counter = truncated(low, math.inf, key, counter)
-        shifts[s] = centre + deviation * z
-        slope += shifts[s] * precision
-        for k in range(size):
-            given.mean[k] += shifts[s] * gain[k]
+        shifts[s - first] = centre + deviation * z
+        slope += shifts[s - first] * precision
+        for k in range(along.size):
+            given.state[k] += shifts[s - first] * along[k]
     total = 0.0
-    for s in range(n - 1, -1, -1):
-        total += shifts[s]
+    for s in range(last - 1, first - 1, -1):
+        total += shifts[s - first]
         x[s] += total
         given.residual[s] += total
     return counter
 
 
 @njit(error_model="numpy")
-def stretch(given, x, key, counter):
-    """Stretch all slots around their mean: x̄ + c (x - x̄), a Metropolis step with a proposal around the mode.
+def stretch(first, last, given, x, key, counter):
+    """Stretch all slots of an occasion around their mean, x̄ + c (x - x̄): a Metropolis step from around the mode.
 
     With d = x - x̄ the density of c is c^(n-2) exp(-(c - 1)² d'Λd / 2 - (c - 1) d'Λr): n - 1 dimensions are stretched.
     """
-    n, size = x.size, given.mean.size
+    n = last - first
     if n < 3:
         return counter
     centre = 0.0
-    for s in range(n):
+    for s in range(first, last):
         centre += x[s] / n
-    gain, square, slope = np.zeros(size), 0.0, 0.0
-    for s in range(n):
-        d = x[s] - centre
-        for k in range(size):
-            gain[k] += given.gains[s, k] * (d / given.variance[s])
-        square += d * d / given.variance[s]
-        slope += d * _left(given, s) / given.variance[s]
-    for s in range(n):
-        inner = 0.0
-        for k in range(size):
-            inner += given.loads[s, k] * gain[k]
-        square -= inner * (x[s] - centre) / given.variance[s]
+    along, square, slope = np.zeros(given.state.size), 0.0, 0.0  # Λ d
+    for s in range(first, last):
+        push(given, along, s, x[s] - centre)
+        slope += (x[s] - centre) * along_slot(given, given.state, s, given.residual[s])
+    for s in range(first, last):
+        square += (x[s] - centre) * along_slot(given, along, s, x[s] - centre)
     if not square > 1e-12:
         return counter
     power, linear = n - 2.0, square - slope
@@ -236,22 +128,13 @@ def stretch(given, x, key, counter):
     # The present state is c = 1, where the density above is 1.
     proposed = 0.5 * ((c - mode) / deviation) ** 2 - 0.5 * ((1.0 - mode) / deviation) ** 2
     if math.log(u) < there + proposed:
-        for s in range(n):
+        for s in range(first, last):
             d = (c - 1.0) * (x[s] - centre)
             x[s] += d
             given.residual[s] += d
-        for k in range(size):
-            given.mean[k] += (c - 1.0) * gain[k]
+        for k in range(along.size):
+            given.state[k] += (c - 1.0) * along[k]
     return counter
-
-
-@njit(error_model="numpy", inline="always")
-def _part(given, first, last):
-    """The slots of one occasion: m and C stay those of the user."""
-    return Given(
-        given.loads[first:last], given.gains[first:last], given.variance[first:last], given.own[first:last],
-        given.residual[first:last], given.mean, given.lower,
-    )  # fmt: skip
 
 
 @njit(error_model="numpy")
@@ -262,15 +145,14 @@ def move_together(u, said, given, flip, x, key, counter):
     if said.one_draw:
         chain = last_ranking - first_ranking == 1 and flip <= 0.0
         levels = said.levels[begin : said.indptr[last_ranking]]
-        counter = shift_upper_parts(levels, given, chain, x, key, counter)
-        return stretch(given, x, key, counter)
+        counter = shift_upper_parts(0, x.size, levels, given, chain, x, key, counter)
+        return stretch(0, x.size, given, x, key, counter)
     for ranking in range(first_ranking, last_ranking):
         first, last = said.indptr[ranking] - begin, said.indptr[ranking + 1] - begin
         if last > first:
-            part, own = _part(given, first, last), x[first:last]
             levels = said.levels[said.indptr[ranking] : said.indptr[ranking + 1]]
-            counter = shift_upper_parts(levels, part, flip <= 0.0, own, key, counter)
-            counter = stretch(part, own, key, counter)
+            counter = shift_upper_parts(first, last, levels, given, flip <= 0.0, x, key, counter)
+            counter = stretch(first, last, given, x, key, counter)
     return counter
 
 
@@ -313,13 +195,11 @@ def move_user(u, said, population, centre, x, z, n_scans, key, w, mean):
                 measure_blocks(order, x)
         if ordered and population.flip > 0.0:
             flips, total = count_flips(order, x)
+    factors_mean(given, mean)
+    draw_factors(given, mean, key, counter, w)
     for k in range(w.size):
-        mean[k] = given.mean[k] + centre[k]
-        w[k] = normal(key, counter)
-        counter += _ONE
-    backward(given.lower, w, w.size)
-    for k in range(w.size):
-        w[k] += mean[k]
+        mean[k] += centre[k]
+        w[k] += centre[k]
     return z, value, flips, total
 
 

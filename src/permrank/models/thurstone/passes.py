@@ -12,9 +12,10 @@ from permrank.data.item_view import entries_by_item
 from permrank.kernels.factored.arguments import Entries, Items, Noise
 from permrank.kernels.factored.items import item_steps, item_sums, steps_from_sums
 from permrank.kernels.lists import Lists
+from permrank.kernels.thurstone.conditioning import Population
 from permrank.kernels.thurstone.items import draw_rated, slot_terms, squares_by_item, threshold_sums
 from permrank.kernels.thurstone.orders import Statements
-from permrank.kernels.thurstone.users import Population, move_users, residuals_of
+from permrank.kernels.thurstone.users import move_users, residuals_of
 from permrank.learning.shards import Shard, blocks_by_entries, gathered, n_blocks_of, shards_of
 from permrank.ragged import frozen, owners
 from permrank.types import Array, Float64Array, Int64Array, Key

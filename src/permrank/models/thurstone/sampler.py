@@ -10,7 +10,7 @@ from scipy.special import ndtri
 
 from permrank.kernels.cooccurrence import cross
 from permrank.kernels.factored.arguments import Items
-from permrank.kernels.thurstone.users import Population
+from permrank.kernels.thurstone.conditioning import Population
 from permrank.models.thurstone.estimate import first_utilities
 from permrank.models.thurstone.passes import Passes, People
 from permrank.models.thurstone.problem import Problem
