@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from permrank.evaluation.evaluate import Evaluation as Evaluation
     from permrank.evaluation.evaluate import evaluate as evaluate
     from permrank.evaluation.finding import Catalogue as Catalogue
+    from permrank.evaluation.pairs import Pairs as Pairs
     from permrank.evaluation.protocols import Folds as Folds
     from permrank.evaluation.protocols import Given as Given
     from permrank.evaluation.protocols import LeaveOut as LeaveOut
@@ -75,6 +76,7 @@ _HOME = {
     "Comparison": "permrank.evaluation.comparison",
     "Estimate": "permrank.models.estimates",
     "Evaluation": "permrank.evaluation.evaluate",
+    "Pairs": "permrank.evaluation.pairs",
     "Ranker": "permrank.models.ranker",
     "Rankings": "permrank.data.rankings",
     "Split": "permrank.evaluation.split",

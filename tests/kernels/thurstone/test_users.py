@@ -16,7 +16,7 @@ from permrank.kernels.thurstone.conditioning import (
     factors_variance,
 )
 from permrank.kernels.thurstone.orders import Statements, depths
-from permrank.kernels.thurstone.users import move_users
+from permrank.kernels.thurstone.users import Rounds, move_users
 from permrank.models.thurstone.estimate import first_utilities
 from permrank.ragged import frozen
 from permrank.randomness import stream_key
@@ -67,26 +67,27 @@ def people(said, population, n_sweeps, n_scans=1):
     depth = np.zeros(said.slot_items.size, np.int64)
     depths(said, depth)
     x = first_utilities(depth, said.slot_indptr)
-    size = population.theta.shape[2] - 1
-    state = np.zeros(n_users, np.int64), np.zeros((n_users, size)), np.zeros((n_users, size))
-    for sweep in range(n_sweeps):
-        key = stream_key(11, sweep)
-        move_users(said, population, np.zeros((n_users, size)), n_scans, key, np.uint64(0), x, *state)
+    size = population.theta.shape[3] - 1
+    centres, draws, means = np.zeros((3, 1, n_users, size))
+    state = np.zeros((1, n_users), np.int64), draws, means, np.empty((1, x.size))
+    rounds = Rounds(n_sweeps - 1, 1, n_scans)
+    move_users(said, population, centres, rounds, stream_key(11), np.uint64(0), x[None], *state)
     return x.reshape(n_users, -1)
 
 
 def populated(n_items, n_factors=2, seed=4, flip=0.0):
     rng = np.random.default_rng(seed)
-    theta = 0.7 * rng.normal(size=(1, n_items, n_factors + 1))
-    return Population(theta, rng.uniform(0.5, 1.5, (1, n_items)), np.zeros(1), np.zeros(0), flip)
+    theta = 0.7 * rng.normal(size=(1, 1, n_items, n_factors + 1))
+    variances = rng.uniform(0.5, 1.5, (1, 1, n_items))
+    return Population(theta, variances, np.zeros((1, 1)), np.zeros((1, 0)), np.array([flip]))
 
 
 def order_shares(population, n, size=400_000):
     """Shares of all orders of n items in the population, by simulation without any constraint."""
     rng = np.random.default_rng(99)
-    theta, k = population.theta[0], population.theta.shape[2] - 1
+    theta, k = population.theta[0, 0], population.theta.shape[3] - 1
     x = theta[:, k] + rng.normal(size=(size, k)) @ theta[:, :k].T
-    x += rng.normal(size=x.shape) * np.sqrt(population.variances[0])
+    x += rng.normal(size=x.shape) * np.sqrt(population.variances[0, 0])
     codes = np.argsort(-x, axis=1) @ (n ** np.arange(n))
     return dict(zip(*np.unique(codes, return_counts=True), strict=True))
 
@@ -188,6 +189,6 @@ def test_both_forms_of_the_conditional_distribution_are_that_of_the_joint_one():
             np.testing.assert_allclose(factors_variance(given, direction.copy()), spread, rtol=1e-8)
             drawn = np.empty((4000, k))
             for i in range(len(drawn)):
-                draw_factors(given, told, stream_key(2, i), np.uint64(0), drawn[i])
+                draw_factors(given, stream_key(2, i), np.uint64(0), drawn[i])
             z = (drawn @ direction - mean @ direction) / np.sqrt(spread)
             assert stats.kstest(z, "norm").pvalue > 1e-4

@@ -25,18 +25,18 @@ _OWN_SHARE = 1e-12
 
 
 class Population(NamedTuple):
-    """Components of the population.
+    """Draws of the items: components of the population, with a slice for every draw.
 
     Attributes
     ----------
-    theta : float64 (n_components, n_items, K + 1)
+    theta : float64 (n_draws, n_components, n_items, K + 1)
         Factors H and mean μ of every item.
-    variances : float64 (n_components, n_items)
+    variances : float64 (n_draws, n_components, n_items)
         σ² of every item.
-    log_shares : float64 (n_components,)
-    thresholds : float64 (n_thresholds,)
+    log_shares : float64 (n_draws, n_components)
+    thresholds : float64 (n_draws, n_thresholds)
         Ascending, between grades.
-    flip : float
+    flips : float64 (n_draws,)
         Probability that an answer is the wrong way round; 0 where nobody contradicts himself.
     """
 
@@ -44,7 +44,7 @@ class Population(NamedTuple):
     variances: Any
     log_shares: Any
     thresholds: Any
-    flip: Any
+    flips: Any
 
 
 class Given(NamedTuple):
@@ -167,7 +167,7 @@ def _condition_factors(loads, variance, residual):
     return Given(loads, variance, own, residual, rows, mean, lower, False), 0.5 * value
 
 
-@njit(error_model="numpy", inline="always")
+@njit(error_model="numpy")
 def along_slot(given, vector, s, coefficient):
     """(Λ v)_s of a vector v that was pushed, with this coefficient at s."""
     if given.dense:
@@ -178,7 +178,7 @@ def along_slot(given, vector, s, coefficient):
     return total / given.variance[s]
 
 
-@njit(error_model="numpy", inline="always")
+@njit(error_model="numpy")
 def push(given, vector, s, coefficient):
     """Add to Λ v what a coefficient at slot s adds."""
     for k in range(vector.size):
@@ -204,8 +204,8 @@ def factors_mean(given, mean):
 
 
 @njit(error_model="numpy")
-def draw_factors(given, mean, key, counter, w):
-    """Draw w - w₀ given x around its mean, written; returns the counter.
+def draw_factors(given, key, counter, w):
+    """Draw w - w₀ given x, written.
 
     In the first form by Matheron's rule: what a draw of everything from the prior lacks to have these utilities.
     """
@@ -215,8 +215,8 @@ def draw_factors(given, mean, key, counter, w):
     if not given.dense:
         backward(given.lower, w, w.size)
         for k in range(w.size):
-            w[k] += mean[k]
-        return counter
+            w[k] += given.state[k]
+        return
     n = given.state.size
     drawn = np.empty(n)
     for s in range(n):
@@ -230,7 +230,6 @@ def draw_factors(given, mean, key, counter, w):
             lacking -= given.rows[s, t] * drawn[t]
         for k in range(w.size):
             w[k] += given.loads[s, k] * lacking
-    return counter
 
 
 @njit(error_model="numpy")

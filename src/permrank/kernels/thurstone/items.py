@@ -70,7 +70,7 @@ def threshold_sums(bounds, said, population, components, draws, thresholds):
     out = np.zeros((n_blocks, 1 + 3 * n))
     for b in prange(n_blocks):
         for u in range(bounds[b], bounds[b + 1]):
-            theta, variances = population.theta[components[u]], population.variances[components[u]]
+            theta, variances = population.theta[0, components[u]], population.variances[0, components[u]]
             for s in range(said.slot_indptr[u], said.slot_indptr[u + 1]):
                 y, g = said.slot_items[s], said.slot_grades[s]
                 deviation, centre = math.sqrt(variances[y]), _predicted(theta[y], draws[u])
@@ -94,10 +94,10 @@ def threshold_sums(bounds, said, population, components, draws, thresholds):
 @njit(error_model="numpy", parallel=True)
 def draw_rated(said, population, components, draws, key, before, x):
     """Utilities of rated slots given w and thresholds, independent of each other; x is written."""
-    thresholds = population.thresholds
+    thresholds = population.thresholds[0]
     for u in prange(draws.shape[0]):
         stream, counter = derive(key, before + np.uint64(u)), np.uint64(0)
-        theta, variances = population.theta[components[u]], population.variances[components[u]]
+        theta, variances = population.theta[0, components[u]], population.variances[0, components[u]]
         for s in range(said.slot_indptr[u], said.slot_indptr[u + 1]):
             y, g = said.slot_items[s], said.slot_grades[s]
             deviation, centre = math.sqrt(variances[y]), _predicted(theta[y], draws[u])

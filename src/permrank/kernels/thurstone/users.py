@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,6 +28,16 @@ from permrank.kernels.thurstone.orders import (
 )
 
 _ONE, _TWO = np.uint64(1), np.uint64(2)
+
+
+class Rounds(NamedTuple):
+    """Rounds of all moves: not counted, counted, and scans of a user's slots in each."""
+
+    burn_in: Any
+    kept: Any
+    scans: Any
+
+
 # The proposal of a scale is so much wider than the density around its mode, so that no tail is left out.
 _WIDER = 1.2
 
@@ -59,8 +70,9 @@ def scan(order, given, grades, thresholds, flip, x, key, counter):
 def shift_upper_parts(first, last, levels, given, chain, x, key, counter):
     """Shift all slots of an occasion down to a level together, for every level but, without a chain, the last only.
 
-    A chain: the slots from first to last are one ranking, best first, with these levels. With J the slots that move, the shift t has the density
-    exp(-(t² 1'Λ1 + 2 t 1'Λr) / 2) over J, cut where the lowest of J would meet the highest that stays.
+    A chain: the slots from first to last are one ranking, best first, with these levels. With J the slots that move,
+    the shift t has the density exp(-(t² 1'Λ1 + 2 t 1'Λr) / 2) over J, cut where the lowest of J would meet the highest
+    that stays.
     """
     along, shifts = np.zeros(given.state.size), np.zeros(last - first)  # Λ 1 over J
     precision, slope = 0.0, 0.0
@@ -157,80 +169,86 @@ def move_together(u, said, given, flip, x, key, counter):
 
 
 @njit(error_model="numpy")
-def draw_component(items, population, centre, x, key, counter):
-    """The component of a user given the utilities, with w integrated out."""
-    n = population.log_shares.size
-    logs = np.empty(n)
-    for z in range(n):
-        _, value = condition(items, population.theta[z], population.variances[z], centre, x)
-        logs[z] = value + population.log_shares[z]
-    most, total = logs.max(), 0.0
-    for z in range(n):
-        logs[z] = math.exp(logs[z] - most)
-        total += logs[z]
-    left, z = uniform(key, _TWO * counter) * total, 0
-    while z < n - 1 and left >= logs[z]:
-        left -= logs[z]
-        z += 1
-    return z, counter + _ONE
+def _given(d, items, population, centre, x, z, key, counter):
+    """What is given the items of a draw, of the component z; the component is drawn first if there are several."""
+    n = population.log_shares.shape[1]
+    logs, left, most = np.empty(n), 0.0, -math.inf
+    for turn in range(n + 1 if n > 1 else 1):
+        now = turn if n > 1 and turn < n else z
+        given, value = condition(items, population.theta[d, now], population.variances[d, now], centre, x)
+        if n == 1 or turn == n:
+            break
+        logs[turn] = value + population.log_shares[d, turn]
+        most = max(most, logs[turn])
+        if turn == n - 1:
+            for c in range(n):
+                logs[c] = math.exp(logs[c] - most)
+                left += logs[c]
+            left *= uniform(key, _TWO * counter)
+            counter += _ONE
+            z = 0
+            while z < n - 1 and left >= logs[z]:
+                left -= logs[z]
+                z += 1
+    return given, value, z, counter
 
 
 @njit(error_model="numpy")
-def move_user(u, said, population, centre, x, z, n_scans, key, w, mean):
-    """All moves of one user: x in place, w and its mean given x written; component, log-density and flips returned."""
+def _move_user(d, u, said, population, centre, rounds, key, x, z, w, mean, residual):
+    """All moves of one user under one draw: component, log-density before the last round and flips are returned."""
     first, last = said.slot_indptr[u], said.slot_indptr[u + 1]
     items, grades = said.slot_items[first:last], said.slot_grades[first:last]
-    counter, flips, total = np.uint64(0), 0, 0
-    if population.log_shares.size > 1:
-        z, counter = draw_component(items, population, centre, x, key, counter)
-    given, value = condition(items, population.theta[z], population.variances[z], centre, x)
-    if x.size > 0:
-        order, ordered = order_of(u, said), grades[0] < 0
-        if ordered:
-            measure_blocks(order, x)
-        for _ in range(n_scans):
-            counter = scan(order, given, grades, population.thresholds, population.flip, x, key, counter)
+    counter, flips, total, flip, value = np.uint64(0), 0, 0, population.flips[d], 0.0
+    order, ordered = order_of(u, said), x.size > 0 and grades[0] < 0
+    mean[:] = 0.0
+    residual[:] = 0.0
+    for i in range(rounds.burn_in + rounds.kept):
+        given, value, z, counter = _given(d, items, population, centre, x, z, key, counter)
+        for _ in range(rounds.scans):
             if ordered:
-                counter = move_together(u, said, given, population.flip, x, key, counter)
                 measure_blocks(order, x)
-        if ordered and population.flip > 0.0:
-            flips, total = count_flips(order, x)
-    factors_mean(given, mean)
-    draw_factors(given, mean, key, counter, w)
-    for k in range(w.size):
-        mean[k] += centre[k]
-        w[k] += centre[k]
+            counter = scan(order, given, grades, population.thresholds[d], flip, x, key, counter)
+            if ordered:
+                counter = move_together(u, said, given, flip, x, key, counter)
+        if i < rounds.burn_in:
+            continue
+        factors_mean(given, w)
+        for k in range(w.size):
+            mean[k] += (w[k] + centre[k]) / rounds.kept
+        for s in range(x.size):
+            left = given.residual[s]
+            for k in range(w.size):
+                left -= given.loads[s, k] * w[k]
+            residual[s] += left / rounds.kept
+        if i == rounds.burn_in + rounds.kept - 1:
+            draw_factors(given, key, counter, w)
+            for k in range(w.size):
+                w[k] += centre[k]
+    if ordered and flip > 0.0:
+        measure_blocks(order, x)
+        flips, total = count_flips(order, x)
     return z, value, flips, total
 
 
 @njit(error_model="numpy", parallel=True)
-def move_users(said, population, centres, n_scans, key, before, x, components, draws, means):
-    """One pass over all users; streams of users that others come ``before`` are numbered after theirs.
+def move_users(said, population, centres, rounds, key, before, x, components, draws, means, residuals):
+    """Some rounds of all moves of all users, under each draw of the items.
 
-    x: (n_slots,), components: (n_users,), written. draws, means: (n_users, K), written. Returns for every user the
-    log-density of x before the moves, with w integrated out, the flips and the answers (n_users, 3).
+    Streams of users that others come ``before`` are numbered after theirs. centres: (n_draws, n_users, K). Written are
+    x: (n_draws, n_slots), components: (n_draws, n_users), draws of w and their means given x over the rounds that are
+    kept, (n_draws, n_users, K), and what these leave of x, (n_draws, n_slots). Returns for every draw and user the
+    log-density of x before the last round, with w integrated out, the flips and the answers, (n_draws, n_users, 3).
     """
-    n_users = said.user_indptr.size - 1
-    values = np.empty((n_users, 3))
-    for u in prange(n_users):
-        own, stream = x[said.slot_indptr[u] : said.slot_indptr[u + 1]], derive(key, before + np.uint64(u))
-        z, value, flips, total = move_user(
-            np.int64(u), said, population, centres[u], own, components[u], n_scans, stream, draws[u], means[u]
-        )
-        components[u] = z
-        values[u, 0], values[u, 1], values[u, 2] = value, flips, total
+    n_draws, n_users = components.shape
+    values = np.empty((n_draws, n_users, 3))
+    for place in prange(n_draws * n_users):
+        d, u = np.int64(place // n_users), np.int64(place % n_users)
+        first, last = said.slot_indptr[u], said.slot_indptr[u + 1]
+        stream = derive(derive(key, before + np.uint64(u)), np.uint64(d))
+        z, value, flips, total = _move_user(
+            d, u, said, population, centres[d, u], rounds, stream, x[d, first:last], components[d, u], draws[d, u],
+            means[d, u], residuals[d, first:last],
+        )  # fmt: skip
+        components[d, u] = z
+        values[d, u, 0], values[d, u, 1], values[d, u, 2] = value, flips, total
     return values
-
-
-@njit(error_model="numpy", parallel=True)
-def residuals_of(said, theta, components, centres, x):
-    """x_s - μ_y - H_y·w_u of every slot for users w given as centres: (n_slots,)."""
-    out, size = np.empty(x.size), centres.shape[1]
-    for u in prange(centres.shape[0]):
-        for s in range(said.slot_indptr[u], said.slot_indptr[u + 1]):
-            row = theta[components[u], said.slot_items[s]]
-            left = x[s] - row[size]
-            for k in range(size):
-                left -= row[k] * centres[u, k]
-            out[s] = left
-    return out

@@ -11,17 +11,18 @@ from scipy.special import ndtri
 
 from permrank.data.rankings import Rankings
 from permrank.errors import InputError
-from permrank.kernels.thurstone.answers import Chains, Draws, run_chains
+from permrank.kernels.thurstone.conditioning import Population
 from permrank.kernels.thurstone.orders import Statements, depths
+from permrank.kernels.thurstone.users import Rounds, move_users
 from permrank.models.estimates import RULE, Estimate
 from permrank.models.priors.co_listing import user_coordinates
 from permrank.models.thurstone.problem import statements_of
 from permrank.ragged import frozen, owners
 from permrank.randomness import stream_key
-from permrank.types import Array, Float64Array, Int32Array, Int64Array
+from permrank.types import Array, Float64Array, Int32Array, Int64Array, Key
 
 # Rounds that bring the chain of a new user to its posterior, and rounds averaged over after them, for every draw.
-_BURN_IN, _ROUNDS = 20, 10
+_ROUNDS = Rounds(20, 10, 1)
 
 
 class Said(NamedTuple):
@@ -32,22 +33,57 @@ class Said(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What users say, draws of the items concerned, numbers of those asked about, depths of slots, items by number."""
+    """What users say, and draws of the items that they speak of or are asked about.
 
-    statements: Statements
-    draws: Draws
+    Attributes
+    ----------
+    said : Statements
+    population : Population
+    centres : float64 (n_kept, n_users, n_columns)
+        Prior means of the users.
+    items : int64
+        Numbers of the items asked about among those of the population.
+    used : int64
+        Items of the population.
+    depth : int64 (n_slots,)
+        Of the slots in the partial orders.
+    """
+
+    said: Statements
+    population: Population
+    centres: Float64Array
     items: Int64Array
-    depth: Int64Array
     used: Int64Array
+    depth: Int64Array
 
 
-class Standing(NamedTuple):
-    """Chains of users, means of their factors (n_kept, n_users, n_columns), residuals and items of their slots."""
+class Chains(NamedTuple):
+    """Chains of users, one for every kept draw of the items.
 
-    chains: Chains
+    Attributes
+    ----------
+    x, residuals : float64 (n_kept, n_slots)
+    components : int64 (n_kept, n_users)
+    draws, means : float64 (n_kept, n_users, n_columns)
+        Of the factors: a draw, and means given x over the rounds that were kept.
+    """
+
+    x: Float64Array
+    components: Int64Array
+    draws: Float64Array
     means: Float64Array
     residuals: Float64Array
-    slot_items: Int64Array
+
+    @classmethod
+    def at(cls, x: Array, components: Array, n_columns: int) -> Chains:
+        """Chains that stand at these utilities and components."""
+        draws, means = np.zeros((2, *components.shape, n_columns))
+        arrays = np.array(x, np.float64), np.array(components, np.int64), draws, means
+        return cls(*arrays, np.zeros(np.shape(x)))
+
+    def advance(self, asked: Asked, rounds: Rounds, key: Key) -> None:
+        """Some rounds of all moves, in place."""
+        move_users(asked.said, asked.population, asked.centres, rounds, key, np.uint64(0), *self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,25 +169,25 @@ class ThurstoneEstimate(Estimate):
             flips = np.maximum(flips, _LEAST_FLIP)
         logs = np.log(np.maximum(self.shares.astype(np.float64), 1e-300))
         arrays = (self.item_draws[:, :, used], self.noise_variances[:, :, used], logs, self.threshold_draws, flips)
-        draws = (np.ascontiguousarray(array, np.float64) for array in (*arrays, self.centres(self.coordinates(said))))
-        return Asked(statements, Draws(*draws), places[n_slots:].astype(np.int64), depth, used.astype(np.int64))
+        population = Population(*(np.ascontiguousarray(array, np.float64) for array in arrays))
+        centres = np.ascontiguousarray(self.centres(self.coordinates(said)))
+        return Asked(statements, population, centres, places[n_slots:].astype(np.int64), used.astype(np.int64), depth)
 
-    def chains(self, said: Said) -> Standing:
-        """Chains of new users, brought to their posterior."""
+    def chains(self, said: Said) -> tuple[Chains, Int64Array]:
+        """Chains of new users, brought to their posterior, and the items of their slots."""
         asked = self.asked(said, np.zeros(0, np.int64))
-        statements, draws, n_kept = asked.statements, asked.draws, len(self.item_draws)
-        n_users, n_slots = statements.user_indptr.size - 1, statements.slot_items.size
+        statements, n_kept = asked.said, len(self.item_draws)
         if is_rated(statements):
-            ends = np.concatenate((draws.thresholds[:, :1] - 1.0, draws.thresholds, draws.thresholds[:, -1:] + 1.0), 1)
-            x = 0.5 * (ends[:, statements.slot_grades] + ends[:, statements.slot_grades + 1])
+            thresholds, grades = asked.population.thresholds, statements.slot_grades
+            ends = np.concatenate((thresholds[:, :1] - 1.0, thresholds, thresholds[:, -1:] + 1.0), axis=1)
+            x = 0.5 * (ends[:, grades] + ends[:, grades + 1])
         else:
             x = np.tile(first_utilities(asked.depth, statements.slot_indptr), (n_kept, 1))
+        n_users = statements.user_indptr.size - 1
         components = np.tile((np.arange(n_kept) % self.shares.shape[1])[:, None], (1, n_users))
-        chains = Chains(np.ascontiguousarray(x), components)
-        means, residuals = np.zeros((n_kept, n_users, self.n_columns)), np.zeros((n_kept, n_slots))
-        key = stream_key(self.seed, 1)
-        run_chains(statements, draws, _BURN_IN, _ROUNDS, key, np.uint64(0), chains, means, residuals)
-        return Standing(chains, means, residuals.mean(axis=0), asked.used[statements.slot_items])
+        chains = Chains.at(x, components, self.n_columns)
+        chains.advance(asked, _ROUNDS, stream_key(self.seed, 1))
+        return chains, asked.used[statements.slot_items]
 
     def check(self, n_users: int, n_items: int) -> None:
         """Raise unless all parts fit together, and the data."""

@@ -102,7 +102,7 @@ class _Collected:
 
     def average(self, sampler: Sampler) -> None:
         """Add to the mean of the residuals."""
-        self.total, self.count = self.total + self._of_slots(sampler.residuals()), self.count + 1
+        self.total, self.count = self.total + self._of_slots(sampler.state.residuals), self.count + 1
 
     def estimate(self, sampler: Sampler) -> ThurstoneEstimate:
         """Of the draws so far; before the first, of the present state."""
@@ -110,7 +110,7 @@ class _Collected:
         total, count = self.total, self.count
         if not self.drawn["item_draws"]:
             parts = {name: [_compact(part)] for name, part in self.parts(sampler.state).items()}
-            total, count = self._of_slots(sampler.residuals()), 1
+            total, count = self._of_slots(sampler.state.residuals), 1
         stacked: Named = {name: np.stack(draws) for name, draws in parts.items()}
         if stacked["utilities"].shape[1] != self._items.size:
             stacked["utilities"] = np.zeros((0, self._items.size), np.float32)

@@ -2,42 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import polars as pl
 from scipy.special import ndtri
 
-from permrank.checks import require_above
+from permrank.checks import require_above, require_int
 from permrank.data.rankings import Rankings
 from permrank.data.validate import require_rankings
 from permrank.distributions.base import RankingDistribution
 from permrank.distributions.thurstone import NormalUtilities
 from permrank.errors import InputError
-from permrank.kernels.thurstone.answers import Chains, pair_probabilities, utility_draws
+from permrank.kernels.thurstone.answers import pair_probabilities
+from permrank.kernels.thurstone.users import Rounds
 from permrank.learning.learner import Learner
 from permrank.models.answers import mean_cosine, nearest
-from permrank.models.declared import (
-    MOST_COMMUNITIES,
-    MOST_DRAWS,
-    MOST_FACTORS,
-    MOST_SWEEPS,
-    Declared,
-    Flag,
-    Integer,
-    Seed,
-)
 from permrank.models.factored.problem import one_user
 from permrank.models.ranker import Ranker
-from permrank.models.thurstone.estimate import Said, ThurstoneEstimate
+from permrank.models.thurstone import questions
+from permrank.models.thurstone.estimate import Asked, Chains, Said, ThurstoneEstimate
 from permrank.models.thurstone.learning import Settings, usual_sweeps
 from permrank.models.thurstone.likelihood import log_likelihoods
+from permrank.models.thurstone.parameters import PARAMETERS
 from permrank.models.users import NewUser, UserReference, new_user
 from permrank.randomness import stream_key
 from permrank.types import Array, Float64Array, Int64Array, Named
 
 # Rounds of a user's chain for each kept draw when probabilities are asked for: with 64 of those, 256 in all.
 _ROUNDS = 4
-# The same where many users are asked about at once: where the chains stand.
-_ROUNDS_OF_MANY = 1
+# Candidates whose pairs are all looked at when the next question is chosen: 276 pairs, in some 20 ms.
+_MOST_ASKED = 24
+_ONE_ROUND = Rounds(0, 1, 1)
 # A probability is kept away from 0 and 1 by so much, where it is the mean over draws.
 _SURE = 1e-9
 
@@ -114,17 +110,7 @@ class FactoredThurstone(Ranker):
     estimate_: ThurstoneEstimate
     item_draws_: Array
     user_means_: Array
-    parameters = Declared(
-        n_factors=Integer(1, MOST_FACTORS, tune=(2, 32), help="Factors of every user and item."),
-        one_draw=Flag(help="Whether all rankings of a user share one draw of utilities."),
-        n_components=Integer(1, MOST_COMMUNITIES, help="Populations that the people are a mixture of."),
-        item_noise=Flag(help="Learn the deviation of the noise of every item; else it is 1."),
-        rating_thresholds=Flag(help="Let the level of ratings count."),
-        co_listing=Flag(help="Let what is listed together tell of taste."),
-        max_iter=Integer(1, MOST_SWEEPS, also=(None,), help="Sweeps; None: 100 to 600."),
-        n_draws=Integer(1, MOST_DRAWS, help="Draws that are kept."),
-        seed=Seed(help="Of the draws."),
-    )
+    parameters = PARAMETERS
 
     def __init__(
         self,
@@ -186,10 +172,10 @@ class FactoredThurstone(Ranker):
         return NewUser(made.rankings, self._state(self._said(made)))
 
     def _state(self, said: Said) -> dict[str, Float64Array]:
-        found = self.estimate_.chains(said)
-        numbers = {"slot_items": found.slot_items, "components": found.chains.components[:, 0]}
-        arrays = {"means": found.means[:, 0], "residuals": found.residuals, "utilities": found.chains.x, **numbers}
-        return {name: np.asarray(array, np.float64) for name, array in arrays.items()}
+        chains, items = self.estimate_.chains(said)
+        own = {"means": chains.means[:, 0], "components": chains.components[:, 0]}
+        slots = {"utilities": chains.x, "residuals": chains.residuals.mean(axis=0), "slot_items": items}
+        return {name: np.asarray(array, np.float64) for name, array in (own | slots).items()}
 
     def _said(self, user: UserReference) -> Said:
         rankings = user.rankings if isinstance(user, NewUser) else one_user(self.rankings_, int(user or 0))
@@ -212,16 +198,23 @@ class FactoredThurstone(Ranker):
             state = {"utilities": estimate.utilities[:, slots], "components": estimate.user_components[:, place]}
         else:
             state = self._state(said)
-        x, components = np.ascontiguousarray(state["utilities"], np.float64), state["components"].astype(np.int64)
-        return Chains(x, components[:, None])
+        return Chains.at(state["utilities"], state["components"][:, None], estimate.n_columns)
 
     def _pairs(self, user: UserReference, pairs: Int64Array) -> Float64Array:
         """P(first before second) of pairs of items (n_pairs, 2) for a user, under every draw: (n_kept, n_pairs)."""
         said = self._said(user)
-        asked = self.estimate_.asked(said, pairs.ravel())
-        bounds, numbers = np.array([0, len(pairs)]), asked.items.reshape(-1, 2)
-        fresh, key, chains = not self.estimate_.one_draw, stream_key(self.seed, 2), self._chains(user, said)
-        return np.asarray(pair_probabilities(*asked[:2], fresh, _ROUNDS, key, chains, bounds, numbers))
+        asked, chains = self.estimate_.asked(said, pairs.ravel()), self._chains(user, said)
+        return self._told(asked, chains, np.array([0, len(pairs)]), _ROUNDS)
+
+    def _told(self, asked: Asked, chains: Chains, bounds: Int64Array, n_rounds: int) -> Float64Array:
+        """Probabilities of pairs by user, of the users from bounds[u] to bounds[u + 1]: (n_kept, n_pairs)."""
+        fresh, numbers, total = not self.estimate_.one_draw, asked.items.reshape(-1, 2), 0.0
+        for turn in range(n_rounds):
+            if turn > 0:
+                chains.advance(asked, _ONE_ROUND, stream_key(self.seed, 2, turn))
+            where = chains.x, chains.components, bounds, numbers
+            total += pair_probabilities(*asked[:3], fresh, *where)
+        return np.asarray(total / n_rounds)
 
     def _prefers_pairs(self, who: Int64Array, first: Int64Array, second: Int64Array) -> Float64Array:
         estimate = self.estimate_
@@ -230,13 +223,11 @@ class FactoredThurstone(Ranker):
         order = np.argsort(who, kind="stable")
         pairs = np.column_stack((first, second))[order]
         asked = estimate.asked(Said(self.rankings_, self.rankings_.items), pairs.ravel())
+        chains = Chains.at(estimate.utilities, estimate.user_components, estimate.n_columns)
         bounds = np.searchsorted(who[order], np.arange(self.rankings_.n_users + 1))
-        chains = Chains(estimate.utilities.astype(np.float64), estimate.user_components.astype(np.int64))
-        arguments = not estimate.one_draw, _ROUNDS_OF_MANY, stream_key(self.seed, 2), chains, bounds
-        found = pair_probabilities(*asked[:2], *arguments, asked.items.reshape(-1, 2)).mean(axis=0)
         told = np.empty(who.size)
-        told[order] = np.clip(found, _SURE, 1.0 - _SURE)
-        return np.where(first == second, 0.5, told)
+        told[order] = self._told(asked, chains, bounds, 1).mean(axis=0)
+        return np.where(first == second, 0.5, np.clip(told, _SURE, 1.0 - _SURE))
 
     def _distribution(self, user: UserReference, items: Int64Array) -> RankingDistribution:
         if items.size == 2:
@@ -244,11 +235,29 @@ class FactoredThurstone(Ranker):
             p = np.clip(self._pairs(user, items[None])[:, 0], _SURE, 1.0 - _SURE)
             means = np.column_stack((ndtri(p), np.zeros(p.size)))
             return NormalUtilities(means, np.full(means.shape, np.sqrt(0.5)))
+        return NormalUtilities(*self._utilities(user, items))
+
+    def _utilities(self, user: UserReference, items: Int64Array) -> tuple[Float64Array, Float64Array]:
+        """Means and deviations of utilities given the user's factors: (n_kept * rounds, n_items) both.
+
+        A deviation is 0 where the user has spoken of the item: its utility is drawn itself.
+        """
         said = self._said(user)
-        asked = self.estimate_.asked(said, items)
-        fresh, key, chains = not self.estimate_.one_draw, stream_key(self.seed, 3), self._chains(user, said)
-        means, deviations = utility_draws(*asked[:2], fresh, _ROUNDS, key, chains, asked.items)
-        return NormalUtilities(means.reshape(-1, items.size), deviations.reshape(-1, items.size))
+        asked, chains = self.estimate_.asked(said, items), self._chains(user, said)
+        place = np.full(asked.used.size, -1)
+        if self.estimate_.one_draw:
+            place[asked.said.slot_items] = np.arange(asked.said.slot_items.size)
+        slots, rows = place[asked.items], np.arange(len(chains.x))[:, None]
+        spoken, drawn = slots >= 0, []
+        for turn in range(_ROUNDS):
+            chains.advance(asked, _ONE_ROUND, stream_key(self.seed, 3, turn))
+            theta = asked.population.theta[rows, chains.components, asked.items]
+            means = np.einsum("dik,dk->di", theta[..., :-1], chains.draws[:, 0]) + theta[..., -1]
+            means[:, spoken] = chains.x[:, slots[spoken]]
+            variances = asked.population.variances[rows, chains.components, asked.items]
+            drawn.append((means, np.where(spoken, 0.0, np.sqrt(variances))))
+        means, deviations = (np.concatenate(parts) for parts in zip(*drawn, strict=True))
+        return means, deviations
 
     def log_likelihood(self, rankings: Rankings) -> Float64Array:
         """Return the log-probability of each ranking with its user integrated out, as if given by somebody new.
@@ -275,6 +284,72 @@ class FactoredThurstone(Ranker):
         require_above("error", error, 0.0)
         said = Said(require_rankings(rankings), self._aligned_items(rankings))
         return log_likelihoods(self.estimate_, said, float(error))
+
+    # Which question next
+
+    def ask(self, user: object, candidates: Iterable[object] | None = None, n: int = 1) -> pl.DataFrame:
+        """The pairs of items whose answer is expected to tell most about the order of the candidates.
+
+        The gain of a question is by how many more of all pairs of candidates an order by majority would be right after
+        the answer, in the mean over both answers. Of more than 24 candidates those 24 are looked at whose utility is
+        least certain.
+
+        Parameters
+        ----------
+        user : id or new user
+        candidates : ids, optional
+            All items if none are given.
+        n : int
+            Pairs.
+
+        Returns
+        -------
+        polars.DataFrame
+            Columns ``rank``, ``item``, ``other``, ``probability`` (that the first is preferred) and ``gain``, best
+            first.
+
+        Examples
+        --------
+        >>> import permrank as pr
+        >>> lists = pr.Rankings.from_lists({"ann": ["a", "b", "c"], "bob": ["c", "b", "a"], "cat": ["a", "c", "b"]})
+        >>> model = pr.FactoredThurstone(n_factors=1, max_iter=30).fit(lists)
+        >>> model.ask(model.fold_in(["a", "b"])).select("item", "other").height
+        1
+        """
+        reference = self._reference(user)
+        items = self._item_indices(candidates)
+        require_int("n", n, 1)
+        if items.size < 2:
+            raise InputError(f"{items.size} candidates; a question is about two, so give at least two")
+        means, deviations = self._utilities(reference, items)
+        if items.size > _MOST_ASKED:
+            spread = means.std(axis=0) ** 2 + (deviations**2).mean(axis=0)
+            kept = np.sort(np.argsort(-spread, kind="stable")[:_MOST_ASKED])
+            items, means, deviations = items[kept], means[:, kept], deviations[:, kept]
+        pairs = np.column_stack(np.triu_indices(items.size, 1))
+        x = questions.simulated(means, deviations, int(stream_key(self.seed, 5)))
+        gains = questions.information(x, pairs)
+        best = np.argsort(-gains, kind="stable")[: int(n)]
+        first, second = items[pairs[best]].T
+        told = np.mean(x[:, pairs[best, 0]] > x[:, pairs[best, 1]], axis=0)
+        return pl.DataFrame(
+            {
+                "rank": np.arange(1, best.size + 1), "item": self.item_ids.take(first),
+                "other": self.item_ids.take(second), "probability": told, "gain": gains[best],
+            }
+        )  # fmt: skip
+
+    def sure(self, user: object, k: int = 1, items: Iterable[object] | None = None) -> float:
+        """Return the probability that the present order of the best k of the items, all by default, is right.
+
+        The present order is that of `score`.
+        """
+        reference = self._reference(user)
+        chosen = self._item_indices(items)
+        require_int("k", k, 1)
+        order = np.lexsort((chosen, -self._scores(reference, chosen)))
+        x = questions.simulated(*self._utilities(reference, chosen), int(stream_key(self.seed, 6)))
+        return questions.sure(x, order, int(k))
 
     # Likeness
 

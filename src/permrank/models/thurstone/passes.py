@@ -15,7 +15,7 @@ from permrank.kernels.lists import Lists
 from permrank.kernels.thurstone.conditioning import Population
 from permrank.kernels.thurstone.items import draw_rated, slot_terms, squares_by_item, threshold_sums
 from permrank.kernels.thurstone.orders import Statements
-from permrank.kernels.thurstone.users import move_users, residuals_of
+from permrank.kernels.thurstone.users import Rounds, move_users
 from permrank.learning.shards import Shard, blocks_by_entries, gathered, n_blocks_of, shards_of
 from permrank.ragged import frozen, owners
 from permrank.types import Array, Float64Array, Int64Array, Key
@@ -71,12 +71,15 @@ class People(NamedTuple):
     components : int64 (n_users,)
     draws, means : float64 (n_users, K)
         Of the factors: a draw, and their mean given x.
+    residuals : float64 (n_slots,)
+        What the means leave of x; written, never read by a sweep.
     """
 
     x: Float64Array
     components: Int64Array
     draws: Float64Array
     means: Float64Array
+    residuals: Float64Array
 
 
 class BySlot:
@@ -90,12 +93,13 @@ class BySlot:
 
 
 def _moved(
-    population: Population, n_scans: int, key: Key, part: Part, centres: Float64Array, components: Int64Array,
+    population: Population, rounds: Rounds, key: Key, part: Part, centres: Float64Array, components: Int64Array,
     draws: Float64Array, means: Float64Array, x: Float64Array,
 ) -> tuple[Array, ...]:  # fmt: skip
-    before = np.uint64(part.spans[0].start)
-    values = move_users(part.said, population, centres, n_scans, key, before, x, components, draws, means)
-    return values, x, components, draws, means
+    before, residuals = np.uint64(part.spans[0].start), np.empty((1, x.size))
+    arrays = (array[None] for array in (x, components, draws, means))
+    values = move_users(part.said, population, centres[None], rounds, key, before, *arrays, residuals)
+    return values[0], x, components, draws, means, residuals[0]
 
 
 def _rated(
@@ -108,14 +112,14 @@ def _rated(
 def _terms(
     population: Population, z: int, part: Part, components: Int64Array, draws: Float64Array, x: Float64Array
 ) -> tuple[Array, ...]:
-    return slot_terms(part.said, population.theta[z], population.variances[z], components, z, draws, x)  # type: ignore[no-any-return]
+    return slot_terms(part.said, population.theta[0, z], population.variances[0, z], components, z, draws, x)  # type: ignore[no-any-return]
 
 
 def _summed(
     population: Population, z: int, part: Part, components: Int64Array, draws: Float64Array, x: Float64Array
 ) -> tuple[Array, ...]:
     entries = Entries(*_terms(population, z, part, components, draws, x))
-    return (item_sums(part.slots.bounds, part.lists, draws, entries, population.theta.shape[1]),)
+    return (item_sums(part.slots.bounds, part.lists, draws, entries, population.theta.shape[2]),)
 
 
 def _squares(
@@ -128,12 +132,6 @@ def _at_thresholds(
     population: Population, thresholds: Float64Array, part: Part, components: Int64Array, draws: Float64Array
 ) -> tuple[Array, ...]:
     return (threshold_sums(part.slots.bounds, part.said, population, components, draws, thresholds),)
-
-
-def _left(
-    theta: Float64Array, part: Part, components: Int64Array, means: Float64Array, x: Float64Array
-) -> tuple[Array, ...]:
-    return (residuals_of(part.said, theta, components, means, x),)
 
 
 class Passes:
@@ -153,10 +151,10 @@ class Passes:
         return gathered(function, self._parts, *of_users, BySlot(x, self._indptr))
 
     def users(
-        self, population: Population, centres: Float64Array, n_scans: int, key: Key, people: People
+        self, population: Population, centres: Float64Array, rounds: Rounds, key: Key, people: People
     ) -> tuple[Float64Array, People]:
         """Move all users and their slots; the arrays may be written. Returns values (see `move_users`) and people."""
-        job = partial(_moved, population, n_scans, key)
+        job = partial(_moved, population, rounds, key)
         values, *found = self._gather(job, centres, people.components, people.draws, people.means, x=people.x)
         return values, People(*found)
 
@@ -187,8 +185,3 @@ class Passes:
         job = partial(_at_thresholds, population, thresholds)
         (sums,) = gathered(job, self._parts, people.components, people.draws)
         return np.asarray(sums.sum(axis=0))
-
-    def residuals(self, theta: Float64Array, people: People) -> Float64Array:
-        """What the factors' means leave of every slot: (n_slots,)."""
-        (found,) = self._gather(partial(_left, theta), people.components, people.means, x=people.x)
-        return np.asarray(found)

@@ -11,6 +11,7 @@ from scipy.special import ndtri
 from permrank.kernels.cooccurrence import cross
 from permrank.kernels.factored.arguments import Items
 from permrank.kernels.thurstone.conditioning import Population
+from permrank.kernels.thurstone.users import Rounds
 from permrank.models.thurstone.estimate import first_utilities
 from permrank.models.thurstone.passes import Passes, People
 from permrank.models.thurstone.problem import Problem
@@ -37,7 +38,7 @@ class State(NamedTuple):
 
     Attributes
     ----------
-    x, components, draws, means
+    x, components, draws, means, residuals
         See `People`.
     theta : float64 (n_components, n_items, n_columns + 1)
         Loadings on the factors, on the users' level if there are ratings, and mean of every item.
@@ -56,6 +57,7 @@ class State(NamedTuple):
     components: Array
     draws: Float64Array
     means: Float64Array
+    residuals: Float64Array
     theta: Float64Array
     variances: Float64Array
     spreads: Float64Array
@@ -96,7 +98,8 @@ class Sampler:
         spreads = np.full((n_components, size + 1), 1.0 / max(self._n_factors, 1))
         spreads[:, -1] = 0.5
         return State(
-            x, rng.integers(n_components, size=n_users), np.zeros((n_users, size)), np.zeros((n_users, size)), theta,
+            x, rng.integers(n_components, size=n_users), np.zeros((n_users, size)), np.zeros((n_users, size)),
+            np.zeros(x.size), theta,
             np.ones((n_components, n_items)), spreads, np.zeros((n_components, n_covariates, size + 1)),
             np.zeros((n_dimensions, size)), np.full(n_components, 1.0 / n_components), thresholds,
             0.05 if problem.contradicted else 0.0,
@@ -106,17 +109,16 @@ class Sampler:
     def population(self) -> Population:
         """The items as kernels take them."""
         state = self.state
-        return Population(state.theta, state.variances, np.log(state.shares), state.thresholds, float(state.flip))
+        arrays = (state.theta, state.variances, np.log(state.shares), state.thresholds, np.array(state.flip))
+        return Population(*(array[None] for array in arrays))
 
     @property
     def people(self) -> People:
         """The users as kernels take them."""
-        return People(*self.state[:4])
+        return People(*self.state[:5])
 
     def _put(self, people: People) -> None:
-        self.state = self.state._replace(
-            x=people.x, components=people.components, draws=people.draws, means=people.means
-        )
+        self.state = self.state._replace(**people._asdict())
 
     def sweep(self, number: int, keep: Callable[[Sampler], None] | None = None) -> float:
         """Draw everything once; returns the log-density of the utilities, with the users' factors integrated out.
@@ -128,7 +130,7 @@ class Sampler:
             self._move_thresholds(number, rng)
         centres = np.einsum("uj,jk->uk", self.problem.coordinates, self.state.user_slopes)
         key = stream_key(int(self._key), number, 0)
-        values, people = self._passes.users(self.population, centres, _SCANS, key, self.people)
+        values, people = self._passes.users(self.population, centres, Rounds(0, 1, _SCANS), key, self.people)
         self._put(people)
         if keep is not None:
             keep(self)
@@ -233,8 +235,8 @@ class Sampler:
         if self.problem.contradicted:
             flips, total = values[:, 1].sum(), values[:, 2].sum()
             flip = float(np.clip(rng.beta(_FLIPS[0] + flips, _FLIPS[1] + total - flips), 1e-9, 0.5))
-        slopes, shares = np.asarray(slopes, np.float64), np.maximum(shares, 1e-300)
-        self.state = state._replace(user_slopes=slopes, shares=shares, flip=flip)
+        shares = np.maximum(shares, 1e-300)
+        self.state = state._replace(user_slopes=np.asarray(slopes, np.float64), shares=shares, flip=flip)
 
     # Thresholds
 
@@ -260,10 +262,6 @@ class Sampler:
         lower = np.linalg.cholesky(information)
         centre = at + np.linalg.solve(lower.T, np.linalg.solve(lower, sums[1 : 1 + n]))
         return _Proposal(float(sums[0]), centre, np.asarray(lower, np.float64))
-
-    def residuals(self) -> Float64Array:
-        """What the factors' means leave of every slot."""
-        return self._passes.residuals(self.state.theta, self.people)
 
 
 class _Proposal(NamedTuple):
