@@ -23,6 +23,7 @@ MAY_IMPORT = {
     "kernels.factored": ["kernels", "kernels.plackett_luce"],
     "kernels.latent": ["kernels"],
     "kernels.log_linear": ["kernels", "kernels.factored"],
+    "kernels.thurstone": ["kernels"],
     "kernels.pairwise": ["kernels"],
     "kernels.matrix": ["kernels"],
     "kernels.distance": ["kernels"],
@@ -33,6 +34,7 @@ MAY_IMPORT = {
     "learning": [*FLOOR, "storage", "kernels", "data"],
     "distributions": [
         *FLOOR, "kernels.plackett_luce", "kernels.latent", "kernels.log_linear", "kernels.distance",
+        "kernels.thurstone",
     ],
     "models": [*READS, "storage", "kernels", "kernels.pairwise"],
     "models.priors": [*READS, "kernels"],
@@ -49,6 +51,9 @@ MAY_IMPORT = {
     ],
     "models.distance": [*READS, "kernels.distance", "models"],
     "models.spectral": [*READS, "kernels", "models"],
+    "models.thurstone": [
+        *READS, "kernels", "kernels.factored", "kernels.thurstone", "models", "models.priors", "models.factored",
+    ],
     "models.catalogue": [
         *READS, "kernels.catalogue", "models", "models.priors", "models.factored",
     ],

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from permrank.evaluation.goodness_of_fit import goodness_of_fit as goodness_of_fit
     from permrank.evaluation.likelihood_ratio import likelihood_ratio_test as likelihood_ratio_test
     from permrank.evaluation.number_of_communities import choose_communities as choose_communities
+    from permrank.evaluation.pairs import Pairs as Pairs
     from permrank.evaluation.protocols import Folds as Folds
     from permrank.evaluation.protocols import Given as Given
     from permrank.evaluation.protocols import LeaveOut as LeaveOut
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     from permrank.models.ranker import Ranker as Ranker
     from permrank.models.registry import register as register
     from permrank.models.spectral.spectral import SpectralAnalysis as SpectralAnalysis
+    from permrank.models.thurstone.model import FactoredThurstone as FactoredThurstone
 
 __version__ = "0.2.0.dev0"
 
@@ -78,6 +80,7 @@ _HOME = {
     "Comparison": "permrank.evaluation.comparison",
     "Estimate": "permrank.models.estimates",
     "Evaluation": "permrank.evaluation.evaluate",
+    "Pairs": "permrank.evaluation.pairs",
     "Ranker": "permrank.models.ranker",
     "Rankings": "permrank.data.rankings",
     "Split": "permrank.evaluation.split",

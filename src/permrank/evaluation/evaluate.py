@@ -19,7 +19,7 @@ from permrank.evaluation.catalogue import measure_catalogue
 from permrank.evaluation.grades import filled, grades_of, stages
 from permrank.evaluation.metrics import Metric, Relevance, find_metric, of_kind, per_list
 from permrank.evaluation.resources import Deadline, measured
-from permrank.evaluation.scoring import hidden_lists, log_likelihoods, pair_probabilities
+from permrank.evaluation.scoring import cross_entropies, hidden_lists, log_likelihoods, pair_probabilities
 from permrank.evaluation.significance import bootstrap_interval
 from permrank.evaluation.split import Question, Split
 from permrank.learning.interrupts import ending_at_once
@@ -329,4 +329,7 @@ def _measure(
         result.notes += [str(warning.message) for warning in caught]
         found["log_likelihood"] = values
         found["log_likelihood_per_stage"] = values / np.maximum(stages(test), 1)
+    if any(metric.kind == "pairs" for metric in wanted):
+        model._require_distribution("prefers")
+        found["cross_entropy"] = cross_entropies(model, test, given)
     return {metric.name: found[metric.name] for metric in wanted if metric.is_per_list}

@@ -38,7 +38,7 @@ __all__ = [
     "title_of",
 ]
 
-Kind: TypeAlias = Literal["graded", "order", "shown", "coverage", "likelihood", "calibration", "function"]
+Kind: TypeAlias = Literal["graded", "order", "shown", "coverage", "likelihood", "calibration", "pairs", "function"]
 ListFunction: TypeAlias = Callable[[Float64Array, Float64Array], float]
 """Grades and scores of one list to a number; NaN where there is nothing to measure."""
 
@@ -65,9 +65,10 @@ class Metric:
     higher_is_better : bool
     top_k : bool
         Whether it looks at the top k only, so that ``k`` matters. A function knows its own k.
-    kind : {"function", "graded", "order", "shown", "coverage", "likelihood", "calibration"}
+    kind : {"function", "graded", "order", "shown", "coverage", "likelihood", "calibration", "pairs"}
         What computes it: the function, one of the two kernels of grades, the items that are shown out of the whole
-        catalogue (to each person, to all together), the model's ``log_likelihood``, or its ``prefers``.
+        catalogue (to each person, to all together), the model's ``log_likelihood``, or its ``prefers``
+        (binned, or of every held-out pair).
     column : int
         Of the kernel's table.
 
@@ -157,6 +158,7 @@ METRICS: dict[str, Metric] = {
         Metric("log_likelihood", title="log-likelihood", kind="likelihood"),
         Metric("log_likelihood_per_stage", title="per stage", kind="likelihood"),
         Metric("pair_log_loss", title="bits/pair", kind="calibration", higher_is_better=False),
+        Metric("cross_entropy", title="cross entropy", kind="pairs", higher_is_better=False),
         Metric("calibration_error", title="calibration", kind="calibration", higher_is_better=False),
     )
 }  # fmt: skip

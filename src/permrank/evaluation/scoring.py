@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -94,6 +95,39 @@ def log_likelihoods(model: Ranker, test: Rankings) -> Float64Array:
     if asked.size:
         out[asked] = model.log_likelihood(keep_entries(test, known))
     return out
+
+
+def cross_entropies(model: Ranker, test: Rankings, given: Rankings | None) -> Float64Array:
+    """-log P(one before the other), mean over the pairs of every test ranking that are not tied; NaN without a pair."""
+    item, owner = indices_in(test.item_ids, model.item_ids)[test.items], test.ranking_users
+    persons, out = dict(people(model, test, given)), np.full(test.n_rankings, np.nan)
+    rows, asked = [], []
+    for ranking, (begin, end) in enumerate(pairwise(test.indptr.tolist())):
+        person = persons.get(int(owner[ranking]))
+        first, second = np.triu_indices(end - begin, 1)
+        first, second = first + begin, second + begin
+        told = (test.levels[first] < test.levels[second]) & (item[first] >= 0) & (item[second] >= 0)
+        pairs = np.column_stack((item[first[told]], item[second[told]]))
+        if person is None or not len(pairs):
+            continue
+        if isinstance(person, int):
+            rows.append(np.column_stack((np.full(len(pairs), ranking), np.full(len(pairs), person), pairs)))
+        else:
+            found = [model._distribution(person, pair).prefers(0, 1) for pair in pairs]
+            asked.append((ranking, _surprise(np.array(found)).mean()))
+    for ranking, value in asked:
+        out[ranking] = value
+    if rows:
+        ranking, *known = np.concatenate(rows).T
+        total = np.bincount(ranking, _surprise(model._prefers_pairs(*known)), test.n_rankings)
+        count = np.bincount(ranking, minlength=test.n_rankings)
+        out[count > 0] = total[count > 0] / count[count > 0]
+    return out
+
+
+def _surprise(p: Float64Array) -> Float64Array:
+    """-log p, of at most 27.6: what is said to be impossible and comes true is no better than 1e-12."""
+    return np.asarray(-np.log(np.clip(p, 1e-12, 1.0)))
 
 
 def pair_probabilities(

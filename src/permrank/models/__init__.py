@@ -9,6 +9,7 @@ MODELS = {
     "CofiRank": "permrank.models.matrix.cofirank",
     "Copeland": "permrank.models.baselines.copeland",
     "FactoredPlackettLuce": "permrank.models.factored.model",
+    "FactoredThurstone": "permrank.models.thurstone.model",
     "ImplicitFactors": "permrank.models.catalogue.implicit_factors",
     "ItemToItem": "permrank.models.catalogue.item_to_item",
     "LatentPlackettLuce": "permrank.models.latent.model",

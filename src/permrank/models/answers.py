@@ -13,7 +13,7 @@ import polars as pl
 from permrank.checks import require_bool, require_int
 from permrank.data.vocabulary import Vocabulary
 from permrank.data.where import passing
-from permrank.errors import CatalogueWarning
+from permrank.errors import CatalogueWarning, InputError
 from permrank.kernels.top_k import best_items
 from permrank.models.estimates import Estimate
 from permrank.models.users import NewUser, UserReference
@@ -130,6 +130,36 @@ def recommend(
         allowed &= passing(self.item_ids, where)
     shown = {"probability": probability, "interval": interval}
     return _recommended(self, users, allowed, int(k), exclude_listed=exclude_listed, shown=shown)
+
+
+def prefers_pairs(
+    self: Ranker, users: Iterable[object], items: Iterable[object], others: Iterable[object]
+) -> Float64Array:
+    """Probabilities that each user ranks the one item before the other: three sequences of ids, equally long.
+
+    Examples
+    --------
+    >>> import permrank as pr
+    >>> ballots = pr.Rankings.from_lists({"ann": ["a", "b", "c"], "bob": ["b", "a", "c"]})
+    >>> model = pr.FactoredThurstone(n_factors=1, max_iter=30).fit(ballots)
+    >>> model.prefers_pairs(["ann", "bob"], ["a", "a"], ["b", "b"]).round(2).tolist()
+    [1.0, 0.0]
+    """
+    self._require_distribution("prefers_pairs")
+    self._require_fitted()
+    who, what, other = self.user_ids.indices(users), self.item_ids.indices(items), self.item_ids.indices(others)
+    if not who.size == what.size == other.size:
+        raise InputError(f"{who.size} users, {what.size} items and {other.size} others; give one of each for each pair")
+    return self._prefers_pairs(who, what, other)
+
+
+def each_pair(self: Ranker, who: Int64Array, first: Int64Array, second: Int64Array) -> Float64Array:
+    """As `prefers_pairs` for indices of users and items, pair by pair."""
+    found = np.full(who.size, 0.5)
+    for place in np.flatnonzero(first != second):
+        items = np.array([first[place], second[place]])
+        found[place] = self._distribution(int(who[place]), items).prefers(0, 1)
+    return found
 
 
 def _recommended(

@@ -24,7 +24,7 @@ from permrank.learning.learner import Learner, at_once
 from permrank.models import parameters as settings
 from permrank.models import pictures
 from permrank.models import users as people
-from permrank.models.answers import rank, recommend
+from permrank.models.answers import each_pair, prefers_pairs, rank, recommend
 from permrank.models.declared import Declared
 from permrank.models.estimates import Estimate
 from permrank.models.explanation import because, explain, no_reasons
@@ -287,6 +287,8 @@ class Ranker(ABC):
         reference = self._reference(user)
         items = self.item_ids.find_all([item, other])
         return 0.5 if items[0] == items[1] else self._distribution(reference, items).prefers(0, 1)
+
+    prefers_pairs, _prefers_pairs = prefers_pairs, each_pair  # a model that can be quicker overrides the second
 
     def top_probability(self, user: object, items: Iterable[object], k: int = 1) -> Float64Array:
         """Return the probability of each item to be among the first ``k`` of the given items."""

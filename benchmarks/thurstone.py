@@ -1,0 +1,183 @@
+"""Thurstone's model with factors beside what is published: pairs of one person, likelihood, orders, ratings, questions.
+
+Needs PERMRANK_DATA (Sushi, MovieLens 100K) or a network to fetch them. ``--rows`` and ``--seeds`` take parts; finished
+cells are kept in ``--folder``, so that a run that was broken off goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+from fnmatch import fnmatch
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import permrank as pr
+import splits
+from accuracy import as_rankings, model_scores
+
+# What is published on (nearly) the same protocol, and what `FactoredPlackettLuce` reaches.
+BESIDE = {
+    "sushi-a-small": "crowdGPPL .71 / .56",
+    "sushi-a": "crowdGPPL .85 / .31",
+    "sushi-b": "crowdGPPL .78 / .49 in 30 minutes on 12 cores",
+    "sushi-10": "CRS 13.47 nats",
+}
+
+
+def pairs_split(n_train: int, n_test: int, seed: int, dataset: str, n_people: int | None) -> tuple[np.ndarray, ...]:
+    """Random pairs of each person's own list: rows (person, winner, loser) to learn from and to predict."""
+    lists, _ = splits.orders(dataset)
+    rng, n = np.random.default_rng(seed), lists.shape[1]
+    pairs = np.array([(i, j) for i in range(n) for j in range(i + 1, n)])
+    people = rng.choice(len(lists), n_people, replace=False) if n_people else np.arange(len(lists))
+    train, test = [], []
+    for person, row in enumerate(people):
+        order = rng.permutation(len(pairs))
+        for part, chosen in ((train, order[:n_train]), (test, order[n_train : n_train + n_test])):
+            part += [(person, *lists[row][pairs[place]]) for place in chosen]
+    return np.array(train), np.array(test)
+
+
+def pairs_row(
+    n_train: int, n_test: int, dataset: str, n_people: int | None, seed: int, model: pr.Ranker
+) -> dict[str, float]:
+    """Accuracy and cross entropy (nats) of held-out pairs of people who have answered others."""
+    train, test = pairs_split(n_train, n_test, seed, dataset, n_people)
+    rankings = pr.Rankings.from_pairs(dict(zip(("user", "winner", "loser"), train.T, strict=True)))
+    begin = time.perf_counter()
+    model.fit(rankings)
+    p = np.clip(model.prefers_pairs(*(column.tolist() for column in test.T)), 1e-12, 1.0)
+    seconds = time.perf_counter() - begin
+    right = float(np.mean(p > 0.5) + 0.5 * np.mean(p == 0.5))
+    return {"accuracy": right, "cross_entropy": float(-np.mean(np.log(p))), "seconds": seconds}
+
+
+def likelihood_row(seed: int, model: pr.FactoredThurstone) -> dict[str, float]:
+    """Nats a ranking of people who were not learnt from, Sushi-10, and the largest standard error of one."""
+    split = splits.fold_of_people(seed)
+    begin = time.perf_counter()
+    model.fit(as_rankings(split.train, strict=True))
+    values, errors = model.log_likelihood_with_error(as_rankings(split.test, strict=True))
+    return {"nats": float(-values.mean()), "error": float(errors.max()), "seconds": time.perf_counter() - begin}
+
+
+def order_row(n_given: int, seed: int, model: pr.Ranker) -> dict[str, float]:
+    """Pairs of hidden items put right, Sushi."""
+    split = splits.given_and_hidden(n_given, seed)
+    begin = time.perf_counter()
+    model.fit(as_rankings(split.train, strict=True))
+    scores = model_scores(model, split.test)
+    return {"pairs_right": splits.pairs_right(split.test, scores), "seconds": time.perf_counter() - begin}
+
+
+def rating_row(n_given: int, seed: int, model: pr.Ranker) -> dict[str, float]:
+    """NDCG@10 of hidden ratings, MovieLens 100K."""
+    split = splits.weak_generalisation("ml-100k", n_given, seed)
+    begin = time.perf_counter()
+    model.fit(as_rankings(split.train, strict=False))
+    scores = model_scores(model, split.test)
+    return {"ndcg": splits.ndcg(split.test, scores, seed), "seconds": time.perf_counter() - begin}
+
+
+def ask_row(chosen: bool, seed: int, model: pr.FactoredThurstone) -> dict[str, float]:
+    """Answers of new people, Sushi-10: how many are needed, and how often an order that is taken for sure is right.
+
+    ``chosen``: pairs that `ask` chooses; else pairs drawn at random. 60 people of a fold, at most 24 answers each.
+    """
+    split = splits.fold_of_people(seed)
+    model.fit(as_rankings(split.train, strict=True))
+    lists = split.test.items.reshape(-1, 10)[:60]
+    rng, right, sure = np.random.default_rng([18, seed]), np.zeros((len(lists), 25)), []
+    everything = np.array([(i, j) for i in range(10) for j in range(i + 1, 10)])
+    seconds: list[float] = []
+    for person, truth in enumerate(lists.tolist()):
+        answers: list[list[int]] = []
+        place, crossed = {item: i for i, item in enumerate(truth)}, False
+        random = rng.permutation(everything)
+        for n in range(25):
+            said = pr.Rankings.from_lists(answers, users=[0] * len(answers)) if answers else []
+            new = model.fold_in(said)
+            x = np.asarray(model.score(new, truth))
+            right[person, n] = np.mean([x[i] > x[j] for i, j in everything])
+            if not crossed and model.sure(new, 3) >= 0.9:
+                crossed = True
+                sure.append(float(truth[:3] == model.rank(new, truth)["item"].to_list()[:3]))
+            begin = time.perf_counter()
+            first, second = (
+                model.ask(new, truth).select("item", "other").row(0) if chosen else (truth[i] for i in random[n])
+            )
+            seconds.append(time.perf_counter() - begin)
+            answers.append(sorted((first, second), key=place.__getitem__))
+    curve = right.mean(axis=0)
+    needed = {f"answers_{share}": float(np.argmax(np.append(curve, 1.0) >= share)) for share in (0.888, 0.95)}
+    after = {f"right_after_{n}": float(curve[n]) for n in (5, 11, 16)}
+    share = float(np.mean(sure)) if sure else float("nan")
+    return {**needed, **after, "sure": share, "n_sure": len(sure), "ask_ms": 1e3 * float(np.median(seconds))}
+
+
+ROWS: dict[str, Callable[[int, Any], dict[str, float]]] = {
+    "sushi-a-small": partial(pairs_row, 5, 25, "sushi-10", 100),
+    "sushi-a": partial(pairs_row, 20, 25, "sushi-10", 100),
+    "sushi-b": partial(pairs_row, 10, 1, "sushi", None),
+    "sushi-10": likelihood_row,
+    "ask/chosen": partial(ask_row, True),
+    "ask/random": partial(ask_row, False),
+    "sushi/7-3": partial(order_row, 7),
+    "sushi/5-5": partial(order_row, 5),
+    "ml-100k/10": partial(rating_row, 10),
+    "ml-100k/20": partial(rating_row, 20),
+    "ml-100k/50": partial(rating_row, 50),
+}
+# Settings that a row needs beside the defaults.
+SETTINGS: dict[str, dict[str, Any]] = {}
+SYSTEMS = {"FactoredThurstone": pr.FactoredThurstone, "FactoredPlackettLuce": pr.FactoredPlackettLuce}
+
+
+def main() -> None:
+    """Measure what is asked for, and print a table of all that is kept."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", nargs="+", metavar="PATTERN", default=["*"], help="for example 'sushi-*' (all)")
+    parser.add_argument("--systems", nargs="+", default=["FactoredThurstone"], choices=list(SYSTEMS))
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2, 3, 4])
+    parser.add_argument(
+        "--set", nargs="+", default=[], metavar="NAME=VALUE", help="other parameters of the model (JSON)"
+    )
+    parser.add_argument("--folder", type=Path, default=Path("thurstone-results"), help="where cells are kept")
+    given = parser.parse_args()
+    given.folder.mkdir(parents=True, exist_ok=True)
+    more = {name: json.loads(value) for name, value in (text.split("=", 1) for text in given.set)}
+    for row in [name for name in ROWS if any(fnmatch(name, pattern) for pattern in given.rows)]:
+        for system in given.systems:
+            for seed in given.seeds:
+                told = "".join(f"-{name}={value}" for name, value in sorted(more.items()))
+                path = given.folder / f"{row.replace('/', '-')}-{system}{told}-{seed}.json"
+                if not path.exists():
+                    own = SETTINGS.get(row, {}) if system == "FactoredThurstone" else {}
+                    found = ROWS[row](seed, SYSTEMS[system](**{"seed": seed, **own, **more}))
+                    path.write_text(json.dumps({"row": row, "system": system + told, "seed": seed, **found}))
+                print(path.read_text(), flush=True)
+    print_table([json.loads(path.read_text()) for path in sorted(given.folder.glob("*.json"))])
+
+
+def print_table(cells: list[dict[str, Any]]) -> None:
+    """Mean and deviation over seeds, a line for each row and system."""
+    print("| row | system | seeds | measured | published |")
+    print("|---|---|---|---|---|")
+    for row, system in sorted({(cell["row"], cell["system"]) for cell in cells}):
+        own = [cell for cell in cells if (cell["row"], cell["system"]) == (row, system)]
+        names = [name for name in own[0] if name not in ("row", "system", "seed")]
+        told = []
+        for name in names:
+            values = [cell[name] for cell in own]
+            told.append(f"{name} {np.mean(values):.4f} ±{np.std(values, ddof=1) if len(values) > 1 else 0:.4f}")
+        print(f"| {row} | {system} | {len(own)} | {', '.join(told)} | {BESIDE.get(row, '')} |")
+
+
+if __name__ == "__main__":
+    main()

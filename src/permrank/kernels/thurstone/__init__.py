@@ -1,0 +1,1 @@
+"""Kernels of Thurstone's model: normal utilities under inequalities."""

@@ -1,0 +1,1 @@
+"""Thurstone's model: normal utilities with factors, of which everything that a person says is a constraint."""

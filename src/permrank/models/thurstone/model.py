@@ -1,0 +1,397 @@
+"""Thurstone's model with factors: one vector of normal utilities for everything that a person says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import polars as pl
+from scipy.special import ndtri
+
+from permrank.checks import require_above, require_int
+from permrank.data.rankings import Rankings
+from permrank.data.validate import require_rankings
+from permrank.distributions.base import RankingDistribution
+from permrank.distributions.thurstone import NormalUtilities
+from permrank.errors import InputError
+from permrank.kernels.thurstone.answers import pair_probabilities
+from permrank.kernels.thurstone.users import Rounds
+from permrank.learning.learner import Learner
+from permrank.models.answers import mean_cosine, nearest
+from permrank.models.factored.problem import one_user
+from permrank.models.ranker import Ranker
+from permrank.models.thurstone import questions
+from permrank.models.thurstone.estimate import Asked, Chains, Said, ThurstoneEstimate
+from permrank.models.thurstone.learning import Settings, usual_sweeps
+from permrank.models.thurstone.likelihood import log_likelihoods
+from permrank.models.thurstone.parameters import PARAMETERS
+from permrank.models.users import NewUser, UserReference, new_user
+from permrank.randomness import stream_key
+from permrank.types import Array, Float64Array, Int64Array, Named
+
+# Rounds of a user's chain for each kept draw when probabilities are asked for: with 64 of those, 256 in all.
+_ROUNDS = 4
+# Candidates whose pairs are all looked at when the next question is chosen: 276 pairs, in some 20 ms.
+_MOST_ASKED = 24
+_ONE_ROUND = Rounds(0, 1, 1)
+# A probability is kept away from 0 and 1 by so much, where it is the mean over draws.
+_SURE = 1e-9
+
+
+class FactoredThurstone(Ranker):
+    """Thurstone's model: utilities are normal, with a few factors, and all that a person says constrains the same ones.
+
+    x_uy = μ_y + H_y·w_u + ε_uy with w_u ~ N(0, 1) and ε_uy ~ N(0, σ_y²). A list is a chain of inequalities between the
+    utilities of its items; tied items are unordered, exactly; pairs are any partial order; a rating lies between two
+    thresholds, with a level of the user. Learnt by Gibbs sampling; answers are averages over the draws that are kept.
+
+    Parameters
+    ----------
+    n_factors : int
+        K; a prior variance is learnt for every factor, so that those which are not needed vanish.
+    one_draw : bool
+        Whether all rankings of a user come from one vector of utilities, as pairs compared in one sitting do; False
+        draws ε anew for every ranking. Ratings with thresholds have an ε for every rating.
+    n_components : int
+        Populations that the people are a mixture of, each with its own items' means and factors.
+    item_noise : bool
+        Whether σ_y is learnt for every item, around 1; else it is 1.
+    rating_thresholds : bool
+        Where there are ratings, let a rating be an interval between thresholds; else it only makes an order.
+    co_listing : bool
+        Let what people list together tell of their taste: prior means of users' and items' factors depend on it, as
+        far as it stands out from chance.
+    max_iter : int, optional
+        Sweeps, all of which are made; 100 to 600 by default, fewer for more data.
+    n_draws : int
+        Draws that are kept, evenly spread over the sweeps after the first third.
+    seed : int
+        The same seed gives the same bits, for any number of threads.
+
+    Attributes
+    ----------
+    item_draws_ : float32 (n_kept, n_components, n_items, n_columns + 1)
+        Loadings H on the factors, with ratings on the users' level, and mean μ of every item, one slice a draw.
+    noise_variances_ : float32 (n_kept, n_components, n_items)
+        σ².
+    shares_ : float32 (n_kept, n_components)
+        Of the components.
+    user_means_ : float32 (n_kept, n_users, n_columns)
+        Mean of every user's factors given the utilities of the draw.
+    user_components_ : int32 (n_kept, n_users)
+    utilities_ : float32 (n_kept, n_slots) or (0, n_slots)
+        Of the items that users speak of, where these are few.
+    residuals_ : float32 (n_slots,)
+        By how much the mean utility of what a user speaks of differs from what the factors say.
+    slot_indptr_, slot_items_ : int64 (n_users + 1,), int32 (n_slots,)
+        The slots of every user, and their items.
+    flips_ : float32 (n_kept,)
+        Probability that an answer is the wrong way round; 0 if nobody contradicts himself.
+    thresholds_ : float64, threshold_draws_ : float32 (n_kept, n_thresholds)
+        Ratings between which the thresholds stand, and utilities at which they do.
+    co_listing_ : float64 (n_items, n_dimensions), user_slopes_ : float32 (n_kept, n_dimensions, n_columns)
+        Coordinates of the items by what is listed together, and how the prior means of users depend on them.
+
+    Examples
+    --------
+    >>> import permrank as pr
+    >>> said = {"user": ["ann", "ann", "bob", "bob"], "winner": ["a", "b", "c", "b"], "loser": ["b", "c", "b", "a"]}
+    >>> model = pr.FactoredThurstone(n_factors=2, max_iter=60).fit(pr.Rankings.from_pairs(said))
+    >>> model.prefers("ann", "a", "c") > 0.99  # one vector of utilities: a > b > c
+    True
+    """
+
+    needs_order = True
+    assumes = "utilities are normal with a few factors; all that a person says shares one draw of them"
+    takes = "rankings, pairs and ratings, ties"
+    reference = "Thurstone (1927); Yao and Bockenholt (1999)"
+    resumable = True
+    estimate_type = ThurstoneEstimate
+    estimate_: ThurstoneEstimate
+    item_draws_: Array
+    user_means_: Array
+    parameters = PARAMETERS
+
+    def __init__(
+        self,
+        n_factors: int = 16,
+        *,
+        one_draw: bool = True,
+        n_components: int = 1,
+        item_noise: bool = True,
+        rating_thresholds: bool = True,
+        co_listing: bool = True,
+        max_iter: int | None = None,
+        n_draws: int = 64,
+        seed: int = 0,
+    ) -> None:
+        self.n_factors = n_factors
+        self.one_draw = one_draw
+        self.n_components = n_components
+        self.item_noise = item_noise
+        self.rating_thresholds = rating_thresholds
+        self.co_listing = co_listing
+        self.max_iter = max_iter
+        self.n_draws = n_draws
+        self.seed = seed
+
+    def _rules(self) -> Named:
+        return {"one_draw": bool(self.one_draw), "seed": int(self.seed)}
+
+    def _sweeps(self, rankings: Rankings) -> int:
+        return self.max_iter or usual_sweeps(rankings)
+
+    def _learner(self, rankings: Rankings) -> Learner[ThurstoneEstimate]:
+        return Settings.of(self.get_params()).learner(rankings, self._sweeps(rankings), self._rules())
+
+    # Scores: means of utilities
+
+    def _scores(self, user: UserReference, items: Int64Array) -> Float64Array:
+        if not isinstance(user, NewUser):
+            return self.estimate_.score_pairs(np.full(items.size, int(user or 0)), items)
+        state = user.state
+        scores = self.estimate_.scores(items, state["means"], state["components"].astype(np.int64))
+        if self.estimate_.one_draw:
+            said = np.zeros(len(self.item_ids))
+            said[state["slot_items"].astype(np.int64)] = state["residuals"]
+            scores += said[items]
+        return scores
+
+    def _score_pairs(self, who: Int64Array, what: Int64Array) -> Float64Array:
+        return self.estimate_.score_pairs(who, what)
+
+    # New users
+
+    def fold_in(self, said: object) -> NewUser:
+        """Make a new user from a list, a dict of item to rating, or `Rankings` of one user: the items stay as they are.
+
+        The chain of a user runs once for every kept draw of the items.
+        """
+        self._require_fitted()
+        made = new_user(said, self.rankings_)
+        return NewUser(made.rankings, self._state(self._said(made)))
+
+    def _state(self, said: Said) -> dict[str, Float64Array]:
+        chains, items = self.estimate_.chains(said)
+        own = {"means": chains.means[:, 0], "components": chains.components[:, 0]}
+        slots = {"utilities": chains.x, "residuals": chains.residuals.mean(axis=0), "slot_items": items}
+        return {name: np.asarray(array, np.float64) for name, array in (own | slots).items()}
+
+    def _said(self, user: UserReference) -> Said:
+        rankings = user.rankings if isinstance(user, NewUser) else one_user(self.rankings_, int(user or 0))
+        return Said(rankings, self._aligned_items(rankings))
+
+    # Probabilities: averages over the posterior of items and user
+
+    @property
+    def _knows_ranks(self) -> bool:
+        return True
+
+    def _chains(self, user: UserReference, said: Said) -> Chains:
+        """Where the chains of a user stand."""
+        estimate = self.estimate_
+        if isinstance(user, NewUser):
+            state = user.state
+        elif len(estimate.utilities):
+            place = int(user or 0)
+            slots = slice(*estimate.slot_indptr[place : place + 2].tolist())
+            state = {"utilities": estimate.utilities[:, slots], "components": estimate.user_components[:, place]}
+        else:
+            state = self._state(said)
+        return Chains.at(state["utilities"], state["components"][:, None], estimate.n_columns)
+
+    def _pairs(self, user: UserReference, pairs: Int64Array) -> Float64Array:
+        """P(first before second) of pairs of items (n_pairs, 2) for a user, under every draw: (n_kept, n_pairs)."""
+        said = self._said(user)
+        asked, chains = self.estimate_.asked(said, pairs.ravel()), self._chains(user, said)
+        return self._told(asked, chains, np.array([0, len(pairs)]), _ROUNDS)
+
+    def _told(self, asked: Asked, chains: Chains, bounds: Int64Array, n_rounds: int) -> Float64Array:
+        """Probabilities of pairs by user, of the users from bounds[u] to bounds[u + 1]: (n_kept, n_pairs)."""
+        fresh, numbers, total = not self.estimate_.one_draw, asked.items.reshape(-1, 2), 0.0
+        for turn in range(n_rounds):
+            if turn > 0:
+                chains.advance(asked, _ONE_ROUND, stream_key(self.seed, 2, turn))
+            where = chains.x, chains.components, bounds, numbers
+            total += pair_probabilities(*asked[:3], fresh, *where)
+        return np.asarray(total / n_rounds)
+
+    def _prefers_pairs(self, who: Int64Array, first: Int64Array, second: Int64Array) -> Float64Array:
+        estimate = self.estimate_
+        if not len(estimate.utilities):
+            return super()._prefers_pairs(who, first, second)
+        order = np.argsort(who, kind="stable")
+        pairs = np.column_stack((first, second))[order]
+        asked = estimate.asked(Said(self.rankings_, self.rankings_.items), pairs.ravel())
+        chains = Chains.at(estimate.utilities, estimate.user_components, estimate.n_columns)
+        bounds = np.searchsorted(who[order], np.arange(self.rankings_.n_users + 1))
+        told = np.empty(who.size)
+        told[order] = self._told(asked, chains, bounds, 1).mean(axis=0)
+        return np.where(first == second, 0.5, np.clip(told, _SURE, 1.0 - _SURE))
+
+    def _distribution(self, user: UserReference, items: Int64Array) -> RankingDistribution:
+        if items.size == 2:
+            # Of two items one probability under each draw says it all: as a difference of normal utilities.
+            p = np.clip(self._pairs(user, items[None])[:, 0], _SURE, 1.0 - _SURE)
+            means = np.column_stack((ndtri(p), np.zeros(p.size)))
+            return NormalUtilities(means, np.full(means.shape, np.sqrt(0.5)))
+        return NormalUtilities(*self._utilities(user, items))
+
+    def _utilities(self, user: UserReference, items: Int64Array) -> tuple[Float64Array, Float64Array]:
+        """Means and deviations of utilities given the user's factors: (n_kept * rounds, n_items) both.
+
+        A deviation is 0 where the user has spoken of the item: its utility is drawn itself.
+        """
+        said = self._said(user)
+        asked, chains = self.estimate_.asked(said, items), self._chains(user, said)
+        place = np.full(asked.used.size, -1)
+        if self.estimate_.one_draw:
+            place[asked.said.slot_items] = np.arange(asked.said.slot_items.size)
+        slots, rows = place[asked.items], np.arange(len(chains.x))[:, None]
+        spoken, drawn = slots >= 0, []
+        for turn in range(_ROUNDS):
+            chains.advance(asked, _ONE_ROUND, stream_key(self.seed, 3, turn))
+            theta = asked.population.theta[rows, chains.components, asked.items]
+            means = np.einsum("dik,dk->di", theta[..., :-1], chains.draws[:, 0]) + theta[..., -1]
+            means[:, spoken] = chains.x[:, slots[spoken]]
+            variances = asked.population.variances[rows, chains.components, asked.items]
+            drawn.append((means, np.where(spoken, 0.0, np.sqrt(variances))))
+        means, deviations = (np.concatenate(parts) for parts in zip(*drawn, strict=True))
+        return means, deviations
+
+    def log_likelihood(self, rankings: Rankings) -> Float64Array:
+        """Return the log-probability of each ranking with its user integrated out, as if given by somebody new.
+
+        See `log_likelihood_with_error` for the error of the estimator.
+        """
+        return self.log_likelihood_with_error(rankings)[0]
+
+    def log_likelihood_with_error(self, rankings: Rankings, error: float = 0.005) -> tuple[Float64Array, Float64Array]:
+        """Log-probabilities of the order of each ranking by GHK, averaged over the draws, and their standard errors.
+
+        Parameters
+        ----------
+        rankings : Rankings
+            Every ranking is taken for that of a person of whom nothing else is known. Tied items are unordered.
+        error : float
+            More points are taken until the standard error of a ranking is below this, within 16 times the first.
+
+        Returns
+        -------
+        values, errors : float64 (n_rankings,)
+        """
+        self._require_fitted()
+        require_above("error", error, 0.0)
+        said = Said(require_rankings(rankings), self._aligned_items(rankings))
+        return log_likelihoods(self.estimate_, said, float(error))
+
+    # Which question next
+
+    def ask(self, user: object, candidates: Iterable[object] | None = None, n: int = 1) -> pl.DataFrame:
+        """The pairs of items whose answer is expected to tell most about the order of the candidates.
+
+        The gain of a question is by how many more of all pairs of candidates an order by majority would be right after
+        the answer, in the mean over both answers. Of more than 24 candidates those 24 are looked at whose utility is
+        least certain.
+
+        Parameters
+        ----------
+        user : id or new user
+        candidates : ids, optional
+            All items if none are given.
+        n : int
+            Pairs.
+
+        Returns
+        -------
+        polars.DataFrame
+            Columns ``rank``, ``item``, ``other``, ``probability`` (that the first is preferred) and ``gain``, best
+            first.
+
+        Examples
+        --------
+        >>> import permrank as pr
+        >>> lists = pr.Rankings.from_lists({"ann": ["a", "b", "c"], "bob": ["c", "b", "a"], "cat": ["a", "c", "b"]})
+        >>> model = pr.FactoredThurstone(n_factors=1, max_iter=30).fit(lists)
+        >>> model.ask(model.fold_in(["a", "b"])).select("item", "other").height
+        1
+        """
+        reference = self._reference(user)
+        items = self._item_indices(candidates)
+        require_int("n", n, 1)
+        if items.size < 2:
+            raise InputError(f"{items.size} candidates; a question is about two, so give at least two")
+        means, deviations = self._utilities(reference, items)
+        if items.size > _MOST_ASKED:
+            spread = means.std(axis=0) ** 2 + (deviations**2).mean(axis=0)
+            kept = np.sort(np.argsort(-spread, kind="stable")[:_MOST_ASKED])
+            items, means, deviations = items[kept], means[:, kept], deviations[:, kept]
+        pairs = np.column_stack(np.triu_indices(items.size, 1))
+        x = questions.simulated(means, deviations, int(stream_key(self.seed, 5)))
+        gains = questions.information(x, pairs)
+        best = np.argsort(-gains, kind="stable")[: int(n)]
+        first, second = items[pairs[best]].T
+        told = np.mean(x[:, pairs[best, 0]] > x[:, pairs[best, 1]], axis=0)
+        return pl.DataFrame(
+            {
+                "rank": np.arange(1, best.size + 1), "item": self.item_ids.take(first),
+                "other": self.item_ids.take(second), "probability": told, "gain": gains[best],
+            }
+        )  # fmt: skip
+
+    def sure(self, user: object, k: int = 1, items: Iterable[object] | None = None) -> float:
+        """Return the probability that the present order of the best k of the items, all by default, is right.
+
+        The present order is that of `score`.
+        """
+        reference = self._reference(user)
+        chosen = self._item_indices(items)
+        require_int("k", k, 1)
+        order = np.lexsort((chosen, -self._scores(reference, chosen)))
+        x = questions.simulated(*self._utilities(reference, chosen), int(stream_key(self.seed, 6)))
+        return questions.sure(x, order, int(k))
+
+    # Likeness
+
+    def similar_items(self, item: object, k: int = 10) -> pl.DataFrame:
+        """Items that the same people like: cosine of the factors, averaged over draws and components.
+
+        Returns
+        -------
+        polars.DataFrame
+            Columns ``rank``, ``item``, ``similarity``, best first, without the item itself.
+        """
+        self._require_fitted()
+        index = self.item_ids.find(item)
+        n_kept, n_components, n_items, size = self.item_draws_.shape
+        rows = self.item_draws_[..., : size - 1 - self._rated].reshape(n_kept * n_components, n_items, -1)
+        return nearest(mean_cosine(rows, rows[:, index]), index, k, self.item_ids)
+
+    def similar_users(self, user: object, k: int = 10) -> pl.DataFrame:
+        """Users of the training data who rank as this one does: cosine of their factors, averaged over the draws.
+
+        Returns
+        -------
+        polars.DataFrame
+            Columns ``rank``, ``user``, ``similarity``, best first, without the user.
+        """
+        reference = self._reference(user)
+        place = -1 if isinstance(reference, NewUser) else int(reference or 0)
+        own = reference.state["means"] if isinstance(reference, NewUser) else self.user_means_[:, place]
+        n_factors = self.user_means_.shape[2] - self._rated
+        similarity = mean_cosine(self.user_means_[..., :n_factors], own[:, :n_factors])
+        return nearest(similarity, place, k, self.user_ids)
+
+    @property
+    def _rated(self) -> bool:
+        return self.estimate_.thresholds.size > 0
+
+    def _check_learned(self) -> None:
+        super()._check_learned()
+        n_kept, n_factors = len(self.item_draws_), self.estimate_.n_columns - self._rated
+        if n_kept > self.n_draws:
+            raise InputError(f"item_draws_ has {n_kept} draws, more than n_draws={self.n_draws}")
+        if n_factors != self.n_factors:
+            raise InputError(f"item_draws_ has {n_factors} factors, and n_factors is {self.n_factors}")
+        if self.item_draws_.shape[1] != self.n_components:
+            raise InputError(f"item_draws_ has {self.item_draws_.shape[1]} components, not {self.n_components}")

@@ -1,0 +1,39 @@
+"""Which question tells most about a person, and how sure an order is, from the draws of Thurstone's model."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from permrank.types import Float64Array, Int64Array
+
+# Draws of utilities for every draw of means and deviations, where some are not known.
+_SIMULATED = 4096
+
+
+def simulated(means: Float64Array, deviations: Float64Array, seed: int) -> Float64Array:
+    """Utilities, (n, n_items), n at least 4,096 where they are not all known: every draw as often as every other."""
+    times = 1 if not deviations.any() else -(-_SIMULATED // len(means))
+    rng = np.random.default_rng(seed)
+    return np.concatenate([means + deviations * rng.normal(size=means.shape) for _ in range(times)])
+
+
+def information(x: Float64Array, pairs: Int64Array) -> Float64Array:
+    """Expected gain of answers about pairs of items, in pairs of all items that are put right: (n_pairs,).
+
+    x: draws of utilities (n, n_items). An order by majority puts Σ max(p, 1 - p) of the pairs right. The answer says on
+    which side of x_a = x_b the person is, so that the draws there are left; the gain is the mean over both answers.
+    """
+    first, second = np.triu_indices(x.shape[1], 1)
+    above = (x[:, first] > x[:, second]).astype(np.float32)
+    answer = (x[:, pairs[:, 0]] > x[:, pairs[:, 1]]).astype(np.float32)
+    share, both = answer.mean(axis=0), answer.T @ above / len(x)  # P(answer), P(answer and pair)
+    overall = above.mean(axis=0)
+    other = overall[None] - both
+    right = np.maximum(both, share[:, None] - both) + np.maximum(other, (1.0 - share)[:, None] - other)
+    return np.asarray(right.sum(axis=1) - np.maximum(overall, 1.0 - overall).sum(), np.float64)
+
+
+def sure(x: Float64Array, order: Int64Array, k: int) -> float:
+    """Share of draws of utilities whose first k items are those of the order, in this order."""
+    found = np.argsort(-x, axis=1, kind="stable")[:, :k]
+    return float(np.mean((found == order[None, :k]).all(axis=1)))

@@ -1,0 +1,279 @@
+"""The Gibbs sampler of Thurstone's model: utilities and users, items, variances, and moves of all of them together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import ndtri
+
+from permrank.kernels.cooccurrence import cross
+from permrank.kernels.factored.arguments import Items
+from permrank.kernels.thurstone.conditioning import Population
+from permrank.kernels.thurstone.users import Rounds
+from permrank.models.thurstone.estimate import first_utilities
+from permrank.models.thurstone.passes import Passes, People
+from permrank.models.thurstone.problem import Problem
+from permrank.randomness import stream_key
+from permrank.types import Array, Float64Array, Key
+
+# Scans of a user's slots in a sweep: one costs little beside the matrices that are made once a sweep.
+_SCANS = 2
+# Inverse gamma priors of variances, (shape, scale): of the factors' columns (the scale is shared by them), of the means
+# of items around their regression, and of the noise of an item, which is about 1.
+_FACTORS, _MEANS, _NOISE = (2.0, 1.0), (1.0, 0.5), (5.0, 5.0)
+# Prior precision of slopes, in units of what they explain: of items by covariates, of users by their coordinates.
+_ITEM_RIDGE, _USER_RIDGE = 1.0, 1.0
+# A priori one answer in twenty is the wrong way round, as if twenty had been seen.
+_FLIPS = (1.0, 19.0)
+# Pseudo-count of every component.
+_SHARE = 1.0
+# Precision of what is held where it is.
+_WALL = 1e12
+
+
+class State(NamedTuple):
+    """All that a sweep depends on.
+
+    Attributes
+    ----------
+    x, components, draws, means, residuals
+        See `People`.
+    theta : float64 (n_components, n_items, n_columns + 1)
+        Loadings on the factors, on the users' level if there are ratings, and mean of every item.
+    variances : float64 (n_components, n_items)
+    spreads : float64 (n_components, n_columns + 1)
+        Prior variances of the columns of theta.
+    slopes : float64 (n_components, n_covariates, n_columns + 1)
+        How prior means of items depend on what is known of them.
+    user_slopes : float64 (n_dimensions, n_columns)
+    shares : float64 (n_components,)
+    thresholds : float64 (n_thresholds,)
+    flip : float
+    """
+
+    x: Float64Array
+    components: Array
+    draws: Float64Array
+    means: Float64Array
+    residuals: Float64Array
+    theta: Float64Array
+    variances: Float64Array
+    spreads: Float64Array
+    slopes: Float64Array
+    user_slopes: Float64Array
+    shares: Float64Array
+    thresholds: Float64Array
+    flip: float
+
+
+class Sampler:
+    """State of the draws; `sweep` draws everything once."""
+
+    def __init__(self, problem: Problem, n_factors: int, n_components: int, item_noise: bool, key: Key) -> None:
+        self.problem, self._key, self._item_noise = problem, key, item_noise
+        self._n_factors, self._rated = n_factors, problem.thresholds.size > 0
+        self._passes = Passes(problem.said, problem.n_items)
+        self._gram = cross(problem.covariates, problem.covariates)
+        self.state = self._start(n_components)
+
+    def _start(self, n_components: int) -> State:
+        problem, rng = self.problem, np.random.default_rng(int(stream_key(int(self._key), 7)))
+        n_users, n_items, size = problem.n_users, problem.n_items, self._n_factors + self._rated
+        theta = np.zeros((n_components, n_items, size + 1))
+        theta[..., : self._n_factors] = 0.3 * rng.normal(size=(n_components, n_items, self._n_factors))
+        x, said = np.zeros(problem.depth.size), problem.said
+        thresholds = np.zeros(problem.thresholds.size)
+        if self._rated:
+            theta[..., -2] = 0.5
+            below = np.bincount(said.slot_grades, minlength=thresholds.size + 1).cumsum()[:-1] / x.size
+            thresholds = 1.4 * ndtri(np.clip(below, 1e-3, 1 - 1e-3)) + 1e-6 * np.arange(thresholds.size)
+        else:
+            x = first_utilities(problem.depth, said.slot_indptr)
+            x += 0.0 if not problem.contradicted else 0.1 * rng.normal(size=x.size)
+            mentions = np.bincount(said.slot_items, minlength=n_items)
+            theta[..., -1] = np.bincount(said.slot_items, x, n_items) / (mentions + 5.0)
+        n_covariates, n_dimensions = problem.covariates.shape[1], problem.coordinates.shape[1]
+        spreads = np.full((n_components, size + 1), 1.0 / max(self._n_factors, 1))
+        spreads[:, -1] = 0.5
+        return State(
+            x, rng.integers(n_components, size=n_users), np.zeros((n_users, size)), np.zeros((n_users, size)),
+            np.zeros(x.size), theta,
+            np.ones((n_components, n_items)), spreads, np.zeros((n_components, n_covariates, size + 1)),
+            np.zeros((n_dimensions, size)), np.full(n_components, 1.0 / n_components), thresholds,
+            0.05 if problem.contradicted else 0.0,
+        )  # fmt: skip
+
+    @property
+    def population(self) -> Population:
+        """The items as kernels take them."""
+        state = self.state
+        arrays = (state.theta, state.variances, np.log(state.shares), state.thresholds, np.array(state.flip))
+        return Population(*(array[None] for array in arrays))
+
+    @property
+    def people(self) -> People:
+        """The users as kernels take them."""
+        return People(*self.state[:5])
+
+    def _put(self, people: People) -> None:
+        self.state = self.state._replace(**people._asdict())
+
+    def sweep(self, number: int, keep: Callable[[Sampler], None] | None = None) -> float:
+        """Draw everything once; returns the log-density of the utilities, with the users' factors integrated out.
+
+        keep: called when utilities, factors' means and items belong together.
+        """
+        rng = np.random.default_rng(int(stream_key(int(self._key), number, 5)))
+        if self._rated:
+            self._move_thresholds(number, rng)
+        centres = np.einsum("uj,jk->uk", self.problem.coordinates, self.state.user_slopes)
+        key = stream_key(int(self._key), number, 0)
+        values, people = self._passes.users(self.population, centres, Rounds(0, 1, _SCANS), key, self.people)
+        self._put(people)
+        if keep is not None:
+            keep(self)
+        self._draw_items(number)
+        self._draw_variances(rng)
+        self._draw_spreads(rng)
+        self._rescale(rng)
+        self._draw_users_prior(rng, values)
+        return float(values[:, 0].sum())
+
+    # Items given users
+
+    def centres(self) -> Float64Array:
+        """Prior means of the items, (n_components, n_items, n_columns + 1)."""
+        return np.asarray(np.einsum("yj,zjk->zyk", self.problem.covariates, self.state.slopes))
+
+    def _draw_items(self, number: int) -> None:
+        state, centres = self.state, self.centres()
+        for z in range(state.theta.shape[0]):
+            precision, theta, centre = 1.0 / state.spreads[z], state.theta[z], centres[z]
+            if self._rated:
+                precision[-2], centre[:, -2] = _WALL, theta[:, -2]
+            given, key = Items(theta, centre, precision), stream_key(int(self._key), number, 1, z)
+            steps = self._passes.items(self.population, z, given, self.people, key)
+            if self._rated:
+                steps[:, -2] = 0.0
+            theta += steps
+
+    def _draw_variances(self, rng: np.random.Generator) -> None:
+        if self._item_noise:
+            sums = self._passes.squares(self.state.theta, self.people)
+            rate = _NOISE[1] + 0.5 * sums[..., 0]
+            self.state = self.state._replace(variances=rate / rng.standard_gamma(_NOISE[0] + 0.5 * sums[..., 1]))
+
+    def _draw_spreads(self, rng: np.random.Generator) -> None:
+        """Slopes, prior variances of the columns around them, and the scale of every factor against its users."""
+        state, known = self.state, self.problem.covariates
+        n_items, n_covariates = known.shape
+        normal = np.linalg.cholesky(self._gram + _ITEM_RIDGE * np.eye(n_covariates))
+        for z in range(state.theta.shape[0]):
+            theta = state.theta[z]
+            n_columns = theta.shape[1]
+            noise = rng.normal(size=(n_covariates, n_columns)) * np.sqrt(state.spreads[z])
+            found = np.linalg.solve(normal, cross(known, theta))
+            state.slopes[z] = np.linalg.solve(normal.T, found + noise)
+            away = theta - np.einsum("yj,jk->yk", known, state.slopes[z])
+            squares = np.sum(away**2, axis=0) + _ITEM_RIDGE * np.sum(state.slopes[z] ** 2, axis=0)
+            shape, scale = np.full(n_columns, _FACTORS[0]), np.full(n_columns, _FACTORS[1] / self._n_factors)
+            shape[-1], scale[-1] = _MEANS
+            gammas = rng.standard_gamma(shape + 0.5 * (n_items + n_covariates))
+            state.spreads[z] = (scale + 0.5 * squares) / gammas
+            if self._rated:
+                state.spreads[z, -2], state.slopes[z, :, -2] = 1.0, 0.0
+
+    def _rescale(self, rng: np.random.Generator) -> None:
+        """Exact draws along two groups that leave what was said alone: they mix what single draws hold together.
+
+        A factor times c, of the users times 1 / c: its columns, slopes and prior deviation go along. All utilities
+        times c, with items and thresholds.
+        """
+        state = self.state
+        n_users, n_factors = state.draws.shape[0], self._n_factors
+        if len(state.theta) == 1:
+            centres = np.einsum("uj,jk->uk", self.problem.coordinates, state.user_slopes)
+            squares = np.sum((state.draws - centres) ** 2, axis=0) + _USER_RIDGE * np.sum(state.user_slopes**2, axis=0)
+            n_lines = n_users + state.user_slopes.shape[0]
+            rate = 0.5 * squares[:n_factors] + _FACTORS[1] / self._n_factors / state.spreads[0, :n_factors]
+            c = 1.0 / np.sqrt(rng.standard_gamma(0.5 * n_lines + _FACTORS[0], size=n_factors) / rate)
+            if self._rated:  # the loading on the level has a flat prior
+                gamma = rng.standard_gamma(0.5 * max(n_lines - 1, 1))
+                c = np.append(c, 1.0 / np.sqrt(gamma / (0.5 * squares[-1])))
+            state.theta[0, :, :-1] *= c
+            state.slopes[0, :, :-1] *= c
+            state.spreads[0, :n_factors] *= c[:n_factors] ** 2
+            for array in (state.draws, state.means, state.user_slopes):
+                array /= c
+        self._rescale_utilities(rng)
+
+    def _rescale_utilities(self, rng: np.random.Generator) -> None:
+        state = self.state
+        sums = self._passes.squares(state.theta, self.people)
+        squares, n = float(np.sum(sums[..., 0] / state.variances)), float(sums[..., 1].sum())
+        away = state.theta - self.centres()
+        columns = np.arange(state.theta.shape[2]) != (state.theta.shape[2] - 2 if self._rated else -1)
+        squares += float(np.sum((away**2 / state.spreads[:, None])[..., columns]))
+        squares += _ITEM_RIDGE * float(np.sum((state.slopes**2 / state.spreads[:, None])[..., columns]))
+        n += away[..., columns].size + state.slopes[..., columns].size + state.thresholds.size + self._rated
+        c = float(np.sqrt(rng.standard_gamma(0.5 * n) / (0.5 * squares)))
+        for array in (state.x, state.theta, state.slopes, state.thresholds):
+            array *= c
+
+    # Users given their factors
+
+    def _draw_users_prior(self, rng: np.random.Generator, values: Float64Array) -> None:
+        state, known = self.state, self.problem.coordinates
+        n_dimensions, n_components = known.shape[1], state.shares.size
+        normal = np.linalg.cholesky(cross(known, known) + _USER_RIDGE * np.eye(n_dimensions))
+        noise = rng.normal(size=(n_dimensions, state.draws.shape[1]))
+        slopes = np.linalg.solve(normal.T, np.linalg.solve(normal, cross(known, state.draws)) + noise)
+        shares = rng.dirichlet(_SHARE + np.bincount(state.components, minlength=n_components))
+        flip = state.flip
+        if self.problem.contradicted:
+            flips, total = values[:, 1].sum(), values[:, 2].sum()
+            flip = float(np.clip(rng.beta(_FLIPS[0] + flips, _FLIPS[1] + total - flips), 1e-9, 0.5))
+        shares = np.maximum(shares, 1e-300)
+        self.state = state._replace(user_slopes=np.asarray(slopes, np.float64), shares=shares, flip=flip)
+
+    # Thresholds
+
+    def _move_thresholds(self, number: int, rng: np.random.Generator) -> None:
+        """A Metropolis step with utilities integrated out, proposed from the normal approximation; then utilities."""
+        state = self.state
+        here, there = state.thresholds, state.thresholds
+        before = self._threshold_proposal(here)
+        there = before.draw(rng)
+        u = np.log(rng.random())
+        if (np.diff(there) > 0).all():
+            after = self._threshold_proposal(there)
+            ratio = after.value - before.value + after.log_density(here) - before.log_density(there)
+            if np.isfinite(ratio) and u < ratio:
+                self.state = state._replace(thresholds=there)
+        self._put(self._passes.rated(self.population, stream_key(int(self._key), number, 2), self.people))
+
+    def _threshold_proposal(self, at: Float64Array) -> _Proposal:
+        sums, n = self._passes.thresholds(self.population, at, self.people), at.size
+        information = np.diag(sums[1 + n : 1 + 2 * n] + 1e-6)
+        beside = sums[1 + 2 * n : 3 * n]
+        information += np.diag(beside, 1) + np.diag(beside, -1)
+        lower = np.linalg.cholesky(information)
+        centre = at + np.linalg.solve(lower.T, np.linalg.solve(lower, sums[1 : 1 + n]))
+        return _Proposal(float(sums[0]), centre, np.asarray(lower, np.float64))
+
+
+class _Proposal(NamedTuple):
+    """Log-likelihood at a point, and the normal distribution of a step from there: mean, factor of the precision."""
+
+    value: float
+    centre: Float64Array
+    lower: Float64Array
+
+    def draw(self, rng: np.random.Generator) -> Float64Array:
+        return np.asarray(self.centre + np.linalg.solve(self.lower.T, rng.normal(size=self.centre.size)))
+
+    def log_density(self, point: Float64Array) -> float:
+        away = np.einsum("ij,i->j", self.lower, point - self.centre)
+        return float(np.sum(np.log(np.diag(self.lower))) - 0.5 * np.sum(away**2))

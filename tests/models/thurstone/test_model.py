@@ -1,0 +1,170 @@
+"""Thurstone's model with factors: the contract, planted parameters, probabilities against enumeration."""
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+
+import permrank as pr
+from permrank.learning.shards import LocalEngine, using
+from permrank.testing import ModelContract
+
+ALL = frozenset(
+    {
+        "prefers",
+        "top_probability",
+        "position_probabilities",
+        "sample",
+        "log_likelihood",
+        "similar_items",
+        "similar_users",
+    }
+)
+
+
+class TestContract(ModelContract):
+    supports = ALL
+
+    def make(self, **parameters):
+        return pr.FactoredThurstone(**{"n_factors": 2, "max_iter": 12, "n_draws": 4, **parameters})
+
+    def burn_in(self, model):
+        return model.max_iter // 3
+
+
+class TestMixtureContract(ModelContract):
+    supports = ALL
+    strangers_are_alike = False  # a component is drawn for everybody
+
+    def make(self, **parameters):
+        return pr.FactoredThurstone(**{"n_factors": 1, "n_components": 2, "max_iter": 9, "n_draws": 3, **parameters})
+
+    def burn_in(self, model):
+        return model.max_iter // 3
+
+
+def planted(n_users, n_items=12, n_factors=2, length=8, seed=0, noise=1.0):
+    """Lists by normal utilities with factors, and the utilities."""
+    rng = np.random.default_rng(seed)
+    loads, means = 1.2 * rng.normal(size=(n_items, n_factors)), rng.normal(size=n_items)
+    x = means + rng.normal(size=(n_users, n_factors)) @ loads.T + noise * rng.normal(size=(n_users, n_items))
+    lists = {}
+    for user in range(n_users):
+        chosen = rng.choice(n_items, length, replace=False)
+        lists[user] = chosen[np.argsort(-x[user, chosen])].tolist()
+    return pr.Rankings.from_lists(lists, items=range(n_items)), x, loads, means
+
+
+@pytest.fixture(scope="module")
+def learnt():
+    rankings, x, loads, means = planted(700)
+    return pr.FactoredThurstone(4, max_iter=150).fit(rankings), x, loads, means
+
+
+def test_planted_parameters_are_found_again(learnt):
+    model, _, loads, means = learnt
+    draws = model.item_draws_[:, 0].astype(float)
+    covariance = np.mean(
+        [d[:, :-1] @ d[:, :-1].T + np.diag(v[0]) for d, v in zip(draws, model.noise_variances_, strict=True)], 0
+    )
+    truth = loads @ loads.T + np.eye(len(means))
+    centre = np.eye(len(means)) - 1.0 / len(means)  # an order says nothing about what all items share
+    found, wanted = (centre @ matrix @ centre for matrix in (covariance, truth))
+    found, wanted = found / np.trace(found), wanted / np.trace(wanted)  # nor about the scale
+    assert np.corrcoef(found.ravel(), wanted.ravel())[0, 1] > 0.97
+    assert np.abs(found - wanted).max() < 0.05
+    assert np.corrcoef(draws[..., -1].mean(axis=0), means)[0, 1] > 0.97
+
+
+def test_probabilities_of_pairs_come_true(learnt):
+    model, x, *_ = learnt
+    listed = [set(model.rankings_.items_of(user).tolist()) for user in range(300)]
+    rows = [(u, *sorted(set(range(12)) - listed[u])[:2]) for u in range(300)]
+    rows += [(u, sorted(listed[u])[0], sorted(set(range(12)) - listed[u])[0]) for u in range(300)]
+    who, first, second = np.array(rows).T
+    p = model.prefers_pairs(who.tolist(), first.tolist(), second.tolist())
+    came = x[who, first] > x[who, second]
+    # The sum of independent outcomes, each with its own probability.
+    assert abs(np.sum(came - p)) < 4.5 * np.sqrt(np.sum(p * (1 - p)))
+    assert np.mean((p > 0.5) == came) > 0.72
+    one = model.prefers(int(who[0]), int(first[0]), int(second[0]))
+    assert abs(one - p[0]) < 0.12  # other draws of the same chains
+
+
+def test_what_follows_from_answers_is_known_and_the_rest_is_not(learnt):
+    model = learnt[0]
+    new = model.fold_in(pr.Rankings.from_lists([[3, 5], [5, 7]], users=[0, 0]))
+    assert model.prefers(new, 3, 7) > 0.999
+    assert 0.01 < model.prefers(new, 3, 9) < 0.99
+    circle = model.fold_in(pr.Rankings.from_lists([[3, 5], [5, 7], [7, 3]], users=[0] * 3))
+    assert 0.02 < model.prefers(circle, 3, 7) < 0.98
+
+
+def test_fresh_noise_forgets_what_was_said_of_items():
+    rankings = planted(80)[0]
+    own, other = (pr.FactoredThurstone(2, max_iter=40, one_draw=flag).fit(rankings) for flag in (True, False))
+    best, second = (int(item) for item in rankings.items[:2])
+    assert own.prefers(0, best, second) > 0.999
+    assert 0.2 < other.prefers(0, best, second) < 0.97
+
+
+def test_the_next_question_tells_most_and_answers_make_sure(learnt):
+    model, x, *_ = learnt
+    candidates, truth = list(range(6)), np.argsort(-x[0, :6])
+    answers, sure = [], []
+    for _ in range(12):
+        new = model.fold_in(pr.Rankings.from_lists(answers, users=[0] * len(answers)) if answers else [])
+        found = model.ask(new, candidates, n=3)
+        assert found["gain"].is_sorted(descending=True)
+        row = found.row(0, named=True)
+        assert 0.02 < row["probability"] < 0.98  # what is known already is not asked
+        pair = [row["item"], row["other"]]
+        answers.append(sorted(pair, key=lambda item: -x[0, item]))
+        sure.append(model.sure(new, 6, candidates))
+    assert sure[-1] > 0.5 > sure[0]
+    assert model.rank(new, candidates)["item"].to_list()[0] in truth[:2]
+    with pytest.raises(pr.errors.InputError, match="give at least two"):
+        model.ask(new, [1])
+
+
+def test_ratings_have_thresholds_and_levels():
+    rankings, x, *_ = planted(300, seed=2)
+    level = 0.8 * np.random.default_rng(1).normal(size=300)
+    user, item = rankings.entry_users(), rankings.items
+    rating = 1 + np.searchsorted([-1.0, 0.5, 1.5], x[user, item] + level[user])
+    rated = pr.Rankings.from_ratings({"user": user, "item": item, "rating": rating})
+    model = pr.FactoredThurstone(3, max_iter=80).fit(rated)
+    steps = np.diff(model.threshold_draws_.mean(axis=0))
+    np.testing.assert_allclose(steps[0] / steps[1], 1.5, rtol=0.25)  # where they were planted, up to the scale
+    unlisted = [(u, *sorted(set(range(12)) - set(rankings.items_of(u).tolist()))[:2]) for u in range(300)]
+    who, first, second = np.array(unlisted).T
+    p = model.prefers_pairs(who.tolist(), first.tolist(), second.tolist())
+    came = x[who, first] > x[who, second]
+    assert np.mean((p > 0.5) == came) > 0.65
+    assert abs(np.sum(came - p)) < 4.5 * np.sqrt(np.sum(p * (1 - p)))
+    assert model.score(model.fold_in({0: 4, 1: 1}), [0])[0] > model.score(model.fold_in({0: 1, 1: 1}), [0])[0]
+
+
+def test_a_ballot_cast_thrice_is_three_people():
+    ballots = pr.Rankings.from_lists([["a", "b", "c"], ["c", "b", "a"]], weights=[30, 10])
+    model = pr.FactoredThurstone(1, max_iter=40).fit(ballots)
+    assert model.prefers(model.fold_in([]), "a", "c") > 0.55
+    with pytest.raises(pr.errors.InputError, match="weights must be whole numbers"):
+        pr.FactoredThurstone(1).fit(pr.Rankings.from_lists([["a", "b"], ["b", "a"]], weights=[1.5, 1]))
+
+
+def test_shards_give_the_same_bits():
+    rankings = planted(120)[0]
+    whole = pr.FactoredThurstone(2, max_iter=8, n_draws=3).fit(rankings)
+    with using(LocalEngine(3)):
+        cut = pr.FactoredThurstone(2, max_iter=8, n_draws=3).fit(rankings)
+    for name in whole.estimate_.names():
+        np.testing.assert_array_equal(getattr(whole, name), getattr(cut, name))
+
+
+def test_the_likelihood_of_all_orders_adds_up_to_one(learnt):
+    model = learnt[0]
+    orders = [list(order) for order in permutations([0, 4, 8])]
+    values, errors = model.log_likelihood_with_error(pr.Rankings.from_lists(orders))
+    assert errors.max() < 0.005
+    np.testing.assert_allclose(np.exp(values).sum(), 1.0, rtol=0.01)

@@ -1,0 +1,134 @@
+"""The Gibbs sampler: Geweke's joint test of all moves together, and controls that must fail."""
+
+import numpy as np
+import pytest
+
+import permrank as pr
+from permrank.kernels.thurstone.orders import Statements
+from permrank.models.thurstone import sampler as module
+from permrank.models.thurstone.passes import Passes
+from permrank.models.thurstone.problem import Problem
+from permrank.models.thurstone.sampler import Sampler
+from permrank.ragged import frozen
+from permrank.randomness import stream_key
+
+USERS, ITEMS, FACTORS = 12, 5, 2
+
+
+def blank():
+    """A problem with the right sizes; what is said is replaced in every round."""
+    rng = np.random.default_rng(1)
+    rankings = pr.Rankings.from_lists({u: rng.permutation(ITEMS).tolist() for u in range(USERS)})
+    nothing = np.zeros((ITEMS, 0))
+    problem = Problem.of(rankings, one_draw=True, thresholds=np.zeros(0), co_listing=nothing, popularity=False)
+    known = rng.normal(size=(ITEMS, 1)), rng.normal(size=(USERS, 1))
+    return problem._replace(covariates=known[0], coordinates=known[1])
+
+
+def variance(rng, prior, size):
+    return prior[1] / rng.gamma(prior[0], size=size)
+
+
+def from_the_prior(rng, problem, n_components):
+    """Everything but utilities and what is said, drawn from the prior."""
+    z, k = n_components, FACTORS
+    spreads = np.column_stack(
+        (variance(rng, (module._FACTORS[0], module._FACTORS[1] / k), (z, k)), variance(rng, module._MEANS, (z, 1)))
+    )
+    slopes = rng.normal(size=(z, 1, k + 1)) * np.sqrt(spreads / module._ITEM_RIDGE)[:, None]
+    theta = np.einsum("yj,zjk->zyk", problem.covariates, slopes)
+    theta = theta + rng.normal(size=theta.shape) * np.sqrt(spreads)[:, None]
+    user_slopes = rng.normal(size=(1, k)) / np.sqrt(module._USER_RIDGE)
+    draws = problem.coordinates @ user_slopes + rng.normal(size=(USERS, k))
+    shares = rng.dirichlet(np.full(z, module._SHARE))
+    return {
+        "theta": theta, "variances": variance(rng, module._NOISE, (z, ITEMS)), "spreads": spreads, "slopes": slopes,
+        "user_slopes": user_slopes, "draws": draws, "means": draws.copy(), "shares": shares,
+        "components": rng.choice(z, size=USERS, p=shares),
+    }  # fmt: skip
+
+
+def say(sampler, rng, cut=3):
+    """New utilities given all else, and what follows from them: full lists, the last ``cut`` items of half the tied."""
+    state, problem = sampler.state, sampler.problem
+    x = np.einsum("uyk,uk->uy", state.theta[state.components][..., :-1], state.draws)
+    x = x + state.theta[state.components][..., -1]
+    x += rng.normal(size=x.shape) * np.sqrt(state.variances[state.components])
+    order = np.argsort(-x, axis=1)
+    levels = np.tile(np.arange(ITEMS), (USERS, 1))
+    levels[::2] = np.minimum(levels[::2], ITEMS - cut)
+    indptr, rankings = np.arange(USERS + 1) * ITEMS, np.arange(USERS + 1)
+    said = Statements(
+        *frozen(
+            rankings, indptr, levels.ravel().astype(np.int32), np.tile(np.arange(ITEMS), USERS).astype(np.int32),
+            indptr, order.ravel().astype(np.int32), np.full(USERS * ITEMS, -1, np.int32),
+        ),
+        True,
+    )  # fmt: skip
+    sampler.problem = problem._replace(said=said)
+    sampler._passes = Passes(said, ITEMS)
+    sampler.state = state._replace(x=np.take_along_axis(x, order, axis=1).ravel())
+
+
+def statistics(sampler):
+    """Functions of the state with finite moments."""
+    state = sampler.state
+    away = state.theta - sampler.centres()
+    scaled = away / np.sqrt(state.spreads)[:, None]
+    values = [
+        np.log(state.spreads).mean(axis=0), np.log(state.variances).mean(), np.tanh(state.user_slopes).ravel(),
+        (scaled**2).mean(axis=(0, 1)), np.log(np.abs(state.theta).mean()), (state.draws**2).mean(axis=0),
+        np.log(np.mean(state.x**2)), np.tanh(state.theta[..., -1]).mean(), np.square(state.shares).sum(),
+        np.log(np.abs(state.slopes)).mean(axis=(0, 1)), np.log(np.var(state.x.reshape(USERS, ITEMS), axis=1)).mean(),
+    ]  # fmt: skip
+    return np.concatenate([np.atleast_1d(v) for v in values])
+
+
+def geweke(n_components, n_chains, n_rounds=16, wrong=None):
+    """t-statistics of functions of the state: after some rounds of sweeps and new data against where chains begin.
+
+    Every chain begins with a draw from the joint distribution of everything, and stays there if all moves are right.
+    The chains are independent, so that the error does not depend on how well they mix.
+    """
+    rng, problem = np.random.default_rng(3), blank()
+    sampler = Sampler(problem, FACTORS, n_components, True, stream_key(5))
+    begin, sweep, away = sampler.state, 0, []
+    for _ in range(n_chains):
+        sampler.state = begin._replace(**from_the_prior(rng, problem, n_components))
+        say(sampler, rng)
+        first, later = statistics(sampler), []
+        for _ in range(n_rounds):
+            sampler.sweep(sweep)
+            sweep += 1
+            if wrong is not None:
+                wrong(sampler)
+            later.append(statistics(sampler))
+            say(sampler, rng)
+        away.append(np.mean(later, axis=0) - first)
+    away = np.array(away)
+    moving = away.std(axis=0) > 1e-9  # the share of a single component never does
+    return away.mean(axis=0)[moving] / (away.std(axis=0, ddof=1)[moving] / np.sqrt(n_chains))
+
+
+@pytest.mark.parametrize("n_components", [1, 2])
+def test_all_moves_together_leave_the_joint_distribution_invariant(n_components):
+    z = geweke(n_components, 150)
+    assert np.abs(z).max() < 4.8, z  # some twenty statistics: by chance less than once in ten thousand times
+
+
+def stretched(sampler):
+    for array in (sampler.state.theta, sampler.state.slopes):
+        array *= 1.1
+
+
+def narrowed(sampler):
+    sampler.state.spreads[:, :FACTORS] *= 0.6
+
+
+def shaken(sampler):
+    sampler.state.variances[:] *= 1.2
+
+
+@pytest.mark.parametrize("wrong", [stretched, narrowed, shaken])
+def test_a_move_that_is_wrong_is_noticed(wrong):
+    assert np.abs(geweke(1, 60, wrong=wrong)).max() > 6.0
