@@ -16,7 +16,7 @@ from permrank.kernels.factored.items import item_noise
 from permrank.kernels.lists import Lists
 from permrank.kernels.plackett_luce.damping import damping_sequence
 from permrank.kernels.plackett_luce.likelihood import BRESLOW, EFRON, EXACT, PARTITION
-from permrank.models.estimates import RULE, Estimate, formerly
+from permrank.models.estimates import RULE, Estimate, absent, formerly
 from permrank.models.factored.problem import anchored_lists, odds_lists
 from permrank.models.priors.co_listing import user_coordinates
 from permrank.ragged import frozen
@@ -54,6 +54,7 @@ class FactoredEstimate(Estimate):
     item_variances: Array
     curve: Float64Array
     damping: Float64Array
+    personal_weight: float = field(metadata=absent(1.0))
     ties: int = field(metadata=RULE, kw_only=True)
     precision: float = field(metadata=RULE, kw_only=True)
     rule_of_damping: str = field(metadata=RULE, kw_only=True)
@@ -102,7 +103,8 @@ class FactoredEstimate(Estimate):
     def scores(self, items: Int64Array, modes: Float64Array) -> Float64Array:
         """Scores of items for a user with these modes (n_kept, K), averaged over the draws."""
         chosen = self.item_draws[:, items].astype(np.float64)
-        total = np.einsum("dik,dk->i", chosen[:, :, :-1], modes) + chosen[:, :, -1].sum(axis=0)
+        personal = np.einsum("dik,dk->i", chosen[:, :, :-1], modes)
+        total = self.personal_weight * personal + chosen[:, :, -1].sum(axis=0)
         return np.asarray(total * (self.temperature / chosen.shape[0]))
 
     def score_pairs(self, who: Int64Array, what: Int64Array) -> Float64Array:
@@ -110,7 +112,7 @@ class FactoredEstimate(Estimate):
         total = np.zeros(who.size)
         for theta, modes in zip(self.item_draws, self.user_modes, strict=True):
             rows = theta[what]
-            total += np.einsum("ek,ek->e", rows[:, :-1], modes[who]) + rows[:, -1]
+            total += self.personal_weight * np.einsum("ek,ek->e", rows[:, :-1], modes[who]) + rows[:, -1]
         return np.asarray(total * (self.temperature / len(self.item_draws)))
 
     def score_draws(self, items: Int64Array, users: Float64Array) -> Float64Array:
@@ -119,9 +121,10 @@ class FactoredEstimate(Estimate):
         Returns (n_kept * size, n_items).
         """
         theta = self.item_draws[:, items].astype(np.float64)
-        scores = np.einsum("dik,djk->dji", theta[:, :, :-1], users) + theta[:, None, :, -1]
+        scores = np.einsum("dik,djk->dji", theta[:, :, :-1], users)
         spread = np.sqrt(self.item_variances[:, None, items].astype(np.float64))
         scores += spread * item_noise(items, scores.shape[0], scores.shape[1], stream_key(2))
+        scores = self.personal_weight * scores + theta[:, None, :, -1]
         return np.asarray(self.temperature * scores.reshape(scores.shape[0] * scores.shape[1], items.size))
 
     def damping_of(self, n: int) -> Float64Array:
@@ -137,6 +140,8 @@ class FactoredEstimate(Estimate):
             raise InputError("thresholds_ is not an ascending list of ratings")
         if not float(self.temperature) > 0:
             raise InputError(f"temperature_ is {self.temperature}, which is not above 0")
+        if not float(self.personal_weight) > 0:
+            raise InputError(f"personal_weight_ is {self.personal_weight}, which is not above 0")
         if shape != (n_kept, n_items + thresholds.size, k + 1):
             raise InputError(f"item_draws_ has shape {shape}, which does not fit the items and factors")
         if np.shape(self.user_modes) != (n_kept, n_users, k):

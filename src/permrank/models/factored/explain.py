@@ -30,4 +30,5 @@ def contributions(
         move_users(lists, ties, theta, prior, users, Newton(50, 1e-10), NO_NOISE, entries)
         total += entries.residual * (theta[items, :-1] @ (theta[item, :-1] / precision))
         total[real] += parts @ (estimate.slopes(d) @ theta[item, :-1])
-    return items[real].astype(np.int64), total[real] * (estimate.temperature / len(estimate.item_draws))
+    weight = estimate.temperature * estimate.personal_weight
+    return items[real].astype(np.int64), weight * total[real] / len(estimate.item_draws)

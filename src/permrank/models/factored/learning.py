@@ -94,8 +94,8 @@ class Settings(NamedTuple):
 
         def learned(found: Posterior) -> FactoredEstimate:
             return FactoredEstimate(
-                found.items, found.users, float(scale), found.temperature, problem.thresholds, problem.co_listing,
-                found.slopes, found.variances, curve, np.ones(1), **rules,
+                found.items, found.users, float(scale), found.weights.temperature, problem.thresholds,
+                problem.co_listing, found.slopes, found.variances, curve, np.ones(1), found.weights.personal, **rules,
             )  # fmt: skip
 
         return mapped(draw_posterior(problem, n_factors, scale, self.n_draws, stream_key(self.seed), n_sweeps), learned)

@@ -103,6 +103,8 @@ class FactoredPlackettLuce(Ranker):
         The scale that was used; 0 for a point estimate.
     temperature_ : float
         What scores are multiplied with to be log-odds: learnt from held-out pairs where there are ties, 1 elsewhere.
+    personal_weight_ : float
+        What the factors' part of a score is multiplied with before that, learnt likewise.
     thresholds_ : float64
         Ratings between which the thresholds stand.
     curve_ : float64 (n_tried, 3)
@@ -137,6 +139,7 @@ class FactoredPlackettLuce(Ranker):
     user_modes_: Array
     factor_scale_: float
     temperature_: float
+    personal_weight_: float
     thresholds_: Float64Array
     curve_: Float64Array
 
@@ -209,7 +212,7 @@ class FactoredPlackettLuce(Ranker):
         The draws go on from where they are, with new users and items at 0; a point estimate goes on to its new optimum.
         Afterwards the model stands about where a full fit of all the data would: on simulated lists its scores of a
         user's items correlate with those of a full fit as those of two full fits with different seeds do, to 0.01.
-        The thresholds, the scale and the temperature stay as they were learnt. How learning goes on (``max_iter``,
+        The thresholds, the scale and the weights of scores stay as they were learnt. How learning goes on (``max_iter``,
         ``n_draws``, ``tol``, ``seed``) may be set between `fit` and this; any other parameter that was changed since is
         refused, for it belongs to another model.
 
