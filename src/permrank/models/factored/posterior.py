@@ -67,10 +67,9 @@ class ItemPrior:
         n_items = self._trust.size
         slopes = regression(self._covariates, theta[:n_items], self._trust, _ITEM_RIDGE)
         self.centre[:n_items] = np.einsum("yj,jk->yk", self._covariates, slopes)
-        seen = self._trust > 0
-        away = (theta - self.centre)[:n_items][seen]
         if self._problem.intercepts and settled:
-            self.precision[-1] = (len(away) + 2.0) / (float(np.sum(away[:, -1] ** 2)) + 1.0)
+            away = (theta - self.centre)[:n_items, -1]
+            self.precision[-1] = (self._trust.sum() + 2.0) / (float(np.sum(self._trust * away**2)) + 1.0)
         if self._problem.odds:
             self.centre[:n_items, -2] = theta[:n_items, -2]
 
