@@ -129,6 +129,37 @@ def _add_hessian(lists, r, ties, theta, work, hessian):
 
 
 @njit(error_model="numpy")
+def _add_stage_noise(lists, r, ties, work, stream, number):
+    """Add noise to the choices of one ranking with the covariance by which its curvature exceeds the Hessian.
+
+    Items move side by side with curvatures Λ (items.py), not the Hessian H of all of them together. Noise of covariance
+    Λ then leaves draws that are too close together; with 2 Λ - H it is that of the posterior, H^-1, if that is Gaussian
+    (matrix splitting). Λ - H = Σ_stages v vᵀ / choices, v the shares of the entries: one normal number a stage, those
+    of the stream from ``number`` on.
+    """
+    levels, scores, expected = lists.levels, work.scores, work.expected
+    start, stop, root = lists.indptr[r], lists.indptr[r + 1], math.sqrt(lists.weights[r])
+    n = stop - start
+    own, exposure, below = np.empty(n), np.zeros(n), np.zeros(n + 1)
+    largest = _stage_shares(levels, scores, expected, start, stop, ties, own, exposure)
+    for i in range(n - 1, -1, -1):
+        below[i] = below[i + 1] + math.exp(scores[start + i] - largest)
+    so_far, first = 0.0, 0
+    while first < n:
+        end, mine = first, 0.0
+        while end < n and levels[start + end] == levels[start + first]:
+            mine += own[end]
+            end += 1
+        choices = mine + exposure[first] * below[end]
+        z = normal(stream, number + first) / math.sqrt(choices) if choices > 0.0 else 0.0
+        for i in range(first, end):
+            worth = math.exp(scores[start + i] - largest)
+            work.chosen[start + i] += (own[i] * z + worth * so_far) / root
+        so_far += exposure[first] * z
+        first = end
+
+
+@njit(error_model="numpy")
 def _user_statistics(lists, u, ties, theta, user, work):
     """Weighted log-likelihood of the rankings of user u at one vector; fills the entries' statistics."""
     value = 0.0
@@ -237,6 +268,11 @@ def _move_user(lists, u, ties, theta, prior, users, newton, noise, work):
         for k in range(n_factors):
             user[k] += away[k]
         _user_statistics(lists, u, ties, theta, user, work)
+        if ties >= 0:
+            for r in range(first, last):
+                if lists.weights[r] > 0.0:
+                    number = n_factors + lists.indptr[r] - lists.indptr[first]
+                    _add_stage_noise(lists, r, ties, work, stream, number)
     users.draws[u] = user
     for r in range(first, last):
         for e in range(lists.indptr[r], lists.indptr[r + 1]):
@@ -250,7 +286,7 @@ def move_users(lists, ties, theta, prior, users, newton, noise, entries):
     """Move every user to the mode of its posterior given the items, and draw around it if asked.
 
     users.modes: start and result; users.draws: written, a draw from N(mode, H^-1), or the mode.
-    entries: written, weight * (chosen - expected) and weight * expected at the draws.
+    entries: written, weight * (chosen - expected) and weight * expected at the draws; with noise of the stages.
     Returns the users' log-posteriors at the modes, constants left out, (n_users,).
     """
     values = np.empty(lists.user_indptr.size - 1)

@@ -223,7 +223,8 @@ def draw_posterior(
     """Alternate draws of users and items; keep some of them.
 
     Until the first draw is kept, a part of the entries of tied lists is held out: it measures the weights of the
-    scores, and costs nothing. A start, which is the state of an earlier posterior, is taken as it is and needs no such part.
+    scores, and costs nothing. A start, which is the state of an earlier posterior, is taken as it is and needs no such
+    part.
     """
     holds_out = start is None and problem.rankings.has_ties and problem.user_pass is None
     part = _FIRST_KEPT_TIED if holds_out else _FIRST_KEPT
@@ -302,18 +303,6 @@ def choose_factors(problem: Problem, scale: float, key: Key, n_sweeps: int) -> F
     return np.array(rows)
 
 
-def second_is_better(problems: list[Problem], scales: list[float], n_factors: int, key: Key, n_sweeps: int) -> bool:
-    """Whether the second of two problems with the same data tells held-out pairs better, by more than its error."""
-    losses = []
-    for problem, scale in zip(problems, scales, strict=True):
-        held = _tried(problem, n_factors, scale, key, n_sweeps)
-        if held is None:
-            return False
-        losses.append(held.losses())
-    gain = losses[0] - losses[1]
-    return bool(gain.mean() > gain.std() / np.sqrt(gain.size))
-
-
 def _tried(problem: Problem, n_factors: int, scale: float, key: Key, n_sweeps: int) -> HeldOut | None:
     """Held-out pairs as a short chain tells them, never longer than the whole; None if there are none."""
     n_sweeps = min(_TRIED_SWEEPS, n_sweeps)
@@ -348,7 +337,7 @@ def _measured(first: int, n_folds: int) -> dict[int, _Seen]:
 
     Until then the chain finds its way, or forgets what it has seen of the entries that are held out now.
     """
-    plan = {}
+    plan: dict[int, _Seen] = {}
     for fold in range(n_folds):
         begin, end = fold * first // n_folds, (fold + 1) * first // n_folds
         measured = max(end - (end - begin) * _PART_MEASURED, _QUIET_SWEEPS + 1)
