@@ -149,7 +149,11 @@ def _with_interval(
 ) -> pl.DataFrame:
     if not model._knows_ranks:
         return frame
-    low, high = model._distribution(user, items).rank_quantiles(order, _INTERVAL).T
+    # Draws of rankings belong to positions: in the order of the items' numbers, whatever the order of the question.
+    numbered = np.argsort(items, kind="stable")
+    place = np.empty(items.size, np.int64)
+    place[numbered] = np.arange(items.size)
+    low, high = model._distribution(user, items[numbered]).rank_quantiles(place[order], _INTERVAL).T
     return frame.with_columns(rank_low=pl.Series(low + 1), rank_high=pl.Series(high + 1))
 
 

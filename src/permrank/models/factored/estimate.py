@@ -103,7 +103,8 @@ class FactoredEstimate(Estimate):
     def scores(self, items: Int64Array, modes: Float64Array) -> Float64Array:
         """Scores of items for a user with these modes (n_kept, K), averaged over the draws."""
         chosen = self.item_draws[:, items].astype(np.float64)
-        personal = np.einsum("dik,dk->i", chosen[:, :, :-1], modes)
+        # Sums of each item by itself: the same bits in whatever order items are asked for.
+        personal = np.einsum("dik,dk->di", chosen[:, :, :-1], modes).sum(axis=0)
         total = self.personal_weight * personal + chosen[:, :, -1].sum(axis=0)
         return np.asarray(total * (self.temperature / chosen.shape[0]))
 
