@@ -168,6 +168,8 @@ SYSTEMS: dict[str, Callable[[Split, int], tuple[np.ndarray, pr.Ranker | None]]] 
     FACTORED: model(FACTORED),
     f"{FACTORED} rating_thresholds=False": model(FACTORED, rating_thresholds=False),
     f"{FACTORED} co_listing=False": model(FACTORED, co_listing=False),
+    f"{FACTORED} rating_likelihood=lists": model(FACTORED, rating_likelihood="lists"),
+    f"{FACTORED} method=point": model(FACTORED, method="point"),
     "LatentPlackettLuce": model("LatentPlackettLuce"),
     "PositionwiseLogLinear": model("PositionwiseLogLinear"),
     "PairwiseLogLinear": model("PairwiseLogLinear"),
@@ -267,7 +269,7 @@ def measured(row: Row, system: str, seed: int, more: bool) -> dict[str, Any]:
         people = {int(u): made._reference(int(u)) for u in made.user_ids.ids.to_list()}
         found["known"] = reliability(made, split.test, people, row.fine)
         found["folded"] = folded(split, seed, row.fine, {}) if system == FACTORED else {}
-        found["temperature"] = made.temperature_
+        found["temperature"], found["personal"] = made.temperature_, made.personal_weight_
     return found
 
 
@@ -314,7 +316,7 @@ def print_table(cells: dict[tuple[str, str, int], dict[str, Any]]) -> None:
         if "known" in cell:
             print(
                 f"{name} seed {seed} {system}: known {told(cell['known'])}; folded in {told(cell['folded'])}; "
-                f"temperature {cell['temperature']:.2f}"
+                f"temperature {cell['temperature']:.2f}, personal weight {cell['personal']:.2f}"
             )
 
 

@@ -20,6 +20,11 @@ def formerly(name: str) -> dict[str, str]:
     return {"formerly": name}
 
 
+def absent(value: float) -> dict[str, float]:
+    """Metadata of a field that files of earlier releases do not have: what stands for it there."""
+    return {"absent": value}
+
+
 @dataclass(frozen=True, eq=False)
 class Estimate:
     """Base of all estimates.
@@ -50,6 +55,12 @@ class Estimate:
         """Those names in earlier releases, each with the present one."""
         named = {field.metadata.get("formerly"): field.name for field in dataclasses.fields(cls)}
         return {f"{old}_": f"{name}_" for old, name in named.items() if old is not None}
+
+    @classmethod
+    def absent_values(cls) -> Named:
+        """What stands for those that files of earlier releases do not have."""
+        fields = dataclasses.fields(cls)
+        return {f"{field.name}_": field.metadata["absent"] for field in fields if "absent" in field.metadata}
 
     def tensors(self) -> Named:
         """What is learnt, by those names."""

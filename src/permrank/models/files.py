@@ -173,9 +173,8 @@ def _fitted(
     model = kind(**present_names(kind, {name: _parameter(value, models) for name, value in parameters.items()}))
     model._validate()
     former = {new: old for old, new in model.estimate_type.former_names().items() if old in tensors}
-    learned = {
-        name: tensors[name if name in tensors else former.get(name, name)] for name in model.estimate_type.names()
-    }
+    known = {name: np.asarray(value) for name, value in model.estimate_type.absent_values().items()} | tensors
+    learned = {name: known[name if name in known else former.get(name, name)] for name in model.estimate_type.names()}
     learned = {name: value if value.ndim else value.item() for name, value in learned.items()}
     model._take(rankings, model.estimate_type.of(learned, model._rules() | parts))
     model.history_ = np.atleast_1d(tensors["history_"]).tolist()

@@ -127,7 +127,7 @@ class WorthRanker(Ranker):
         p = erfc(np.abs(frame["z"].fill_null(0.0).to_numpy()) / np.sqrt(2.0))
         frame = frame.with_columns(p=pl.when(pl.col("z").is_not_null()).then(pl.Series(p)))
         names = ["item", "parameter", "estimate", "standard_error", "quasi_standard_error", "low", "high", "z", "p"]
-        titles = getattr(self.item_ids, "titles", None)  # where the data say what items are
+        titles = self.item_ids.titles  # where the data say what items are
         if titles is not None:
             frame = frame.with_columns(title=titles.extend_constant(None, fit.point.size - n))
             names.insert(1, "title")
@@ -181,7 +181,7 @@ class WorthRanker(Ranker):
         """The matrix that measures scores from those of the reference."""
         contrast = np.eye(size)
         if reference is not None:
-            contrast[: self.scores_.size, self.item_ids.index(reference)] -= 1.0
+            contrast[: self.scores_.size, self.item_ids.find(reference)] -= 1.0
         return contrast
 
     def _estimates(self, fit: Likelihood, reference: object, width: float) -> pl.DataFrame:

@@ -52,7 +52,7 @@ VALUES: list[Any] = [
     False, True, 3, 4, 2.0, 0.5, "auto", "listed", "shuffle", "exact", "efron", "breslow", "rao-kupper", "davidson",
     "point", "draws", "log", "none", "list", "stage", "mode", "expected", "gradient", "mm", "newton", "kendall",
     "spearman", "gamma", "gaussian", "linear", "centred", "squared", "ndcg", "listmle", "listnet", "windows", "swaps",
-    "hinge", "logistic", "published", "entries", "swap", "sublist", "odds",
+    "hinge", "logistic", "published", "entries", "swap", "sublist", "odds", "lists",
     pl.DataFrame({"item": ["ebi", "ika", "tako", "toro", "uni"], "price": [1.0, 2, 3, 4, 5]}), None,
 ]  # fmt: skip
 # Other values of parameters that are only allowed together with others.

@@ -8,7 +8,7 @@ import permrank as pr
 from permrank.data.hold_out import hold_out
 from permrank.errors import InputError
 from permrank.kernels.plackett_luce.likelihood import BRESLOW
-from permrank.models.factored.calibration import HeldOut, hold_out_pairs
+from permrank.models.factored.calibration import HeldOut, best_weights, hold_out_pairs
 from permrank.models.factored.posterior import regression
 from permrank.models.factored.problem import Problem, anchored_lists, lists_of, one_user, shrunk_means, thresholds_of
 
@@ -128,11 +128,11 @@ def test_a_planted_temperature_is_found(factor, noise):
     held = HeldOut(None, np.arange(n), better, worse)
     for _ in range(8):
         held.observe(theta, np.zeros((n, 1)), noise * rng.normal(size=(n, 1)), np.zeros(n_items))
-    np.testing.assert_allclose(held.temperature(), factor, rtol=0.05)
+    np.testing.assert_allclose(best_weights([held]).temperature, factor, rtol=0.05)
 
 
 def test_no_pair_no_temperature():
-    assert HeldOut(None, np.zeros(0, int), np.zeros(0, int), np.zeros(0, int)).temperature() == 1.0
+    assert best_weights([HeldOut(None, np.zeros(0, int), np.zeros(0, int), np.zeros(0, int))]) == (1.0, 1.0)
     alike = pr.Rankings.from_ratings({"user": [0] * 6, "item": range(6), "rating": [3] * 6})
     assert hold_out_pairs(Problem.of(alike, BRESLOW, shuffle=False, intercepts=True), 0) is None
 

@@ -127,7 +127,7 @@ def test_what_people_choose_to_list_tells_of_their_taste():
     train, test = hold_out(tastes(0, choose=True), 0.5, seed=1)
     found = {c: pr.FactoredPlackettLuce(4, max_iter=60, co_listing=c).fit(train) for c in (True, False)}
     assert found[True].co_listing_.shape == (60, 1)
-    assert found[True].user_slopes_.shape == (len(found[True].item_draws_), 1, 4)
+    assert found[True].user_slopes_.shape == (len(found[True].item_draws_), 1, 5)  # four factors and the level
     assert found[False].co_listing_.shape == (60, 0)
     assert pairs_right(found[True], test) > pairs_right(found[False], test) + 0.01
     # Where lists are handed out it makes no difference: there is no dimension.

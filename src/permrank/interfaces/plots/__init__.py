@@ -73,7 +73,7 @@ def _worths(model: Any, asked: _Asked) -> Any:
     most, height = _rows(model, asked, 40)
     figure = new_figure(6.8, max(height, 2.4))
     frame = model.standard_errors() if isinstance(model, WorthRanker) else model.rank(None, model.item_ids)
-    titles = getattr(model.item_ids, "titles", None)
+    titles = model.item_ids.titles
     if titles is not None and "title" not in frame.columns:
         frame = frame.with_columns(title=titles.gather(model.item_ids.indices(frame["item"])))
     draw_worths(frame, figure.subplots(), n_items=most)

@@ -66,7 +66,7 @@ def label(name: object, longest: int = _LONGEST_LABEL) -> str:
 
 def names_of(items: Any, indices: Any) -> list[str]:
     """Labels of items: their titles where the data bring some, else their ids."""
-    titles = getattr(items, "titles", None)
+    titles = items.titles
     return [label(name) for name in (items.take(indices) if titles is None else titles.gather(indices))]
 
 

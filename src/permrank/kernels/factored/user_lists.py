@@ -16,6 +16,7 @@ from permrank.kernels.factored.odds import odds_statistics
 from permrank.kernels.jit import njit
 from permrank.kernels.plackett_luce.likelihood import BRESLOW, EXACT, PARTITION, ranking_statistics
 from permrank.kernels.rows import add_gram, add_rows, row_products
+from permrank.kernels.streams import normal
 
 
 class UserLists(NamedTuple):
@@ -206,3 +207,34 @@ def add_lists_hessian(lists, u, ties, of_user, hessian):
                 n_stages += 1
             end = first
     add_gram(centres, n_stages, weights, hessian)
+
+
+@njit(error_model="numpy")
+def add_stage_noise(lists, u, of_user, stream, number):
+    """Add noise to the choices made with the covariance by which their curvature exceeds the Hessian.
+
+    Items move side by side with curvatures Λ (items.py), not the Hessian H of all of them together. Noise of covariance
+    Λ then leaves draws that are too close together; with 2 Λ - H it is that of the posterior, H^-1, if that is Gaussian
+    (matrix splitting). Λ - H = Σ_stages v vᵀ / choices, v the shares of the entries: one normal number a stage, those
+    of the stream from ``number`` on.
+    """
+    origin, below = lists.indptr[lists.user_indptr[u]], of_user.weights
+    for r in range(lists.user_indptr[u], lists.user_indptr[u + 1]):
+        first, n, root = lists.indptr[r] - origin, lists.indptr[r + 1] - origin, math.sqrt(lists.weights[r])
+        if root == 0.0:
+            continue
+        so_far, rest = 0.0, 0.0
+        for e in range(n - 1, first - 1, -1):
+            below[e] = rest
+            rest += of_user.worths[e]
+        while first < n:
+            end, mine, exposure = first, 0.0, of_user.exposure[first]
+            while end < n and lists.levels[origin + end] == lists.levels[origin + first]:
+                mine += of_user.own[end]
+                end += 1
+            choices = mine + exposure * below[end - 1]
+            z = normal(stream, number + first) / math.sqrt(choices) if choices > 0.0 else 0.0
+            for e in range(first, end):
+                of_user.made[e] += (of_user.own[e] * z + of_user.worths[e] * so_far) / root
+            so_far += exposure * z
+            first = end

@@ -18,7 +18,13 @@ import numpy as np
 from permrank.kernels.cholesky import backward, cholesky, forward
 from permrank.kernels.factored.arguments import Gaussian, Newton
 from permrank.kernels.factored.odds import edges_of
-from permrank.kernels.factored.user_lists import add_lists_hessian, gathered_lists, lists_statistics, set_scores
+from permrank.kernels.factored.user_lists import (
+    add_lists_hessian,
+    add_stage_noise,
+    gathered_lists,
+    lists_statistics,
+    set_scores,
+)
 from permrank.kernels.jit import njit, prange
 from permrank.kernels.rows import add_rows, row_products
 from permrank.kernels.streams import derive, normal
@@ -128,6 +134,8 @@ def _move_user(lists, u, ties, theta, edges, prior, users, newton, noise, entrie
             user[k] += away[k]
         set_scores(of_user, user)
         lists_statistics(lists, u, ties, edges, of_user)
+        if ties >= 0:
+            add_stage_noise(lists, u, of_user, stream, n_factors)
     users.draws[u] = user
     origin = lists.indptr[first]
     for r in range(first, last):
@@ -143,7 +151,7 @@ def move_users(lists, ties, theta, prior, users, newton, noise, entries):
     """Move every user to the mode of its posterior given the items, and draw around it if asked.
 
     users.modes: start and result; users.draws: written, a draw from N(mode, H^-1), or the mode.
-    entries: written, weight * (chosen - expected) and weight * expected at the draws.
+    entries: written, weight * (chosen - expected) and weight * expected at the draws; with noise of the stages.
     Returns the users' log-posteriors at the modes, constants left out, (n_users,).
     """
     values, edges = np.empty(lists.user_indptr.size - 1), edges_of(theta, max(0, -ties))

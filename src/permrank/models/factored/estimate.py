@@ -16,7 +16,7 @@ from permrank.kernels.factored.items import item_noise
 from permrank.kernels.lists import Lists
 from permrank.kernels.plackett_luce.damping import damping_sequence
 from permrank.kernels.plackett_luce.likelihood import BRESLOW, EFRON, EXACT, PARTITION
-from permrank.models.estimates import RULE, Estimate, formerly
+from permrank.models.estimates import RULE, Estimate, absent, formerly
 from permrank.models.factored.problem import anchored_lists, odds_lists
 from permrank.models.priors.co_listing import user_coordinates
 from permrank.ragged import frozen
@@ -56,6 +56,7 @@ class FactoredEstimate(Estimate):
     item_variances: Array
     curve: Float64Array
     damping: Float64Array
+    personal_weight: float = field(metadata=absent(1.0))
     ties: int = field(metadata=RULE, kw_only=True)
     precision: float = field(metadata=RULE, kw_only=True)
     rule_of_damping: str = field(metadata=RULE, kw_only=True)
@@ -104,7 +105,9 @@ class FactoredEstimate(Estimate):
     def scores(self, items: Int64Array, modes: Float64Array) -> Float64Array:
         """Scores of items for a user with these modes (n_kept, K), averaged over the draws."""
         chosen = self.item_draws[:, items].astype(np.float64)
-        total = np.einsum("dik,dk->i", chosen[:, :, :-1], modes) + chosen[:, :, -1].sum(axis=0)
+        # Sums of each item by itself: the same bits in whatever order items are asked for.
+        personal = np.einsum("dik,dk->di", chosen[:, :, :-1], modes).sum(axis=0)
+        total = self.personal_weight * personal + chosen[:, :, -1].sum(axis=0)
         return np.asarray(total * (self.temperature / chosen.shape[0]))
 
     def score_pairs(self, who: Int64Array, what: Int64Array) -> Float64Array:
@@ -112,7 +115,7 @@ class FactoredEstimate(Estimate):
         total = np.zeros(who.size)
         for theta, modes in zip(self.item_draws, self.user_modes, strict=True):
             rows = theta[what]
-            total += np.einsum("ek,ek->e", rows[:, :-1], modes[who]) + rows[:, -1]
+            total += self.personal_weight * np.einsum("ek,ek->e", rows[:, :-1], modes[who]) + rows[:, -1]
         return np.asarray(total * (self.temperature / len(self.item_draws)))
 
     def score_rows(self, modes: Array) -> Array:
@@ -122,12 +125,13 @@ class FactoredEstimate(Estimate):
         For few users it does not pay to put the draws of the items side by side.
         """
         n_kept, n_users, n_columns = modes.shape
+        modes = (self.personal_weight * modes).astype(np.float32)
         if n_users <= _FEW_USERS:
             ones, rows = np.ones((n_users, 1), np.float32), np.zeros((n_users, self.n_items), np.float32)
-            for theta, each in zip(self.item_draws[:, : self.n_items], modes.astype(np.float32), strict=True):
+            for theta, each in zip(self.item_draws[:, : self.n_items], modes, strict=True):
                 rows += np.hstack((each, ones)) @ theta.T
             return rows * np.float32(self.temperature / n_kept)
-        side_by_side = np.ascontiguousarray(modes.transpose(1, 0, 2), np.float32).reshape(n_users, n_kept * n_columns)
+        side_by_side = np.ascontiguousarray(modes.transpose(1, 0, 2)).reshape(n_users, n_kept * n_columns)
         rows = np.empty((n_users, self.n_items), np.float32)
         size = max(1, _NUMBERS_AT_A_TIME // max(1, n_kept * n_columns))
         for first in range(0, self.n_items, size):
@@ -142,9 +146,10 @@ class FactoredEstimate(Estimate):
         Returns (n_kept * size, n_items).
         """
         theta = self.item_draws[:, items].astype(np.float64)
-        scores = np.einsum("dik,djk->dji", theta[:, :, :-1], users) + theta[:, None, :, -1]
+        scores = np.einsum("dik,djk->dji", theta[:, :, :-1], users)
         spread = np.sqrt(self.item_variances[:, None, items].astype(np.float64))
         scores += spread * item_noise(items, scores.shape[0], scores.shape[1], stream_key(2))
+        scores = self.personal_weight * scores + theta[:, None, :, -1]
         return np.asarray(self.temperature * scores.reshape(scores.shape[0] * scores.shape[1], items.size))
 
     def damping_of(self, n: int) -> Float64Array:
@@ -160,6 +165,8 @@ class FactoredEstimate(Estimate):
             raise InputError("thresholds_ is not an ascending list of ratings")
         if not float(self.temperature) > 0:
             raise InputError(f"temperature_ is {self.temperature}, which is not above 0")
+        if not float(self.personal_weight) > 0:
+            raise InputError(f"personal_weight_ is {self.personal_weight}, which is not above 0")
         if shape != (n_kept, n_items + thresholds.size, k + 1):
             raise InputError(f"item_draws_ has shape {shape}, which does not fit the items and factors")
         if np.shape(self.user_modes) != (n_kept, n_users, k):

@@ -32,4 +32,5 @@ def contributions(
         beyond = theta[item, :-1] - shares @ theta[: shares.size, :-1]
         total += entries.residual * (theta[items, :-1] @ (beyond / precision))
         total[real] += parts @ (estimate.slopes(d) @ beyond)
-    return items[real].astype(np.int64), total[real] * (estimate.temperature / len(estimate.item_draws))
+    weight = estimate.temperature * estimate.personal_weight
+    return items[real].astype(np.int64), weight * total[real] / len(estimate.item_draws)

@@ -12,7 +12,7 @@ from permrank.data.rankings import Rankings
 from permrank.learning.learner import Learner, mapped
 from permrank.models.factored.estimate import TIES, FactoredEstimate
 from permrank.models.factored.point import point_estimate
-from permrank.models.factored.posterior import Posterior, Start, choose_factors, draw_posterior, second_is_better
+from permrank.models.factored.posterior import Posterior, Start, choose_factors, draw_posterior
 from permrank.models.factored.problem import Problem, thresholds_of
 from permrank.models.priors.co_listing import co_listing_coordinates
 from permrank.randomness import stream_key
@@ -23,10 +23,6 @@ from permrank.types import Array, Float64Array, Named
 _ENTRIES_VISITED, _FEWEST_SWEEPS, _MOST_SWEEPS = 40_000_000, 50, 400
 # The point estimate goes on until it has converged, which takes hundreds of sweeps where penalties are weak.
 _MOST_ASCENTS = 5_000
-# A choice between likelihoods looks at so many entries, of users drawn at random, with so many factors under "auto".
-_TRIED_ENTRIES, _FACTORS = 100_000, 16
-# Thresholds in lists, and proportional odds.
-_KINDS = (False, True)
 
 
 class Settings(NamedTuple):
@@ -67,24 +63,17 @@ class Settings(NamedTuple):
     def _scale(self, problem: Problem) -> float:
         return problem.usual_scale() if self.factor_scale == "auto" else float(self.factor_scale)
 
-    def _chosen(self, rankings: Rankings, n_sweeps: int) -> Problem:
-        """With thresholds in lists, or with proportional odds; held-out pairs decide if nobody else does."""
-        table = self._coordinates(rankings)
-        thresholds = [thresholds_of(rankings, odds=odds) if self.rating_thresholds else np.zeros(0) for odds in _KINDS]
+    def _started(self, rankings: Rankings) -> Problem:
+        """The data with proportional odds, or with thresholds in lists."""
         odds = self.rating_likelihood == "odds"
-        if self.rating_likelihood == "auto" and thresholds[0].size > 0:
-            some = _some_users(rankings, self.seed)
-            tried = [self.problem(some, *kind, table) for kind in zip(thresholds, _KINDS, strict=True)]
-            n_factors = _FACTORS if self.n_factors == "auto" else int(self.n_factors)
-            scales = [self._scale(problem) for problem in tried]
-            odds = second_is_better(tried, scales, n_factors, stream_key(self.seed), n_sweeps)
-        return self.problem(rankings, thresholds[odds], odds, table)
+        thresholds = thresholds_of(rankings, odds=odds) if self.rating_thresholds else np.zeros(0)
+        return self.problem(rankings, thresholds, odds, self._coordinates(rankings))
 
     def learner(self, rankings: Rankings, n_sweeps: int, rules: Named) -> Learner[FactoredEstimate]:
         """From nothing."""
         if self.method == "point":
             return self._point(rankings, n_sweeps, rules, None)
-        problem = self._chosen(rankings, n_sweeps)
+        problem = self._started(rankings)
         scale = self._scale(problem)
         if self.n_factors == "auto":
             curve = choose_factors(problem, scale, stream_key(self.seed), n_sweeps)
@@ -94,8 +83,8 @@ class Settings(NamedTuple):
 
         def learned(found: Posterior) -> FactoredEstimate:
             return FactoredEstimate(
-                found.items, found.users, float(scale), found.temperature, problem.thresholds, problem.co_listing,
-                found.slopes, found.variances, curve, np.ones(1), **rules,
+                found.items, found.users, float(scale), found.weights.temperature, problem.thresholds,
+                problem.co_listing, found.slopes, found.variances, curve, np.ones(1), found.weights.personal, **rules,
             )  # fmt: skip
 
         return mapped(draw_posterior(problem, n_factors, scale, self.n_draws, stream_key(self.seed), n_sweeps), learned)
@@ -134,15 +123,6 @@ def usual_sweeps(rankings: Rankings, method: str) -> int:
     if method == "point":
         return _MOST_ASCENTS
     return int(np.clip(_ENTRIES_VISITED // max(rankings.n_entries, 1), _FEWEST_SWEEPS, _MOST_SWEEPS))
-
-
-def _some_users(rankings: Rankings, seed: int) -> Rankings:
-    """The rankings of so many users, drawn at random, that a choice takes little time; all items stay."""
-    share = _TRIED_ENTRIES / max(rankings.n_entries, 1)
-    if share >= 1.0:
-        return rankings
-    kept = np.random.default_rng(seed).random(rankings.n_users) < share
-    return rankings.select(users=rankings.user_ids.take(np.flatnonzero(kept)).to_list())
 
 
 def grown(estimate: FactoredEstimate, before: Rankings, after: Rankings) -> Start:

@@ -70,9 +70,9 @@ class FactoredPlackettLuce(Ranker):
     rating_thresholds : bool
         Where there are ratings, let the level of the ratings count and not only their order, by thresholds between
         their values. Only for ``method="draws"``.
-    rating_likelihood : {"auto", "lists", "odds"}
-        How thresholds count: they stand in every list like items, or a rating has proportional odds given them, with a
-        level for every user. "auto" takes what predicts held-out pairs better. Only for ``method="draws"``.
+    rating_likelihood : {"odds", "lists"}
+        How thresholds count: a rating has proportional odds given them, with a level for every user, or they stand in
+        every list like items. Only for ``method="draws"``.
     co_listing : bool
         Let what people list together tell of their taste: prior means of users' and items' factors depend on it, as
         far as it stands out from chance. Only for ``method="draws"``.
@@ -104,6 +104,8 @@ class FactoredPlackettLuce(Ranker):
         The scale that was used; 0 for a point estimate.
     temperature_ : float
         What scores are multiplied with to be log-odds: learnt from held-out pairs where there are ties, 1 elsewhere.
+    personal_weight_ : float
+        What the factors' part of a score is multiplied with, likewise.
     thresholds_ : float64
         Ratings between which the thresholds stand.
     curve_ : float64 (n_tried, 3)
@@ -150,7 +152,7 @@ class FactoredPlackettLuce(Ranker):
         intercepts: bool = True,
         factor_scale: float | Literal["auto"] = "auto",
         rating_thresholds: bool = True,
-        rating_likelihood: Literal["auto", "lists", "odds"] = "auto",
+        rating_likelihood: Literal["odds", "lists"] = "odds",
         co_listing: bool = True,
         user_penalty: float = 1.0,
         item_penalty: float = 1.0,
@@ -210,7 +212,7 @@ class FactoredPlackettLuce(Ranker):
         The draws go on from where they are, with new users and items at 0; a point estimate goes on to its new optimum.
         Afterwards the model stands about where a full fit of all the data would: on simulated lists its scores of a
         user's items correlate with those of a full fit as those of two full fits with different seeds do, to 0.01.
-        The thresholds, the scale and the temperature stay as they were learnt. How learning goes on (``max_iter``,
+        Thresholds, scale and weights of scores stay as they were learnt. How learning goes on (``max_iter``,
         ``n_draws``, ``tol``, ``seed``) may be set between `fit` and this; any other parameter that was changed since is
         refused, for it belongs to another model.
 

@@ -37,7 +37,7 @@ PARAMETERS = Declared(
     ties=Categorical(tuple(TIES), help="What a tie says."),
     rating_thresholds=Flag(formerly="anchors", when=("method", "draws"), help="Let the level of ratings count."),
     rating_likelihood=Categorical(
-        ("auto", "lists", "odds"), when=("method", "draws"), help="Thresholds in lists, or proportional odds."
+        ("odds", "lists"), when=("method", "draws"), help="Proportional odds, or thresholds in lists."
     ),
     co_listing=Flag(formerly="company", when=("method", "draws"), help="Let what is listed together tell of taste."),
     damping=Checked(

@@ -12,7 +12,7 @@ from permrank.kernels.cooccurrence import cross
 from permrank.kernels.factored.arguments import NOTHING_KEPT, Items, Kept, Newton, Noise
 from permrank.learning.learner import Learner, State, Step, standing
 from permrank.models.factored import odds
-from permrank.models.factored.calibration import HeldOut, hold_out_pairs
+from permrank.models.factored.calibration import HeldOut, Weights, best_weights, hold_out_pairs, n_folds
 from permrank.models.factored.passes import Move, Passes
 from permrank.models.factored.problem import Problem, item_mentions
 from permrank.randomness import stream_key
@@ -20,14 +20,16 @@ from permrank.types import Array, Float64Array, Key
 
 # The first sweeps go to the modes, without noise: a draw around a random start helps nobody.
 _QUIET_SWEEPS = 3
-# Precision of an intercept around its prior mean, until it is learnt.
-_FIRST_PRECISION = 4.0
+# Precision of an intercept around its prior mean, until it is learnt after so many sweeps.
+_FIRST_PRECISION, _FREE_SWEEPS = 4.0, 10
 # An item seen this often counts half in the regression of items on their covariates.
 _HALF_TRUSTED = 5.0
 # Ridge of the two regressions, in rows' worth: covariates may be constant.
 _ITEM_RIDGE, _USER_RIDGE = 0.01, 1.0
-# Draws are kept after the first third of the sweeps; the temperature is measured on the second half of that.
-_FIRST_KEPT, _FIRST_MEASURED = 3, 6
+# Draws are kept after this part of the sweeps; where entries are held out, the weights of scores are measured in it.
+_FIRST_KEPT, _FIRST_KEPT_TIED = 1 / 3, 1 / 2
+# Sweeps of a fold of held-out entries, if there are several, and the part of them that is measured.
+_FOLD_SWEEPS, _PART_MEASURED = 33, 0.4
 # Where held-out pairs decide: the numbers of factors, and at most so many sweeps for each, the second half measured.
 _TRIED_FACTORS, _TRIED_SWEEPS = (4, 8, 16, 32), 60
 # Precision of what is held at its prior mean.
@@ -57,15 +59,17 @@ class ItemPrior:
         # Without intercepts their prior is a wall at 0.
         self.precision[-1] = _FIRST_PRECISION if problem.intercepts else _WALL
 
-    def update(self, theta: Float64Array) -> None:
-        """Weighted least squares for Γ, then the precision of what is left; two imaginary items keep it finite."""
+    def update(self, theta: Float64Array, *, settled: bool = True) -> None:
+        """Weighted least squares for Γ, then the precision of what is left; two imaginary items keep it finite.
+
+        settled: whether the intercepts have left their start; while they are near 0 they would say that all are.
+        """
         n_items = self._trust.size
         slopes = regression(self._covariates, theta[:n_items], self._trust, _ITEM_RIDGE)
         self.centre[:n_items] = np.einsum("yj,jk->yk", self._covariates, slopes)
-        seen = self._trust > 0
-        away = (theta - self.centre)[:n_items][seen]
-        if self._problem.intercepts:
-            self.precision[-1] = (len(away) + 2.0) / (float(np.sum(away[:, -1] ** 2)) + 1.0)
+        if self._problem.intercepts and settled:
+            away = (theta - self.centre)[:n_items, -1]
+            self.precision[-1] = (self._trust.sum() + 2.0) / (float(np.sum(self._trust * away**2)) + 1.0)
         if self._problem.odds:
             self.centre[:n_items, -2] = theta[:n_items, -2]
 
@@ -98,22 +102,22 @@ class Posterior(NamedTuple):
     slopes : float32 (n_kept, n_dimensions, n_factors)
     variances : float32 (n_kept, n_rows)
         What the items' own uncertainty adds to the variance of their scores, which means given the users leave out.
-    temperature : float
-        What differences of scores are multiplied with to be log-odds of held-out pairs; 1 if there are no ties.
+    weights : Weights
+        What scores are made with, from held-out pairs; 1 if there are no ties.
     """
 
     items: Array
     users: Array
     slopes: Array
     variances: Array
-    temperature: float
+    weights: Weights
 
 
 class Sampler:
     """State of the alternating draws; `sweep` draws users, then items."""
 
     def __init__(self, problem: Problem, n_factors: int, scale: float, key: Key, start: Start | None) -> None:
-        self._key, self._quiet = key, 0 if start else _QUIET_SWEEPS
+        self._key, self._quiet, self._free = key, 0 if start else _QUIET_SWEEPS, 0 if start else _FREE_SWEEPS
         self._n_factors, self._scale = n_factors, scale
         n_columns = n_factors + problem.odds
         begin = start or Start(*_start(problem.n_rows, problem.rankings.n_users, n_columns, key))
@@ -121,21 +125,21 @@ class Sampler:
         if problem.odds and not start:
             self.theta = odds.started(self.theta, problem)
         self._user_precision = np.ones(n_columns)
-        self.use(problem)
+        self.use(problem, settled=start is not None)
 
-    def go_on(self, problem: Problem, state: Start) -> None:
-        """Go on from the state that an earlier run was left in: all else follows from it."""
+    def go_on(self, problem: Problem, state: Start, done: int) -> None:
+        """Go on from the state that an earlier run was left in after so many sweeps: all else follows from it."""
         self.theta, self.modes = state.theta, state.modes
-        self.use(problem)
+        self.use(problem, settled=done > self._free)
         if state.slopes is not None:
             self.slopes = state.slopes
 
-    def use(self, problem: Problem) -> None:
+    def use(self, problem: Problem, *, settled: bool = True) -> None:
         """Go on with other lists of the same users and items."""
         self.problem = problem
         self.draws, self._passes = np.zeros_like(self.modes), Passes(problem)
         self._prior = ItemPrior(problem, self._n_factors, self._scale)
-        self._prior.update(self.theta)
+        self._prior.update(self.theta, settled=settled)
         self.slopes = self._slopes(self.modes)
 
     def _slopes(self, users: Float64Array) -> Float64Array:
@@ -163,7 +167,7 @@ class Sampler:
             self.theta[:, -1] -= self.theta[: problem.rankings.n_items, -1].mean()
         else:
             self.theta[: problem.rankings.n_items if problem.odds else None, -1] = 0.0
-        prior.update(self.theta)
+        prior.update(self.theta, settled=number >= self._free)
         self.slopes = self._slopes(self.draws)
         return float(values.sum()), kept
 
@@ -223,64 +227,73 @@ def draw_posterior(
 ) -> Learner[Posterior]:
     """Alternate draws of users and items; keep some of them.
 
-    Until the first draw is kept, a part of the entries of tied lists is held out: it measures the temperature, and
-    costs nothing. A start, which is the state of an earlier posterior, is taken as it is and needs no such part.
+    Until the first draw is kept, a part of the entries of tied lists is held out: it measures the weights of the
+    scores, and costs nothing. A start, which is the state of an earlier posterior, is taken as it is and needs no such
+    part.
     """
-    kept_sweeps = _kept(n_sweeps, n_draws, 0 if start else _QUIET_SWEEPS + 1)
+    holds_out = start is None and problem.rankings.has_ties and problem.user_pass is None
+    part = _FIRST_KEPT_TIED if holds_out else _FIRST_KEPT
+    kept_sweeps = _kept(n_sweeps, n_draws, max(int(n_sweeps * part), 0 if start else _QUIET_SWEEPS + 1))
     n_numbers = problem.n_rows * (n_factors + 2) + problem.rankings.n_users * n_factors
     require_memory(
         2 * 4 * len(kept_sweeps) * n_numbers,  # float32, once in parts and once together
         f"{len(kept_sweeps)} draws of {n_factors} factors", "take fewer draws (n_draws) or factors (n_factors)",
     )  # fmt: skip
     first = 0 if start else min(kept_sweeps)
-    first_measured = max(n_sweeps // _FIRST_MEASURED, _QUIET_SWEEPS + 1)
 
     def steps(kept: State | None) -> Iterator[Step[Posterior]]:
-        held: HeldOut | None = None
-        if start is None and problem.rankings.has_ties and problem.user_pass is None:
-            held = hold_out_pairs(problem, int(stream_key(int(key), 3)) % 2**63)
-        sampler = Sampler(held.problem if held else problem, n_factors, scale, key, start)
-        temperature, done = 1.0, 0
+        folds: list[HeldOut] = []
+        if holds_out:
+            seed = int(stream_key(int(key), 3)) % 2**63
+            numbers = range(min(n_folds(problem), max(1, first // _FOLD_SWEEPS)))
+            folds = [held for fold in numbers if (held := hold_out_pairs(problem, seed, fold))]
+        plan = _measured(first, len(folds))
+        sampler = Sampler(folds[0].problem if folds else problem, n_factors, scale, key, start)
+        weights, done = Weights(), 0
         drawn: tuple[list[Array], ...] = ([], [], [], [])
         if kept:
-            temperature, done = kept["temperature"], kept["done"]
+            weights, done = Weights(kept["temperature"], kept["personal"]), kept["done"]
             drawn = tuple(list(kept[name]) for name in _KEPT)
-            if held and done <= first:
-                held.restore(kept)
-            else:
-                held = None
-            sampler.go_on(held.problem if held else problem, Start(kept["theta"], kept["modes"], kept["slopes"]))
+            for number, fold in enumerate(folds):
+                fold.restore({name: kept[f"held_{number}_{name}"] for name in fold.state()})
+            # What is seen changes at the beginning of a sweep, so the last sweep saw what the plan has for it.
+            before = plan.get(done - 1, _Seen(None, False)) if done else plan.get(0, _Seen(None, False))
+            seen = problem if before.fold is None else folds[before.fold].problem
+            sampler.go_on(seen, Start(kept["theta"], kept["modes"], kept["slopes"]), done)
 
         def estimate() -> Posterior:
             # Before the first draw that is kept, the present state stands for it.
             parts = drawn if drawn[0] else tuple([part] for part in sampler.state())
             items, users, slopes, variances = (np.array(part, np.float32) for part in parts)
-            return Posterior(items, users, slopes, variances, temperature)
+            return Posterior(items, users, slopes, variances, weights)
 
         def state() -> State:
             stacked = (_stacked(parts, like) for parts, like in zip(drawn, sampler.state(), strict=True))
+            observed = {f"held_{n}_{name}": part for n, fold in enumerate(folds) for name, part in fold.state().items()}
             return {
-                "theta": sampler.theta, "modes": sampler.modes, "slopes": sampler.slopes, "temperature": temperature,
-                "done": done, **dict(zip(_KEPT, stacked, strict=True)), **(held.state() if held else {}),
+                "theta": sampler.theta, "modes": sampler.modes, "slopes": sampler.slopes, "done": done,
+                "temperature": weights.temperature, "personal": weights.personal,
+                **dict(zip(_KEPT, stacked, strict=True)), **observed,
             }  # fmt: skip
 
         yield standing(estimate, state)
         for sweep in range(done, n_sweeps):
-            if held and sweep == first:
-                temperature = held.temperature()
-                held = None
-                sampler.use(problem)
-            measured = held is not None and sweep >= first_measured
-            value, found = sampler.sweep(sweep, keep=measured or sweep in kept_sweeps)
-            if held and found and measured:
-                held.observe(found[0], found[1], sampler.noise, found[3])
+            now = plan.get(sweep, _Seen(None, False))
+            seen = problem if now.fold is None else folds[now.fold].problem
+            if seen is not sampler.problem:
+                if now.fold is None:
+                    weights = best_weights(folds)
+                sampler.use(seen)
+            value, found = sampler.sweep(sweep, keep=now.measured or (now.fold is None and sweep in kept_sweeps))
+            if found and now.fold is not None:
+                folds[now.fold].observe(found[0], found[1], sampler.noise, found[3])
             elif found:
                 for parts, part in zip(drawn, found, strict=True):
                     parts.append(part.astype(np.float32))
             done = sweep + 1
-            # With and without the held-out part the posterior is of other data.
+            # Whatever is held out, the posterior is of other data.
             last, early = done == n_sweeps, done <= min(kept_sweeps)
-            yield Step(value, estimate, state, last, early, part=int(held is None))
+            yield Step(value, estimate, state, last, early, part=len(folds) if now.fold is None else now.fold)
 
     return steps
 
@@ -295,18 +308,6 @@ def choose_factors(problem: Problem, scale: float, key: Key, n_sweeps: int) -> F
         each = held.losses()
         rows.append((n_factors, float(each.mean()), float(each.std() / np.sqrt(each.size))))
     return np.array(rows)
-
-
-def second_is_better(problems: list[Problem], scales: list[float], n_factors: int, key: Key, n_sweeps: int) -> bool:
-    """Whether the second of two problems with the same data tells held-out pairs better, by more than its error."""
-    losses = []
-    for problem, scale in zip(problems, scales, strict=True):
-        held = _tried(problem, n_factors, scale, key, n_sweeps)
-        if held is None:
-            return False
-        losses.append(held.losses())
-    gain = losses[0] - losses[1]
-    return bool(gain.mean() > gain.std() / np.sqrt(gain.size))
 
 
 def _tried(problem: Problem, n_factors: int, scale: float, key: Key, n_sweeps: int) -> HeldOut | None:
@@ -331,14 +332,34 @@ def _start(n_items: int, n_users: int, n_factors: int, key: Key) -> tuple[Array,
     return theta, 0.3 * rng.normal(size=(n_users, n_factors))
 
 
+class _Seen(NamedTuple):
+    """What a sweep sees: all but the held-out entries of a fold, or everything; and whether it measures the fold."""
+
+    fold: int | None
+    measured: bool
+
+
+def _measured(first: int, n_folds: int) -> dict[int, _Seen]:
+    """What the sweeps before the first that is kept see: folds in turn, each measured in the last part of its sweeps.
+
+    Until then the chain finds its way, or forgets what it has seen of the entries that are held out now.
+    """
+    plan: dict[int, _Seen] = {}
+    for fold in range(n_folds):
+        begin, end = fold * first // n_folds, (fold + 1) * first // n_folds
+        measured = max(end - (end - begin) * _PART_MEASURED, _QUIET_SWEEPS + 1)
+        plan |= {sweep: _Seen(fold, sweep >= measured) for sweep in range(begin, end)}
+    return plan
+
+
 def _stacked(draws: list[Array], like: Float64Array) -> Array:
     return np.array(draws, np.float32).reshape(len(draws), *like.shape)
 
 
 def _kept(n_sweeps: int, n_draws: int, least: int) -> set[int]:
-    """Sweeps whose state is kept: evenly spread over the last two thirds, the last one among them.
+    """Sweeps whose state is kept: evenly spread, the last one among them.
 
-    least: sweeps that are left out in any case, if there are more.
+    least: sweeps that are left out, if there are more.
     """
-    first = min(n_sweeps - 1, max(n_sweeps // _FIRST_KEPT, least))
+    first = min(n_sweeps - 1, least)
     return set(np.unique(np.linspace(first, n_sweeps - 1, n_draws).round().astype(int)).tolist())

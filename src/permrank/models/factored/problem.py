@@ -130,7 +130,8 @@ class Problem(NamedTuple):
     user_of_entry : int32
     covariates : float64 (n_items, n_covariates)
         What the prior mean of an item may depend on: the logarithm of how often it is mentioned (what many come across
-        is liked more), if there are ratings its shrunk mean rating on the scale of worths, and co-listing.
+        is liked more), its shrunk mean rating on the scale of worths if thresholds stand in lists, and co-listing.
+        With proportional odds the mean rating would say again what the ratings say, and make sure of items seen once.
     co_listing : float64 (n_items, n_dimensions)
         Coordinates of the items by what is listed together (see models/priors/co_listing.py).
     user_coordinates : float64 (n_users, n_dimensions)
@@ -179,7 +180,7 @@ class Problem(NamedTuple):
         coordinates = user_coordinates(table, rankings.user_bounds, rankings.items)
         mentions = item_mentions(rankings)
         columns = [np.log1p(mentions)]
-        if rankings.ratings is not None:
+        if rankings.ratings is not None and not odds:
             columns.append(shrunk_means(_worths(rankings.ratings), rankings, rankings.entry_users(np.int32)))
         known = np.column_stack([*columns, table])
         # What does not differ between the items that are listed says nothing about the others.
