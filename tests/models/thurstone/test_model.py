@@ -112,17 +112,19 @@ def test_the_next_question_tells_most_and_answers_make_sure(learnt):
     model, x, *_ = learnt
     candidates, truth = list(range(6)), np.argsort(-x[0, :6])
     answers, sure = [], []
-    for _ in range(12):
+    for _ in range(15):  # all pairs of six items
         new = model.fold_in(pr.Rankings.from_lists(answers, users=[0] * len(answers)) if answers else [])
         found = model.ask(new, candidates, n=3)
         assert found["gain"].is_sorted(descending=True)
         row = found.row(0, named=True)
+        sure.append(model.sure(new, 6, candidates))
+        if sure[-1] > 0.95:
+            break
         assert 0.02 < row["probability"] < 0.98  # what is known already is not asked
         pair = [row["item"], row["other"]]
         answers.append(sorted(pair, key=lambda item: -x[0, item]))
-        sure.append(model.sure(new, 6, candidates))
-    assert sure[-1] > 0.5 > sure[0]
-    assert model.rank(new, candidates)["item"].to_list()[0] in truth[:2]
+    assert sure[-1] > 0.95 > 0.5 > sure[0]
+    assert model.rank(new, candidates)["item"].to_list() == truth.tolist()
     with pytest.raises(pr.errors.InputError, match="give at least two"):
         model.ask(new, [1])
 
@@ -136,7 +138,7 @@ def test_ratings_have_thresholds_and_levels():
     model = pr.FactoredThurstone(3, max_iter=80).fit(rated)
     steps = np.diff(model.threshold_draws_.mean(axis=0))
     np.testing.assert_allclose(steps[0] / steps[1], 1.5, rtol=0.25)  # where they were planted, up to the scale
-    unlisted = [(u, *sorted(set(range(12)) - set(rankings.items_of(u).tolist()))[:2]) for u in range(300)]
+    unlisted = [(u, *sorted(set(range(12)) - set(rankings.items_of(u).tolist()))[:2]) for u in range(200)]
     who, first, second = np.array(unlisted).T
     p = model.prefers_pairs(who.tolist(), first.tolist(), second.tolist())
     came = x[who, first] > x[who, second]

@@ -10,6 +10,7 @@ from scipy.special import ndtri
 
 from permrank.checks import require_above, require_int
 from permrank.data.rankings import Rankings
+from permrank.data.selection import restrict
 from permrank.data.validate import require_rankings
 from permrank.distributions.base import RankingDistribution
 from permrank.distributions.thurstone import NormalUtilities
@@ -26,6 +27,7 @@ from permrank.models.thurstone.learning import Settings, usual_sweeps
 from permrank.models.thurstone.likelihood import log_likelihoods
 from permrank.models.thurstone.parameters import PARAMETERS
 from permrank.models.users import NewUser, UserReference, new_user
+from permrank.ragged import indptr_of, ranges
 from permrank.randomness import stream_key
 from permrank.types import Array, Float64Array, Int64Array, Named
 
@@ -33,6 +35,8 @@ from permrank.types import Array, Float64Array, Int64Array, Named
 _ROUNDS = 4
 # Candidates whose pairs are all looked at when the next question is chosen: 276 pairs, in some 20 ms.
 _MOST_ASKED = 24
+# Users whose chains are run together where many are asked about and no utilities are kept.
+_TOGETHER = 500
 _ONE_ROUND = Rounds(0, 1, 1)
 # A probability is kept away from 0 and 1 by so much, where it is the mean over draws.
 _SURE = 1e-9
@@ -177,6 +181,13 @@ class FactoredThurstone(Ranker):
         slots = {"utilities": chains.x, "residuals": chains.residuals.mean(axis=0), "slot_items": items}
         return {name: np.asarray(array, np.float64) for name, array in (own | slots).items()}
 
+    def _said_by(self, users: Int64Array) -> Said:
+        """What some users of the training data say, in ascending order of their numbers."""
+        kept = np.zeros(self.rankings_.n_users, bool)
+        kept[users] = True
+        rankings = restrict(self.rankings_, kept, np.ones(self.rankings_.n_items, bool))
+        return Said(rankings, rankings.items)
+
     def _said(self, user: UserReference) -> Said:
         rankings = user.rankings if isinstance(user, NewUser) else one_user(self.rankings_, int(user or 0))
         return Said(rankings, self._aligned_items(rankings))
@@ -217,16 +228,20 @@ class FactoredThurstone(Ranker):
         return np.asarray(total / n_rounds)
 
     def _prefers_pairs(self, who: Int64Array, first: Int64Array, second: Int64Array) -> Float64Array:
-        estimate = self.estimate_
-        if not len(estimate.utilities):
-            return super()._prefers_pairs(who, first, second)
-        order = np.argsort(who, kind="stable")
-        pairs = np.column_stack((first, second))[order]
-        asked = estimate.asked(Said(self.rankings_, self.rankings_.items), pairs.ravel())
-        chains = Chains.at(estimate.utilities, estimate.user_components, estimate.n_columns)
-        bounds = np.searchsorted(who[order], np.arange(self.rankings_.n_users + 1))
-        told = np.empty(who.size)
-        told[order] = self._told(asked, chains, bounds, 1).mean(axis=0)
+        estimate, order, told = self.estimate_, np.argsort(who, kind="stable"), np.empty(who.size)
+        users, n_pairs = np.unique(who, return_counts=True)
+        size = users.size if len(estimate.utilities) else _TOGETHER
+        for begin in range(0, users.size, max(size, 1)):
+            part, count = users[begin : begin + size], n_pairs[begin : begin + size]
+            rows = order[n_pairs[:begin].sum() :][: count.sum()]
+            said = self._said_by(part)
+            asked = estimate.asked(said, np.column_stack((first, second))[rows].ravel())
+            if len(estimate.utilities):
+                slots = ranges(estimate.slot_indptr[part], estimate.slot_indptr[part + 1])
+                chains = Chains.at(estimate.utilities[:, slots], estimate.user_components[:, part], estimate.n_columns)
+            else:
+                chains = estimate.chains(said)[0]
+            told[rows] = self._told(asked, chains, indptr_of(count), 1).mean(axis=0)
         return np.where(first == second, 0.5, np.clip(told, _SURE, 1.0 - _SURE))
 
     def _distribution(self, user: UserReference, items: Int64Array) -> RankingDistribution:
