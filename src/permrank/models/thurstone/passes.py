@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from permrank.data.item_view import entries_by_item
-from permrank.kernels.factored.arguments import Entries, Items, Noise
+from permrank.kernels.factored.arguments import NOTHING_KEPT, Entries, Items, Noise
 from permrank.kernels.factored.items import item_steps, item_sums, steps_from_sums
 from permrank.kernels.lists import Lists
 from permrank.kernels.thurstone.conditioning import Population
@@ -166,14 +166,14 @@ class Passes:
 
     def items(self, population: Population, z: int, given: Items, people: People, key: Key) -> Float64Array:
         """Steps of the items of one component: to a draw given the users, (n_items, K + 1)."""
-        noise, nothing = Noise(key, True), np.zeros(0)
+        noise = Noise(key, True)
         if len(self._parts) > 1:
             job = partial(_summed, population, z)
             (sums,) = self._gather(job, people.components, people.draws, x=people.x)
-            return np.asarray(steps_from_sums(sums, given, noise, nothing))
+            return np.asarray(steps_from_sums(sums, given, noise, NOTHING_KEPT))
         found = Entries(*_terms(population, z, self._parts[0], people.components, people.draws, people.x))
-        (indptr, entries), draws = self._view, people.draws
-        return np.asarray(item_steps(self._bounds, indptr, entries, self._owner, draws, given, found, noise, nothing))
+        given_users = self._bounds, self._view, self._owner, people.draws
+        return np.asarray(item_steps(*given_users, given, found, noise, NOTHING_KEPT))
 
     def squares(self, theta: Float64Array, people: People) -> Float64Array:
         """Σ ε² and number of slots of every item, (n_components, n_items, 2)."""
