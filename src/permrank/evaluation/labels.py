@@ -8,7 +8,7 @@ from permrank.data.rankings import Rankings
 
 
 def labels_of(rankings: Rankings) -> Callable[[object], str]:
-    """From the id of an item to its label: the id itself.
+    """From the id of an item to its label: its title, or the id itself where it has none.
 
     Examples
     --------
@@ -17,4 +17,5 @@ def labels_of(rankings: Rankings) -> Callable[[object], str]:
     >>> labels_of(pr.Rankings.from_lists([["toro", "ebi"]]))("toro")
     'toro'
     """
-    return str
+    ids = rankings.item_ids
+    return lambda item: ids.called(ids.index(item)) if item in ids else str(item)

@@ -16,6 +16,7 @@ _GUIDE: dict[str, dict[str, str]] = {
     },
     "order, personal: how somebody ranks what they see": {
         "FactoredPlackettLuce": "ratings or lists of many items, with calibrated probabilities",
+        "FactoredThurstone": "pairs or lists of one sitting, and questions to ask next",
         "LatentPlackettLuce": "people fall into groups that you want to see",
         "PairwiseFactorisation": "an order in a fraction of a second, probabilities of pairs",
         "PositionwiseLogLinear": "short strict lists, as careful at the bottom as at the top",
