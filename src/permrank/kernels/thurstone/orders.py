@@ -233,7 +233,7 @@ def depths(said, depth):
     n_users = said.user_indptr.size - 1
     cyclic = np.zeros(n_users, np.bool_)
     for u in prange(n_users):
-        cyclic[u] = _depths_of_user(u, said, depth[said.slot_indptr[u] : said.slot_indptr[u + 1]])
+        cyclic[u] = _depths_of_user(np.int64(u), said, depth[said.slot_indptr[u] : said.slot_indptr[u + 1]])
     return cyclic
 
 

@@ -153,17 +153,16 @@ def stretch(first, last, given, x, key, counter):
 def move_together(u, said, given, flip, x, key, counter):
     """Shifts and stretches of each occasion of a user."""
     first_ranking, last_ranking = said.user_indptr[u], said.user_indptr[u + 1]
-    begin = said.indptr[first_ranking]
-    if said.one_draw:
-        chain = last_ranking - first_ranking == 1 and flip <= 0.0
-        levels = said.levels[begin : said.indptr[last_ranking]]
-        counter = shift_upper_parts(0, x.size, levels, given, chain, x, key, counter)
-        return stretch(0, x.size, given, x, key, counter)
-    for ranking in range(first_ranking, last_ranking):
-        first, last = said.indptr[ranking] - begin, said.indptr[ranking + 1] - begin
+    begin, n_rankings = said.indptr[first_ranking], last_ranking - first_ranking
+    chain = flip <= 0.0 and (n_rankings == 1 or not said.one_draw)
+    for occasion in range(min(n_rankings, 1) if said.one_draw else n_rankings):
+        from_entry, to_entry = said.indptr[first_ranking + occasion], said.indptr[first_ranking + occasion + 1]
+        first, last = from_entry - begin, to_entry - begin
+        if said.one_draw:
+            last = x.size
         if last > first:
-            levels = said.levels[said.indptr[ranking] : said.indptr[ranking + 1]]
-            counter = shift_upper_parts(first, last, levels, given, flip <= 0.0, x, key, counter)
+            levels = said.levels[from_entry:to_entry]
+            counter = shift_upper_parts(first, last, levels, given, chain, x, key, counter)
             counter = stretch(first, last, given, x, key, counter)
     return counter
 
