@@ -19,8 +19,8 @@ from permrank.types import Array, BoolArray, Float64Array, Int64Array
 if TYPE_CHECKING:
     from permrank.models.ranker import Ranker
 
-# An item's rank lies between these quantiles with probability 0.9.
-_INTERVAL = np.array([0.05, 0.95])
+# Probability with which an item's rank lies in its interval.
+_INTERVAL = 0.9
 # Rows of scores that are held at a time: so many numbers of at most 8 bytes.
 _BLOCK = 1 << 23
 # A catalogue, as against a list of candidates: so many items, and so many times as many as the user has listed.
@@ -153,7 +153,7 @@ def _with_interval(
     numbered = np.argsort(items, kind="stable")
     place = np.empty(items.size, np.int64)
     place[numbered] = np.arange(items.size)
-    low, high = model._distribution(user, items[numbered]).rank_quantiles(place[order], _INTERVAL).T
+    low, high = model._distribution(user, items[numbered]).rank_interval(place[order], _INTERVAL).T
     return frame.with_columns(rank_low=pl.Series(low + 1), rank_high=pl.Series(high + 1))
 
 
