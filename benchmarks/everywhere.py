@@ -207,9 +207,7 @@ def reliability(model: pr.Ranker, test: Table, references: dict[int, Any], fine:
             jitter = rng.random(mine.size)
             rank = np.empty(mine.size, np.int64)
             rank[np.lexsort((jitter, -test.ratings[mine]))] = np.arange(mine.size)
-            low, high = model._distribution(references[user], places).rank_quantiles(
-                np.arange(mine.size), np.array([0.05, 0.95])
-            ).T  # fmt: skip
+            low, high = model._distribution(references[user], places).rank_interval(np.arange(mine.size)).T
             covered += ((low <= rank) & (rank <= high)).tolist()
             widths += ((high - low + 1) / mine.size).tolist()
     if not predicted:

@@ -20,6 +20,7 @@ from permrank.distributions.uniform import Uniform
 from permrank.errors import InputError
 from permrank.kernels.distance.mallows import precedence
 from permrank.kernels.latent.stages import BY_LIST, BY_STAGE, EFRON
+from permrank.kernels.plackett_luce.ranks import rank_distribution
 
 N = 4
 RNG = np.random.default_rng(7)
@@ -255,6 +256,23 @@ def test_ranks_of_one_component_are_exact():
     for item in range(N):
         cdf = np.cumsum([sum(p for order, p in law.items() if order[r] == item) for r in range(N)])
         assert found[item].tolist() == [int(np.argmax(cdf >= 0.25)), int(np.argmax(cdf >= 0.9))]
+
+
+def test_an_interval_of_ranks_holds_what_it_says_and_is_no_wider_than_equal_tails():
+    rng, narrower = np.random.default_rng(8), 0
+    for spread in (0.3, 1.0, 3.0):
+        scores = spread * rng.normal(size=(1, 6))
+        law, items = LuceMixture(scores), np.arange(6)
+        chances = np.array([rank_distribution(scores[0], item) for item in items])
+        found, tails = law.rank_interval(items, 0.8), law.rank_quantiles(items, [0.1, 0.9])
+        held = [chance[low : high + 1].sum() for chance, (low, high) in zip(chances, found, strict=True)]
+        assert min(held) > 0.8 - 1e-9
+        assert (np.diff(found) <= np.diff(tails)).all()
+        narrower += np.sum(np.diff(found) < np.diff(tails))
+    assert narrower > 0
+    assert law.rank_interval([], 0.8).shape == (0, 2)
+    with pytest.raises(InputError, match=r"probability=1\.0, expected a number between 0 and 1"):
+        law.rank_interval(items, 1.0)
 
 
 def test_what_is_no_order_of_the_items_is_refused(case):

@@ -18,6 +18,8 @@ from permrank.types import Float64Array, Int32Array, Int64Array
 _SIMULATED = 512
 # For the probability to be among the first.
 _DRAWN = 1024
+# Ways to divide what an interval of ranks leaves out between its ends.
+_TAILS = 21
 # Orders of what is tied in a list that are summed over one by one.
 _MOST_ORDERS = 1_000
 
@@ -98,6 +100,23 @@ class RankingDistribution(ABC):
         if wanted.ndim != 1 or not ((wanted > 0) & (wanted < 1)).all():
             raise InputError(f"probabilities={probabilities!r}, expected numbers between 0 and 1")
         return self._rank_quantiles(items, wanted)
+
+    def rank_interval(self, chosen: ArrayLike, probability: float = 0.9) -> Int64Array:
+        """The narrowest interval of ranks, from 0, that holds an item's rank with at least this probability.
+
+        Ranks are whole numbers, so that two equal tails leave out less than they may. Of several as narrow the one with
+        tails that are most alike; 21 ways to divide the tails are tried. Returns (n_chosen, 2), first and last.
+        """
+        if not 0.0 < probability < 1.0:
+            raise InputError(f"probability={probability!r}, expected a number between 0 and 1")
+        tails = np.linspace(0.0, 1.0 - probability, _TAILS)
+        found = self.rank_quantiles(chosen, np.concatenate((tails[1:], probability + tails[:-1])))
+        ends = np.zeros((len(found), 1), np.int64)
+        low = np.hstack((ends, found[:, : _TAILS - 1]))
+        high = np.hstack((found[:, _TAILS - 1 :], ends + self.n_items - 1))
+        uneven = np.abs(np.arange(_TAILS) - _TAILS // 2)
+        best = np.argmin((high - low) * _TAILS + uneven, axis=1)[:, None]
+        return np.hstack((np.take_along_axis(low, best, 1), np.take_along_axis(high, best, 1)))
 
     def log_probability(self, order: ArrayLike) -> float:
         """Log-probability of one ranking of all items: their indices, best first."""

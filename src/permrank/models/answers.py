@@ -23,8 +23,8 @@ from permrank.types import Array, BoolArray, Float64Array, Int32Array, Int64Arra
 if TYPE_CHECKING:
     from permrank.models.ranker import Ranker
 
-# An item's rank lies between these quantiles with probability 0.9.
-_INTERVAL = np.array([0.05, 0.95])
+# Probability with which an item's rank lies in its interval.
+_INTERVAL = 0.9
 # So many items count as the best, or half of them where there are fewer than twice as many.
 _BEST = 10
 # Rows of scores that are held at a time: so many numbers of at most 8 bytes.
@@ -258,7 +258,7 @@ def _with_uncertainty(
     if probability:
         frame = frame.with_columns(top_probability=pl.Series(distribution.top_of(order, k), dtype=pl.Float64))
     if interval:
-        low, high = 1 + distribution.rank_quantiles(order, _INTERVAL).T
+        low, high = 1 + distribution.rank_interval(order, _INTERVAL).T
         shown = frame["rank"].to_numpy()
         frame = frame.with_columns(
             rank_low=pl.Series(np.minimum(low, shown)), rank_high=pl.Series(np.maximum(high, shown))

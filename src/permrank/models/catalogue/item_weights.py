@@ -7,9 +7,8 @@ refit: with a = x P and q = x P xᵀ for a user's row x, the residual of item j 
 
     (a_j / P_jj) / (1 - q + a_j² / P_jj).
 
-**Filter** (as Turbo-CF, Park and others 2024). P = (RᵀR)^power, elementwise, with R = D_u^-¼ X D_i^-½: cosine
-similarity to which people with many items add less each, and which many small overlaps do not drown. The largest
-weights of each item are kept.
+**Filter** (as Turbo-CF, Park and others 2024). P = (RᵀR)^power, elementwise, with R = D_u^-½ X D_i^-½: cosine
+similarity that many small overlaps do not drown. The largest weights of each item are kept.
 """
 
 from __future__ import annotations
@@ -31,8 +30,8 @@ from permrank.types import Array, Float64Array
 MOST_DENSE = 8192
 # Neighbours are kept up to 8 bytes times this: 512 MiB; and at least so many of each item.
 _MOST_KEPT, _FEWEST = 1 << 26, 50
-# Elementwise power of the filter, unless it is chosen; and the exponent of what people have in all (decision 16).
-USUAL_POWER, _OF_USERS = 0.7, -0.5
+# Elementwise power of the filter: alone 0.5 is a little better, beside factors 0.7 is (Gowalla, LastFM; decision 14).
+_POWER = 0.7
 # Where the search for the penalties begins, and the factor between two that are tried: the error is flat in both.
 _FIRST_RIDGE, _FIRST_SHARE, _FACTOR, _MOST_TRIED = 100.0, 0.5, 3.0, 9
 # Users by whom penalties are judged, at most.
@@ -44,13 +43,6 @@ class Penalties(NamedTuple):
 
     ridge: float
     share: float
-
-
-class Shape(NamedTuple):
-    """Of the filter: the power of its weights, and the power of an item's popularity by which they are multiplied."""
-
-    power: float
-    tilt: float
 
 
 class ItemWeights(NamedTuple):
@@ -71,13 +63,6 @@ class ItemWeights(NamedTuple):
     def n_items(self) -> int:
         """Items of the catalogue."""
         return len(self.matrix) or self.indptr.size - 1
-
-    def shaped(self, shape: Shape, popularity: Float64Array) -> ItemWeights:
-        """The weights of neighbours, made with power 1, in another shape; a matrix stays as it is."""
-        if len(self.matrix):
-            return self
-        tilt = np.where(popularity > 0.0, popularity, 1.0) ** shape.tilt
-        return self._replace(weights=self.weights ** np.float32(shape.power) * tilt.astype(np.float32)[self.neighbours])
 
 
 class ItemScores:
@@ -184,19 +169,17 @@ def penalised_inverse(gram: Float64Array, penalties: Penalties) -> Float64Array:
     return np.asarray(half)
 
 
-def filter_weights(
-    entries: Entries, n_items: int, weights: Float64Array, n_neighbours: int | None, power: float = USUAL_POWER
-) -> ItemWeights:
+def filter_weights(entries: Entries, n_items: int, weights: Float64Array, n_neighbours: int | None) -> ItemWeights:
     """The filter; ``weights`` say how many people each user stands for."""
     by_item = entries.by_item(n_items)
     of_users = np.add.reduceat(np.append(entries.grades, 0.0), entries.indptr[:-1]) * (np.diff(entries.indptr) > 0)
     of_items = np.bincount(entries.items, np.repeat(weights, np.diff(entries.indptr)) * entries.grades, n_items)
-    user_scale = np.where(of_users > 0.0, weights * np.where(of_users > 0.0, of_users, 1.0) ** _OF_USERS, 0.0)
+    user_scale = np.where(of_users > 0.0, weights / np.where(of_users > 0.0, of_users, 1.0), 0.0)
     item_scale = np.where(of_items > 0.0, np.where(of_items > 0.0, of_items, 1.0) ** -0.5, 0.0)
     most = n_neighbours or max(_FEWEST, _MOST_KEPT // n_items)
     most = max(1, min(most, n_items - 1))
     counts, index, weight = nearest_neighbours(
-        tuple(entries), tuple(by_item), *frozen(user_scale, item_scale), power, most
+        tuple(entries), tuple(by_item), *frozen(user_scale, item_scale), _POWER, most
     )
     indptr = indptr_of(np.maximum(counts, 0))
     where = np.repeat(np.arange(n_items), np.diff(indptr)), positions(indptr)

@@ -21,11 +21,9 @@ from permrank.models.catalogue.descent import descend
 from permrank.models.catalogue.entries import Entries, Scale, user_weights
 from permrank.models.catalogue.item_weights import (
     MOST_DENSE,
-    USUAL_POWER,
     ItemScores,
     ItemWeights,
     Penalties,
-    Shape,
     choose_penalties,
     filter_weights,
     regression_weights,
@@ -43,9 +41,8 @@ _FACTORS, _MOST_TRIED, _TRIED_SWEEPS = (4.0, 3.0), 8, 5
 _MOST_ENTRIES = 3_000_000
 # A missing entry weighs at most so much of one that is there.
 _MOST_MISSING = 0.5
-# Shares of the factors in a blend that are tried, and shapes of the filter, the usual one first.
+# Shares of the factors in a blend that are tried.
 SHARES = (0.0, 0.2, 0.35, 0.5, 0.65, 0.8, 1.0)
-SHAPES = tuple(Shape(power, tilt) for power in (USUAL_POWER, 0.5, 1.0) for tilt in (0.0, 0.1))
 # Factors of a catalogue that is regressed. Beyond it these numbers are tried one after the other, as long as more are
 # better; factors of all items are at most so many numbers of 4 bytes.
 _FACTORS_OF_FEW = 128
@@ -125,10 +122,10 @@ def weighting_of(weighting: Weighting, n_items: int) -> Weighting:
     return Weighting(min(weighting.missing / max(n_items, 1), _MOST_MISSING), weighting.penalty)
 
 
-def item_weights(data: Data, penalties: Penalties | None, power: float = USUAL_POWER) -> ItemWeights:
+def item_weights(data: Data, penalties: Penalties | None) -> ItemWeights:
     """Weights from item to item: the closed form with penalties, the filter without."""
     if penalties is None:
-        return filter_weights(data.entries, data.n_items, data.weights, None, power)
+        return filter_weights(data.entries, data.n_items, data.weights, None)
     return regression_weights(data.entries.scaled(np.sqrt(data.weights)), data.n_items, penalties)
 
 
@@ -209,26 +206,21 @@ def learn_take_up(data: Data, n_factors: int | None, seed: int) -> Iterator[tupl
     shown = penalties or Penalties(0.0, 0.0)
     held = hold_out_entries(data.entries, data.n_items, seed)
     numbers = numbers_of_factors(n_factors, data.n_items)
-    weights = item_weights(data, penalties, 1.0)
-    popularity = data.popularity()
+    weights = item_weights(data, penalties)
     usual = weighting_of(USUAL, data.n_items)
     if held is None:
         factors = factors_of(data, numbers[0], usual, _SWEEPS, seed)
-        yield 0.0, TakeUp(weights.shaped(SHAPES[0], popularity), shown, factors, 0.5)
+        yield 0.0, TakeUp(weights, shown, factors, 0.5)
         return
     part, judges = Data(held[0], data.n_items, data.weights), held[1]
-    plain = item_weights(part, penalties, 1.0)
-    shapes = SHAPES if penalties is None else SHAPES[:1]
-    items = [ItemScores(plain.shaped(shape, part.popularity())) for shape in shapes]
+    items = ItemScores(item_weights(part, penalties))
     nothing = Factors(np.zeros((data.n_items, numbers[0]), np.float32), usual)
-    alone = float(judged(items[:1], [[1.0]], judges).mean())
-    yield alone, TakeUp(weights.shaped(SHAPES[0], popularity), shown, nothing, 0.0)
-    weighting = choose_weighting(part, items[:1], judges, numbers[0], seed)
+    alone = float(judged([items], [[1.0]], judges).mean())
+    yield alone, TakeUp(weights, shown, nothing, 0.0)
+    weighting = choose_weighting(part, [items], judges, numbers[0], seed)
     few = factors_of(part, numbers[0], weighting, _SWEEPS, seed)
-    best = best_by_one_standard_error(np.array([_half(each, few, judges) for each in items]), 0)
-    trial = more_factors(part, few, items[best], judges, numbers[1:], seed)
-    scores = judged([items[best], FactorScores(trial)], [[1.0 - share, share] for share in SHARES], judges)
+    trial = more_factors(part, few, items, judges, numbers[1:], seed)
+    scores = judged([items, FactorScores(trial)], [[1.0 - share, share] for share in SHARES], judges)
     chosen = best_by_one_standard_error(scores, SHARES.index(0.5))
     factors = factors_of(data, trial.items.shape[1], weighting, _MORE_SWEEPS, seed, trial.items)
-    blend = TakeUp(weights.shaped(shapes[best], popularity), shown, factors, SHARES[chosen])
-    yield float(scores[chosen].mean()), blend
+    yield float(scores[chosen].mean()), TakeUp(weights, shown, factors, SHARES[chosen])
