@@ -267,6 +267,7 @@ def test_every_entry_has_its_own_column_a_title_and_is_found_by_its_name():
     assert [name for name, metric in METRICS.items() if not metric.higher_is_better] == [
         "popularity_bias",
         "pair_log_loss",
+        "cross_entropy",
         "calibration_error",
     ]
 

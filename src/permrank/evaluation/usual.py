@@ -55,6 +55,8 @@ def why_not_find(rankings: Rankings) -> str:
     counts = np.bincount(rankings.entry_users()[protocol._positive(rankings)], minlength=rankings.n_users)
     if counts.max(initial=0) < protocol.min_positive:
         return f"nobody has {protocol.min_positive} items that count as chosen"
+    if without_order(rankings):
+        return ""  # it is all that they can be asked
     if rankings.ratings is None and np.unique(rankings.lengths).size == 1 and not were_chosen(rankings, 0):
         return "all lists are equally long, and what is listed together is no more than chance: they were handed out"
     return ""

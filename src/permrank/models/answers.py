@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from permrank.models.ranker import Ranker
 
 # Probability with which an item's rank lies in its interval.
-_INTERVAL = 0.9
+_INTERVAL, _ENDS = 0.9, ("rank_low", "rank_high")
 # So many items count as the best, or half of them where there are fewer than twice as many.
 _BEST = 10
 # Rows of scores that are held at a time: so many numbers of at most 8 bytes.
@@ -147,7 +147,7 @@ def prefers_pairs(
     """
     self._require_distribution("prefers_pairs")
     self._require_fitted()
-    who, what, other = self.user_ids.indices(users), self.item_ids.indices(items), self.item_ids.indices(others)
+    who, what, other = self.user_ids.indices(users), self.item_ids.find_all(items), self.item_ids.find_all(others)
     if not who.size == what.size == other.size:
         raise InputError(f"{who.size} users, {what.size} items and {other.size} others; give one of each for each pair")
     return self._prefers_pairs(who, what, other)
@@ -176,12 +176,13 @@ def _recommended(
         found.append(_best_of_block(model, block, allowed, k, exclude_listed=exclude_listed))
     frame = _best_frame(model, asked, references, found)
     if any(shown.values()) and model._finds_by_order and model._knows_ranks:
-        bounds, parts = indptr_of(np.concatenate([lengths for lengths, _, _ in found])), []
+        lengths, chosen, _ = _joined(found)
+        bounds, parts = indptr_of(lengths), []
         for user, start, stop in zip(references, bounds[:-1], bounds[1:], strict=True):
             items = np.flatnonzero(allowed & unlisted(model, user) if exclude_listed else allowed)
-            best = np.searchsorted(items, np.concatenate([each for _, each, _ in found])[start:stop])
+            best = np.searchsorted(items, chosen[start:stop])
             parts.append(_with_uncertainty(model, user, items, best, frame[start:stop], k, **shown))
-        frame = pl.concat(parts)
+        frame = pl.concat(parts) if parts else _without_rows(frame, shown)
     return frame if several else frame.drop("user")
 
 
@@ -200,6 +201,20 @@ def _best_of_block(
     return there.sum(axis=1), items[there], rows[who, items[there]]
 
 
+def _joined(found: Sequence[tuple[Int64Array, Int64Array, Float64Array]]) -> tuple[Array, Array, Array]:
+    """What `_best_of_block` found of all blocks."""
+    none = np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
+    lengths, items, scores = (np.concatenate(parts) for parts in zip(none, *found, strict=True))
+    return lengths, items, scores
+
+
+def _without_rows(frame: pl.DataFrame, shown: dict[str, bool]) -> pl.DataFrame:
+    """A frame of nobody with the columns of `_with_uncertainty`."""
+    if shown["probability"]:
+        frame = frame.with_columns(pl.lit(None, pl.Float64).alias("top_probability"))
+    return frame.with_columns(pl.lit(None, pl.Int64).alias(name) for name in _ENDS if shown["interval"])
+
+
 def _best_frame(
     model: Ranker,
     asked: Sequence[object],
@@ -207,8 +222,7 @@ def _best_frame(
     found: Sequence[tuple[Int64Array, Int64Array, Float64Array]],
 ) -> pl.DataFrame:
     """What `_best_of_block` found as a frame, with ``user`` first; somebody new has no id."""
-    none = np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
-    lengths, items, scores = (np.concatenate(parts) for parts in zip(none, *found, strict=True))
+    lengths, items, scores = _joined(found)
     ids = [None if isinstance(of, NewUser) else user for user, of in zip(asked, references, strict=True)]
     user = pl.Series("user", ids, dtype=model.user_ids.ids.dtype).gather(np.repeat(np.arange(len(ids)), lengths))
     named = named_columns(model.item_ids, items)

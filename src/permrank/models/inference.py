@@ -101,7 +101,7 @@ class WorthRanker(Ranker):
         Parameters
         ----------
         reference : id, optional
-            The item whose score is 0. By default scores are measured from their mean (under a prior: as they are).
+            The item whose score is 0. By default scores are measured from their mean.
         level : float
             Of the intervals (Wald's).
 
@@ -142,8 +142,7 @@ class WorthRanker(Ranker):
         Parameters
         ----------
         reference : id, optional
-            The item whose score is 0: its row and column are 0 too. By default scores are measured from their mean
-            (under a prior: as they are).
+            The item whose score is 0: its row and column are 0 too. By default scores are measured from their mean.
         """
         self._require_fitted()
         fit = self._few()
@@ -178,10 +177,15 @@ class WorthRanker(Ranker):
         return self._likelihood()
 
     def _contrast(self, reference: object, size: int) -> Float64Array:
-        """The matrix that measures scores from those of the reference."""
-        contrast = np.eye(size)
+        """The matrix that measures scores from that of the reference, or from their mean.
+
+        Their common level is not in the data: a prior gives it a value, and an error that says nothing.
+        """
+        contrast, n = np.eye(size), self.scores_.size
         if reference is not None:
-            contrast[: self.scores_.size, self.item_ids.find(reference)] -= 1.0
+            contrast[:n, self.item_ids.find(reference)] -= 1.0
+        else:
+            contrast[:n, :n] -= 1.0 / n
         return contrast
 
     def _estimates(self, fit: Likelihood, reference: object, width: float) -> pl.DataFrame:

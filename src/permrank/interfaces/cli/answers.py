@@ -39,6 +39,8 @@ def rank(
     if user is not None and given is not None:
         raise InputError("--user is somebody known and --list somebody new; give one of them")
     ranker = load_model(model, own)
+    if user is None and given is None and not ranker.knows_nobody:
+        raise InputError(f"{type(ranker).__name__} ranks for a person; give --user, or --list for somebody new")
     reference: Any = None if user is None else parse_id(user, ranker.user_ids)
     if given is not None:
         reference = ranker.fold_in(parse_list(given, ranker.item_ids))

@@ -83,7 +83,7 @@ def plot(
     own: OwnClass = None,
     as_json: Json = False,
 ) -> None:
-    """Draw a model into a file; needs matplotlib (pip install 'permrank[plot]').
+    r"""Draw a model into a file; needs matplotlib (pip install 'permrank\[plot]').
 
     Example: permrank plot races.permrank -o worths.svg
 

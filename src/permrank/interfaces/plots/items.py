@@ -143,7 +143,8 @@ def item_vectors(model: Ranker) -> Float64Array | None:
         found = np.asarray(estimate.item_factors, np.float64)[:n]
     elif hasattr(estimate, "item_draws"):
         # Principal axes of all draws beside each other are those of their mean Gram matrix.
-        factors = np.asarray(estimate.item_draws, np.float64)[:, :n, : estimate.n_factors]
+        draws = np.asarray(estimate.item_draws, np.float64)
+        factors = draws.reshape(-1, *draws.shape[-2:])[:, :n, : estimate.n_factors]  # components are like draws
         found = np.concatenate(list(factors), axis=1)
     else:
         return None

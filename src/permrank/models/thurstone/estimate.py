@@ -115,6 +115,11 @@ class ThurstoneEstimate(Estimate):
         """Factors, and the users' level if there are ratings."""
         return int(self.item_draws.shape[3]) - 1
 
+    @property
+    def n_factors(self) -> int:
+        """Factors alone."""
+        return self.n_columns - (self.thresholds.size > 0)
+
     # Scores of known users
 
     @cached_property

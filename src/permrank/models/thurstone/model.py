@@ -18,7 +18,7 @@ from permrank.errors import InputError
 from permrank.kernels.thurstone.answers import pair_probabilities
 from permrank.kernels.thurstone.users import Rounds
 from permrank.learning.learner import Learner
-from permrank.models.answers import mean_cosine, nearest
+from permrank.models.answers import mean_cosine, named_columns, nearest
 from permrank.models.factored.problem import one_user
 from permrank.models.ranker import Ranker
 from permrank.models.thurstone import questions
@@ -321,7 +321,7 @@ class FactoredThurstone(Ranker):
         -------
         polars.DataFrame
             Columns ``rank``, ``item``, ``other``, ``probability`` (that the first is preferred) and ``gain``, best
-            first.
+            first; where items have titles, ``title`` and ``other_title`` too.
 
         Examples
         --------
@@ -347,12 +347,10 @@ class FactoredThurstone(Ranker):
         best = np.argsort(-gains, kind="stable")[: int(n)]
         first, second = items[pairs[best]].T
         told = np.mean(x[:, pairs[best, 0]] > x[:, pairs[best, 1]], axis=0)
-        return pl.DataFrame(
-            {
-                "rank": np.arange(1, best.size + 1), "item": self.item_ids.take(first),
-                "other": self.item_ids.take(second), "probability": told, "gain": gains[best],
-            }
-        )  # fmt: skip
+        one, other = named_columns(self.item_ids, first), named_columns(self.item_ids, second, "other")
+        other = {name if name == "other" else f"other_{name}": part for name, part in other.items()}
+        rank = np.arange(1, best.size + 1)
+        return pl.DataFrame({"rank": rank, **one, **other, "probability": told, "gain": gains[best]})
 
     def sure(self, user: object, k: int = 1, items: Iterable[object] | None = None) -> float:
         """Return the probability that the present order of the best k of the items, all by default, is right.
