@@ -248,6 +248,7 @@ def test_every_entry_has_its_own_column_a_title_and_is_found_by_its_name():
         assert ("{k}" in metric.title) == metric.top_k
     assert [name for name, metric in METRICS.items() if not metric.higher_is_better] == [
         "popularity_bias",
+        "cross_entropy",
         "calibration_error",
     ]
 
