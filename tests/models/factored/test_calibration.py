@@ -13,6 +13,7 @@ from permrank.kernels.factored.users import move_users
 from permrank.kernels.lists import Lists
 from permrank.kernels.plackett_luce.likelihood import BRESLOW
 from permrank.models.factored.calibration import HeldOut, best_weights, hold_out_pairs, n_folds
+from permrank.models.factored.posterior import draw_posterior
 from permrank.models.factored.problem import Problem
 
 N_USERS, N_ITEMS, LENGTH, CUTS = 120, 25, 8, (-3.0, -1.0, 1.0, 3.0)
@@ -114,3 +115,20 @@ def test_folds_take_turns_with_the_users_and_then_with_the_entries():
     for fold in folds:  # nobody is asked about an item that is in no list that is left
         left = set(fold.problem.rankings.items.tolist())
         assert set(fold._better.tolist()) | set(fold._worse.tolist()) <= left
+
+
+def test_a_run_goes_on_to_the_same_bits_from_any_fold():
+    rankings, _ = planted("ratings", 3)
+    problem = Problem.of(rankings, BRESLOW, shuffle=False, intercepts=True, thresholds=np.arange(0.5, 4.0), odds=True)
+    learner = draw_posterior(problem, 2, 1.0, 4, np.uint64(7), 200)
+    kept, wanted = {}, None
+    for number, step in enumerate(learner(None)):
+        if number in (20, 50, 75, 100, 140):  # within a fold, between folds, at their end, after them
+            kept[number] = {name: np.copy(x) if np.ndim(x) else x for name, x in step.state().items()}
+        wanted = step.estimate()
+    assert wanted.weights != (1.0, 1.0)
+    for state in kept.values():
+        *_, last = learner(state)
+        found = last.estimate()
+        assert found.weights == wanted.weights
+        np.testing.assert_array_equal(found.items, wanted.items)

@@ -27,7 +27,7 @@ _PARTNERS, _MOST_PAIRS = 5, 100_000
 # Users of whom entries are held out at a time: so many, but never more than this part of them.
 _USERS, _PART_OF_USERS = 4_000, 0.5
 # Folds where there are fewer users, so that there are thousands of pairs: weights from one thousand err by a seventh.
-_FOLDS = 6
+_FOLDS = 4
 # Prior deviation of the logarithms of both weights around 0: a few pairs do not move them far.
 _LOG_DEVIATION = 1.0
 

@@ -29,7 +29,7 @@ _ITEM_RIDGE, _USER_RIDGE = 0.01, 1.0
 # Draws are kept after this part of the sweeps; where entries are held out, the weights of scores are measured in it.
 _FIRST_KEPT, _FIRST_KEPT_TIED = 1 / 3, 1 / 2
 # Sweeps of a fold of held-out entries, if there are several, and the part of them that is measured.
-_FOLD_SWEEPS, _PART_MEASURED = 33, 0.4
+_FOLD_SWEEPS, _PART_MEASURED = 50, 0.6
 # Where held-out pairs decide: the numbers of factors, and at most so many sweeps for each, the second half measured.
 _TRIED_FACTORS, _TRIED_SWEEPS = (4, 8, 16, 32), 60
 # Precision of what is held at its prior mean.
