@@ -40,7 +40,7 @@ class Narrow(NamedTuple):
         thresholds = np.arange(estimate.n_items, estimate.item_draws.shape[1])
         listed, number = np.unique(np.concatenate((lists.items, thresholds)), return_inverse=True)
         (items,) = frozen(number[: lists.items.size].astype(np.int32))
-        thetas = np.asarray(estimate.item_draws[:, listed], np.float64)
+        thetas = np.ascontiguousarray(estimate.item_draws[:, listed], np.float64)
         return cls(lists._replace(items=items), ties, thetas, np.asarray(estimate.user_slopes, np.float64))
 
     def draws(

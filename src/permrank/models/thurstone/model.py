@@ -91,9 +91,9 @@ class FactoredThurstone(Ranker):
         The slots of every user, and their items.
     flips_ : float32 (n_kept,)
         Probability that an answer is the wrong way round; 0 if nobody contradicts himself.
-    thresholds_ : float64, threshold_draws_ : float32 (n_kept, n_thresholds)
+    thresholds_, threshold_draws_ : float64 (n_thresholds,), float32 (n_kept, n_thresholds)
         Ratings between which the thresholds stand, and utilities at which they do.
-    co_listing_ : float64 (n_items, n_dimensions), user_slopes_ : float32 (n_kept, n_dimensions, n_columns)
+    co_listing_, user_slopes_ : float64 (n_items, n_dimensions), float32 (n_kept, n_dimensions, n_columns)
         Coordinates of the items by what is listed together, and how the prior means of users depend on them.
 
     Examples
