@@ -33,7 +33,7 @@ def test_a_grown_model_is_as_near_to_a_full_fit_as_another_full_fit(ties, likeli
     full, twin = (pr.FactoredPlackettLuce(2, seed=seed, **given).fit(everything) for seed in (1, 2))
     for users in (list(new.user_ids)[:50], list(old.user_ids)[:50]):
         expected = alike(full, twin, users)
-        assert expected > 0.98
+        assert expected > 0.95  # each fit also learns the weight of its personal part anew, from its own held-out pairs
         assert alike(model, full, users) > expected - 0.01
     model.rank(new.user_ids[0], list(everything.item_ids)[:6])
 
