@@ -10,17 +10,17 @@ import numpy as np
 
 from permrank.data.rankings import Rankings
 from permrank.learning.learner import Learner, mapped
+from permrank.models.factored.chain import choose_factors, draw_posterior
 from permrank.models.factored.estimate import TIES, FactoredEstimate
 from permrank.models.factored.point import point_estimate
-from permrank.models.factored.posterior import Posterior, Start, choose_factors, draw_posterior
+from permrank.models.factored.posterior import Posterior, Start
 from permrank.models.factored.problem import Problem, thresholds_of
 from permrank.models.priors.co_listing import co_listing_coordinates
 from permrank.randomness import stream_key
 from permrank.types import Array, Float64Array, Named
 
-# Sweeps by default: this many entries are visited in all, within the bounds. Set so that a million ratings take
-# about twenty seconds on two cores, and small data are averaged until nothing changes any more.
-_ENTRIES_VISITED, _FEWEST_SWEEPS, _MOST_SWEEPS = 40_000_000, 50, 400
+# Draws end when means over them are steady, after so many sweeps at the most.
+_MOST_SWEEPS = 400
 # The point estimate goes on until it has converged, which takes hundreds of sweeps where penalties are weak.
 _MOST_ASCENTS = 5_000
 
@@ -84,7 +84,8 @@ class Settings(NamedTuple):
         def learned(found: Posterior) -> FactoredEstimate:
             return FactoredEstimate(
                 found.items, found.users, float(scale), found.weights.temperature, problem.thresholds,
-                problem.co_listing, found.slopes, found.variances, curve, np.ones(1), found.weights.personal, **rules,
+                problem.co_listing, found.slopes, found.variances, curve, np.ones(1), found.weights.personal,
+                found.error, **rules,
             )  # fmt: skip
 
         return mapped(draw_posterior(problem, n_factors, scale, self.n_draws, stream_key(self.seed), n_sweeps), learned)
@@ -101,7 +102,8 @@ class Settings(NamedTuple):
         def learned(found: Posterior) -> FactoredEstimate:
             return replace(
                 before, item_draws=found.items, user_modes=found.users, co_listing=problem.co_listing,
-                user_slopes=found.slopes, item_variances=found.variances, **rules,
+                user_slopes=found.slopes, item_variances=found.variances,
+                score_error=found.error, **rules,
             )  # fmt: skip
 
         draws = draw_posterior(problem, before.n_factors, before.factor_scale, self.n_draws, key, n_sweeps, start)
@@ -118,11 +120,9 @@ class Settings(NamedTuple):
         )  # fmt: skip
 
 
-def usual_sweeps(rankings: Rankings, method: str) -> int:
-    """Sweeps where none are asked for."""
-    if method == "point":
-        return _MOST_ASCENTS
-    return int(np.clip(_ENTRIES_VISITED // max(rankings.n_entries, 1), _FEWEST_SWEEPS, _MOST_SWEEPS))
+def usual_sweeps(method: str) -> int:
+    """The most sweeps where no number is given."""
+    return _MOST_ASCENTS if method == "point" else _MOST_SWEEPS
 
 
 def grown(estimate: FactoredEstimate, before: Rankings, after: Rankings) -> Start:
