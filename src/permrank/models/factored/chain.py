@@ -22,15 +22,17 @@ from permrank.types import Array, Float64Array, Int64Array, Key
 
 # The most sweeps that folds of held-out entries take together, in parts of all, and that one of several takes.
 _PART_HELD_OUT, _FOLD_SWEEPS = 1 / 2, 50
-# A fold begins with so many sweeps in which the chain forgets what it saw, never more than a part of the fold; then so
-# many are measured. If the two halves of these disagree they are forgotten, and twice as many are measured.
-_FORGETTING, _FIRST_WINDOW, _PART_FORGETTING = 16, 16, 0.4
+# The first fold begins with so many sweeps in which the chain finds its way, others with those in which it forgets what
+# it saw, never more than a part of the fold; then so many are measured. If the two halves of these disagree they are
+# forgotten, and twice as many are measured.
+_FINDING, _FORGETTING, _FIRST_WINDOW, _PART_FORGETTING = 24, 16, 16, 0.4
 # Draws of the last part of the sweeps are kept: after those that find the way, and after folds, which have found it.
 _PART_FINDING, _PART_SETTLING = 1 / 3, 1 / 10
 # Whether halves agree is asked after so many draws, and again after so many more.
 _FEWEST_DRAWS, _MORE_DRAWS = 16, 8
-# Halves agree if the error of the mean makes at most this part of the variance of score differences.
-_FOLD_ERROR, _ERROR = 0.02, 0.005
+# Halves agree if the error of the mean makes at most this part of the variance of score differences; for the weights
+# their spread must be the same too, within this part.
+_FOLD_ERROR, _ERROR, _SAME_SPREAD = 0.02, 0.005, 0.03
 # Differences of scores that are looked at.
 _DIFFERENCES = 2_048
 # Where held-out pairs decide: the numbers of factors, and at most so many sweeps for each, the second half measured.
@@ -61,7 +63,7 @@ class Stage(NamedTuple):
     @classmethod
     def of_fold(cls, fold: int, begun: int, most: int) -> Stage:
         """The beginning of a fold of at most so many sweeps."""
-        finding = min(_FORGETTING, int(most * _PART_FORGETTING))
+        finding = min(_FORGETTING if begun else _FINDING, int(most * _PART_FORGETTING))
         window = begun + max(finding, 0 if begun else min(QUIET_SWEEPS + 1, most - 1))
         return cls(fold, begun, window, _window_end(window, _FIRST_WINDOW, begun + most))
 
@@ -166,10 +168,10 @@ def draw_posterior(
 ) -> Learner[Posterior]:
     """Alternate draws of users and items until means over them are steady; keep some of them.
 
-    First a part of the entries of tied lists is held out: it measures the weights of the scores while the chain finds
+    First a part of the entries is held out: it measures the weights of the scores while the chain finds
     its way. A start, which is the state of an earlier posterior, is taken as it is and needs no such part.
     """
-    holds_out = start is None and problem.rankings.has_ties and problem.user_pass is None
+    holds_out = start is None and problem.user_pass is None
     n_numbers = problem.n_rows * (n_factors + 2) + problem.rankings.n_users * n_factors
     require_memory(
         2 * 4 * min(n_draws, n_sweeps) * n_numbers,  # float32, once in parts and once together
@@ -231,7 +233,7 @@ def draw_posterior(
                 draws.keep(sweep, stage.begun, found)
             done, converged = sweep + 1, False
             if held and done == stage.until:
-                if done == stage.begun + most_of_fold or error_of_mean(held.differences()) <= _FOLD_ERROR:
+                if done == stage.begun + most_of_fold or _steady(held.differences()):
                     stage = Stage.of_fold(stage.fold + 1, done, most_of_fold)
                     weights = best_weights(folds) if stage.fold == len(folds) else weights
                 else:
@@ -248,6 +250,13 @@ def draw_posterior(
 
 def _seen(problem: Problem, folds: list[HeldOut], stage: Stage) -> Problem:
     return folds[stage.fold].problem if stage.fold < len(folds) else problem
+
+
+def _steady(values: Float64Array) -> bool:
+    """Whether both halves of what a fold has observed agree, in their values and in the spread of these."""
+    half = len(values) // 2
+    first, second = (float(np.sqrt(np.mean(part.mean(axis=0) ** 2))) for part in (values[:half], values[-half:]))
+    return error_of_mean(values) <= _FOLD_ERROR and abs(first - second) <= _SAME_SPREAD * second
 
 
 def _asked(n_draws: int) -> bool:

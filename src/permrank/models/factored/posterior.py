@@ -92,7 +92,7 @@ class Posterior(NamedTuple):
     variances : float32 (n_kept, n_rows)
         What the items' own uncertainty adds to the variance of their scores, which means given the users leave out.
     weights : Weights
-        What scores are made with, from held-out pairs; 1 if there are no ties.
+        What scores are made with, from held-out pairs; 1 if there are none.
     error : float
         Part of the variance of score differences that is the error of their means over the draws.
     """
