@@ -1,6 +1,7 @@
 """Whether the posterior is to be believed: simulation-based calibration, and the weights of the parts of a score."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from permrank.kernels.factored.users import move_users
 from permrank.kernels.lists import Lists
 from permrank.kernels.plackett_luce.likelihood import BRESLOW
 from permrank.models.factored.calibration import HeldOut, best_weights, hold_out_pairs, n_folds
+from permrank.models.factored.kept import Draws
 from permrank.models.factored.posterior import draw_posterior
 from permrank.models.factored.problem import Problem
 
@@ -120,7 +122,8 @@ def test_folds_take_turns_with_the_users_and_then_with_the_entries():
 def test_a_run_goes_on_to_the_same_bits_from_any_fold():
     rankings, _ = planted("ratings", 3)
     problem = Problem.of(rankings, BRESLOW, shuffle=False, intercepts=True, thresholds=np.arange(0.5, 4.0), odds=True)
-    learner = draw_posterior(problem, 2, 1.0, 4, np.uint64(7), 200)
+    keeper = partial(Draws, rankings.n_users, rankings.n_items, 2)
+    learner = draw_posterior(problem, 2, 1.0, 4, np.uint64(7), 200, keeper)
     kept, wanted = {}, None
     for number, step in enumerate(learner(None)):
         if number in (20, 50, 75, 100, 140):  # within a fold, between folds, at their end, after them
@@ -132,3 +135,4 @@ def test_a_run_goes_on_to_the_same_bits_from_any_fold():
         found = last.estimate()
         assert found.weights == wanted.weights
         np.testing.assert_array_equal(found.items, wanted.items)
+        np.testing.assert_array_equal(found.mean.users, wanted.mean.users)

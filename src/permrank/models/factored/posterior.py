@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from permrank.kernels.factored.arguments import NOTHING_KEPT, Items, Kept, Newto
 from permrank.learning.learner import Learner, State, Step, standing
 from permrank.models.factored import odds
 from permrank.models.factored.calibration import HeldOut, Weights, best_weights, hold_out_pairs, n_folds
+from permrank.models.factored.kept import Found, Keeper
 from permrank.models.factored.passes import Move, Passes
 from permrank.models.factored.problem import Problem, item_mentions
 from permrank.randomness import stream_key
@@ -34,8 +35,7 @@ _FOLD_SWEEPS, _PART_MEASURED = 50, 0.6
 _TRIED_FACTORS, _TRIED_SWEEPS = (4, 8, 16, 32), 60
 # Precision of what is held at its prior mean.
 _WALL = 1e12
-# What is kept of a sweep, as checkpoints name it.
-_KEPT = ("items", "users", "slopes_kept", "variances")
+K = TypeVar("K")
 
 
 class ItemPrior:
@@ -92,27 +92,6 @@ class Start(NamedTuple):
     slopes: Float64Array | None = None
 
 
-class Posterior(NamedTuple):
-    """What is kept of the draws.
-
-    Attributes
-    ----------
-    items : float32 (n_kept, n_rows, n_factors + 1)
-    users : float32 (n_kept, n_users, n_factors)
-    slopes : float32 (n_kept, n_dimensions, n_factors)
-    variances : float32 (n_kept, n_rows)
-        What the items' own uncertainty adds to the variance of their scores, which means given the users leave out.
-    weights : Weights
-        What scores are made with, from held-out pairs; 1 if there are no ties.
-    """
-
-    items: Array
-    users: Array
-    slopes: Array
-    variances: Array
-    weights: Weights
-
-
 class Sampler:
     """State of the alternating draws; `sweep` draws users, then items."""
 
@@ -146,7 +125,7 @@ class Sampler:
         """Prior means of the users' factors, W_u ~ N(place_u slopes, 1), as these users have them."""
         return regression(self.problem.user_coordinates, users, 1.0, _USER_RIDGE)
 
-    def sweep(self, number: int, *, keep: bool) -> tuple[float, tuple[Array, ...] | None]:
+    def sweep(self, number: int, *, keep: bool) -> tuple[float, Found | None]:
         """Draw everything once; returns the log-posterior of the users' modes, and what is kept, if asked."""
         problem, prior = self.problem, self._prior
         if problem.shuffle:
@@ -193,16 +172,16 @@ class Sampler:
         noise = rng.normal(size=n) if noisy else np.zeros(n)
         return odds.moved_thresholds(self.theta[-n:, -1], self._passes.thresholds(self.theta, n, self.draws), noise)
 
-    def state(self) -> tuple[Float64Array, ...]:
-        """What stands for a draw before one is kept, in the order of `Posterior`."""
-        return self.theta, self.modes, self.slopes, np.zeros(self.problem.n_rows)
+    def state(self) -> Found:
+        """What stands for a draw before one is kept."""
+        return Found(self.theta, self.modes, self.slopes, np.zeros(self.problem.n_rows))
 
     @property
     def noise(self) -> Float64Array:
         """By how much the last draw of the users differs from their modes."""
         return np.asarray(self.draws - self.modes)
 
-    def _smoothed(self, means: Kept) -> tuple[Float64Array, ...]:
+    def _smoothed(self, means: Kept) -> Found:
         """What is kept of a sweep: the conditional mean of the items given the users drawn, and the users' modes there.
 
         A draw of the items carries noise that only a large average removes; their mean given the users' draw carries
@@ -210,10 +189,10 @@ class Sampler:
         noise back: so the variances of the items' scores given the users are kept too.
         """
         if self.problem.shuffle:
-            return self.theta.copy(), self.modes.copy(), self.slopes, np.zeros(self.problem.n_rows)
+            return Found(self.theta.copy(), self.modes.copy(), self.slopes, np.zeros(self.problem.n_rows))
         mean = self.theta + means.steps
         users = self._passes.modes(self._move(mean, np.uint64(0), False, Newton(2, 1e-4)), self.modes.copy())
-        return mean, users, self.slopes, means.variance
+        return Found(mean, users, self.slopes, means.variance)
 
 
 def draw_posterior(
@@ -223,9 +202,10 @@ def draw_posterior(
     n_draws: int,
     key: Key,
     n_sweeps: int,
+    keeper: Callable[[], Keeper[K]],
     start: Start | None = None,
-) -> Learner[Posterior]:
-    """Alternate draws of users and items; keep some of them.
+) -> Learner[K]:
+    """Alternate draws of users and items; what is kept of them is the keeper's.
 
     Until the first draw is kept, a part of the entries of tied lists is held out: it measures the weights of the
     scores, and costs nothing. A start, which is the state of an earlier posterior, is taken as it is and needs no such
@@ -234,14 +214,13 @@ def draw_posterior(
     holds_out = start is None and problem.rankings.has_ties and problem.user_pass is None
     part = _FIRST_KEPT_TIED if holds_out else _FIRST_KEPT
     kept_sweeps = _kept(n_sweeps, n_draws, max(int(n_sweeps * part), 0 if start else _QUIET_SWEEPS + 1))
-    n_numbers = problem.n_rows * (n_factors + 2) + problem.rankings.n_users * n_factors
     require_memory(
-        2 * 4 * len(kept_sweeps) * n_numbers,  # float32, once in parts and once together
+        keeper().n_bytes(problem.n_rows, len(kept_sweeps)),
         f"{len(kept_sweeps)} draws of {n_factors} factors", "take fewer draws (n_draws) or factors (n_factors)",
     )  # fmt: skip
     first = 0 if start else min(kept_sweeps)
 
-    def steps(kept: State | None) -> Iterator[Step[Posterior]]:
+    def steps(kept: State | None) -> Iterator[Step[K]]:
         folds: list[HeldOut] = []
         if holds_out:
             seed = int(stream_key(int(key), 3)) % 2**63
@@ -249,11 +228,10 @@ def draw_posterior(
             folds = [held for fold in numbers if (held := hold_out_pairs(problem, seed, fold))]
         plan = _measured(first, len(folds))
         sampler = Sampler(folds[0].problem if folds else problem, n_factors, scale, key, start)
-        weights, done = Weights(), 0
-        drawn: tuple[list[Array], ...] = ([], [], [], [])
+        weights, done, drawn = Weights(), 0, keeper()
         if kept:
             weights, done = Weights(kept["temperature"], kept["personal"]), kept["done"]
-            drawn = tuple(list(kept[name]) for name in _KEPT)
+            drawn.restore(kept)
             for number, fold in enumerate(folds):
                 fold.restore({name: kept[f"held_{number}_{name}"] for name in fold.state()})
             # What is seen changes at the beginning of a sweep, so the last sweep saw what the plan has for it.
@@ -261,19 +239,20 @@ def draw_posterior(
             seen = problem if before.fold is None else folds[before.fold].problem
             sampler.go_on(seen, Start(kept["theta"], kept["modes"], kept["slopes"]), done)
 
-        def estimate() -> Posterior:
+        def estimate() -> K:
+            if drawn.n_draws:
+                return drawn.posterior(weights)
             # Before the first draw that is kept, the present state stands for it.
-            parts = drawn if drawn[0] else tuple([part] for part in sampler.state())
-            items, users, slopes, variances = (np.array(part, np.float32) for part in parts)
-            return Posterior(items, users, slopes, variances, weights)
+            present = keeper()
+            present.add(sampler.state())
+            return present.posterior(weights)
 
         def state() -> State:
-            stacked = (_stacked(parts, like) for parts, like in zip(drawn, sampler.state(), strict=True))
             observed = {f"held_{n}_{name}": part for n, fold in enumerate(folds) for name, part in fold.state().items()}
             return {
                 "theta": sampler.theta, "modes": sampler.modes, "slopes": sampler.slopes, "done": done,
                 "temperature": weights.temperature, "personal": weights.personal,
-                **dict(zip(_KEPT, stacked, strict=True)), **observed,
+                **drawn.state(), **observed,
             }  # fmt: skip
 
         yield standing(estimate, state)
@@ -286,10 +265,9 @@ def draw_posterior(
                 sampler.use(seen)
             value, found = sampler.sweep(sweep, keep=now.measured or (now.fold is None and sweep in kept_sweeps))
             if found and now.fold is not None:
-                folds[now.fold].observe(found[0], found[1], sampler.noise, found[3])
+                folds[now.fold].observe(found.items, found.users, sampler.noise, found.variances)
             elif found:
-                for parts, part in zip(drawn, found, strict=True):
-                    parts.append(part.astype(np.float32))
+                drawn.add(found)
             done = sweep + 1
             # Whatever is held out, the posterior is of other data.
             last, early = done == n_sweeps, done <= min(kept_sweeps)
@@ -320,7 +298,7 @@ def _tried(problem: Problem, n_factors: int, scale: float, key: Key, n_sweeps: i
     for sweep in range(n_sweeps):
         _, kept = sampler.sweep(sweep, keep=sweep >= n_sweeps // 2)
         if kept:
-            held.observe(kept[0], kept[1], sampler.noise, kept[3])
+            held.observe(kept.items, kept.users, sampler.noise, kept.variances)
     return held
 
 
@@ -350,10 +328,6 @@ def _measured(first: int, n_folds: int) -> dict[int, _Seen]:
         measured = max(end - (end - begin) * _PART_MEASURED, _QUIET_SWEEPS + 1)
         plan |= {sweep: _Seen(fold, sweep >= measured) for sweep in range(begin, end)}
     return plan
-
-
-def _stacked(draws: list[Array], like: Float64Array) -> Array:
-    return np.array(draws, np.float32).reshape(len(draws), *like.shape)
 
 
 def _kept(n_sweeps: int, n_draws: int, least: int) -> set[int]:
