@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import polars as pl
@@ -11,6 +12,7 @@ from permrank.data.formats import FORMATS, Contents, Format, format_named, forma
 from permrank.data.formats.about import with_about
 from permrank.data.formats.batches import parquet_files
 from permrank.data.formats.columns import Kind
+from permrank.data.formats.folder import is_folder_of_rankings, open_folder
 from permrank.data.formats.text import existing_file
 from permrank.data.named_constructors import Unlisted
 from permrank.data.rankings import Rankings
@@ -44,7 +46,8 @@ def read(
     The ending decides: ``.csv``, ``.tsv`` and ``.parquet`` (one row per entry, or per choice),
     ``.jsonl`` or ``.ndjson`` (one ranking per line), PrefLib's ``.soc``, ``.soi``, ``.toc`` and ``.toi``, and
     ``.zip`` archives as MovieLens, SUSHI and FilmTrust are handed out. Text files may be gzipped
-    (``.csv.gz``). Whatever `Rankings.write` wrote is read back equal.
+    (``.csv.gz``). Whatever `Rankings.write` wrote is read back equal; a folder ``.rankings`` is mapped into memory, and
+    opens in milliseconds.
 
     Parameters
     ----------
@@ -117,7 +120,15 @@ def read(
         "ranking": ranking, "weight": weight, "winner": winner, "loser": loser, "draw": draw,
     }  # fmt: skip
     columns = {role: name for role, name in named.items() if name is not None}
-    where, files = str(path), tuple(parquet_files(path) or ())
+    where = str(path)
+    if isinstance(path, (str, os.PathLike)) and is_folder_of_rankings(Path(path).expanduser()):
+        options = {"format": format, "kind": kind, "part": part, **columns}
+        given = next((name for name, value in options.items() if value is not None), None)
+        if given is not None or duplicates != "error":
+            raise InputError(f"{argument(given or 'duplicates')} has no meaning for a folder of rankings; leave it out")
+        rankings = open_folder(Path(path).expanduser())
+        return with_about(rankings.with_unlisted_last() if unlisted == "last" else rankings, items, users)
+    files = tuple(parquet_files(path) or ())
     file = files[0] if files else existing_file(path)
     chosen = format_of(file.name, where) if format is None else format_named(format)
     if files and chosen is not FORMATS["parquet"]:

@@ -326,22 +326,32 @@ def convert(
 ) -> None:
     """Write rankings in another format; nothing is lost, or the command refuses and says why.
 
+    A target that ends in .rankings is a folder that opens in milliseconds, however large: for data that are learnt from
+    again and again.
+
     Example: permrank convert ballots.toi ballots.parquet
+
+    Example: permrank convert "days/2026-*.parquet" year.rankings
     """
     import polars as pl
 
     from permrank.data.formats import format_of
+    from permrank.data.formats.folder import ENDING, require_new_folder
     from permrank.interfaces.cli.sources import open_rankings
     from permrank.interfaces.output import apart_from, show
     from permrank.storage.atomic import writable_target
 
-    writable_target(target)
+    to_folder = target.suffix.lower() == f".{ENDING}"
+    if to_folder:
+        require_new_folder(target)
+    else:
+        writable_target(target)
     # The lists are handed on as they are: what they leave out is for whoever learns from them to say.
     rankings = open_rankings(source, **{**reading, "unlisted": reading["unlisted"] or "ignore"})
     rankings = rankings.merged() if merge else rankings
     rankings.write(target)
     known = [ids.kind for ids in (rankings.item_ids, rankings.user_ids) if ids.attributes is not None]
-    if known and not format_of(target.name, str(target)).has_attributes:
+    if known and not to_folder and not format_of(target.name, str(target)).has_attributes:
         what = " and ".join(f"{kind}s" for kind in known)
         say(f"a {target.suffix} file has no room for what is known of {what}: .parquet and .jsonl have", err=True)
     counts = {

@@ -15,7 +15,8 @@ DataSource = Annotated[
     str,
     typer.Argument(
         metavar="DATA",
-        help="A file (.csv .tsv .parquet .jsonl .soc .soi .toc .toi or a data set's .zip), or the name of a data set.",
+        help="A file (.csv .tsv .parquet .jsonl .soc .soi .toc .toi or a data set's .zip), a folder of Parquet files, "
+        "a pattern in quotes, a .rankings folder, or the name of a data set.",
     ),
 ]
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A .permrank file that 'fit' has written.")]
