@@ -118,7 +118,7 @@ class Sampler:
         """Draw everything once; returns the log-posterior of the users' modes, and what is kept, if asked."""
         problem, prior = self.problem, self._prior
         if problem.shuffle:
-            self._passes.use(*problem.in_sweep(self._key, number))
+            self._passes.use(problem.in_sweep(self._key, number))
         noisy = number >= self._quiet
         move = self._move(self.theta, stream_key(int(self._key), number, 0), noisy, Newton(1 if noisy else 3, 1e-6))
         values, self.modes, self.draws = self._passes.users(move, self.modes, self.draws)
