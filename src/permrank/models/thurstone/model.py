@@ -120,6 +120,7 @@ class FactoredThurstone(Ranker):
         self,
         n_factors: int = 16,
         *,
+        covariance: str = "auto",
         one_draw: bool = True,
         n_components: int = 1,
         item_noise: bool = True,
@@ -130,6 +131,7 @@ class FactoredThurstone(Ranker):
         seed: int = 0,
     ) -> None:
         self.n_factors = n_factors
+        self.covariance = covariance
         self.one_draw = one_draw
         self.n_components = n_components
         self.item_noise = item_noise
@@ -404,7 +406,7 @@ class FactoredThurstone(Ranker):
         n_kept, n_factors = len(self.item_draws_), self.estimate_.n_columns - self._rated
         if n_kept > self.n_draws:
             raise InputError(f"item_draws_ has {n_kept} draws, more than n_draws={self.n_draws}")
-        if n_factors != self.n_factors:
+        if n_factors not in (self.n_factors, self.item_draws_.shape[2]):
             raise InputError(f"item_draws_ has {n_factors} factors, and n_factors is {self.n_factors}")
         if self.item_draws_.shape[1] != self.n_components:
             raise InputError(f"item_draws_ has {self.item_draws_.shape[1]} components, not {self.n_components}")
