@@ -25,6 +25,8 @@ from permrank.types import Array, Float64Array, Named
 _ENTRIES_VISITED, _FEWEST_SWEEPS, _MOST_SWEEPS = 20_000_000, 100, 600
 # Items at most that have a full covariance matrix by default, and at all: the moves of a user who speaks of all take n³.
 _MOST_ITEMS, _MOST_FULL = 50, 200
+# A component for so many people for each number in its mean and covariance, and at most so many.
+_PEOPLE, _MOST_COMPONENTS = 10, 6
 # Draws are kept after the first third of the sweeps.
 _FIRST_KEPT = 3
 # Utilities are kept with every draw where users speak of few items: so many times the numbers of a user's factors.
@@ -41,7 +43,7 @@ class Settings(NamedTuple):
 
     n_factors: int
     covariance: str
-    n_components: int
+    n_components: int | None
     one_draw: bool
     item_noise: bool
     rating_thresholds: bool
@@ -60,9 +62,9 @@ class Settings(NamedTuple):
         full = self.is_full(rankings, thresholds)
         table = coordinates_of(rankings, self.seed, wanted=self.co_listing and not full)
         problem = Problem.of(rankings, one_draw=self.one_draw, thresholds=thresholds, co_listing=table, popularity=True)
-        settings = self._replace(n_factors=rankings.n_items) if full else self
         kind = FullSampler if full else Sampler
-        return draw_posterior(problem, rankings.n_users, settings, kind, n_sweeps, rules)
+        sizes = rankings.n_items if full else self.n_factors, self.n_components or usual_components(rankings, full=full)
+        return draw_posterior(problem, rankings.n_users, self, kind, sizes, n_sweeps, rules)
 
     def is_full(self, rankings: Rankings, thresholds: Float64Array) -> bool:
         """Whether there is a full covariance matrix."""
@@ -83,6 +85,15 @@ class Settings(NamedTuple):
 def usual_sweeps(rankings: Rankings) -> int:
     """Sweeps where none are asked for."""
     return int(np.clip(_ENTRIES_VISITED // max(rankings.n_entries, 1), _FEWEST_SWEEPS, _MOST_SWEEPS))
+
+
+def usual_components(rankings: Rankings, *, full: bool) -> int:
+    """Populations where no number is asked for: with a full covariance as many as the people can tell apart.
+
+    Components that the data do not need stay nearly empty, or resemble others: a few too many cost time.
+    """
+    n, n_people = rankings.n_items, float(np.sum(rankings.weights)) if rankings.anonymous else rankings.n_users
+    return int(np.clip(n_people // (_PEOPLE * (n * (n + 3) // 2)), 1, _MOST_COMPONENTS)) if full else 1
 
 
 def kept_sweeps(n_sweeps: int, n_draws: int) -> list[int]:
@@ -163,19 +174,25 @@ def _compact(part: Any) -> Array:
 
 
 def draw_posterior(
-    problem: Problem, n_users: int, settings: Settings, kind: type[Sampler], n_sweeps: int, rules: Named
+    problem: Problem,
+    n_users: int,
+    settings: Settings,
+    kind: type[Sampler],
+    sizes: tuple[int, int],
+    n_sweeps: int,
+    rules: Named,
 ) -> Learner[ThurstoneEstimate]:
-    """Sweeps of the sampler; some of its states are kept."""
+    """Sweeps of the sampler; some of its states are kept. sizes: numbers of factors and of components."""
     wanted = kept_sweeps(n_sweeps, settings.n_draws)
-    n_numbers = settings.n_components * problem.n_items * (settings.n_factors + 3)
-    n_numbers += n_users * (settings.n_factors + 2) * (1 + _TIMES_FACTORS)
+    n_factors, n_components = sizes
+    n_numbers = n_components * problem.n_items * (n_factors + 3)
+    n_numbers += n_users * (n_factors + 2) * (1 + _TIMES_FACTORS)
     require_memory(
-        2 * 4 * len(wanted) * n_numbers, f"{len(wanted)} draws of {settings.n_factors} factors",
+        2 * 4 * len(wanted) * n_numbers, f"{len(wanted)} draws of {n_factors} factors",
         "take fewer draws (n_draws) or factors (n_factors)",
     )  # fmt: skip
 
     def steps(kept: Kept | None) -> Iterator[Step[ThurstoneEstimate]]:
-        sizes = settings.n_factors, settings.n_components
         sampler = kind(problem, *sizes, settings.item_noise, stream_key(settings.seed))
         collected, done = _Collected(problem, n_users, rules), 0
         if kept:
