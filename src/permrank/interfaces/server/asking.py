@@ -16,9 +16,9 @@ from permrank.randomness import generator
 from permrank.types import Array, Float64Array
 
 # People differ from the group by this standard deviation of the log-worths: of two items that the group likes alike,
-# somebody who knows what they want puts one first with a probability of .9 in the median.
-PERSON_SCALE = 2.0
-ENOUGH = 0.9
+# somebody would choose the same one again with a probability of .89, in the mean.
+PERSON_SCALE = 5.0
+ENOUGH = 0.85
 """Share of all pairs that the order so far is expected to have right, from which on it is enough."""
 # Items that a question is sought among, draws of their scores, and the least that a question should gain, in pairs.
 _CANDIDATES, _DRAWS, _LEAST_GAIN = 24, 1024, 0.02
