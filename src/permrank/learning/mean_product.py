@@ -34,9 +34,14 @@ class MeanProduct:
         self.n_draws = 0
         self._left, self._right = np.zeros((n_left, 0), np.float32), np.zeros((n_right, 0), np.float32)
 
-    def add(self, left: Float64Array, right: Float64Array, size: int) -> None:
-        """Add a draw: the product of the first ``size`` columns of both; the rows of right may be more than asked."""
+    def add(self, left: Float64Array, right: Float64Array, size: int, weight: int = 1) -> None:
+        """Add a draw: the product of the first ``size`` columns of both; the rows of right may be more than asked.
+
+        weight: how many equal draws it counts for.
+        """
         right = right[: len(self._right)]
+        if weight != 1:
+            left = weight * left
         of_left, of_right = (
             _root(joint_gram(held, new, np.int64(size))) for held, new in ((self._left, left), (self._right, right))
         )
@@ -47,7 +52,7 @@ class MeanProduct:
         for_left, for_right = of_right.T @ (q[:kept].T * scale), of_left.T @ (p[:, :kept] * scale)
         self._left = recombined(self._left, left, np.int64(size), np.ascontiguousarray(for_left))
         self._right = recombined(self._right, right, np.int64(size), np.ascontiguousarray(for_right))
-        self.n_draws += 1
+        self.n_draws += weight
 
     def factors(self) -> tuple[Array, Array]:
         """Left and right factors of the mean, float32; their columns are orthogonal, and as long on either side."""

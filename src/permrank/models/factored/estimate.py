@@ -64,6 +64,7 @@ class FactoredEstimate(Estimate):
     curve: Float64Array
     damping: Float64Array
     personal_weight: float = field(metadata=absent(1.0))
+    score_error: float = field(metadata=absent(0.0))
     ties: int = field(metadata=RULE, kw_only=True)
     precision: float = field(metadata=RULE, kw_only=True)
     rule_of_damping: str = field(metadata=RULE, kw_only=True)

@@ -43,15 +43,15 @@ class Keeper(Protocol[T_co]):
 
     @property
     def n_draws(self) -> int:
-        """Draws so far."""
+        """Draws so far, or the sweeps that they stand for; 0 before the first."""
 
     def n_bytes(self, n_rows: int, n_draws: int) -> int:
         """Memory that so many draws will take."""
 
-    def add(self, found: Found) -> None:
-        """Take a draw."""
+    def add(self, found: Found, sweeps: int) -> None:
+        """Take a draw, which stands for so many sweeps."""
 
-    def posterior(self, weights: Weights) -> T_co:
+    def posterior(self, weights: Weights, error: float) -> T_co:
         """What is kept of the draws so far; at least one."""
 
     def state(self) -> State:
@@ -91,6 +91,8 @@ class Posterior(NamedTuple):
     mean : MeanScores
     weights : Weights
         What scores are made with, from held-out pairs; 1 if there are no ties.
+    error : float
+        Part of the variance of score differences that is the error of their means over the draws.
     """
 
     items: Array
@@ -98,6 +100,7 @@ class Posterior(NamedTuple):
     variances: Array
     mean: MeanScores
     weights: Weights
+    error: float
 
 
 class Draws:
@@ -116,7 +119,7 @@ class Draws:
 
     @property
     def n_draws(self) -> int:
-        """Draws in the mean."""
+        """Sweeps that the draws in the mean stand for."""
         return self._mean.n_draws
 
     def n_bytes(self, n_rows: int, n_draws: int) -> int:
@@ -124,21 +127,21 @@ class Draws:
         whole = 2 * (self._n_factors + 3) * n_rows * min(n_draws, 3 * WHOLE)
         return whole + 4 * 3 * _RANK * self._n_factors * (self._n_users + self._n_items)
 
-    def add(self, found: Found) -> None:
-        """Take a draw."""
+    def add(self, found: Found, sweeps: int) -> None:
+        """Take a draw, which stands for so many sweeps."""
         number = self.n_draws
-        self._mean.add(found.users, found.items, self._n_factors)
-        self._intercepts += found.items[: self._n_items, -1]
+        self._mean.add(found.users, found.items, self._n_factors, sweeps)
+        self._intercepts += sweeps * found.items[: self._n_items, -1]
         if len(self._whole[0]) == 2 * WHOLE:
             self._stride *= 2
             for parts in self._whole:
                 del parts[::2]
         # The last of every stride, so that what has moved furthest from the start is among them.
-        if (number + 1) % self._stride == 0:
+        if (number + sweeps) // self._stride > number // self._stride:
             for parts, part in zip(self._whole, (found.items, found.slopes, found.variances), strict=True):
                 parts.append(part.astype(np.float16))
 
-    def posterior(self, weights: Weights) -> Posterior:
+    def posterior(self, weights: Weights, error: float) -> Posterior:
         """What is kept of the draws so far; at least one."""
         held = len(self._whole[0])
         chosen = np.unique(np.linspace(0, held - 1, WHOLE).round().astype(int)) if held > WHOLE else range(held)
@@ -147,7 +150,7 @@ class Draws:
         bases = np.array([onto(of_items, draw.astype(np.float64), self._n_factors) for draw in items], np.float32)
         intercepts = (self._intercepts / self.n_draws).astype(np.float32)
         mean = MeanScores(users.astype(np.float16), of_items.astype(np.float16), intercepts, bases)
-        return Posterior(items, slopes, variances, mean, weights)
+        return Posterior(items, slopes, variances, mean, weights, error)
 
     def state(self) -> State:
         """What a checkpoint has to hold."""
@@ -162,12 +165,13 @@ class Draws:
 
 
 class WholeDraws:
-    """All draws, of users and items, as they are."""
+    """All draws, of users and items, as they are; every second goes when those that come stand for twice as many."""
 
     def __init__(self, n_users: int, n_factors: int) -> None:
         self._n_users, self._n_factors = n_users, n_factors
         self._items: list[Array] = []
         self._users: list[Array] = []
+        self._sweeps = 0
 
     @property
     def n_draws(self) -> int:
@@ -179,29 +183,34 @@ class WholeDraws:
         # float32, once in parts and once together
         return 2 * 4 * n_draws * (n_rows * (self._n_factors + 1) + self._n_users * self._n_factors)
 
-    def add(self, found: Found) -> None:
-        """Take a draw."""
+    def add(self, found: Found, sweeps: int) -> None:
+        """Take a draw, which stands for so many sweeps."""
+        if 0 < self._sweeps < sweeps:
+            del self._items[1::2], self._users[1::2]
+        self._sweeps = sweeps
         self._items.append(found.items.astype(np.float32))
         self._users.append(found.users.astype(np.float32))
 
-    def posterior(self, weights: Weights) -> tuple[Array, Array]:
+    def posterior(self, weights: Weights, error: float) -> tuple[Array, Array]:
         """Items (n_draws, n_rows, K + 1) and users (n_draws, n_users, K)."""
         return np.stack(self._items), np.stack(self._users)
 
     def state(self) -> State:
         """What a checkpoint has to hold."""
-        return dict(zip(("items", "users"), self.posterior(Weights()), strict=True)) if self._items else {}
+        whole = {"items": np.stack(self._items), "users": np.stack(self._users)} if self._items else {}
+        return {**whole, "sweeps_each": self._sweeps}
 
     def restore(self, state: State) -> None:
         """Go on from what `state` gave."""
         self._items, self._users = list(state.get("items", ())), list(state.get("users", ()))
+        self._sweeps = int(state["sweeps_each"])
 
 
 def mean_and_whole(items: Array, users: Array, n_items: int, n_factors: int) -> MeanScores:
     """Mean scores from draws that are all there: (n_draws, n_rows, n_columns + 1) and (n_draws, n_users, n_columns)."""
     draws = Draws(users.shape[1], n_items, n_factors)
     for theta, modes in zip(items.astype(np.float64), users.astype(np.float64), strict=True):
-        draws.add(Found(theta, modes, np.zeros((0, 0)), np.zeros(0)))
-    mean = draws.posterior(Weights()).mean
+        draws.add(Found(theta, modes, np.zeros((0, 0)), np.zeros(0)), 1)
+    mean = draws.posterior(Weights(), 1.0).mean
     bases = np.array([onto(mean.items, theta, n_factors) for theta in items.astype(np.float64)], np.float32)
     return mean._replace(bases=bases)

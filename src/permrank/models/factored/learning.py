@@ -12,18 +12,18 @@ import numpy as np
 from permrank.data.rankings import Rankings
 from permrank.learning.learner import Learner, mapped
 from permrank.models.factored import race
+from permrank.models.factored.chain import choose_factors, draw_posterior
 from permrank.models.factored.estimate import TIES, FactoredEstimate, Said
 from permrank.models.factored.kept import Draws, Posterior
 from permrank.models.factored.point import point_estimate
-from permrank.models.factored.posterior import Start, choose_factors, draw_posterior
+from permrank.models.factored.posterior import Start
 from permrank.models.factored.problem import Problem, thresholds_of
 from permrank.models.priors.co_listing import co_listing_coordinates
 from permrank.randomness import stream_key
 from permrank.types import Array, Float64Array, Named
 
-# Sweeps by default: this many entries are visited in all, within the bounds. Set so that a million ratings take
-# about twenty seconds on two cores, and small data are averaged until nothing changes any more.
-_ENTRIES_VISITED, _FEWEST_SWEEPS, _MOST_SWEEPS = 40_000_000, 50, 400
+# Draws end when means over them are steady, after so many sweeps at the most.
+_MOST_SWEEPS = 400
 # The point estimate goes on until it has converged, which takes hundreds of sweeps where penalties are weak.
 _MOST_ASCENTS = 5_000
 
@@ -87,7 +87,8 @@ class Settings(NamedTuple):
         def learned(found: Posterior) -> FactoredEstimate:
             return FactoredEstimate(
                 found.items, *found.mean, float(scale), found.weights.temperature, problem.thresholds,
-                problem.co_listing, found.slopes, found.variances, curve, np.ones(1), found.weights.personal, **rules,
+                problem.co_listing, found.slopes, found.variances, curve, np.ones(1), found.weights.personal,
+                found.error, **rules,
             )  # fmt: skip
 
         keeper = partial(Draws, rankings.n_users, rankings.n_items, n_factors)
@@ -108,7 +109,7 @@ class Settings(NamedTuple):
             return replace(
                 before, item_draws=found.items, user_factors=users, item_factors=items, item_intercepts=intercepts,
                 bases=bases, co_listing=problem.co_listing, user_slopes=found.slopes, item_variances=found.variances,
-                **rules,
+                score_error=found.error, **rules,
             )  # fmt: skip
 
         keeper = partial(Draws, rankings.n_users, rankings.n_items, before.n_factors)
@@ -128,11 +129,9 @@ class Settings(NamedTuple):
         )  # fmt: skip
 
 
-def usual_sweeps(rankings: Rankings, method: str) -> int:
-    """Sweeps where none are asked for."""
-    if method == "point":
-        return _MOST_ASCENTS
-    return int(np.clip(_ENTRIES_VISITED // max(rankings.n_entries, 1), _FEWEST_SWEEPS, _MOST_SWEEPS))
+def usual_sweeps(method: str) -> int:
+    """The most sweeps where no number is given."""
+    return _MOST_ASCENTS if method == "point" else _MOST_SWEEPS
 
 
 def _last_modes(estimate: FactoredEstimate, rankings: Rankings) -> Float64Array:

@@ -84,11 +84,11 @@ class FactoredPlackettLuce(Ranker):
         uniform; a short sequence goes on with its last value. They are for strict orders: rankings with ties need
         ``ties="shuffle"``.
     max_iter : int, optional
-        Sweeps over the data: all of them are made under ``draws`` (50 to 400 by default, fewer for more data), and no
-        more than these under ``point`` (5,000 by default).
+        The most sweeps over the data, by default 400 under ``draws`` and 5,000 under ``point``. Draws end earlier when
+        means over their two halves agree (``score_error_``); ``converged_`` says whether they did.
     n_draws : int
-        Draws that scores are averaged over, evenly spread over the sweeps after the first third or half. Some of them
-        are kept whole, for probabilities and new users.
+        The most draws that are looked at, evenly spread over the last part of the sweeps. Scores are averaged over
+        them; some are kept whole, for probabilities and new users.
     tol : float
         ``point`` ends when the objective rises by less than this part of itself.
     seed : int
@@ -112,6 +112,8 @@ class FactoredPlackettLuce(Ranker):
         What scores are multiplied with to be log-odds: learnt from held-out pairs where there are ties, 1 elsewhere.
     personal_weight_ : float
         What the factors' part of a score is multiplied with, likewise.
+    score_error_ : float
+        Part of the variance of score differences that is the error of averaging over draws, from their two halves.
     thresholds_ : float64
         Ratings between which the thresholds stand.
     curve_ : float64 (n_tried, 3)
@@ -199,7 +201,7 @@ class FactoredPlackettLuce(Ranker):
         return {"ties": TIES[self.ties], "precision": precision, "rule_of_damping": damping, "seed": int(self.seed)}
 
     def _sweeps(self, rankings: Rankings) -> int:
-        return self.max_iter or usual_sweeps(rankings, self.method)
+        return self.max_iter or usual_sweeps(self.method)
 
     def _learner(self, rankings: Rankings) -> Learner[FactoredEstimate]:
         return Settings.of(self.get_params()).learner(rankings, self._sweeps(rankings), self._rules())

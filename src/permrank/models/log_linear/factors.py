@@ -16,8 +16,8 @@ from permrank.kernels.log_linear.moves import advance_chains
 from permrank.kernels.log_linear.swap_users import move_swap_users, swap_posterior_draws
 from permrank.learning.lbfgs import minimise
 from permrank.learning.learner import Learner, State, Step, mapped, standing
+from permrank.models.factored.chain import draw_posterior
 from permrank.models.factored.kept import WholeDraws
-from permrank.models.factored.posterior import draw_posterior
 from permrank.models.factored.problem import Problem
 from permrank.models.log_linear.learning import STRUCTURES, precision_of
 from permrank.models.log_linear.lists import (
