@@ -79,7 +79,7 @@ ONLY_IN = {
     "markupsafe": "interfaces",
     "typer": "interfaces",
     "fastapi": "interfaces",
-    "ray": "interfaces",
+    "ray": "learning",
     "pytest": "testing",
     "mpmath": "testing",
 }
