@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from permrank.interfaces import plots as plots
     from permrank.interfaces.fit import fit as fit
     from permrank.learning.checkpoints import Checkpoint as Checkpoint
+    from permrank.learning.ray_engine import RayEngine as RayEngine
     from permrank.models.baselines.borda import Borda as Borda
     from permrank.models.baselines.copeland import Copeland as Copeland
     from permrank.models.baselines.mean_rating import MeanRating as MeanRating
@@ -83,6 +84,7 @@ _HOME = {
     "Pairs": "permrank.evaluation.pairs",
     "Ranker": "permrank.models.ranker",
     "Rankings": "permrank.data.rankings",
+    "RayEngine": "permrank.learning.ray_engine",
     "Split": "permrank.evaluation.split",
     "Tuning": "permrank.evaluation.tune",
     "Validation": "permrank.evaluation.validation",

@@ -364,12 +364,12 @@ class Rankings:
         return to_frame(self)
 
     def write(self, path: str | Path) -> None:
-        """Write to CSV, TSV, Parquet, JSON lines or PrefLib, by the ending; `permrank.read` reads it back.
+        """Write to CSV, TSV, Parquet, JSON lines, PrefLib or a folder; `permrank.read` reads it back.
 
         Parameters
         ----------
         path : str or Path
-            Ends in ``.csv``, ``.tsv``, ``.parquet``, ``.jsonl``, ``.soc``, ``.soi``, ``.toc`` or ``.toi``.
+            Ends in ``.csv``, ``.tsv``, ``.parquet``, ``.jsonl``, ``.soc``, ``.soi``, ``.toc``, ``.toi``, ``.rankings``.
         """
         from permrank.data.formats.writers import write
 

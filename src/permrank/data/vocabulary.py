@@ -252,7 +252,7 @@ def encode(ids: pl.Series, kind: str) -> tuple[Int32Array, Vocabulary]:
 def _encode_integers(ids: pl.Series, kind: str) -> tuple[Int32Array, Vocabulary]:
     values = ids.to_numpy()
     low, high = (int(values.min()), int(values.max())) if values.size else (0, -1)
-    if high - low < 4 * values.size + 1000:
+    if _are_dense(low, high, values.size):
         # Dense ids: a table is several times as fast as sorting or hashing.
         offset = values - low
         present = np.zeros(high - low + 1, dtype=bool)
@@ -282,3 +282,39 @@ def encode_with(ids: pl.Series, vocabulary: Vocabulary) -> Int32Array:
     if wrong.any():
         raise UnknownIdError(vocabulary.kind, int(values[wrong.argmax()]), vocabulary)
     return indices.astype(np.int32)
+
+
+def _are_dense(low: int, high: int, n: int) -> bool:
+    return high - low < 4 * n + 1000
+
+
+class Encoder:
+    """Indices of ids in a vocabulary, for many columns: what a look-up needs is made once."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._ids = vocabulary.ids
+        self._table: Int32Array | None = None
+        if self._ids.dtype == pl.String:
+            self._enum = pl.Enum(self._ids)
+            return
+        self._known = self._ids.to_numpy()
+        self._low, self._high = (int(self._known[0]), int(self._known[-1])) if self._known.size else (0, -1)
+        if _are_dense(self._low, self._high, self._known.size):
+            self._table = np.full(self._high - self._low + 1, -1, np.int32)
+            self._table[self._known - self._low] = np.arange(self._known.size, dtype=np.int32)
+
+    def indices(self, ids: pl.Series) -> Int32Array | None:
+        """Of a column of ids without nulls; None if one of them is unknown."""
+        if ids.dtype != self._ids.dtype:
+            return None
+        if ids.dtype == pl.String:
+            codes = ids.cast(self._enum, strict=False).to_physical()
+            return None if codes.null_count() else codes.cast(pl.Int32).to_numpy()
+        values = ids.to_numpy()
+        if self._table is None:
+            found = np.minimum(np.searchsorted(self._known, values), self._known.size - 1)
+            return found.astype(np.int32) if (self._known[found] == values).all() else None
+        if values.size and not (self._low <= values.min() and values.max() <= self._high):
+            return None
+        found = self._table[values - self._low]
+        return None if (found < 0).any() else found

@@ -7,13 +7,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from permrank.data.item_view import ItemView
+from permrank.data.item_view import entries_by_item
 from permrank.kernels.factored.arguments import Entries, Items, Kept, Newton, Noise, Prior, Users
 from permrank.kernels.factored.items import item_steps, item_sums, steps_from_sums
 from permrank.kernels.factored.odds import threshold_sums
 from permrank.kernels.lists import Lists
 from permrank.learning.shards import Shard, blocks_by_entries, gathered, n_blocks_of, shards_of
 from permrank.models.factored.problem import Problem, UserPass
+from permrank.ragged import owners
 from permrank.types import Float64Array, Int32Array, Int64Array, Key
 
 # Adding up a block must cost little beside its entries: 128 entries of an item for each, but never below 4 blocks.
@@ -53,7 +54,7 @@ class Part(NamedTuple):
     shard : Shard
         Its data are the users' coordinates, the weights of the rankings, items and levels.
     residual, curvature : float64 (n_entries,)
-        Written by the pass over the users.
+        Written by the pass over the users; empty where they are not needed after it.
     """
 
     shard: Shard
@@ -71,6 +72,10 @@ class Part(NamedTuple):
         (user_indptr, indptr), (_, weights, items, levels) = self.shard.indptrs, self.shard.data
         return Lists(user_indptr, indptr, items, levels, weights)
 
+    def with_room(self) -> Part:
+        """The same shard with new arrays."""
+        return Part(self.shard, *np.empty((2, self.shard.indptrs[1][-1])))
+
     def moved(self, move: Move, modes: Float64Array, draws: Float64Array) -> Float64Array:
         """One pass over the users, in place; returns their values."""
         prior = Prior(self.shard.data[0], move.slopes, move.precision)
@@ -85,6 +90,7 @@ def _moved(move: Move, part: Part, modes: Float64Array, draws: Float64Array) -> 
 
 def _summed(move: Move, part: Part, modes: Float64Array, draws: Float64Array) -> tuple[Float64Array, ...]:
     """Values, modes and draws of the users; what the items need, by block."""
+    part = part.with_room()
     values, lists = part.moved(move, modes, draws), part.lists
     sums = item_sums(part.shard.bounds, lists, draws, Entries(part.residual, part.curvature), len(move.theta))
     return values, modes, draws, sums
@@ -92,8 +98,7 @@ def _summed(move: Move, part: Part, modes: Float64Array, draws: Float64Array) ->
 
 def _modes(move: Move, part: Part, modes: Float64Array) -> tuple[Float64Array, ...]:
     """Modes of the users; residuals and curvatures stay as they are."""
-    aside = part._replace(residual=np.empty_like(part.residual), curvature=np.empty_like(part.curvature))
-    aside.moved(move, modes, np.empty_like(modes))
+    part.with_room().moved(move, modes, np.empty_like(modes))
     return (modes,)
 
 
@@ -106,7 +111,8 @@ class Passes:
     """Both passes over the lists of a problem.
 
     With one shard the pass over the items goes through the entries of each item. With several each returns the sums of
-    its blocks, n_rows (K + 1)(K + 4) / 2 numbers for each, and no entry leaves its shard. The bits are the same.
+    its blocks, n_rows (K + 1)(K + 4) / 2 numbers for each, and no entry leaves its shard: what belongs to entries is in
+    memory for one shard at a time, and nothing is put in the order of the items. The bits are the same.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -116,18 +122,24 @@ class Passes:
         allowed = n_entries // max(1, _ENTRIES_OF_AN_ITEM * problem.n_rows)
         n_blocks = n_blocks_of(problem.rankings.n_users, allowed, fewest=_FEWEST_BLOCKS)
         self._bounds: Int64Array = blocks_by_entries(starts, n_blocks)
-        self._parts = [Part(shard, *np.empty((2, shard.indptrs[1][-1]))) for shard in self._shards(lists)]
-        self._view, self._owner = problem.view, problem.user_of_entry
+        self._parts: list[Part] = []
         self._found: list[Float64Array] = []
+        self.use(lists)
 
     def _shards(self, lists: Lists) -> list[Shard]:
         levels = (self._problem.user_coordinates,), (lists.weights,), (lists.items, lists.levels)
         return shards_of(self._bounds, (lists.user_indptr, lists.indptr), levels)
 
-    def use(self, lists: Lists, view: ItemView, owner: Int32Array) -> None:
+    def use(self, lists: Lists) -> None:
         """Go on with other orders of the same lists."""
-        self._view, self._owner = view, owner
-        self._parts = [part._replace(shard=shard) for part, shard in zip(self._parts, self._shards(lists), strict=True)]
+        shards = self._shards(lists)
+        if len(shards) > 1:
+            self._parts = [Part(shard, *np.empty((2, 0))) for shard in shards]
+            return
+        room = self._parts[0] if self._parts else Part(shards[0], *np.empty((2, 0))).with_room()
+        self._parts = [room._replace(shard=shards[0])]
+        self._view = entries_by_item(lists.items, self._problem.n_rows)
+        self._owner: Int32Array = owners(lists.indptr[lists.user_indptr], np.int32)
 
     def users(self, move: Move, modes: Float64Array, draws: Float64Array) -> tuple[Float64Array, ...]:
         """Move all users, from modes and draws that may be written; returns their values, modes and draws."""

@@ -62,8 +62,8 @@ def _keys(stream: int, n_kept: int) -> Array:
 
 def fold_in(estimate: FactoredEstimate, said: Said) -> Float64Array:
     """Posterior modes of new users, parallel over users: (n_users, n_kept, K)."""
-    n_kept, _, n_columns = estimate.user_modes.shape
-    modes, none = np.zeros((said.rankings.n_users, n_kept, n_columns)), np.empty((said.rankings.n_users, n_kept, 0))
+    n_users, n_kept = said.rankings.n_users, len(estimate.item_draws)
+    modes, none = np.zeros((n_users, n_kept, estimate.n_columns)), np.empty((n_users, n_kept, 0))
     narrow = Narrow.of(estimate, *estimate.lists(said))
     narrow.draws(estimate.coordinates(said), estimate.precisions(), modes, _keys(0, n_kept), none)
     return modes

@@ -33,6 +33,9 @@ _SHARE = 1.0
 _WALL = 1e12
 
 
+_NOTHING = np.zeros(0)
+
+
 class State(NamedTuple):
     """All that a sweep depends on.
 
@@ -51,6 +54,10 @@ class State(NamedTuple):
     shares : float64 (n_components,)
     thresholds : float64 (n_thresholds,)
     flip : float
+    shape : float64 (n_items, n_items + 1)
+        Of a full covariance: what the covariances and the means of all components have in common.
+    strengths : float64 (4,)
+        How closely they follow it; see `FullSampler`.
     """
 
     x: Float64Array
@@ -66,6 +73,8 @@ class State(NamedTuple):
     shares: Float64Array
     thresholds: Float64Array
     flip: float
+    shape: Float64Array = _NOTHING
+    strengths: Float64Array = _NOTHING
 
 
 class Sampler:
@@ -134,12 +143,16 @@ class Sampler:
         self._put(people)
         if keep is not None:
             keep(self)
+        self._draw_population(number, rng)
+        self._draw_users_prior(rng, values)
+        return float(values[:, 0].sum())
+
+    def _draw_population(self, number: int, rng: np.random.Generator) -> None:
+        """Everything about the items, given the users."""
         self._draw_items(number)
         self._draw_variances(rng)
         self._draw_spreads(rng)
         self._rescale(rng)
-        self._draw_users_prior(rng, values)
-        return float(values[:, 0].sum())
 
     # Items given users
 
