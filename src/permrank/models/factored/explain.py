@@ -23,13 +23,14 @@ def contributions(
     items = lists.items
     real = items < estimate.n_items
     parts = coordinate_parts(np.asarray(estimate.co_listing), items[real])
-    total = np.zeros(items.size)
+    total, beyond = np.zeros(items.size), np.zeros(estimate.n_columns)
+    away = estimate.item_factors[item].astype(np.float64) - shares @ estimate.item_factors.astype(np.float64)
     for d, stored in enumerate(estimate.item_draws):
         theta = stored.astype(np.float64)
         prior, mode = Prior(coordinates, estimate.slopes(d), precision), modes[d][None].copy()
         users, entries = Users(mode, np.empty_like(mode)), Entries(np.empty(items.size), np.empty(items.size))
         move_users(lists, ties, theta, prior, users, Newton(50, 1e-10), NO_NOISE, entries)
-        beyond = theta[item, :-1] - shares @ theta[: shares.size, :-1]
+        beyond[: estimate.n_factors] = estimate.bases[d] @ away
         total += entries.residual * (theta[items, :-1] @ (beyond / precision))
         total[real] += parts @ (estimate.slopes(d) @ beyond)
     weight = estimate.temperature * estimate.personal_weight

@@ -9,7 +9,7 @@ import numpy as np
 from permrank.kernels.cooccurrence import cross
 from permrank.kernels.factored.arguments import NOTHING_KEPT, Items, Kept, Newton, Noise
 from permrank.models.factored import odds
-from permrank.models.factored.calibration import Weights
+from permrank.models.factored.kept import Found
 from permrank.models.factored.passes import Move, Passes
 from permrank.models.factored.problem import Problem, item_mentions
 from permrank.randomness import stream_key
@@ -81,30 +81,6 @@ class Start(NamedTuple):
     slopes: Float64Array | None = None
 
 
-class Posterior(NamedTuple):
-    """What is kept of the draws.
-
-    Attributes
-    ----------
-    items : float32 (n_kept, n_rows, n_factors + 1)
-    users : float32 (n_kept, n_users, n_factors)
-    slopes : float32 (n_kept, n_dimensions, n_factors)
-    variances : float32 (n_kept, n_rows)
-        What the items' own uncertainty adds to the variance of their scores, which means given the users leave out.
-    weights : Weights
-        What scores are made with, from held-out pairs; 1 if there are none.
-    error : float
-        Part of the variance of score differences that is the error of their means over the draws.
-    """
-
-    items: Array
-    users: Array
-    slopes: Array
-    variances: Array
-    weights: Weights
-    error: float
-
-
 class Sampler:
     """State of the alternating draws; `sweep` draws users, then items."""
 
@@ -129,7 +105,7 @@ class Sampler:
     def use(self, problem: Problem, *, settled: bool = True) -> None:
         """Go on with other lists of the same users and items."""
         self.problem = problem
-        self.draws, self._passes = np.zeros_like(self.modes), Passes(problem)
+        self.draws, self._passes = np.zeros_like(self.modes), Passes(problem, self.modes.shape[1])
         self._prior = ItemPrior(problem, self._n_factors, self._scale)
         self._prior.update(self.theta, settled=settled)
         self.slopes = self._slopes(self.modes)
@@ -138,11 +114,11 @@ class Sampler:
         """Prior means of the users' factors, W_u ~ N(place_u slopes, 1), as these users have them."""
         return regression(self.problem.user_coordinates, users, 1.0, _USER_RIDGE)
 
-    def sweep(self, number: int, *, keep: bool) -> tuple[float, tuple[Array, ...] | None]:
+    def sweep(self, number: int, *, keep: bool) -> tuple[float, Found | None]:
         """Draw everything once; returns the log-posterior of the users' modes, and what is kept, if asked."""
         problem, prior = self.problem, self._prior
         if problem.shuffle:
-            self._passes.use(*problem.in_sweep(self._key, number))
+            self._passes.use(problem.in_sweep(self._key, number))
         noisy = number >= self._quiet
         move = self._move(self.theta, stream_key(int(self._key), number, 0), noisy, Newton(1 if noisy else 3, 1e-6))
         values, self.modes, self.draws = self._passes.users(move, self.modes, self.draws)
@@ -185,16 +161,16 @@ class Sampler:
         noise = rng.normal(size=n) if noisy else np.zeros(n)
         return odds.moved_thresholds(self.theta[-n:, -1], self._passes.thresholds(self.theta, n, self.draws), noise)
 
-    def state(self) -> tuple[Float64Array, ...]:
-        """What stands for a draw before one is kept, in the order of `Posterior`."""
-        return self.theta, self.modes, self.slopes, np.zeros(self.problem.n_rows)
+    def state(self) -> Found:
+        """What stands for a draw before one is kept."""
+        return Found(self.theta, self.modes, self.slopes, np.zeros(self.problem.n_rows))
 
     @property
     def noise(self) -> Float64Array:
         """By how much the last draw of the users differs from their modes."""
         return np.asarray(self.draws - self.modes)
 
-    def _smoothed(self, means: Kept) -> tuple[Float64Array, ...]:
+    def _smoothed(self, means: Kept) -> Found:
         """What is kept of a sweep: the conditional mean of the items given the users drawn, and the users' modes there.
 
         A draw of the items carries noise that only a large average removes; their mean given the users' draw carries
@@ -202,10 +178,10 @@ class Sampler:
         noise back: so the variances of the items' scores given the users are kept too.
         """
         if self.problem.shuffle:
-            return self.theta.copy(), self.modes.copy(), self.slopes, np.zeros(self.problem.n_rows)
+            return Found(self.theta.copy(), self.modes.copy(), self.slopes, np.zeros(self.problem.n_rows))
         mean = self.theta + means.steps
         users = self._passes.modes(self._move(mean, np.uint64(0), False, Newton(2, 1e-4)), self.modes.copy())
-        return mean, users, self.slopes, means.variance
+        return Found(mean, users, self.slopes, means.variance)
 
 
 def _start(n_items: int, n_users: int, n_factors: int, key: Key) -> tuple[Array, Array]:
