@@ -187,10 +187,11 @@ def hold_out_pairs(problem: Problem, seed: int, fold: int = 0) -> HeldOut | None
     users = np.searchsorted(rankings.user_bounds, both[:, 0], side="right") - 1
     rest = keep_entries(rankings, ~held)
     # What is listed together is that of the rest, too: a rare item would be known for what its only readers list.
-    has_table = problem.co_listing.shape[1] > 0
+    n_dimensions = problem.co_listing.shape[1]
+    table = co_listing_coordinates(rest, seed % 2**32, n_dimensions) if n_dimensions else problem.co_listing
     seen = Problem.of(
         rest, problem.ties, shuffle=problem.shuffle, intercepts=problem.intercepts, thresholds=problem.thresholds,
-        odds=problem.odds, co_listing=co_listing_coordinates(rest, seed % 2**32) if has_table else problem.co_listing,
+        odds=problem.odds, co_listing=table,
     )  # fmt: skip
     items = rankings.items.astype(np.int64)
     return HeldOut(seen, users, items[both[:, 0]], items[both[:, 1]])

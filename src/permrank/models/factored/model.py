@@ -122,7 +122,7 @@ class FactoredPlackettLuce(Ranker):
         Places of the items by what is listed together; no dimension where that does not stand out from chance.
     user_slopes_ : float16 (n_kept, n_dimensions, n_factors)
         How the prior mean of a user's factors depends on the mean place of the items listed.
-    item_variances_ : float16 (n_kept, n_items + n_thresholds)
+    item_variances_ : float16 (1, n_items + n_thresholds)
         What an item's own uncertainty adds to the variance of its score, which probabilities average over.
     damping_ : float64 (n_stages,)
         Damping factors of the stages; one 1 without damping.

@@ -180,7 +180,7 @@ class Sampler:
         if self.problem.shuffle:
             return Found(self.theta.copy(), self.modes.copy(), self.slopes, np.zeros(self.problem.n_rows))
         mean = self.theta + means.steps
-        users = self._passes.modes(self._move(mean, np.uint64(0), False, Newton(2, 1e-4)), self.modes.copy())
+        users = self._passes.modes(self._move(mean, np.uint64(0), False, Newton(1, 1e-4)), self.modes.copy())
         return Found(mean, users, self.slopes, means.variance)
 
 
