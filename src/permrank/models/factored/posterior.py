@@ -105,7 +105,7 @@ class Sampler:
     def use(self, problem: Problem, *, settled: bool = True) -> None:
         """Go on with other lists of the same users and items."""
         self.problem = problem
-        self.draws, self._passes = np.zeros_like(self.modes), Passes(problem)
+        self.draws, self._passes = np.zeros_like(self.modes), Passes(problem, self.modes.shape[1])
         self._prior = ItemPrior(problem, self._n_factors, self._scale)
         self._prior.update(self.theta, settled=settled)
         self.slopes = self._slopes(self.modes)
