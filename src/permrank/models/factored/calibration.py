@@ -10,12 +10,14 @@ were held out are likeliest. The personal weight matters for the order too.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
 
 from permrank.data.hold_out import held_out_entries, keep_entries
+from permrank.models.factored.passes import People
 from permrank.models.factored.problem import Problem
 from permrank.models.priors.co_listing import co_listing_coordinates
 from permrank.types import Float64Array, Int64Array
@@ -66,6 +68,11 @@ class HeldOut:
         self._common: list[Float64Array] = []
         self._personal: list[Float64Array] = []
         self._squared_noise = np.zeros(users.size)
+
+    @cached_property
+    def people(self) -> People:
+        """Those of whom pairs are held out."""
+        return People.of(self.problem, np.unique(self._users))
 
     def state(self) -> dict[str, Float64Array]:
         """What was observed, as arrays by name."""

@@ -11,7 +11,7 @@ from permrank.learning.mean_product import MeanProduct, onto
 from permrank.models.factored.calibration import Weights
 from permrank.types import Array, Float64Array
 
-# Draws of the items that are kept whole, for probabilities and new users (decision 21).
+# Draws of the items that are kept whole, for probabilities and new users (decision 22).
 WHOLE = 5
 # Rank of the mean scores, in numbers of factors: every draw has its own basis, so the mean needs more than one draw.
 _RANK = 2
@@ -144,9 +144,7 @@ class Draws:
     def posterior(self, weights: Weights, error: float) -> Posterior:
         """What is kept of the draws so far; at least one."""
         held = len(self._whole[0])
-        chosen = (
-            np.unique(np.linspace(held - 1, 0, self._most).round().astype(int)) if held > self._most else range(held)
-        )
+        chosen = np.unique(np.linspace(held - 1, 0, min(held, self._most)).round().astype(int))
         items, slopes, variances = (np.stack([parts[i] for i in chosen]) for parts in self._whole)
         variances = variances.mean(axis=0, keepdims=True, dtype=np.float32).astype(np.float16)
         users, of_items = self._mean.factors()
