@@ -11,7 +11,8 @@ from permrank.kernels.factored.arguments import NOTHING_KEPT, Items, Kept, Newto
 from permrank.models.factored import odds
 from permrank.models.factored.kept import Found
 from permrank.models.factored.passes import Move, Passes, People
-from permrank.models.factored.problem import Problem, item_mentions
+from permrank.models.factored.problem import Problem
+from permrank.models.priors.item_covariates import item_mentions
 from permrank.randomness import stream_key
 from permrank.types import Array, Float64Array, Key
 
