@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from permrank.data.hold_out import hold_out as hold_out
     from permrank.data.rankings import Rankings as Rankings
     from permrank.evaluation import metrics as metrics
+    from permrank.evaluation.cold import ColdItems as ColdItems
+    from permrank.evaluation.cold import ColdUsers as ColdUsers
     from permrank.evaluation.compare import compare as compare
     from permrank.evaluation.comparison import Comparison as Comparison
     from permrank.evaluation.evaluate import Evaluation as Evaluation
@@ -77,6 +79,8 @@ _HOME = {
     **dict.fromkeys(_PROTOCOLS, "permrank.evaluation.protocols"),
     "Catalogue": "permrank.evaluation.finding",
     "Checkpoint": "permrank.learning.checkpoints",
+    "ColdItems": "permrank.evaluation.cold",
+    "ColdUsers": "permrank.evaluation.cold",
     "Comparison": "permrank.evaluation.comparison",
     "Estimate": "permrank.models.estimates",
     "Evaluation": "permrank.evaluation.evaluate",
