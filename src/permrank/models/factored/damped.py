@@ -30,7 +30,7 @@ _DIFFERENCE = 1e-5
 
 def fold_in(estimate: FactoredEstimate, said: Said) -> Float64Array:
     """Modes of new users, (n_users, 1, K); ties are put into a random order, the same one for the same seed."""
-    rankings, said_items = said
+    rankings, said_items = said.rankings, said.items
     if rankings.has_ties:
         aligned = rankings.items is said_items
         shuffled = rankings.shuffled_ties(estimate.seed)

@@ -15,6 +15,7 @@ from permrank.models.factored.point import point_estimate
 from permrank.models.factored.posterior import Posterior, Start, choose_factors, draw_posterior
 from permrank.models.factored.problem import Problem, thresholds_of
 from permrank.models.priors.co_listing import co_listing_coordinates
+from permrank.models.priors.known import Known
 from permrank.randomness import stream_key
 from permrank.types import Array, Float64Array, Named
 
@@ -54,7 +55,7 @@ class Settings(NamedTuple):
         """The data in the form of the sweeps."""
         return Problem.of(
             rankings, TIES[self.ties], shuffle=self.ties == "shuffle", intercepts=self.intercepts,
-            thresholds=thresholds, odds=odds, co_listing=co_listing,
+            thresholds=thresholds, odds=odds, co_listing=co_listing, known=Known.of(rankings),
         )  # fmt: skip
 
     def _coordinates(self, rankings: Rankings) -> Float64Array | None:
@@ -84,7 +85,8 @@ class Settings(NamedTuple):
         def learned(found: Posterior) -> FactoredEstimate:
             return FactoredEstimate(
                 found.items, found.users, float(scale), found.weights.temperature, problem.thresholds,
-                problem.co_listing, found.slopes, found.variances, curve, np.ones(1), found.weights.personal, **rules,
+                problem.co_listing, found.slopes, found.variances, curve, np.ones(1), found.weights.personal,
+                **found.effects, **rules,
             )  # fmt: skip
 
         return mapped(draw_posterior(problem, n_factors, scale, self.n_draws, stream_key(self.seed), n_sweeps), learned)
@@ -101,7 +103,7 @@ class Settings(NamedTuple):
         def learned(found: Posterior) -> FactoredEstimate:
             return replace(
                 before, item_draws=found.items, user_modes=found.users, co_listing=problem.co_listing,
-                user_slopes=found.slopes, item_variances=found.variances, **rules,
+                user_slopes=found.slopes, item_variances=found.variances, **found.effects, **rules,
             )  # fmt: skip
 
         draws = draw_posterior(problem, before.n_factors, before.factor_scale, self.n_draws, key, n_sweeps, start)

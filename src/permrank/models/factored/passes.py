@@ -71,29 +71,33 @@ class Part(NamedTuple):
         (user_indptr, indptr), (_, weights, items, levels) = self.shard.indptrs, self.shard.data
         return Lists(user_indptr, indptr, items, levels, weights)
 
-    def moved(self, move: Move, modes: Float64Array, draws: Float64Array) -> Float64Array:
+    def moved(self, move: Move, modes: Float64Array, draws: Float64Array, pull: Float64Array) -> Float64Array:
         """One pass over the users, in place; returns their values."""
-        prior = Prior(self.shard.data[0], move.slopes, move.precision)
+        prior = Prior(self.shard.data[0], move.slopes, move.precision, pull)
         noise, entries = Noise(move.key, move.draw, self.spans[0].start), Entries(self.residual, self.curvature)
         return move.user_pass(self.lists, move.theta, prior, Users(modes, draws), move.newton, noise, entries)
 
 
-def _moved(move: Move, part: Part, modes: Float64Array, draws: Float64Array) -> tuple[Float64Array, ...]:
+def _moved(
+    move: Move, part: Part, modes: Float64Array, draws: Float64Array, pull: Float64Array
+) -> tuple[Float64Array, ...]:
     """Values, modes and draws of the users; residuals and curvatures of the entries."""
-    return part.moved(move, modes, draws), modes, draws, part.residual, part.curvature
+    return part.moved(move, modes, draws, pull), modes, draws, part.residual, part.curvature
 
 
-def _summed(move: Move, part: Part, modes: Float64Array, draws: Float64Array) -> tuple[Float64Array, ...]:
+def _summed(
+    move: Move, part: Part, modes: Float64Array, draws: Float64Array, pull: Float64Array
+) -> tuple[Float64Array, ...]:
     """Values, modes and draws of the users; what the items need, by block."""
-    values, lists = part.moved(move, modes, draws), part.lists
+    values, lists = part.moved(move, modes, draws, pull), part.lists
     sums = item_sums(part.shard.bounds, lists, draws, Entries(part.residual, part.curvature), len(move.theta))
     return values, modes, draws, sums
 
 
-def _modes(move: Move, part: Part, modes: Float64Array) -> tuple[Float64Array, ...]:
+def _modes(move: Move, part: Part, modes: Float64Array, pull: Float64Array) -> tuple[Float64Array, ...]:
     """Modes of the users; residuals and curvatures stay as they are."""
     aside = part._replace(residual=np.empty_like(part.residual), curvature=np.empty_like(part.curvature))
-    aside.moved(move, modes, np.empty_like(modes))
+    aside.moved(move, modes, np.empty_like(modes), pull)
     return (modes,)
 
 
@@ -129,15 +133,20 @@ class Passes:
         self._view, self._owner = view, owner
         self._parts = [part._replace(shard=shard) for part, shard in zip(self._parts, self._shards(lists), strict=True)]
 
-    def users(self, move: Move, modes: Float64Array, draws: Float64Array) -> tuple[Float64Array, ...]:
-        """Move all users, from modes and draws that may be written; returns their values, modes and draws."""
+    def users(
+        self, move: Move, modes: Float64Array, draws: Float64Array, pull: Float64Array
+    ) -> tuple[Float64Array, ...]:
+        """Move all users, from modes and draws that may be written; returns their values, modes and draws.
+
+        pull: what links say of each (kernels/factored/arguments.py).
+        """
         job = _moved if len(self._parts) == 1 else _summed
-        values, modes, draws, *self._found = gathered(partial(job, move), self._parts, modes, draws)
+        values, modes, draws, *self._found = gathered(partial(job, move), self._parts, modes, draws, pull)
         return values, modes, draws
 
-    def modes(self, move: Move, modes: Float64Array) -> Float64Array:
+    def modes(self, move: Move, modes: Float64Array, pull: Float64Array) -> Float64Array:
         """Modes of the users from others that may be written, while what the items need stays as `users` left it."""
-        (found,) = gathered(partial(_modes, move), self._parts, modes)
+        (found,) = gathered(partial(_modes, move), self._parts, modes, pull)
         return np.asarray(found)
 
     def thresholds(self, theta: Float64Array, n_thresholds: int, draws: Float64Array) -> Float64Array:

@@ -48,7 +48,7 @@ class UserGraph:
         link = np.tile(np.arange(edges.first.size), 2)[order]
         friends = np.concatenate((edges.second, edges.first))[order]
         bounds = indptr_of(np.bincount(owner, minlength=n_users))
-        self.n_users, self.n_links = n_users, edges.first.size
+        self.n_users, self.n_links, self.raw_degrees = n_users, edges.first.size, degrees
         self._indptr, self._friends, self._link = frozen(bounds, friends, link)
         (self._weights,) = frozen(np.tile(scaled, 2)[order])
         self.degrees = np.bincount(owner, np.tile(scaled, 2), n_users)
@@ -128,3 +128,8 @@ class UserGraph:
     def drawn(self, away: Float64Array, rng: np.random.Generator) -> float:
         """τ given users less their means."""
         return float(_GRID[np.searchsorted(np.cumsum(np.exp(self.log_density(away))), rng.random() * (1 - 1e-12))])
+
+
+def weights_of_new(graph: UserGraph, friends: np.ndarray, weights: Float64Array) -> Float64Array:
+    """a of the links of somebody new with these users, as if there had been these links from the beginning."""
+    return np.asarray(weights / np.sqrt(weights.sum() * (graph.raw_degrees[friends] + weights)))

@@ -84,28 +84,41 @@ class Regression:
         Precision of those a priori, in rows' worth.
     weights : float64 (n,)
         How much a row counts: 0 for rows of which nothing but the columns is known.
+    linked : float64 (n, p), optional
+        L times known, if rows have the precision I + τ L instead of I (models/priors/links.py).
     """
 
-    def __init__(self, known: Float64Array, groups: Int64Array, ridge: float, weights: Float64Array) -> None:
+    def __init__(
+        self,
+        known: Float64Array,
+        groups: Int64Array,
+        ridge: float,
+        weights: Float64Array,
+        linked: Float64Array | None = None,
+    ) -> None:
         self.known, self.groups, self._ridge = np.ascontiguousarray(known, np.float64), groups, ridge
         self._weighted = np.ascontiguousarray(self.known * weights[:, None])
         self._gram = cross(self._weighted, self.known)
+        self._linked = None if linked is None else np.ascontiguousarray(linked)
+        self._linked_gram = 0.0 if linked is None else cross(self.known, self._linked)
         self.n_groups = int(groups.max(initial=-1)) + 1
         self._counts = np.bincount(groups[groups >= 0], minlength=self.n_groups).astype(np.float64)
 
-    def posterior(
-        self, wanted: Float64Array, precision: Float64Array, scales: Scales
-    ) -> tuple[Float64Array, Float64Array]:
-        """Mean of the coefficients, (p, m), and the Cholesky factor L of their precision by that of the columns, (p, p).
+    def posterior(self, wanted: Float64Array, scales: Scales, tau: float = 0.0) -> tuple[Float64Array, Float64Array]:
+        """Mean of the coefficients, (p, m), and a Cholesky factor L of their precision, (p, p).
 
-        wanted: (n, m), precision: (m,) of its columns around their means; the coefficients of column k have the
-        precision ``precision[k] * L @ L.T``.
+        wanted: (n, m); where its columns have precisions around their means, the coefficients of column k have
+        ``precision[k] * L @ L.T``. tau: τ of the links, if there are any.
         """
         prior = np.full(self.groups.size, self._ridge)
         learnt = self.groups >= 0
         prior[learnt] = 1.0 / scales.groups[self.groups[learnt]]
-        lower = np.linalg.cholesky(self._gram + np.diag(prior))
-        mean = cho_solve((lower, True), cross(self._weighted, np.ascontiguousarray(wanted)))
+        lower = np.linalg.cholesky(self._gram + tau * self._linked_gram + np.diag(prior))
+        wanted = np.ascontiguousarray(wanted)
+        seen = cross(self._weighted, wanted)
+        if self._linked is not None:
+            seen = seen + tau * cross(self._linked, wanted)
+        mean = cho_solve((lower, True), seen)
         return np.asarray(mean), np.asarray(lower)
 
     def drawn(
@@ -114,9 +127,10 @@ class Regression:
         precision: Float64Array,
         scales: Scales,
         rng: np.random.Generator | None,
+        tau: float = 0.0,
     ) -> tuple[Float64Array, Scales]:
         """Coefficients of one block given its scales, then the scales given these; means if there is no generator."""
-        mean, lower = self.posterior(wanted, precision, scales)
+        mean, lower = self.posterior(wanted, scales, tau)
         if rng is None:
             return mean, scales
         noise = rng.normal(size=mean.shape) / np.sqrt(precision)
