@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from permrank.data.hold_out import hold_out as hold_out
     from permrank.data.rankings import Rankings as Rankings
     from permrank.evaluation import metrics as metrics
+    from permrank.evaluation.asking import Ask as Ask
     from permrank.evaluation.cold import ColdItems as ColdItems
     from permrank.evaluation.cold import ColdUsers as ColdUsers
     from permrank.evaluation.compare import compare as compare
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from permrank.interfaces import plots as plots
     from permrank.interfaces.fit import fit as fit
     from permrank.learning.checkpoints import Checkpoint as Checkpoint
+    from permrank.learning.ray_engine import RayEngine as RayEngine
     from permrank.models.baselines.borda import Borda as Borda
     from permrank.models.baselines.copeland import Copeland as Copeland
     from permrank.models.baselines.mean_rating import MeanRating as MeanRating
@@ -77,6 +79,7 @@ _PROTOCOLS = ("Folds", "Given", "LeaveOut", "StrongGeneralisation", "Temporal", 
 _HOME = {
     **_MODELS,
     **dict.fromkeys(_PROTOCOLS, "permrank.evaluation.protocols"),
+    "Ask": "permrank.evaluation.asking",
     "Catalogue": "permrank.evaluation.finding",
     "Checkpoint": "permrank.learning.checkpoints",
     "ColdItems": "permrank.evaluation.cold",
@@ -87,6 +90,7 @@ _HOME = {
     "Pairs": "permrank.evaluation.pairs",
     "Ranker": "permrank.models.ranker",
     "Rankings": "permrank.data.rankings",
+    "RayEngine": "permrank.learning.ray_engine",
     "Split": "permrank.evaluation.split",
     "Tuning": "permrank.evaluation.tune",
     "Validation": "permrank.evaluation.validation",

@@ -74,6 +74,7 @@ def recommend(
     exclude: Iterable[object] = (),
     exclude_listed: bool = True,
     where: pl.Expr | str | None = None,
+    include_new: bool = False,
     probability: bool = False,
     interval: bool = False,
 ) -> pl.DataFrame:
@@ -93,6 +94,9 @@ def recommend(
     where : polars.Expr or str, optional
         A condition on the attributes of items (`Rankings.with_items`), such as ``pl.col("year") > 1990``, or
         ``"genres contains Comedy and year > 1990"``. Items of which it is not known are left out.
+    include_new : bool
+        Also items that nobody has ranked, and that the model knows by their features alone
+        (`Rankings.with_features`); the column ``stands_on`` then says "rankings" or "features".
     probability : bool
         Add ``top_probability``, of being among the best ``k`` of all that could be recommended, where the model says
         how likely every order is and `recommend` goes by that.
@@ -128,8 +132,18 @@ def recommend(
     require_bool("exclude_listed", exclude_listed)
     if where is not None:
         allowed &= passing(self.item_ids, where)
+    require_bool("include_new", include_new)
+    new = self._warm_items()
+    if items is None and not include_new:
+        allowed[new] = False
     shown = {"probability": probability, "interval": interval}
-    return _recommended(self, users, allowed, int(k), exclude_listed=exclude_listed, shown=shown)
+    found = _recommended(self, users, allowed, int(k), exclude_listed=exclude_listed, shown=shown)
+    if not include_new:
+        return found
+    warm = self.item_ids.take(new)
+    return found.with_columns(
+        stands_on=pl.when(pl.col("item").is_in(warm.implode())).then(pl.lit("features")).otherwise(pl.lit("rankings"))
+    )
 
 
 def prefers_pairs(
@@ -173,7 +187,7 @@ def _recommended(
     size, found = max(1, _BLOCK // max(len(model.item_ids), 1)), []
     for first in range(0, len(references), size):
         block = references[first : first + size]
-        found.append(_best_of_block(model, block, allowed, k, exclude_listed=exclude_listed))
+        found.append(best_of_block(model, block, allowed, k, exclude_listed=exclude_listed))
     frame = _best_frame(model, asked, references, found)
     if any(shown.values()) and model._finds_by_order and model._knows_ranks:
         lengths, chosen, _ = _joined(found)
@@ -186,7 +200,7 @@ def _recommended(
     return frame if several else frame.drop("user")
 
 
-def _best_of_block(
+def best_of_block(
     model: Ranker, users: Sequence[UserReference], allowed: BoolArray, k: int, *, exclude_listed: bool
 ) -> tuple[Int64Array, Int64Array, Float64Array]:
     """How many items each of some users gets, the items of all one after the other, best first, and their scores."""
@@ -202,7 +216,7 @@ def _best_of_block(
 
 
 def _joined(found: Sequence[tuple[Int64Array, Int64Array, Float64Array]]) -> tuple[Array, Array, Array]:
-    """What `_best_of_block` found of all blocks."""
+    """What `best_of_block` found of all blocks."""
     none = np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
     lengths, items, scores = (np.concatenate(parts) for parts in zip(none, *found, strict=True))
     return lengths, items, scores
@@ -221,7 +235,7 @@ def _best_frame(
     references: Sequence[UserReference],
     found: Sequence[tuple[Int64Array, Int64Array, Float64Array]],
 ) -> pl.DataFrame:
-    """What `_best_of_block` found as a frame, with ``user`` first; somebody new has no id."""
+    """What `best_of_block` found as a frame, with ``user`` first; somebody new has no id."""
     lengths, items, scores = _joined(found)
     ids = [None if isinstance(of, NewUser) else user for user, of in zip(asked, references, strict=True)]
     user = pl.Series("user", ids, dtype=model.user_ids.ids.dtype).gather(np.repeat(np.arange(len(ids)), lengths))

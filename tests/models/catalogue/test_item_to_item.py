@@ -6,6 +6,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import permrank as pr
 from graded import random_entries
+from permrank.learning.shards import LocalEngine, using
+from permrank.models.catalogue import item_weights
 from permrank.models.catalogue.entries import Entries, Scale, user_weights
 from permrank.models.catalogue.item_weights import (
     ItemScores,
@@ -63,6 +65,20 @@ def test_the_error_of_leaving_out_a_user_is_that_of_a_refit():
         total += ((dense[user] - dense[user] @ weights) ** 2).sum()
     inverse = penalised_inverse(gram_of(entries, 9), penalties)
     assert_allclose(leave_one_out_error(entries, inverse), total / 14, rtol=1e-10, atol=0)
+
+
+def test_products_of_items_have_the_same_bits_for_any_number_of_shards(monkeypatch):
+    entries, dense = random_entries(4, n_users=60, n_items=12, density=0.5)
+    whole = gram_of(entries, 12)
+    assert_allclose(whole, dense.T @ dense, rtol=1e-6, atol=1e-9)
+    monkeypatch.setattr(item_weights, "_ENTRIES_OF_A_BLOCK", 20)
+    blocks = gram_of(entries, 12)
+    for n_shards in (2, 3, 8):
+        with using(LocalEngine(n_shards)):
+            assert_array_equal(gram_of(entries, 12), blocks, strict=True)
+    # The control: were there one block for each shard, sums would round otherwise.
+    assert_allclose(blocks, whole, rtol=1e-12, atol=0)
+    assert (blocks != whole).any()
 
 
 def test_penalties_are_those_with_the_least_error_of_all_that_were_tried():

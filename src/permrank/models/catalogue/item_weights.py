@@ -13,6 +13,8 @@ similarity that many small overlaps do not drown. The largest weights of each it
 
 from __future__ import annotations
 
+from functools import partial
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +23,7 @@ from scipy.linalg import lapack
 
 from permrank.kernels.catalogue.neighbours import nearest_neighbours
 from permrank.kernels.catalogue.rows import dense_rows, neighbour_rows
+from permrank.learning.shards import Shard, blocks_by_entries, map_shards, n_blocks_of, shards_of
 from permrank.models.catalogue.descent import descend
 from permrank.models.catalogue.entries import Entries
 from permrank.ragged import frozen, indptr_of, positions
@@ -34,6 +37,8 @@ _MOST_KEPT, _FEWEST = 1 << 26, 50
 _POWER = 0.7
 # Where the search for the penalties begins, and the factor between two that are tried: the error is flat in both.
 _FIRST_RIDGE, _FIRST_SHARE, _FACTOR, _MOST_TRIED = 100.0, 0.5, 3.0, 9
+# A block of users has about so many entries, where a catalogue that is regressed has at most 67 million weights.
+_ENTRIES_OF_A_BLOCK = 1 << 22
 # Users by whom penalties are judged, at most.
 _JUDGES = 2048
 
@@ -74,6 +79,9 @@ class ItemScores:
             (self._matrix,) = frozen(weights.matrix.astype(np.float32))
         else:
             self._neighbours = frozen(weights.indptr, weights.neighbours, weights.weights)
+
+    def __deepcopy__(self, memo: object) -> ItemScores:
+        return self  # nothing in it changes; copies of its arrays could be written, and kernels be compiled for those
 
     def rows(self, entries: Entries) -> Array:
         """Scores of all items for users with these entries: float32 (n_users, n_items)."""
@@ -150,9 +158,26 @@ def _sparse(entries: Entries, n_items: int) -> sp.csr_matrix:
 
 
 def gram_of(entries: Entries, n_items: int) -> Float64Array:
-    """XᵀX of the grades, (n_items, n_items)."""
-    matrix = _sparse(entries, n_items)
-    return np.asarray((matrix.T @ matrix).toarray(), np.float64)
+    """XᵀX of the grades, (n_items, n_items), by blocks of users whose sums are added up in their order."""
+    n_blocks = n_blocks_of(entries.n_users, entries.items.size // _ENTRIES_OF_A_BLOCK)
+    bounds = blocks_by_entries(entries.indptr, n_blocks)
+    shards = shards_of(bounds, (entries.indptr,), ((), (entries.items, entries.grades)))
+    first, *others = chain.from_iterable(map_shards(partial(_block_grams, n_items), shards))
+    gram = np.asarray(first.toarray(), np.float64)
+    for block in others:
+        gram += block.toarray()
+    return gram
+
+
+def _block_grams(n_items: int, shard: Shard) -> list[sp.csr_matrix]:
+    """XᵀX of every block."""
+    (indptr,), (items, grades), found = shard.indptrs, shard.data, []
+    for first, last in pairwise(shard.bounds.tolist()):
+        part = slice(int(indptr[first]), int(indptr[last]))
+        rows = Entries(indptr[first : last + 1] - indptr[first], items[part], grades[part])
+        matrix = _sparse(rows, n_items)
+        found.append(matrix.T @ matrix)
+    return found
 
 
 def penalised_inverse(gram: Float64Array, penalties: Penalties) -> Float64Array:

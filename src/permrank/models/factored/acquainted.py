@@ -43,7 +43,8 @@ class Acquaintance(NamedTuple):
             table = np.asarray(estimate.co_listing, np.float64)
             listed = user_coordinates(table, *frozen(rankings.user_bounds, rankings.items))
             found = rankings.__dict__["_acquaintance"] = (estimate, cls(known, np.hstack((listed, known.users))))
-        return found[1]  # type: ignore[no-any-return]
+        made: Acquaintance = found[1]
+        return made
 
 
 def said_by(model: FactoredPlackettLuce, rankings: Rankings, user: int | None) -> Said:
@@ -96,6 +97,13 @@ def _pull(model: FactoredPlackettLuce, about: Acquaintance, friends: Int64Array,
     away = model._modes_of_many(friends) - np.einsum("uj,djk->duk", about.coordinates[friends], slopes)
     mean = tau * np.einsum("u,duk->dk", weights, away) / strength
     return np.column_stack((mean, np.full(len(mean), strength)))
+
+
+def warm_items(self: FactoredPlackettLuce) -> Int64Array:
+    """Items that the model knows by their features alone."""
+    if self.method == "point" or self.rankings_.features("item") is None:
+        return np.zeros(0, np.int64)
+    return np.flatnonzero(np.bincount(self.rankings_.items, minlength=self.rankings_.n_items) == 0)
 
 
 def effects(self: FactoredPlackettLuce, level: float = 0.9) -> pl.DataFrame:
@@ -152,6 +160,6 @@ def effects(self: FactoredPlackettLuce, level: float = 0.9) -> pl.DataFrame:
         for of, item, user, draws in rows
         for d in (np.asarray(draws, np.float64),)
     ]
-    words = dict.fromkeys(("of", "item_feature", "user_feature"), pl.String)
-    numbers = dict.fromkeys(("mean", "deviation", "low", "high"), pl.Float64)
+    words: dict[str, Any] = dict.fromkeys(("of", "item_feature", "user_feature"), pl.String)
+    numbers: dict[str, Any] = dict.fromkeys(("mean", "deviation", "low", "high"), pl.Float64)
     return pl.DataFrame(told, schema=words | numbers, orient="row")

@@ -91,6 +91,14 @@ class HeldOut:
         self._squared_noise += np.einsum("pk,pk->p", rows[:, :-1], noise[self._users]) ** 2
         self._squared_noise += variances[self._better] + variances[self._worse]
 
+    def differences(self) -> Float64Array:
+        """Differences of score of all pairs under every draw observed: (n_observed, n_pairs)."""
+        return np.asarray(np.stack(self._common) + np.stack(self._personal))
+
+    def forget(self) -> None:
+        """Begin anew with what is observed."""
+        self._common, self._personal, self._squared_noise = [], [], np.zeros(self._users.size)
+
     @property
     def n_observed(self) -> int:
         """Draws observed."""

@@ -81,7 +81,7 @@ def user_draws(estimate: FactoredEstimate, said: Said, modes: Float64Array, size
 
 def log_likelihoods(estimate: FactoredEstimate, said: Said, size: int) -> tuple[Float64Array, Float64Array]:
     """Log-probability of each ranking, its user integrated over the prior by importance sampling, and its error."""
-    rankings, items = said
+    rankings, items = said.rankings, said.items
     if rankings.has_ties:
         raise InputError("log_likelihood under damping is defined for strict orders only, and these rankings have ties")
     n, theta, precision = rankings.n_rankings, estimate.item_draws[0].astype(np.float64), estimate.precisions()

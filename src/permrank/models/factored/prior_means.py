@@ -38,6 +38,7 @@ class ItemPrior:
     def __init__(self, problem: Problem, n_factors: int, scale: float, before: ItemPrior | None = None) -> None:
         mentions = item_mentions(problem.rankings)
         self._trust, self._problem = mentions / (mentions + _HALF_TRUSTED), problem
+        self.new = np.flatnonzero(mentions == 0)
         known, n_base = problem.known, problem.n_base
         groups = np.concatenate((np.full(n_base, -1), known.item_groups))
         self.regression = Regression(problem.covariates, groups, _ITEM_RIDGE, self._trust)

@@ -9,7 +9,6 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from permrank.data.build import number_levels
-from permrank.data.item_view import ItemView, entries_by_item
 from permrank.data.rankings import Rankings
 from permrank.data.vocabulary import Vocabulary
 from permrank.kernels.factored.arguments import Entries, Newton, Noise, Prior, Users
@@ -128,8 +127,6 @@ class Problem(NamedTuple):
     odds : bool
         Whether ratings have proportional odds given the thresholds; else thresholds stand in every list like items.
     lists : Lists
-    view : ItemView
-    user_of_entry : int32
     covariates : float64 (n_items, n_covariates)
         What the prior mean of an item may depend on: the logarithm of how often it is mentioned (what many come across
         is liked more), its shrunk mean rating on the scale of worths if thresholds stand in lists, and co-listing.
@@ -154,8 +151,6 @@ class Problem(NamedTuple):
     thresholds: Float64Array
     odds: bool
     lists: Lists
-    view: ItemView
-    user_of_entry: Int32Array
     covariates: Float64Array
     co_listing: Float64Array
     user_coordinates: Float64Array
@@ -185,7 +180,7 @@ class Problem(NamedTuple):
         about = Known.nothing(rankings.n_users, rankings.n_items) if known is None else known
         thresholds = np.zeros(0) if thresholds is None else thresholds
         odds = odds and thresholds.size > 0
-        lists, view, owner = _arranged(rankings, thresholds, odds)
+        lists = _arranged(rankings, thresholds, odds)
         table = np.zeros((rankings.n_items, 0)) if co_listing is None else co_listing
         coordinates = user_coordinates(table, rankings.user_bounds, rankings.items)
         mentions = item_mentions(rankings)
@@ -203,9 +198,8 @@ class Problem(NamedTuple):
         covariates, coordinates = np.hstack((base, about.items)), np.hstack((coordinates, about.users))
         shuffle = shuffle and rankings.has_ties and not odds
         return cls(
-            rankings, ties, shuffle, intercepts, thresholds, odds, lists, view, owner, covariates, table, coordinates,
-            about, unsure,
-        )  # fmt: skip
+            rankings, ties, shuffle, intercepts, thresholds, odds, lists, covariates, table, coordinates, about, unsure
+        )
 
     @property
     def n_base(self) -> int:
@@ -228,19 +222,16 @@ class Problem(NamedTuple):
         """
         return _TIED_SCALE if self.rankings.has_ties and not self.odds else _STRICT_SCALE
 
-    def in_sweep(self, key: Key, sweep: int) -> tuple[Lists, ItemView, Int32Array]:
+    def in_sweep(self, key: Key, sweep: int) -> Lists:
         """Lists for one sweep: the same, or with ties in a new order."""
         if not self.shuffle:
-            return self.lists, self.view, self.user_of_entry
+            return self.lists
         seed = int(stream_key(int(key), sweep, 2)) % 2**63
         return _arranged(self.rankings.shuffled_ties(seed), self.thresholds, False)
 
 
-def _arranged(rankings: Rankings, thresholds: Float64Array, odds: bool) -> tuple[Lists, ItemView, Int32Array]:
-    lists = odds_lists(rankings, thresholds) if odds else anchored_lists(rankings, thresholds, rankings.n_items)
-    per_user = np.diff(lists.indptr[lists.user_indptr])
-    owner = np.repeat(np.arange(rankings.n_users, dtype=np.int32), per_user)
-    return lists, entries_by_item(lists.items, rankings.n_items + thresholds.size), owner
+def _arranged(rankings: Rankings, thresholds: Float64Array, odds: bool) -> Lists:
+    return odds_lists(rankings, thresholds) if odds else anchored_lists(rankings, thresholds, rankings.n_items)
 
 
 def _worths(ratings: Array) -> Float64Array:

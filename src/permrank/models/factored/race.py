@@ -5,6 +5,7 @@ The same three functions as in damped.py, for models without damping.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -66,14 +67,15 @@ def _prior(estimate: FactoredEstimate, said: Said, narrow: Narrow) -> tuple[Narr
     return narrow._replace(slopes=slopes), np.hstack((coordinates, [[1.0]])), precision * strength
 
 
+@cache
 def _keys(stream: int, n_kept: int) -> Array:
     return np.array([stream_key(stream, d) for d in range(n_kept)], np.uint64)
 
 
 def fold_in(estimate: FactoredEstimate, said: Said) -> Float64Array:
     """Posterior modes of new users, parallel over users: (n_users, n_kept, K)."""
-    n_kept, _, n_columns = estimate.user_modes.shape
-    modes, none = np.zeros((said.rankings.n_users, n_kept, n_columns)), np.empty((said.rankings.n_users, n_kept, 0))
+    n_users, n_kept = said.rankings.n_users, len(estimate.item_draws)
+    modes, none = np.zeros((n_users, n_kept, estimate.n_columns)), np.empty((n_users, n_kept, 0))
     narrow, coordinates, precision = _prior(estimate, said, Narrow.of(estimate, *estimate.lists(said)))
     narrow.draws(coordinates, precision, modes, _keys(0, n_kept), none)
     return modes

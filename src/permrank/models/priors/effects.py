@@ -6,9 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from permrank.types import Float64Array, Int64Array
+from permrank.types import Array, Float64Array, Int64Array
 
-_NAMES = ("item_effects", "pair_effects", "item_shares", "user_shares", "link_strength")
+EFFECTS = ("item_effects", "pair_effects", "item_shares", "user_shares", "link_strength")
+"""Draws of what features and links are worth, as estimates name them."""
 
 
 class Coefficients(NamedTuple):
@@ -28,32 +29,23 @@ class Coefficients(NamedTuple):
     tau: float
 
 
-class Effects:
-    """Draws of effects, as they come.
+def effects_of(drawn: Coefficients, item_shares: Float64Array, user_shares: Float64Array) -> tuple[Array, ...]:
+    """What is kept of one draw, in the order of `EFFECTS`; shares: see `shares_of`.
 
     Factors may be turned from draw to draw. What is kept does not change with that: what an item's feature adds to its
     score for everybody, what a user's feature adds to that of an item's feature (their product over the factors), and
     the part of the variance that each attribute explains.
     """
+    pairs = np.einsum("uk,ik->ui", drawn.users, drawn.items[:, :-1])
+    parts = drawn.items[:, -1], pairs, item_shares, user_shares, np.array(drawn.tau)
+    return tuple(np.asarray(part, np.float32) for part in parts)
 
-    def __init__(self) -> None:
-        self._kept: dict[str, list[Float64Array]] = {name: [] for name in _NAMES}
 
-    def add(self, drawn: Coefficients, item_shares: Float64Array, user_shares: Float64Array) -> None:
-        """Keep one draw; shares: see `shares_of`."""
-        pairs = np.einsum("uk,ik->ui", drawn.users, drawn.items[:, :-1])
-        for name, part in zip(
-            _NAMES, (drawn.items[:, -1], pairs, item_shares, user_shares, np.array(drawn.tau)), strict=True
-        ):
-            self._kept[name].append(np.asarray(part, np.float32))
-
-    def arrays(self) -> dict[str, Float64Array]:
-        """All draws so far, by name."""
-        return {name: np.array(parts, np.float32) for name, parts in self._kept.items()}
-
-    def restore(self, arrays: dict[str, Float64Array]) -> None:
-        """Go on from what `arrays` gave."""
-        self._kept = {name: list(arrays[name]) for name in _NAMES}
+def stacked(draws: list[tuple[Array, ...]]) -> tuple[Array, ...]:
+    """Draws side by side, in the order of `EFFECTS`; empty arrays if nothing is known of items and users."""
+    if not draws or not draws[0]:
+        return tuple(np.zeros(0, np.float32) for _ in EFFECTS)
+    return tuple(np.stack(parts) for parts in zip(*draws, strict=True))
 
 
 def shares_of(
