@@ -19,6 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+
 import permrank as pr
 from permrank.evaluation.cold import cold_entries
 from permrank.evaluation.finding import positive_entries
