@@ -15,6 +15,7 @@ from permrank.models.factored.estimate import FactoredEstimate, Said
 from permrank.models.priors.co_listing import user_coordinates
 from permrank.models.priors.known import Known
 from permrank.models.priors.links import weights_of_new
+from permrank.models.users import NewUser, new_user
 from permrank.ragged import frozen
 from permrank.types import Float64Array, Int64Array
 
@@ -88,15 +89,48 @@ def said_by_new(
     return said
 
 
+def modes_of_many(estimate: FactoredEstimate, users: Int64Array) -> Float64Array:
+    """About the modes of users of the training data under every draw: (n_kept, n_users, n_columns)."""
+    factors = estimate.user_factors[users].astype(np.float64)
+    return np.stack([estimate.near_modes(each) for each in factors], axis=1)
+
+
 def _pull(model: FactoredPlackettLuce, about: Acquaintance, friends: Int64Array, weights: Float64Array) -> Float64Array:
     """What friends say under every draw: τ Σ_v a_v (W_v - mean_v) / (1 + τ Σ a), and 1 + τ Σ a."""
     estimate = model.estimate_
     tau = float(np.mean(estimate.link_strength)) if np.size(estimate.link_strength) else 0.0
     strength = 1.0 + tau * float(weights.sum())
     slopes = np.asarray(estimate.user_slopes, np.float64)
-    away = model._modes_of_many(friends) - np.einsum("uj,djk->duk", about.coordinates[friends], slopes)
+    away = modes_of_many(estimate, friends) - np.einsum("uj,djk->duk", about.coordinates[friends], slopes)
     mean = tau * np.einsum("u,duk->dk", weights, away) / strength
     return np.column_stack((mean, np.full(len(mean), strength)))
+
+
+def fold_in(
+    self: FactoredPlackettLuce,
+    said: object,
+    *,
+    features: Mapping[str, Any] | None = None,
+    friends: Iterable[object] | Mapping[Any, float] | None = None,
+) -> NewUser:
+    """Make a new user from a list, or from a dict of item to rating: the items stay as they are.
+
+    Parameters
+    ----------
+    said : list or dict
+        Empty for somebody who has said nothing.
+    features : dict, optional
+        Attributes of the user, where the model has learnt from such features.
+    friends : ids of users, or dict of id to weight, optional
+        Users of the training data with whom the user is linked, where the model has learnt from links.
+    """
+    self._require_fitted()
+    made = new_user(said, self.rankings_)
+    about = said_by_new(self, made.rankings, features, friends)
+    modes = np.asarray(self._law.fold_in(self.estimate_, about))
+    state = {"modes": modes[0], "factors": self.estimate_.mean_factors(modes)[0]}
+    known = {"features": about.features, "pull": about.pull}
+    return NewUser(made.rankings, state | {name: part for name, part in known.items() if part is not None})
 
 
 def warm_items(self: FactoredPlackettLuce) -> Int64Array:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
 import polars as pl
@@ -24,18 +24,18 @@ from permrank.learning.learner import Learner
 from permrank.models.answers import nearest
 from permrank.models.explanation import Reasons
 from permrank.models.factored import damped, race
-from permrank.models.factored.acquainted import effects, said_by, said_by_new, warm_items
-from permrank.models.factored.new_items import fold_in_item
+from permrank.models.factored.acquainted import effects, fold_in, said_by, warm_items
 from permrank.models.factored.estimate import TIES, FactoredEstimate, Said, rule_of
 from permrank.models.factored.explain import contributions
 from permrank.models.factored.learning import Settings, grown, usual_sweeps
+from permrank.models.factored.new_items import fold_in_item
 from permrank.models.factored.parameters import PARAMETERS
 from permrank.models.factored.problem import one_user
 from permrank.models.fitting import learn_into
 from permrank.models.parameters import changed_params
 from permrank.models.priors.known import Known
 from permrank.models.ranker import Ranker
-from permrank.models.users import NewUser, UserReference, new_user
+from permrank.models.users import NewUser, UserReference
 from permrank.types import Array, Callback, Float64Array, Int64Array, Named
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class FactoredPlackettLuce(Ranker):
         uniform; a short sequence goes on with its last value. They are for strict orders: rankings with ties need
         ``ties="shuffle"``.
     max_iter : int, optional
-        The most sweeps over the data, by default 400 under ``draws`` and 5,000 under ``point``. Draws end earlier when
+        The most sweeps over the data, by default 500 under ``draws`` and 5,000 under ``point``. Draws end earlier when
         means over their two halves agree (``score_error_``); ``converged_`` says whether they did.
     n_draws : int
         The most draws that are looked at, evenly spread over the last part of the sweeps. Scores are averaged over
@@ -298,11 +298,6 @@ class FactoredPlackettLuce(Ranker):
     def _score_pairs(self, who: Int64Array, what: Int64Array) -> Float64Array:
         return self.estimate_.score_pairs(who, what)
 
-    def _modes_of_many(self, users: Int64Array) -> Float64Array:
-        """About the modes of users of the training data under every draw: (n_kept, n_users, n_columns)."""
-        factors = self.estimate_.user_factors[users].astype(np.float64)
-        return np.stack([self.estimate_.near_modes(each) for each in factors], axis=1)
-
     @property
     def user_modes_(self) -> Array:
         """Posterior modes of all users given the items of each draw, found anew: float32 (n_kept, n_users, K)."""
@@ -312,33 +307,7 @@ class FactoredPlackettLuce(Ranker):
 
     # New users
 
-    def fold_in(
-        self,
-        said: object,
-        *,
-        features: Mapping[str, Any] | None = None,
-        friends: Iterable[object] | Mapping[Any, float] | None = None,
-    ) -> NewUser:
-        """Make a new user from a list, or from a dict of item to rating: the items stay as they are.
-
-        Parameters
-        ----------
-        said : list or dict
-            Empty for somebody who has said nothing.
-        features : dict, optional
-            Attributes of the user, where the model has learnt from such features.
-        friends : ids of users, or dict of id to weight, optional
-            Users of the training data with whom the user is linked, where the model has learnt from links.
-        """
-        self._require_fitted()
-        made = new_user(said, self.rankings_)
-        about = said_by_new(self, made.rankings, features, friends)
-        modes = np.asarray(self._law.fold_in(self.estimate_, about))
-        state = {"modes": modes[0], "factors": self.estimate_.mean_factors(modes)[0]}
-        known = {"features": about.features, "pull": about.pull}
-        return NewUser(made.rankings, state | {name: part for name, part in known.items() if part is not None})
-
-    effects, fold_in_item, _warm_items = effects, fold_in_item, warm_items
+    fold_in, fold_in_item, effects, _warm_items = fold_in, fold_in_item, effects, warm_items
 
     def fold_in_many(self, rankings: Rankings) -> Float64Array:
         """Posterior modes of many new users at once, parallel over users: (n_users, n_kept, n_factors)."""

@@ -17,6 +17,7 @@ from permrank.data.vocabulary import id_series
 from permrank.data.with_attributes import attached
 from permrank.errors import InputError
 from permrank.kernels.factored.arguments import NOTHING_KEPT, Items, Newton, Noise
+from permrank.models.factored.acquainted import modes_of_many
 from permrank.models.factored.estimate import FactoredEstimate
 from permrank.models.factored.passes import Move, Passes
 from permrank.models.factored.prior_means import ItemPrior
@@ -143,7 +144,7 @@ def _from_lists(
         aligned, estimate.ties, shuffle=False, intercepts=True, thresholds=thresholds, odds=estimate.odds
     )
     n_columns, found = estimate.n_columns, []
-    passes, modes = Passes(problem, n_columns), model._modes_of_many(users)
+    passes, modes = Passes(problem, n_columns), modes_of_many(estimate, users)
     for d, stored in enumerate(draws):
         theta = np.ascontiguousarray(stored[: problem.n_rows])
         centre, pull = theta.copy(), np.zeros((users.size, 0))
