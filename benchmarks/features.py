@@ -76,6 +76,27 @@ def permrank_scores(cold: Cold, seed: int) -> Scores:
     return lambda users, items: model._score_pairs(np.maximum(who[users], 0), what[items])
 
 
+def recommender_scores(cold: Cold, seed: int) -> Scores:
+    """`Recommender` with features of items: what people would take up."""
+    model = pr.Recommender(pr.MeanRating(), seed=seed).fit(cold.split.train)
+    who = np.full(cold.data.n_users, -1)
+    known = cold.data.user_ids.ids.is_in(model.user_ids.ids.implode()).to_numpy()
+    who[known] = model.user_ids.indices(cold.data.user_ids.ids.filter(known))
+    what = model.item_ids.indices(cold.data.item_ids.ids)
+    rows: dict[int, np.ndarray] = {}
+
+    def scores(users: np.ndarray, items: np.ndarray) -> np.ndarray:
+        found = np.empty(users.size)
+        for user in np.unique(users):
+            index = int(max(who[user], 0))
+            if index not in rows:
+                rows[index] = np.asarray(model._score_rows([index])[0], np.float64)
+            found[users == user] = rows[index][what[items[users == user]]]
+        return found
+
+    return scores
+
+
 def ridge_scores(cold: Cold, seed: int, *, personal: bool = True) -> Scores:
     """Ratings by ridge regression on the items' features: for everybody, and what each user adds.
 
@@ -139,7 +160,8 @@ def peer_scores(cold: Cold, seed: int, name: str) -> Scores:
 
 
 SYSTEMS: dict[str, Callable[[Cold, int], Scores]] = {
-    "permrank": permrank_scores,
+    "FactoredPlackettLuce": permrank_scores,
+    "Recommender": recommender_scores,
     "feature ridge": ridge_scores,
     "feature ridge, the same for all": lambda cold, seed: ridge_scores(cold, seed, personal=False),
     "LightFM hybrid, WARP": lambda cold, seed: peer_scores(cold, seed, "warp"),
