@@ -89,14 +89,14 @@ def rating_row(n_given: int, seed: int, model: pr.Ranker, dataset: str = "ml-100
 def ask_row(questions: str, seed: int, model: pr.FactoredThurstone) -> dict[str, float]:
     """Answers of new people, Sushi-10: how many are needed, and how often an order that is taken for sure is right.
 
-    ``questions``: see `pr.Ask`. 100 people of a fold, at most 20 answers each. Of a person the moment counts at which
+    ``questions``: see `pr.Ask`. 30 people of a fold, at most 20 answers each. Of a person the moment counts at which
     ``sure`` of the best three is nearest to 0.9.
     """
     split = splits.fold_of_people(seed)
     model.fit(as_rankings(split.train, strict=True))
     told = pr.Split(model.rankings_, as_rankings(split.test, strict=True), None, "Ask", seed)
     begin = time.perf_counter()
-    found = pr.Ask(20, questions, k=3).answers(model, told, n_people=100)
+    found = pr.Ask(20, questions, k=3).answers(model, told, n_people=30)
     seconds = (time.perf_counter() - begin) / found.height
     curve = found.group_by("n_answers").agg(pl.col("pairs_right").mean()).sort("n_answers")["pairs_right"].to_numpy()
     needed = {f"answers_{share}": float(np.argmax(np.append(curve, 1.0) >= share)) for share in (0.888, 0.95)}
@@ -119,7 +119,11 @@ ROWS: dict[str, Callable[[int, Any], dict[str, float]]] = {
     **{f"{name}/{n}": partial(rating_row, n, dataset=name) for name in ("ml-100k", "ml-1m") for n in (10, 20, 50)},
 }
 # Settings that a row needs beside the defaults.
-SETTINGS: dict[str, dict[str, Any]] = {}
+SETTINGS: dict[str, dict[str, Any]] = {
+    "sushi-10": {"max_iter": 200, "n_draws": 32},
+    "ask/chosen": {"max_iter": 100, "n_draws": 32, "n_components": 1},
+    "ask/random": {"max_iter": 100, "n_draws": 32, "n_components": 1},
+}
 SYSTEMS = {"FactoredThurstone": pr.FactoredThurstone, "FactoredPlackettLuce": pr.FactoredPlackettLuce}
 
 
