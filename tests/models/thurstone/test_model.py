@@ -7,6 +7,7 @@ import pytest
 
 import permrank as pr
 from permrank.learning.shards import LocalEngine, using
+from permrank.models.choosing import choose_model
 from permrank.models.thurstone import questions
 from permrank.models.thurstone.problem import Problem
 from permrank.testing import ModelContract
@@ -148,7 +149,7 @@ def test_the_gain_of_a_question_is_that_of_enumerated_orders():
         yes, no = p * answer, p * ~answer
         after = (yes.sum() * agreeing(yes) + no.sum() * agreeing(no)) / p.sum()
         expected.append(after - agreeing(p))
-    np.testing.assert_allclose(questions.information(x, pairs), expected, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(questions.information(x), expected, rtol=1e-4, atol=1e-6)
     sure = p[(orders[:, :2] == [2, 0]).all(axis=1)].sum() / p.sum()
     np.testing.assert_allclose(questions.sure(x, np.array([2, 0, 1, 3]), 2), sure)
 
@@ -185,6 +186,21 @@ def test_more_data_stand_where_a_fit_of_everything_does(learnt):
     assert right[1] > right[0] - 0.03 > 0.6
     wider = grown.partial_fit(pr.Rankings.from_lists({9999: [0, 777]}))  # and an item that nobody knew
     assert np.isfinite(wider.score(9999, [777])).all()
+
+
+def test_answers_to_pairs_that_agree_are_taken_for_one_order():
+    rng = np.random.default_rng(3)
+    rows = [(u, *sorted(rng.choice(6, 2, replace=False).tolist())) for u in range(30) for _ in range(4)]
+
+    def chosen(rows):
+        columns = dict(zip(("user", "winner", "loser"), zip(*rows, strict=True), strict=True))
+        return type(choose_model(pr.Rankings.from_pairs(columns)).model).__name__
+
+    assert chosen(rows) == "FactoredThurstone"
+    assert chosen([row for row in rows if row[0] < 10]) == "PlackettLuce"
+    circles = [(u, *pair) for u in range(4) for pair in ((0, 1), (1, 2), (2, 0))]
+    assert chosen(rows + circles[:3]) == "FactoredThurstone"
+    assert chosen(rows + circles) == "PlackettLuce"  # four of thirty contradict themselves
 
 
 def test_ratings_have_thresholds_and_levels():

@@ -51,13 +51,30 @@ def utilities(
     if estimate.one_draw:
         place[asked.said.slot_items] = np.arange(asked.said.slot_items.size)
     slots, rows = place[asked.items], np.arange(len(chains.x))[:, None]
-    spoken, drawn = slots >= 0, []
+    spoken, drawn, z = slots >= 0, [], np.full(0, -1)
     for turn in range(N_ROUNDS):
         chains.advance(asked, _ONE_ROUND, stream_key(estimate.seed, 3, turn))
-        theta = asked.population.theta[rows, chains.components, asked.items]
-        means = np.einsum("dik,dk->di", theta[..., :-1], chains.draws[:, 0]) + theta[..., -1]
+        if not np.array_equal(z, chains.components):  # else what was gathered is still right
+            z = chains.components.copy()
+            theta = asked.population.theta[rows, z, asked.items]
+            deviations = np.where(spoken, 0.0, np.sqrt(asked.population.variances[rows, z, asked.items]))
+        means = np.matmul(theta[..., :-1], chains.draws[:, 0, :, None])[..., 0] + theta[..., -1]
         means[:, spoken] = chains.x[:, slots[spoken]]
-        variances = asked.population.variances[rows, chains.components, asked.items]
-        drawn.append((means, np.where(spoken, 0.0, np.sqrt(variances))))
+        drawn.append((means, deviations))
     means, deviations = (np.concatenate(parts) for parts in zip(*drawn, strict=True))
     return means, deviations
+
+
+def uncertainty(estimate: ThurstoneEstimate, said: Said, chains: Chains, items: Int64Array) -> Float64Array:
+    """Variance of one user's utilities of items, over the draws, from one round of each chain."""
+    asked = estimate.asked(said, np.zeros(0, np.int64))
+    chains.advance(asked, _ONE_ROUND, stream_key(estimate.seed, 7))
+    rows = np.arange(len(chains.x))
+    several, z = estimate.shares.shape[1] > 1, chains.components[:, 0]
+    theta = estimate.item_draws[rows, z] if several else estimate.item_draws[:, 0]
+    drawn = chains.draws[:, 0, :, None].astype(np.float32)
+    variances = np.var(np.matmul(theta[..., :-1], drawn)[..., 0] + theta[..., -1], axis=0, dtype=np.float64)
+    variances += np.mean(estimate.noise_variances[rows, z], axis=0, dtype=np.float64)
+    if estimate.one_draw:
+        variances[asked.used[asked.said.slot_items]] = chains.x.var(axis=0)
+    return np.asarray(variances[items])

@@ -354,14 +354,15 @@ class FactoredThurstone(Ranker):
         require_int("n", n, 1)
         if items.size < 2:
             raise InputError(f"{items.size} candidates; a question is about two, so give at least two")
-        means, deviations = self._utilities(reference, items)
+        said = self._said(reference)
+        chains = self._chains(reference, said)
         if items.size > _MOST_ASKED:
-            spread = means.std(axis=0) ** 2 + (deviations**2).mean(axis=0)
-            kept = np.sort(np.argsort(-spread, kind="stable")[:_MOST_ASKED])
-            items, means, deviations = items[kept], means[:, kept], deviations[:, kept]
+            spread = answers.uncertainty(self.estimate_, said, chains, items)
+            items = items[np.sort(np.argsort(-spread, kind="stable")[:_MOST_ASKED])]
         pairs = np.column_stack(np.triu_indices(items.size, 1))
-        x = questions.simulated(means, deviations, int(stream_key(self.seed, 5)))
-        gains = questions.information(x, pairs)
+        utilities = answers.utilities(self.estimate_, said, chains, items)
+        x = questions.simulated(*utilities, int(stream_key(self.seed, 5)))
+        gains = questions.information(x)
         best = np.argsort(-gains, kind="stable")[: int(n)]
         first, second = items[pairs[best]].T
         told = np.mean(x[:, pairs[best, 0]] > x[:, pairs[best, 1]], axis=0)
