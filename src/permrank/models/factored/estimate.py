@@ -228,7 +228,8 @@ class FactoredEstimate(Estimate):
         table, slopes = np.shape(self.co_listing), np.shape(self.user_slopes)
         if len(table) != 2 or table[0] != n_items or slopes != (n_kept, table[1], self.n_columns):
             raise InputError(f"co_listing_ and user_slopes_ have shapes {table} and {slopes}, which do not fit")
-        if np.shape(self.item_variances) != shape[:2] or np.any(np.asarray(self.item_variances) < 0):
+        variances = np.asarray(self.item_variances)
+        if variances.shape not in (shape[:2], (1, shape[1])) or np.any(variances < 0):
             raise InputError("item_variances_ does not fit the items, or holds values below 0")
         check_damping(np.asarray(self.damping))
 
