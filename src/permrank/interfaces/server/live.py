@@ -10,7 +10,8 @@ from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from permrank.interfaces.server.ballots import Ballots, collect
+from permrank.interfaces.server.asking import Common, next_question
+from permrank.interfaces.server.ballots import Ballots, Person
 from permrank.interfaces.server.polls import items_of
 from permrank.interfaces.server.problems import Problem
 from permrank.interfaces.server.results import GroupResult
@@ -26,6 +27,8 @@ class Polls:
     def __init__(self, store: Store, numbers: ThreadPoolExecutor, most_streams: int) -> None:
         self.store, self.numbers = store, numbers
         self._kept: OrderedDict[str, tuple[tuple[int, ...], Ballots, GroupResult]] = OrderedDict()
+        self._ballots: OrderedDict[str, tuple[int, Ballots]] = OrderedDict()
+        self._common = Common()
         self._turns: dict[str, asyncio.Lock] = {}
         self._streams: dict[str, set[asyncio.Event]] = {}
         self._most = most_streams
@@ -53,8 +56,32 @@ class Polls:
             return kept[1], kept[2]
 
     def _made(self, poll: str) -> tuple[Ballots, GroupResult]:
-        ballots = collect(self.store.rows("SELECT * FROM answers WHERE poll = ? ORDER BY seq", poll))
+        ballots = self._collected(poll)
         return ballots, GroupResult(items_of(self.store, poll), ballots)
+
+    def _collected(self, poll: str) -> Ballots:
+        """What counts of a poll as of now; only new answers are read. Called in the thread of numbers alone."""
+        gone = self.state(poll)[2]
+        kept = self._ballots.get(poll)
+        ballots = kept[1] if kept is not None and kept[0] == gone else Ballots({}, {})
+        rows = self.store.rows("SELECT * FROM answers WHERE poll = ? AND seq > ? ORDER BY seq", poll, ballots.seq)
+        ballots = ballots.added(rows)
+        self._ballots[poll] = (gone, ballots)
+        self._ballots.move_to_end(poll)
+        while len(self._ballots) > _KEPT:
+            self._ballots.popitem(last=False)
+        return ballots
+
+    async def question(self, poll: str, who: str | None, kind: str) -> dict[str, Any]:
+        """The next question to a person."""
+
+        def work() -> dict[str, Any]:
+            ballots, ids = self._collected(poll), [item["id"] for item in items_of(self.store, poll)]
+            common = self._common.scores(poll, ids, ballots, who)
+            return next_question(ids, ballots.people.get(who or "", Person()), common, kind)
+
+        found: dict[str, Any] = await self.run(work)
+        return found
 
     async def run(self, work: Callable[[], Any]) -> Any:
         """Work with numbers, in their thread."""

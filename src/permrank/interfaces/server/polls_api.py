@@ -16,7 +16,6 @@ from fastapi.responses import StreamingResponse
 
 from permrank.interfaces.server import polls as work
 from permrank.interfaces.server.access import Caller
-from permrank.interfaces.server.asking import next_question
 from permrank.interfaces.server.ballots import Person, ranking_lines, rankings_of
 from permrank.interfaces.server.bodies import NewAnswers, NewKey, NewPerson, NewPoll, PollChange, ProblemDocument
 from permrank.interfaces.server.keys import Key, make_key
@@ -257,9 +256,7 @@ async def ask(poll: Poll, who: Who, state: All, kind: Literal["pair", "best_wors
     """The question that tells most about the caller's order, the order so far, and whether it is enough."""
     who.require("vote", poll)
     work.require_poll(state.store, poll)
-    ballots, group = await state.polls.result(poll)
-    found: dict[str, Any] = await state.polls.run(lambda: next_question(group, ballots, who.person(poll), kind))
-    return found
+    return await state.polls.question(poll, who.person(poll), kind)
 
 
 @router.get("/polls/{poll}/result", summary="What the group thinks")
