@@ -87,7 +87,7 @@ ONLY_IN = {
     "starlette": "interfaces.server",
     "uvicorn": "interfaces.server",
     "pydantic": "interfaces.server",
-    "ray": "interfaces",
+    "ray": "learning",
     "pytest": "testing",
     "mpmath": "testing",
 }

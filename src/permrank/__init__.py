@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from permrank.data.hold_out import hold_out as hold_out
     from permrank.data.rankings import Rankings as Rankings
     from permrank.evaluation import metrics as metrics
+    from permrank.evaluation.asking import Ask as Ask
     from permrank.evaluation.compare import compare as compare
     from permrank.evaluation.comparison import Comparison as Comparison
     from permrank.evaluation.evaluate import Evaluation as Evaluation
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from permrank.interfaces import plots as plots
     from permrank.interfaces.fit import fit as fit
     from permrank.learning.checkpoints import Checkpoint as Checkpoint
+    from permrank.learning.ray_engine import RayEngine as RayEngine
     from permrank.models.baselines.borda import Borda as Borda
     from permrank.models.baselines.copeland import Copeland as Copeland
     from permrank.models.baselines.mean_rating import MeanRating as MeanRating
@@ -75,6 +77,7 @@ _PROTOCOLS = ("Folds", "Given", "LeaveOut", "StrongGeneralisation", "Temporal", 
 _HOME = {
     **_MODELS,
     **dict.fromkeys(_PROTOCOLS, "permrank.evaluation.protocols"),
+    "Ask": "permrank.evaluation.asking",
     "Catalogue": "permrank.evaluation.finding",
     "Checkpoint": "permrank.learning.checkpoints",
     "Comparison": "permrank.evaluation.comparison",
@@ -83,6 +86,7 @@ _HOME = {
     "Pairs": "permrank.evaluation.pairs",
     "Ranker": "permrank.models.ranker",
     "Rankings": "permrank.data.rankings",
+    "RayEngine": "permrank.learning.ray_engine",
     "Split": "permrank.evaluation.split",
     "Tuning": "permrank.evaluation.tune",
     "Validation": "permrank.evaluation.validation",

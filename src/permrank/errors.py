@@ -85,6 +85,10 @@ class DataError(PermrankError):
     """A data set cannot be found, fetched or trusted."""
 
 
+class EngineError(PermrankError, RuntimeError):
+    """Workers elsewhere cannot be reached, or are lost again and again."""
+
+
 class ForkError(PermrankError, RuntimeError):
     """This process was forked from one where permrank had been used; start processes by ``spawn``."""
 

@@ -166,3 +166,28 @@ def test_a_file_that_lacks_an_array_under_either_name_is_refused(tmp_path):
     resigned(path, None, {"co_listing_": None})
     with pytest.raises(FormatError, match="co_listing_"):
         pr.load(path)
+
+
+@pytest.mark.parametrize("rated", [False, True])
+def test_files_with_the_modes_of_users_under_every_draw_are_read(rated, tmp_path):
+    path, rng = tmp_path / "m", np.random.default_rng(5)
+    listed = [rng.permutation(8)[:5].tolist() for _ in range(20)]
+    data = pr.Rankings.from_lists(listed)
+    if rated:
+        rows = {"user": np.repeat(np.arange(20), 5), "item": np.ravel(listed), "rating": rng.integers(1, 4, 100)}
+        data = pr.Rankings.from_ratings(rows)
+    model = pr.FactoredPlackettLuce(2, max_iter=12, n_draws=5, co_listing=False).fit(data)
+    model.save(path)
+    modes = model.user_modes_ + rng.normal(size=(len(model.item_draws_), data.n_users, 1)).astype(np.float32)
+    absent = dict.fromkeys(("user_factors_", "item_factors_", "item_intercepts_", "bases_"))
+    whole = {"user_modes_": np.ascontiguousarray(modes), "item_draws_": model.item_draws_.astype(np.float32)}
+    resigned(path, None, absent | whole)
+    loaded, k, n = pr.load(path), model.estimate_.n_factors, data.n_items
+    personal = np.einsum("dik,duk->ui", model.item_draws_[:, :n, :k].astype(float), modes[:, :, :k])
+    scores = personal * model.personal_weight_ + model.item_draws_[:, :n, -1].astype(float).sum(axis=0)
+    scores *= model.temperature_ / len(modes)
+    found = np.array([loaded.score(user) for user in loaded.user_ids])
+    assert np.corrcoef(found.ravel(), scores.ravel())[0, 1] > 0.98
+    assert loaded.fold_in(listed[0]).state["modes"].shape == (len(modes), k + rated)
+    loaded.save(path)
+    np.testing.assert_array_equal(pr.load(path).score(loaded.user_ids[0]), found[0])

@@ -66,7 +66,7 @@ def keys_of(values: Float64Array, *, descending: bool) -> Keys:
     """Order-preserving integer keys of finite numbers; equal numbers get equal keys."""
     if values.size == 0:
         return Keys(np.zeros(0, np.int64), lambda codes: codes.astype(np.float64))
-    sign = -1 if descending else 1
+    sign, values = -1 if descending else 1, values + 0.0  # which makes -0 a 0
     for step in _STEPS:
         with np.errstate(over="ignore"):
             scaled = values * step
@@ -154,6 +154,15 @@ def settle_duplicates(
 
 def compact(ratings: Array) -> Any:
     """Ratings or counts as float32 where that loses nothing, which is nearly always."""
+    if ratings.dtype == np.float32:
+        return ratings
+    return ratings.astype(np.float32) if are_single(ratings) else ratings.astype(np.float64, copy=False)
+
+
+def are_single(values: Array) -> bool:
+    """Whether all are numbers of single precision; a piece at a time, for there may be many."""
     with np.errstate(over="ignore", under="ignore"):
-        small = ratings.astype(np.float32)
-    return small if np.array_equal(small.astype(np.float64), ratings.astype(np.float64)) else ratings.astype(np.float64)
+        return all(
+            np.array_equal(part.astype(np.float32).astype(np.float64), part.astype(np.float64))
+            for part in (values[first : first + _FEW] for first in range(0, values.size, _FEW))
+        )

@@ -6,9 +6,14 @@ import hashlib
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import DTypeLike
+
+from permrank.types import Array
 
 if TYPE_CHECKING:
     from permrank.data.rankings import Rankings
+
+_PIECE = 2**20
 
 
 def fingerprint(rankings: Rankings) -> str:
@@ -22,10 +27,17 @@ def fingerprint(rankings: Rankings) -> str:
             digest.update(vocabulary.ids.str.len_bytes().cast(int).to_numpy().tobytes())
             digest.update("".join(vocabulary.ids.to_list()).encode())
     for array in (rankings.user_indptr, rankings.indptr, rankings.items, rankings.levels, rankings.weights):
-        digest.update(np.ascontiguousarray(array).tobytes())
+        _update(digest, array)
     if rankings.ratings is not None:
-        digest.update(rankings.ratings.astype(np.float64).tobytes())
+        _update(digest, rankings.ratings, np.float64)
     if rankings.counts is not None:
-        digest.update(b"counts" + rankings.counts.astype(np.float64).tobytes())
+        digest.update(b"counts")
+        _update(digest, rankings.counts, np.float64)
     digest.update(str(rankings.anonymous).encode())
     return digest.hexdigest()
+
+
+def _update(digest: hashlib._Hash, array: Array, dtype: DTypeLike = None) -> None:
+    """Add the bytes of an array, in a wider type if one is given, a piece at a time: it may be large."""
+    for first in range(0, array.size, _PIECE):
+        digest.update(np.ascontiguousarray(array[first : first + _PIECE], dtype).data)

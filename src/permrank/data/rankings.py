@@ -113,6 +113,11 @@ class Rankings:
         for array in self._arrays:
             array.setflags(write=False)
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        for array in self._arrays:
+            array.setflags(write=False)  # copies and pickles of arrays can be written
+
     @property
     def _arrays(self) -> list[Array]:
         arrays = [self.user_indptr, self.indptr, self.items, self.levels, self.weights, self.ratings]
@@ -359,12 +364,12 @@ class Rankings:
         return to_frame(self)
 
     def write(self, path: str | Path) -> None:
-        """Write to CSV, TSV, Parquet, JSON lines or PrefLib, by the ending; `permrank.read` reads it back.
+        """Write to CSV, TSV, Parquet, JSON lines, PrefLib or a folder; `permrank.read` reads it back.
 
         Parameters
         ----------
         path : str or Path
-            Ends in ``.csv``, ``.tsv``, ``.parquet``, ``.jsonl``, ``.soc``, ``.soi``, ``.toc`` or ``.toi``.
+            Ends in ``.csv``, ``.tsv``, ``.parquet``, ``.jsonl``, ``.soc``, ``.soi``, ``.toc``, ``.toi``, ``.rankings``.
         """
         from permrank.data.formats.writers import write
 

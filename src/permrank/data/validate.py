@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from permrank.data.build import bad_weights, repeated_rows, weight_problem
@@ -10,6 +12,9 @@ from permrank.errors import InputError
 from permrank.processes import refuse_after_fork
 from permrank.ragged import first_entries, owners
 from permrank.types import BoolArray, Float64Array, Int32Array, Int64Array
+
+# Entries that are checked at once.
+_BLOCK = 2**20
 
 
 def require_rankings(data: object) -> Rankings:
@@ -47,50 +52,64 @@ def check_arrays(rankings: Rankings) -> None:
     if heavy.any():
         first = int(np.argmax(heavy))
         raise InputError(f"ranking {first}: {weight_problem(rankings.weights[first])}")
-    heavy = bad_weights(rankings.weights[:0] if rankings.counts is None else rankings.counts)
-    if heavy.any():
-        first = int(np.argmax(heavy))
-        raise InputError(f"entry {first}: {weight_problem(rankings.counts[first], 'count')}")
-    _refuse(
-        (rankings.items < 0) | (rankings.items >= rankings.n_items),
-        "entry",
-        "has an item that does not exist",
-    )
-    _check_entries(rankings)
+    for first, last in _blocks(rankings.indptr):
+        _check_entries(rankings, first, last)
+
+
+def _blocks(indptr: Int64Array) -> Iterator[tuple[int, int]]:
+    """First and last of consecutive rankings with about as many entries each: checks of a few need little memory."""
+    first, n_rankings = 0, indptr.size - 1
+    while first < n_rankings:
+        last = min(max(int(np.searchsorted(indptr, indptr[first] + _BLOCK)), first + 1), n_rankings)
+        yield first, last
+        first = last
 
 
 def order_in_ties(rankings: Rankings) -> Int64Array | None:
     """Order that sorts the items inside every tie, or None if they are: equal rankings have equal arrays."""
-    same_block = (np.diff(rankings.levels) == 0) & ~first_entries(rankings.indptr)[1:]
-    if not (same_block & (np.diff(rankings.items) < 0)).any():
+    if not any(_are_unordered(rankings, *block) for block in _blocks(rankings.indptr)):
         return None
     return np.lexsort((rankings.items, rankings.levels, rankings.entry_rankings()))
 
 
-def _check_entries(rankings: Rankings) -> None:
-    if rankings.n_entries == 0:
-        return
-    starts = first_entries(rankings.indptr)
-    _refuse(starts & (rankings.levels != 0), "entry", "begins a ranking but its level is not 0")
-    step = np.diff(rankings.levels)
-    _refuse(np.concatenate(([False], ~starts[1:] & (step < 0))), "entry", "has a lower level than the one before")
-    _refuse(
-        np.concatenate(([False], ~starts[1:] & (step > 1))),
-        "entry",
-        "has a level that skips one; number them 0, 1, 2",
-    )
+def _are_unordered(rankings: Rankings, first: int, last: int) -> bool:
+    bounds = rankings.indptr[first : last + 1]
+    part = slice(int(bounds[0]), int(bounds[-1]))
+    same_block = (np.diff(rankings.levels[part]) == 0) & ~first_entries(bounds - bounds[0])[1:]
+    return bool((same_block & (np.diff(rankings.items[part]) < 0)).any())
+
+
+def _check_entries(rankings: Rankings, first: int, last: int) -> None:
+    """Raise unless the entries of some rankings are right."""
+    start, indptr = int(rankings.indptr[first]), rankings.indptr[first : last + 1] - rankings.indptr[first]
+    part = slice(start, start + int(indptr[-1]))
+    items, levels = rankings.items[part], rankings.levels[part]
+    if rankings.counts is not None:
+        counts = rankings.counts[part]
+        heavy = bad_weights(counts)
+        if heavy.any():
+            at = int(np.argmax(heavy))
+            raise InputError(f"entry {start + at}: {weight_problem(counts[at], 'count')}")
+    _refuse((items < 0) | (items >= rankings.n_items), "entry", "has an item that does not exist", start)
+    starts, step = first_entries(indptr), np.diff(levels)
+    _refuse(starts & (levels != 0), "entry", "begins a ranking but its level is not 0", start)
+    inside = ~starts[1:]
+    _refuse(inside & (step < 0), "entry", "has a lower level than the one before", start + 1)
+    _refuse(inside & (step > 1), "entry", "has a level that skips one; number them 0, 1, 2", start + 1)
     if rankings.ratings is not None:
-        _refuse(~np.isfinite(rankings.ratings), "entry", "has a rating that is not finite")
-        inverted = inverted_entries(rankings.indptr, rankings.levels, rankings.ratings)
+        ratings = rankings.ratings[part]
+        _refuse(~np.isfinite(ratings), "entry", "has a rating that is not finite", start)
+        inverted = inverted_entries(indptr, levels, ratings)
         if inverted is not None:
             raise InputError(
-                f"entry {inverted[1]} has a higher rating than entry {inverted[0]}, which is ranked above it"
+                f"entry {start + inverted[1]} has a higher rating than entry {start + inverted[0]}, which is ranked "
+                "above it"
             )
-    owner = rankings.entry_rankings()
-    repeat = repeated_rows(owner, rankings.items, rankings.n_items)
+    owner = owners(indptr)
+    repeat = repeated_rows(owner, items, rankings.n_items)
     if repeat is not None:
-        item = rankings.item_ids[rankings.items[repeat[1]]]
-        raise InputError(f"entry {repeat[1]}: item {item!r} comes twice in ranking {owner[repeat[1]]}")
+        item = rankings.item_ids[items[repeat[1]]]
+        raise InputError(f"entry {start + repeat[1]}: item {item!r} comes twice in ranking {first + owner[repeat[1]]}")
 
 
 def inverted_entries(indptr: Int64Array, levels: Int32Array, ratings: Float64Array) -> tuple[int, int] | None:
@@ -108,6 +127,6 @@ def inverted_entries(indptr: Int64Array, levels: Int32Array, ratings: Float64Arr
     return (int(before[index]), int(after[index])) if bad[index] else None
 
 
-def _refuse(bad: BoolArray, what: str, complaint: str) -> None:
+def _refuse(bad: BoolArray, what: str, complaint: str, start: int = 0) -> None:
     if bad.any():
-        raise InputError(f"{what} {int(np.argmax(bad))} {complaint}")
+        raise InputError(f"{what} {start + int(np.argmax(bad))} {complaint}")

@@ -10,12 +10,19 @@ from permrank.data.formats.columns import rankings_from_frame
 from permrank.data.formats.readers import read
 from permrank.data.rankings import Rankings
 from permrank.errors import EstimateError, InputError
+from permrank.learning.engines import EngineChoice
 from permrank.models.choosing import choose_model, with_prior
 from permrank.models.ranker import Ranker
 
 
 def fit(
-    data: object, model: Ranker | None = None, *, items: object = None, users: object = None, **reading: Any
+    data: object,
+    model: Ranker | None = None,
+    *,
+    items: object = None,
+    users: object = None,
+    engine: EngineChoice = None,
+    **reading: Any,
 ) -> Ranker:
     """Fit a model to rankings, a frame or a file; without a model, one that fits the data.
 
@@ -31,6 +38,8 @@ def fit(
         A model of your choice.
     items, users : path or frame, optional
         What is known of them: titles and attributes, as for `read`.
+    engine : {"local", "ray"} or RayEngine, optional
+        Where it is computed, as for `Ranker.fit`.
     **reading
         Options of `read`; for a frame, names of columns, ``kind`` and ``duplicates``.
 
@@ -55,12 +64,12 @@ def fit(
         rankings = rankings_from_frame(data, **reading)
     rankings = with_about(rankings, items, users)
     if model is not None:
-        return model.fit(rankings)
+        return model.fit(rankings, engine=engine)
     chosen = choose_model(rankings).model
     try:
-        return chosen.fit(rankings)
+        return chosen.fit(rankings, engine=engine)
     except EstimateError:  # connected data can still lack one, as where all that one item loses are ties
         other = with_prior(chosen)
         if other is None:
             raise
-        return other.fit(rankings)
+        return other.fit(rankings, engine=engine)

@@ -134,7 +134,7 @@ def warn_if_unfinished(job: Job[Any], outcome: Outcome[Any]) -> None:
             StoppedWarning,
             stacklevel=4,
         )
-    elif not fitted.converged and not fitted.stopped:
+    elif not (fitted.converged or fitted.stopped or fitted.sampled):
         full = made >= job.max_iter
         advice = "Raise max_iter or tol" if full else "No step raised the objective any more: raise tol, or use a prior"
         warnings.warn(

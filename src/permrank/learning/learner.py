@@ -45,6 +45,9 @@ class Step(NamedTuple, Generic[E_co]):
         Whether the estimate is not worth measuring yet.
     part : int
         Objectives of different parts of learning are not comparable: they are of other data, or of another function.
+    sampled : bool
+        Whether the estimate is a mean over draws, which is one however few there are: nobody is warned if sweeps end
+        before it has converged.
     """
 
     objective: float
@@ -53,6 +56,7 @@ class Step(NamedTuple, Generic[E_co]):
     converged: bool = False
     burn_in: bool = False
     part: int = 0
+    sampled: bool = False
 
 
 Learner: TypeAlias = Callable[[State | None], Iterator[Step[E]]]
@@ -138,12 +142,16 @@ class Hook:
 
 
 class Fitted(NamedTuple, Generic[E]):
-    """Where a run has ended: the estimate, the objective after every sweep, and how it came to its end."""
+    """Where a run has ended: the estimate, the objective after every sweep, and how it came to its end.
+
+    sampled: whether sweeps that ran out are no failure (see `Step`).
+    """
 
     estimate: E
     history: list[float]
     converged: bool
     stopped: bool
+    sampled: bool = False
 
 
 def run(learner: Learner[E], *, max_iter: int, hooks: Sequence[Hook] = (), kept: State | None = None) -> Fitted[E]:
@@ -167,7 +175,7 @@ def run(learner: Learner[E], *, max_iter: int, hooks: Sequence[Hook] = (), kept:
         now.step = now.step._replace(converged=True)
     while not now.ended and (step := next(steps, None)) is not None:
         now.sweep(step)
-    return Fitted(now.step.estimate(), now.history, now.step.converged, now.stopped)
+    return Fitted(now.step.estimate(), now.history, now.step.converged, now.stopped, now.step.sampled)
 
 
 def mapped(learner: Learner[E], function: Callable[[E], F]) -> Learner[F]:

@@ -62,6 +62,11 @@ class Estimate:
         fields = dataclasses.fields(cls)
         return {f"{field.name}_": field.metadata["absent"] for field in fields if "absent" in field.metadata}
 
+    @classmethod
+    def upgraded(cls, tensors: Named) -> Named:
+        """Tensors of a file of an earlier release as this one has them; a subclass says how."""
+        return tensors
+
     def tensors(self) -> Named:
         """What is learnt, by those names."""
         return {name: getattr(self, name[:-1]) for name in self.names()}

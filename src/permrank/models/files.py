@@ -172,6 +172,7 @@ def _fitted(
     """A model from its parameters and tensors, which are checked."""
     model = kind(**present_names(kind, {name: _parameter(value, models) for name, value in parameters.items()}))
     model._validate()
+    tensors = model.estimate_type.upgraded(tensors)
     former = {new: old for old, new in model.estimate_type.former_names().items() if old in tensors}
     known = {name: np.asarray(value) for name, value in model.estimate_type.absent_values().items()} | tensors
     learned = {name: known[name if name in known else former.get(name, name)] for name in model.estimate_type.names()}
@@ -203,9 +204,8 @@ def _pack_ids(name: str, vocabulary: Vocabulary) -> Named:
     """Integers as they are, strings as UTF-8 bytes with offsets."""
     if vocabulary.is_integer:
         return {name: np.ascontiguousarray(vocabulary.ids.to_numpy())}
-    encoded = [str(value).encode() for value in vocabulary]
-    offsets = indptr_of([len(each) for each in encoded])
-    return {f"{name}.bytes": np.frombuffer(b"".join(encoded), np.uint8), f"{name}.offsets": offsets}
+    offsets = indptr_of(vocabulary.ids.str.len_bytes().to_numpy())
+    return {f"{name}.bytes": np.frombuffer("".join(vocabulary.ids).encode(), np.uint8), f"{name}.offsets": offsets}
 
 
 def _unpack_ids(tensors: Named, name: str, kind: AttributeKind) -> Vocabulary:

@@ -19,6 +19,7 @@ from permrank.data.validate import require_rankings
 from permrank.data.vocabulary import Vocabulary
 from permrank.distributions.base import RankingDistribution
 from permrank.errors import InputError, NotFittedError, NotSupportedError
+from permrank.learning.engines import EngineChoice, require_engine, working_by
 from permrank.learning.fit import Job, require_resumable
 from permrank.learning.learner import Learner, at_once
 from permrank.models import parameters as settings
@@ -149,6 +150,7 @@ class Ranker(ABC):
         verbose: bool | None = None,
         checkpoint: Checkpoint | str | Path | None = None,
         validation: ValidationProtocol | None = None,
+        engine: EngineChoice = None,
     ) -> Self:
         """Learn from rankings. Ctrl-C stops at the end of the sweep and keeps the estimate; twice, it ends at once.
 
@@ -167,6 +169,9 @@ class Ranker(ABC):
         validation : Validation, optional
             Held-out rankings by which the estimate is judged every few sweeps; with patience learning stops when they
             get no better, and the best estimate is kept.
+        engine : {"local", "ray"} or RayEngine, optional
+            Where it is computed: in this process, or by workers of Ray on one machine or several. The estimate is the
+            same to the last bit.
 
         Returns
         -------
@@ -176,10 +181,12 @@ class Ranker(ABC):
         rankings = require_rankings(rankings)
         require_evidence(self, rankings)
         self._validate()
+        require_engine(engine)
         name, learner = type(self).__name__, partial(self._learner, rankings)
         require_resumable(name, self.resumable, checkpoint=checkpoint, validation=validation)
         job = Job(name, learner, self._sweeps(rankings), rankings, self.get_params())
-        learn_into(self, job, callback, verbose, checkpoint, validation)
+        with working_by(engine):
+            learn_into(self, job, callback, verbose, checkpoint, validation)
         return self
 
     def _rules(self) -> Named:

@@ -14,25 +14,58 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from safetensors.numpy import save as dump_tensors
 
 from permrank.errors import FormatError
 from permrank.storage.atomic import atomic_write
-from permrank.types import Named
+from permrank.types import Array, Named
 
 FORMAT_VERSION = "1"
 _BLANK = "0" * 64
+# Types of numbers, as NumPy and as the format names them.
+_DTYPES = {
+    "f8": "F64", "f4": "F32", "f2": "F16", "i8": "I64", "i4": "I32", "i2": "I16", "i1": "I8", "u8": "U64",
+    "u4": "U32", "u2": "U16", "u1": "U8", "b1": "BOOL",
+}  # fmt: skip
 # What to do about a file that is none: by kind.
 _REMEDY = {"model": "save the model again", "checkpoint": "remove it to begin anew"}
 
 
 def write(path: str | Path, kind: str, tensors: Named, header: dict[str, str]) -> None:
-    """Write arrays and a header; the file appears whole or not at all."""
-    whole = {"format": FORMAT_VERSION, "kind": kind, **header, "sha256": _BLANK}
-    content = dump_tensors({name: _tensor(value) for name, value in tensors.items()}, metadata=whole)
-    digest = hashlib.sha256(content).hexdigest()
+    """Write arrays and a header; the file appears whole or not at all.
+
+    Arrays go to the file from where they are: writing takes no memory beside them.
+    """
+    whole = {"format": FORMAT_VERSION, "kind": kind, **header}
+    # Wider numbers first, so that every array is aligned; little-endian, as the format has it.
+    arrays = sorted(
+        ((name, _tensor(value)) for name, value in tensors.items()), key=lambda named: (-named[1].itemsize, named[0])
+    )
+    blank = _beginning(arrays, whole | {"sha256": _BLANK})
+    digest = hashlib.sha256(blank)
+    for _, array in arrays:
+        digest.update(_bytes_of(array))
     with atomic_write(path) as file:
-        file.write(content.replace(_BLANK.encode(), digest.encode(), 1))
+        file.write(_beginning(arrays, whole | {"sha256": digest.hexdigest()}))
+        for _, array in arrays:
+            file.write(_bytes_of(array))
+
+
+def _beginning(arrays: list[tuple[str, Array]], header: dict[str, str]) -> bytes:
+    """What stands before the arrays in a safetensors file: the length of a JSON object, and it."""
+    described: Named = {"__metadata__": header}
+    end = 0
+    for name, array in arrays:
+        begin, end = end, end + array.nbytes
+        if array.dtype.str[1:] not in _DTYPES:
+            raise TypeError(f"{name} is an array of {array.dtype}, which a file of numbers cannot hold")
+        described[name] = {"dtype": _DTYPES[array.dtype.str[1:]], "shape": array.shape, "data_offsets": (begin, end)}
+    text = json.dumps(described, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    return struct.pack("<Q", len(text)) + text
+
+
+def _bytes_of(array: Array) -> memoryview:
+    return array.reshape(-1).view(np.uint8).data
 
 
 def read_bytes(path: Path) -> bytes:
@@ -64,8 +97,10 @@ def read_header(content: bytes, path: Path, kind: str = "model") -> Named:
             f"{path} has format {version[:20]!r}; this permrank reads format {FORMAT_VERSION!r}: "
             "use the version that wrote it"
         )
-    blanked = content.replace(signature, _BLANK.encode(), 1) if len(signature) == 64 else b""
-    if hashlib.sha256(blanked).hexdigest() != digest:
+    begin = content[: 8 + length]
+    blanked = hashlib.sha256(begin.replace(signature, _BLANK.encode(), 1) if len(signature) == 64 else b"")
+    blanked.update(memoryview(content)[len(begin) :])
+    if blanked.hexdigest() != digest:
         raise spoiled
     if found != kind:
         raise FormatError(f"{path} is a permrank {found[:20]}, not a {kind}; give another file")
@@ -77,8 +112,9 @@ def as_json(value: Named) -> str:
     return json.dumps(value, default=_plain)
 
 
-def _tensor(value: Any) -> Any:
-    return np.ascontiguousarray(value) if np.ndim(value) else np.array(value)
+def _tensor(value: Any) -> Array:
+    array = np.asarray(value)
+    return np.array(array, array.dtype.newbyteorder("<"), order="C", copy=None)  # np.ascontiguousarray makes 0-d 1-d
 
 
 def _plain(value: Any) -> Any:

@@ -320,6 +320,25 @@ def test_convert_loses_nothing(ballots, tmp_path):
     run("convert", ballots, tmp_path / "all.toc", "--merge", "--unlisted", "last")
 
 
+def test_convert_makes_a_folder_from_several_files(ballots, tmp_path):
+    for name in ("a", "b"):
+        run("convert", ballots, tmp_path / f"{name}.parquet")
+    target = tmp_path / "b.rankings"
+    run("convert", tmp_path / "*.parquet", target, "--duplicates", "first")
+    assert pr.read(target) == pr.read(ballots)
+    assert "there already" in run("convert", ballots, target, code=1).stderr
+    run("fit", target, "-o", tmp_path / "m.permrank", "-m", "Borda")
+
+
+def test_engines_are_looked_at_before_anything_is_read(tmp_path):
+    for options, words in (
+        (("--engine", "spark"), "--engine spark, expected 'ray'"),
+        (("--workers", 2), "--workers 2 is for --engine ray"),
+        (("--engine", "local", "--address", "auto"), "--address auto is for --engine ray"),
+    ):
+        assert words in run("fit", "nothing.csv", "-o", tmp_path / "m", *options, code=1).stderr
+
+
 def test_integer_ids_can_be_typed(tmp_path):
     data, model = tmp_path / "d.csv", tmp_path / "m.permrank"
     data.write_text("user,item,rating\n1,10,5\n1,20,3\n2,20,4\n2,10,2\n2,30,3\n1,30,4\n")

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from permrank.kernels.thurstone.chains import chain_log_probabilities, ghk
+from permrank.kernels.thurstone.chains import chain_log_probabilities
+from permrank.kernels.thurstone.orthants import ghk
 from permrank.ragged import frozen
 from permrank.randomness import stream_key
 
@@ -69,8 +70,8 @@ def by_ghk(lists, levels, theta, variances, shares, n_points=4096):
     centres = np.zeros((len(theta), len(lists), theta.shape[3] - 1))
     alphas = np.sqrt(np.array([2.0, 3.0, 5.0, 7.0, 11.0, 13.0])) % 1.0
     arrays = frozen(indptr, items, flat)
-    groups = [ghk(*arrays, theta, variances, shares, centres, alphas, n_points, g, stream_key(1)) for g in range(4)]
-    return np.exp(np.array(groups)).mean(axis=0)
+    groups = ghk(*arrays, theta, variances, np.log(shares), centres, alphas, 4, n_points, stream_key(1))
+    return np.exp(groups).mean(axis=1)
 
 
 @pytest.mark.parametrize("n_components", [1, 2])

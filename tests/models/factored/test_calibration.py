@@ -1,6 +1,7 @@
 """Whether the posterior is to be believed: simulation-based calibration, and the weights of the parts of a score."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,8 +13,9 @@ from permrank.kernels.factored.arguments import Entries, Newton, Noise, Prior, U
 from permrank.kernels.factored.users import move_users
 from permrank.kernels.lists import Lists
 from permrank.kernels.plackett_luce.likelihood import BRESLOW
-from permrank.models.factored.calibration import HeldOut, best_weights, hold_out_pairs, n_folds
-from permrank.models.factored.posterior import draw_posterior
+from permrank.models.factored.calibration import HeldOut, best_weights, hold_out_folds, hold_out_pairs
+from permrank.models.factored.chain import draw_posterior, error_of_mean
+from permrank.models.factored.kept import Draws
 from permrank.models.factored.problem import Problem
 
 N_USERS, N_ITEMS, LENGTH, CUTS = 120, 25, 8, (-3.0, -1.0, 1.0, 3.0)
@@ -106,7 +108,7 @@ def test_folds_take_turns_with_the_users_and_then_with_the_entries():
     users, items, ratings = zip(*rows, strict=True)
     rankings = pr.Rankings.from_ratings({"user": users, "item": items, "rating": ratings})
     problem = Problem.of(rankings, BRESLOW, shuffle=False, intercepts=True)
-    assert n_folds(problem) >= 3
+    assert len(hold_out_folds(problem, 9, 4)) == 4
     folds = [hold_out_pairs(problem, 9, fold) for fold in range(3)]
     people = [set(fold._users.tolist()) for fold in folds]
     assert not people[0] & people[1]
@@ -120,7 +122,8 @@ def test_folds_take_turns_with_the_users_and_then_with_the_entries():
 def test_a_run_goes_on_to_the_same_bits_from_any_fold():
     rankings, _ = planted("ratings", 3)
     problem = Problem.of(rankings, BRESLOW, shuffle=False, intercepts=True, thresholds=np.arange(0.5, 4.0), odds=True)
-    learner = draw_posterior(problem, 2, 1.0, 4, np.uint64(7), 200)
+    keeper = partial(Draws, rankings.n_users, rankings.n_items, 2)
+    learner = draw_posterior(problem, 2, 1.0, 4, np.uint64(7), 200, keeper)
     kept, wanted = {}, None
     for number, step in enumerate(learner(None)):
         if number in (20, 50, 75, 100, 140):  # within a fold, between folds, at their end, after them
@@ -132,3 +135,26 @@ def test_a_run_goes_on_to_the_same_bits_from_any_fold():
         found = last.estimate()
         assert found.weights == wanted.weights
         np.testing.assert_array_equal(found.items, wanted.items)
+        np.testing.assert_array_equal(found.mean.users, wanted.mean.users)
+
+
+def test_the_error_of_a_mean_is_seen_in_its_halves():
+    rng = np.random.default_rng(4)
+    truth, n = rng.normal(size=4_000), 40
+    noisy = truth + 0.6 * rng.normal(size=(n, truth.size))
+    assert error_of_mean(noisy) == pytest.approx(0.36 / n, rel=0.2)
+    drifting = noisy + np.linspace(-0.5, 0.5, n)[:, None] * rng.normal(size=truth.size)
+    assert error_of_mean(drifting) > 5 * 0.36 / n  # a chain that has not arrived is told apart
+    assert error_of_mean(rng.normal(size=(n, 3))) > 0.1  # nothing but noise
+    assert error_of_mean(noisy[:1]) == 1.0
+
+
+def test_draws_end_when_they_are_steady_and_say_so():
+    rankings, _ = planted("ratings", 1)
+    short = pr.FactoredPlackettLuce(2, max_iter=20, co_listing=False).fit(rankings)
+    whole = pr.FactoredPlackettLuce(2, co_listing=False).fit(rankings)
+    assert not short.converged_
+    assert short.n_iter_ == 20
+    assert whole.converged_
+    assert 40 < whole.n_iter_ < 400
+    assert whole.score_error_ < short.score_error_

@@ -146,7 +146,7 @@ def test_with_company_folding_in_and_explanations_agree_with_what_was_learnt(tmp
     # Of a new list without ratings, what its items do not explain is what the item has for everybody, and what the list
     # adds to all items on average.
     new = model.fold_in([0, 1, 2, 4])
-    common = model.temperature_ * model.item_draws_[:, :60, -1].mean(axis=0)
+    common = model.temperature_ * model.item_intercepts_
     on_average = np.average(model.score(new) - common, weights=np.bincount(rankings.items, minlength=60))
     baseline = model.explain(new, unseen)["contribution"][-1]
     np.testing.assert_allclose(baseline, common[unseen] + on_average, rtol=0, atol=1e-4)

@@ -5,6 +5,7 @@ import pytest
 
 import permrank as pr
 from permrank.kernels.thurstone.orders import Statements
+from permrank.models.thurstone import full
 from permrank.models.thurstone import sampler as module
 from permrank.models.thurstone.passes import Passes
 from permrank.models.thurstone.problem import Problem
@@ -32,9 +33,8 @@ def variance(rng, prior, size):
 def from_the_prior(rng, problem, n_components):
     """Everything but utilities and what is said, drawn from the prior."""
     z, k = n_components, FACTORS
-    spreads = np.column_stack(
-        (variance(rng, (module._FACTORS[0], module._FACTORS[1] / k), (z, k)), variance(rng, module._MEANS, (z, 1)))
-    )
+    factors = variance(rng, (module._FACTORS[0], module._FACTORS[1] / k), (z, 1))
+    spreads = np.column_stack((np.tile(factors, (1, k)), variance(rng, module._MEANS, (z, 1))))
     slopes = rng.normal(size=(z, 1, k + 1)) * np.sqrt(spreads / module._ITEM_RIDGE)[:, None]
     theta = np.einsum("yj,zjk->zyk", problem.covariates, slopes)
     theta = theta + rng.normal(size=theta.shape) * np.sqrt(spreads)[:, None]
@@ -132,3 +132,110 @@ def shaken(sampler):
 @pytest.mark.parametrize("wrong", [stretched, narrowed, shaken])
 def test_a_move_that_is_wrong_is_noticed(wrong):
     assert np.abs(geweke(1, 60, wrong=wrong)).max() > 6.0
+
+
+# A full covariance: the same test with its own prior. Item 4 is unknown to every other user, and completed.
+
+
+def full_prior(rng, n_components):
+    """Everything about the items, drawn from the prior of `FullSampler`."""
+    n, grid = ITEMS, full._GRID
+    freedom, m = n + rng.choice(grid), n + rng.choice(grid)
+    kappa, precision = rng.gamma(*full._MEANS, size=2)
+    omega = full.wishart(rng, m, np.eye(n) / m)
+    centre = rng.normal(size=n) / np.sqrt(precision)
+    theta, variances = np.empty((n_components, n, n + 1)), np.empty((n_components, n))
+    for z in range(n_components):
+        covariance = np.linalg.inv(full.wishart(rng, freedom, np.linalg.inv((freedom - n - 1.0) * omega)))
+        mean = rng.multivariate_normal(centre, covariance / kappa)
+        theta[z], variances[z] = full._with_factors(covariance, mean)
+    shares = rng.dirichlet(np.full(n_components, module._SHARE))
+    return {
+        "theta": theta, "variances": variances, "shape": np.column_stack((omega, centre)), "shares": shares,
+        "strengths": np.array([freedom, m, kappa, precision]),
+        "components": rng.choice(n_components, size=USERS, p=shares),
+    }  # fmt: skip
+
+
+def say_some(sampler, rng):
+    """New factors, utilities and orders given the items; every other user speaks of the first four items only."""
+    state = sampler.state
+    draws = rng.normal(size=(USERS, ITEMS))
+    theta = state.theta[state.components]
+    x = np.einsum("uyk,uk->uy", theta[..., :-1], draws) + theta[..., -1]
+    x += rng.normal(size=x.shape) * np.sqrt(state.variances[state.components])
+    x[1::2, -1] = -np.inf
+    order = np.argsort(-x, axis=1)
+    lengths = np.where(np.arange(USERS) % 2, ITEMS - 1, ITEMS)
+    said = np.arange(ITEMS) < lengths[:, None]
+    indptr = np.concatenate(([0], np.cumsum(lengths)))
+    place = np.tile(np.arange(ITEMS), (USERS, 1))[said].astype(np.int32)
+    nothing = np.full(place.size, -1, np.int32)
+    arrays = frozen(np.arange(USERS + 1), indptr, place, place, indptr, order[said].astype(np.int32), nothing)
+    statements = Statements(*arrays, True)
+    sampler.problem = sampler.problem._replace(said=statements)
+    sampler._passes = Passes(statements, ITEMS)
+    sampler.state = state._replace(x=np.take_along_axis(x, order, axis=1)[said], draws=draws)
+
+
+def full_statistics(sampler):
+    state, n = sampler.state, ITEMS
+    covariance = np.einsum("zik,zjk->zij", state.theta[..., :n], state.theta[..., :n])
+    covariance = covariance + state.variances[:, :, None] * np.eye(n)
+    omega, away = state.shape[:, :n], state.theta[..., n] - state.shape[:, n]
+    square = np.einsum("zi,zij,zj->z", away, np.linalg.inv(covariance), away)
+    values = [
+        np.log(state.strengths - [n, n, 0.0, 0.0]), np.linalg.slogdet(covariance)[1].mean(), np.log(square).mean(),
+        np.linalg.slogdet(omega)[1], np.log(np.trace(omega)), np.tanh(state.theta[..., n]).mean(axis=0),
+        np.log(covariance[:, [0, 4], [0, 4]]).mean(axis=0), np.tanh(covariance[:, 0, 4]).mean(),
+        np.tanh(state.shape[:, n]).mean(), np.square(state.shares).sum(),
+    ]  # fmt: skip
+    return np.concatenate([np.atleast_1d(v) for v in values])
+
+
+@pytest.fixture
+def four_freedoms(monkeypatch):
+    """A grid without the heaviest and the lightest tails, so that moments of statistics are well measured."""
+    monkeypatch.setattr(full, "_GRID", full._GRID[1:5])
+
+
+def full_geweke(n_components, n_chains, n_rounds=12, wrong=None):
+    rng = np.random.default_rng(4)
+    sampler = full.FullSampler(
+        blank()._replace(coordinates=np.zeros((USERS, 0))), ITEMS, n_components, True, stream_key(5)
+    )
+    begin, sweep, away = sampler.state, 0, []
+    for _ in range(n_chains):
+        sampler.state = begin._replace(**full_prior(rng, n_components))
+        say_some(sampler, rng)
+        first, later = full_statistics(sampler), []
+        for _ in range(n_rounds):
+            sampler.sweep(sweep)
+            sweep += 1
+            if wrong is not None:
+                wrong(sampler)
+            later.append(full_statistics(sampler))
+            say_some(sampler, rng)
+        away.append(np.mean(later, axis=0) - first)
+    away = np.array(away)
+    moving = away.std(axis=0) > 1e-9
+    return away.mean(axis=0)[moving] / (away.std(axis=0, ddof=1)[moving] / np.sqrt(n_chains))
+
+
+@pytest.mark.parametrize("n_components", [1, 2])
+def test_a_full_covariance_leaves_the_joint_distribution_invariant(n_components, four_freedoms):
+    z = full_geweke(n_components, 150)
+    assert np.abs(z).max() < 4.8, z
+
+
+def inflated(sampler):
+    sampler.state.theta[..., :ITEMS] *= 1.25
+
+
+def forgotten(sampler):
+    sampler.state.strengths[2] *= 1.5
+
+
+@pytest.mark.parametrize("wrong", [inflated, forgotten])
+def test_a_wrong_move_of_a_full_covariance_is_noticed(wrong, four_freedoms):
+    assert np.abs(full_geweke(1, 60, wrong=wrong)).max() > 6.0

@@ -209,7 +209,7 @@ def rankings_of(source: Source, roles: Roles, duplicates: Duplicates) -> Ranking
         frame = frame.with_columns(
             _typed(frame[name], locate) for name in (roles.user, roles.item, roles.ranking) if name is not None
         )
-    (frame, locate), users, items = _without_catalogue(frame, roles, locate)
+    (frame, locate), users, items = without_catalogue(frame, roles, locate)
     assert roles.user is not None
     if frame.height == 0:
         raise FormatError(f"there are no rankings, only a header{' and a list of ids' if users is not None else ''}")
@@ -277,7 +277,7 @@ def _is_integer(text: str) -> bool:
     return len(text) <= 20 and text.removeprefix("-").isdecimal() and str(int(text)) == text
 
 
-def _without_catalogue(
+def without_catalogue(
     frame: pl.DataFrame, roles: Roles, locate: Locate
 ) -> tuple[Table, pl.Series | None, pl.Series | None]:
     """Set rows aside that hold only a user or only an item: they say that it exists, nothing else."""

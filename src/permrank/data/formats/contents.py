@@ -35,6 +35,8 @@ class Contents:
         What a table is read as, whatever its columns are called.
     content : bytes, optional
         Of a member; that of the file at ``path`` is read when it is asked for.
+    files : tuple of Path
+        What a folder holds or a pattern names, in order; empty for one file.
     """
 
     path: Path
@@ -44,6 +46,7 @@ class Contents:
     duplicates: Duplicates
     kind: Kind | None = None
     content: bytes | None = None
+    files: tuple[Path, ...] = ()
 
     @cached_property
     def data(self) -> bytes:

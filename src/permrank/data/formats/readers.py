@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import polars as pl
@@ -9,7 +10,9 @@ import polars as pl
 from permrank.data.build import DUPLICATES, Duplicates
 from permrank.data.formats import FORMATS, Contents, Format, format_named, format_of
 from permrank.data.formats.about import with_about
+from permrank.data.formats.batches import parquet_files
 from permrank.data.formats.columns import Kind
+from permrank.data.formats.folder import is_folder_of_rankings, open_folder
 from permrank.data.formats.text import existing_file
 from permrank.data.named_constructors import Unlisted
 from permrank.data.rankings import Rankings
@@ -43,12 +46,14 @@ def read(
     The ending decides: ``.csv``, ``.tsv`` and ``.parquet`` (one row per entry, or per choice),
     ``.jsonl`` or ``.ndjson`` (one ranking per line), PrefLib's ``.soc``, ``.soi``, ``.toc`` and ``.toi``, and
     ``.zip`` archives as MovieLens, SUSHI and FilmTrust are handed out. Text files may be gzipped
-    (``.csv.gz``). Whatever `Rankings.write` wrote is read back equal.
+    (``.csv.gz``). Whatever `Rankings.write` wrote is read back equal; a folder ``.rankings`` is mapped into memory, and
+    opens in milliseconds.
 
     Parameters
     ----------
     path : str or Path
-        The file.
+        The file; or a folder of Parquet files, or a pattern such as ``"days/2026-*.parquet"``, whose files are read in
+        the order of their names. Parquet is read in batches: memory is needed for the rankings, not for the rows.
     format : str, optional
         One of the endings above without the dot, if the file has another one; also ``u.data``,
         ``ratings.dat`` and ``ratings.txt`` for unpacked ratings, and ``order`` for SUSHI's orders.
@@ -115,8 +120,19 @@ def read(
         "ranking": ranking, "weight": weight, "winner": winner, "loser": loser, "draw": draw,
     }  # fmt: skip
     columns = {role: name for role, name in named.items() if name is not None}
-    file, where = existing_file(path), str(path)
+    where = str(path)
+    if isinstance(path, (str, os.PathLike)) and is_folder_of_rankings(Path(path).expanduser()):
+        options = {"format": format, "kind": kind, "part": part, **columns}
+        given = next((name for name, value in options.items() if value is not None), None)
+        if given is not None or duplicates != "error":
+            raise InputError(f"{argument(given or 'duplicates')} has no meaning for a folder of rankings; leave it out")
+        rankings = open_folder(Path(path).expanduser())
+        return with_about(rankings.with_unlisted_last() if unlisted == "last" else rankings, items, users)
+    files = tuple(parquet_files(path) or ())
+    file = files[0] if files else existing_file(path)
     chosen = format_of(file.name, where) if format is None else format_named(format)
+    if files and chosen is not FORMATS["parquet"]:
+        raise InputError(f"format={format!r}, but a folder or a pattern stands for Parquet files; leave it out")
     if columns and not chosen.has_columns:
         raise InputError(
             f"{argument(next(iter(columns)))} names a column, but a .{_name_of(chosen)} file has none; leave it out"
@@ -128,7 +144,7 @@ def read(
     if part is not None and not chosen.has_parts:
         raise InputError(f"part={part!r} is for zip archives; leave it out")
     try:
-        rankings = chosen.parse(Contents(file, where, columns, part, duplicates, kind))
+        rankings = chosen.parse(Contents(file, where, columns, part, duplicates, kind, files=files))
         if unlisted == "last":
             rankings = rankings.with_unlisted_last()
         rankings = with_about(rankings, items, users)

@@ -9,8 +9,10 @@ import numpy as np
 import polars as pl
 
 from permrank.data.attributes import AttributeKind, Attributes
+from permrank.data.formats.batches import ParquetFiles
 from permrank.data.formats.columns import find_roles, rankings_of
 from permrank.data.formats.contents import Contents, Put
+from permrank.data.formats.streaming import can_stream, stream
 from permrank.data.formats.tabular import Source, delimited, parquet, parquet_metadata
 from permrank.data.interactions import are_sets
 from permrank.data.rankings import Rankings
@@ -26,13 +28,19 @@ def parse_delimited(contents: Contents, separator: str) -> Rankings:
 
 
 def parse_parquet(contents: Contents) -> Rankings:
-    """Rankings of a Parquet file, with what its metadata say about users and items."""
-    file = contents.path if contents.content is None else contents.content
-    source = parquet(file, contents.where)
-    rankings = _parsed(source, contents)
-    found = {
-        key: Attributes.from_json(text, kind) for key, kind, text in _packed(parquet_metadata(file, contents.where))
-    }
+    """Rankings of Parquet files, with what their metadata say about users and items; files are read in batches."""
+    if contents.content is not None:
+        rankings = _parsed(parquet(contents.content, contents.where), contents)
+        metadata = parquet_metadata(contents.content, contents.where)
+    else:
+        files = ParquetFiles(contents.files or (contents.path,), contents.where)
+        roles = find_roles(files.names, contents.columns, contents.where, contents.kind)
+        if can_stream(roles):
+            rankings = stream(files, roles, contents.duplicates)
+        else:
+            rankings = rankings_of(files.source(), roles, contents.duplicates)
+        metadata = files.metadata
+    found = {key: Attributes.from_json(text, kind) for key, kind, text in _packed(metadata)}
     return attached(rankings, **found) if found else rankings
 
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from permrank.data.formats.parquet_guard import check_pages
 from permrank.data.formats.text import check_text
 from permrank.data.frames import Locate
-from permrank.errors import FormatError
+from permrank.errors import FormatError, PermrankError
 from permrank.types import Int64Array
 
 _PIECE = 2**24
@@ -240,14 +240,14 @@ def parquet(file: Path | bytes, where: str) -> Source:
     def opened() -> Path | io.BytesIO:
         return io.BytesIO(file) if isinstance(file, bytes) else file
 
-    names = _guarded(lambda: list(pl.read_parquet_schema(opened())), where)
+    names = guarded(lambda: list(pl.read_parquet_schema(opened())), where)
 
     def load(wanted: Sequence[str]) -> Table:
         def read() -> pl.DataFrame:
             check_pages(file, wanted)
             return pl.read_parquet(opened(), columns=list(dict.fromkeys(wanted)))
 
-        frame = _guarded(read, where)
+        frame = guarded(read, where)
         return Table(frame, lambda row: f"{where}, row {row}")
 
     return Source(names, load, is_text=False)
@@ -256,12 +256,15 @@ def parquet(file: Path | bytes, where: str) -> Source:
 def parquet_metadata(file: Path | bytes, where: str) -> dict[str, str]:
     """What a Parquet file says beside its columns."""
     opened = io.BytesIO(file) if isinstance(file, bytes) else file
-    return _guarded(lambda: pl.read_parquet_metadata(opened), where)
+    return guarded(lambda: pl.read_parquet_metadata(opened), where)
 
 
-def _guarded(action: Callable[[], T], where: str) -> T:
+def guarded(action: Callable[[], T], where: str) -> T:
+    """What the reader of Parquet gives, or a `FormatError`."""
     try:
         return action()
+    except PermrankError:
+        raise
     except (Exception, pl.exceptions.PanicException) as error:
         # A damaged file makes the Parquet reader fail in many ways, some of them panics of its own.
         first = str(error).strip().splitlines() or [type(error).__name__]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from permrank.data.formats import writable_endings
+from permrank.data.formats.folder import ENDING, write_folder
 from permrank.data.rankings import Rankings
 from permrank.errors import FormatError
 from permrank.storage.atomic import atomic_write
@@ -22,7 +23,7 @@ def write(rankings: Rankings, path: str | Path) -> None:
         What to write.
     path : str or Path
         Ends in ``.csv``, ``.tsv``, ``.parquet``, ``.jsonl``, ``.ndjson``, ``.soc``, ``.soi``, ``.toc`` or
-        ``.toi``.
+        ``.toi``; or in ``.rankings``, a new folder that is mapped into memory when it is read.
 
     Examples
     --------
@@ -45,10 +46,14 @@ def write(rankings: Rankings, path: str | Path) -> None:
     """
     path = Path(path).expanduser()
     known, ending = writable_endings(), path.suffix.lower().removeprefix(".")
-    if ending not in known:
-        raise FormatError(f"{path}: cannot write this ending; known are {', '.join(f'.{each}' for each in known)}")
+    if ending not in (*known, ENDING):
+        listed = ", ".join(f".{each}" for each in (*known, ENDING))
+        raise FormatError(f"{path}: cannot write this ending; known are {listed}")
     if rankings.n_rankings == 0:
         raise FormatError(f"{path}: there are no rankings to write")
+    if ending == ENDING:
+        write_folder(rankings, path)
+        return
     put = known[ending](rankings, path.name)
     with atomic_write(path) as file:
         put(file)

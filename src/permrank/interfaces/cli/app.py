@@ -15,11 +15,14 @@ from permrank.interfaces.cli import evaluate as evaluation_commands
 from permrank.interfaces.cli import serve as serve_command
 from permrank.interfaces.cli import statistics as statistics_commands
 from permrank.interfaces.cli.options import (
+    Address,
     DataSource,
+    EngineName,
     Interval,
     Json,
     ModelFile,
     NewList,
+    NumberOfWorkers,
     OwnClass,
     Probability,
     Settings,
@@ -159,6 +162,9 @@ def fit(
         str | None,
         typer.Option(help="By what: ndcg@10, pairs_right, ... (docs: metrics).", rich_help_panel=_VALIDATION),
     ] = None,
+    engine: EngineName = None,
+    address: Address = None,
+    workers: NumberOfWorkers = None,
     as_json: Json = False,
     *,
     reading: dict[str, Any],
@@ -172,6 +178,8 @@ def fit(
     Example: permrank fit ballots.csv -m PlackettLuce --set prior=gaussian
 
     Example: permrank fit ratings.csv -m PairwiseFactorisation --validate 0.2 --patience 3
+
+    Example: permrank fit ratings.rankings -m FactoredPlackettLuce --engine ray --address host:6379
     """
     from permrank.interfaces.cli.compiled import say_if_compiling
 
@@ -179,6 +187,7 @@ def fit(
     from permrank.interfaces.cli.fit import (
         learn,
         require_checkpoint,
+        require_engine,
         require_validation,
         save_somewhere,
         told_of_validation,
@@ -191,11 +200,12 @@ def fit(
 
     writable_target(output)
     kept = require_checkpoint(checkpoint, checkpoint_every, output)
+    where = require_engine(engine, address, workers)
     named = None if model == "auto" else make_model(model, settings or [])
     rankings = open_rankings(data, **reading)
     ranker = named or chosen_model(rankings, settings or [])
     rankings, judged = require_validation(rankings, validate, metric, validate_every, patience)
-    options: dict[str, Any] = {"checkpoint": kept, "validation": judged, "chosen": named is None}
+    options: dict[str, Any] = {"checkpoint": kept, "validation": judged, "chosen": named is None, "engine": where}
     left_out, stopped = learn(ranker, rankings, drop_inestimable=drop_inestimable, **options)
     save_somewhere(ranker, output, kept)
     if kept is not None and not stopped:
@@ -327,22 +337,32 @@ def convert(
 ) -> None:
     """Write rankings in another format; nothing is lost, or the command refuses and says why.
 
+    A target that ends in .rankings is a folder that opens in milliseconds, however large: for data that are learnt from
+    again and again.
+
     Example: permrank convert ballots.toi ballots.parquet
+
+    Example: permrank convert "days/2026-*.parquet" year.rankings
     """
     import polars as pl
 
     from permrank.data.formats import format_of
+    from permrank.data.formats.folder import ENDING, require_new_folder
     from permrank.interfaces.cli.sources import open_rankings
     from permrank.interfaces.output import apart_from, show
     from permrank.storage.atomic import writable_target
 
-    writable_target(target)
+    to_folder = target.suffix.lower() == f".{ENDING}"
+    if to_folder:
+        require_new_folder(target)
+    else:
+        writable_target(target)
     # The lists are handed on as they are: what they leave out is for whoever learns from them to say.
     rankings = open_rankings(source, **{**reading, "unlisted": reading["unlisted"] or "ignore"})
     rankings = rankings.merged() if merge else rankings
     rankings.write(target)
     known = [ids.kind for ids in (rankings.item_ids, rankings.user_ids) if ids.attributes is not None]
-    if known and not format_of(target.name, str(target)).has_attributes:
+    if known and not to_folder and not format_of(target.name, str(target)).has_attributes:
         what = " and ".join(f"{kind}s" for kind in known)
         say(f"a {target.suffix} file has no room for what is known of {what}: .parquet and .jsonl have", err=True)
     counts = {

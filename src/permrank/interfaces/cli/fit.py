@@ -15,6 +15,7 @@ from permrank.errors import ConvergenceWarning, EstimateError, InputError, Stopp
 from permrank.evaluation.validation import Validation
 from permrank.interfaces.output import message_of, printable, say
 from permrank.learning.checkpoints import Checkpoint
+from permrank.learning.ray_engine import RayEngine
 from permrank.models.choosing import with_prior
 from permrank.models.ranker import Ranker
 from permrank.storage.atomic import require_file_or_nothing, writable_target
@@ -32,6 +33,18 @@ def require_checkpoint(path: Path | None, every: int, output: Path) -> Checkpoin
     if require_file_or_nothing(path).path == writable_target(output).path:
         raise InputError(f"--checkpoint and --output are both {path}; give two files")
     return Checkpoint(path, every)
+
+
+def require_engine(engine: str | None, address: str | None, workers: int | None) -> RayEngine | None:
+    """The engine that was asked for; None for this process."""
+    if engine not in (None, "local", "ray"):
+        raise InputError(f"--engine {engine}, expected 'ray', or 'local' for this process")
+    if engine == "ray":
+        return RayEngine(address, n_workers=workers)
+    for name, value in (("--address", address), ("--workers", workers)):
+        if value is not None:
+            raise InputError(f"{name} {value} is for --engine ray; give that too")
+    return None
 
 
 def require_validation(
@@ -93,6 +106,7 @@ def learn(
     checkpoint: Checkpoint | None,
     validation: Validation | None = None,
     chosen: bool = False,
+    engine: RayEngine | None = None,
 ) -> tuple[list[Any], bool]:
     """Fit a model, warnings as one line each; returns the items that were left out, and whether Ctrl-C stopped it.
 
@@ -103,7 +117,7 @@ def learn(
         warnings.simplefilter("always", ConvergenceWarning)
         while True:
             try:
-                model.fit(rankings, checkpoint=checkpoint, validation=validation)
+                model.fit(rankings, checkpoint=checkpoint, validation=validation, engine=engine)
                 break
             except EstimateError as error:
                 if chosen and not drop_inestimable and with_prior(model) is not None:

@@ -10,12 +10,39 @@ from typing import Annotated, Any
 
 import typer
 
+_ENGINE = "Engine: where it is computed"
+EngineName = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="ray: learn by workers of Ray, on one machine or several; the model is the same.",
+        rich_help_panel=_ENGINE,
+    ),
+]
+Address = Annotated[
+    str | None,
+    typer.Option(
+        help="Of a cluster: auto, host:6379, ray://host:10001; without it, workers on this machine.",
+        metavar="ADDRESS",
+        rich_help_panel=_ENGINE,
+    ),
+]
+NumberOfWorkers = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        show_default="one for each processor, or machine of several",
+        help="How many there are.",
+        rich_help_panel=_ENGINE,
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 DataSource = Annotated[
     str,
     typer.Argument(
         metavar="DATA",
-        help="A file (.csv .tsv .parquet .jsonl .soc .soi .toc .toi or a data set's .zip), or the name of a data set.",
+        help="A file (.csv .tsv .parquet .jsonl .soc .soi .toc .toi or a data set's .zip), a folder of Parquet files, "
+        "a pattern in quotes, a .rankings folder, or the name of a data set.",
     ),
 ]
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A .permrank file that 'fit' has written.")]

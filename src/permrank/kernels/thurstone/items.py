@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from permrank.kernels.jit import njit, prange
-from permrank.kernels.streams import derive
+from permrank.kernels.streams import derive, normal
 from permrank.kernels.thurstone.normals import log_between, truncated
 
 _ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
@@ -105,3 +105,28 @@ def draw_rated(said, population, components, draws, key, before, x):
             high = thresholds[g] if g < thresholds.size else math.inf
             z, counter = truncated((low - centre) / deviation, (high - centre) / deviation, stream, counter)
             x[s] = min(max(centre + deviation * z, low), high)
+
+
+@njit(error_model="numpy", parallel=True)
+def completed_scatter(bounds, said, population, components, draws, key, before, x):
+    """Σ v vᵀ with v = (utilities of all items, 1) by block and component: (n_blocks, n_components, n + 1, n + 1).
+
+    What a user has not spoken of is drawn given w. For populations of few items.
+    """
+    theta, variances = population.theta[0], population.variances[0]
+    n_blocks, n = bounds.size - 1, theta.shape[1]
+    sums = np.zeros((n_blocks, theta.shape[0], n + 1, n + 1))
+    for b in prange(n_blocks):
+        v = np.ones(n + 1)
+        for u in range(bounds[b], bounds[b + 1]):
+            z, stream = components[u], derive(key, before + np.uint64(u))
+            first, last = said.slot_indptr[u], said.slot_indptr[u + 1]
+            if last - first < n:
+                for y in range(n):
+                    v[y] = _predicted(theta[z, y], draws[u]) + math.sqrt(variances[z, y]) * normal(stream, np.uint64(y))
+            for s in range(first, last):
+                v[said.slot_items[s]] = x[s]
+            for i in range(n + 1):
+                for j in range(i + 1):
+                    sums[b, z, i, j] += v[i] * v[j]
+    return sums

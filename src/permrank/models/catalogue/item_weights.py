@@ -7,12 +7,15 @@ refit: with a = x P and q = x P xᵀ for a user's row x, the residual of item j 
 
     (a_j / P_jj) / (1 - q + a_j² / P_jj).
 
-**Filter** (as Turbo-CF, Park and others 2024). P = (RᵀR)^power, elementwise, with R = D_u^-½ X D_i^-½: cosine
-similarity that many small overlaps do not drown. The largest weights of each item are kept.
+**Filter** (as Turbo-CF, Park and others 2024). P = (RᵀR)^power, elementwise, with R = D_u^-½ X D_i^-s: cosine
+similarity with s = ½, which many small overlaps do not drown; a smaller s leans to popular items. The largest weights
+of each item are kept.
 """
 
 from __future__ import annotations
 
+from functools import partial
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +24,7 @@ from scipy.linalg import lapack
 
 from permrank.kernels.catalogue.neighbours import nearest_neighbours
 from permrank.kernels.catalogue.rows import dense_rows, neighbour_rows
+from permrank.learning.shards import Shard, blocks_by_entries, map_shards, n_blocks_of, shards_of
 from permrank.models.catalogue.descent import descend
 from permrank.models.catalogue.entries import Entries
 from permrank.ragged import frozen, indptr_of, positions
@@ -32,8 +36,12 @@ MOST_DENSE = 8192
 _MOST_KEPT, _FEWEST = 1 << 26, 50
 # Elementwise power of the filter: alone 0.5 is a little better, beside factors 0.7 is (Gowalla, LastFM; decision 14).
 _POWER = 0.7
+# The exponent s of the items, and what else is tried where people's held-out entries can tell (decision 21).
+USUAL_EXPONENT, OTHER_EXPONENT = 0.5, 0.4
 # Where the search for the penalties begins, and the factor between two that are tried: the error is flat in both.
 _FIRST_RIDGE, _FIRST_SHARE, _FACTOR, _MOST_TRIED = 100.0, 0.5, 3.0, 9
+# A block of users has about so many entries, where a catalogue that is regressed has at most 67 million weights.
+_ENTRIES_OF_A_BLOCK = 1 << 22
 # Users by whom penalties are judged, at most.
 _JUDGES = 2048
 
@@ -74,6 +82,9 @@ class ItemScores:
             (self._matrix,) = frozen(weights.matrix.astype(np.float32))
         else:
             self._neighbours = frozen(weights.indptr, weights.neighbours, weights.weights)
+
+    def __deepcopy__(self, memo: object) -> ItemScores:
+        return self  # nothing in it changes; copies of its arrays could be written, and kernels be compiled for those
 
     def rows(self, entries: Entries) -> Array:
         """Scores of all items for users with these entries: float32 (n_users, n_items)."""
@@ -150,9 +161,26 @@ def _sparse(entries: Entries, n_items: int) -> sp.csr_matrix:
 
 
 def gram_of(entries: Entries, n_items: int) -> Float64Array:
-    """XᵀX of the grades, (n_items, n_items)."""
-    matrix = _sparse(entries, n_items)
-    return np.asarray((matrix.T @ matrix).toarray(), np.float64)
+    """XᵀX of the grades, (n_items, n_items), by blocks of users whose sums are added up in their order."""
+    n_blocks = n_blocks_of(entries.n_users, entries.items.size // _ENTRIES_OF_A_BLOCK)
+    bounds = blocks_by_entries(entries.indptr, n_blocks)
+    shards = shards_of(bounds, (entries.indptr,), ((), (entries.items, entries.grades)))
+    first, *others = chain.from_iterable(map_shards(partial(_block_grams, n_items), shards))
+    gram = np.asarray(first.toarray(), np.float64)
+    for block in others:
+        gram += block.toarray()
+    return gram
+
+
+def _block_grams(n_items: int, shard: Shard) -> list[sp.csr_matrix]:
+    """XᵀX of every block."""
+    (indptr,), (items, grades), found = shard.indptrs, shard.data, []
+    for first, last in pairwise(shard.bounds.tolist()):
+        part = slice(int(indptr[first]), int(indptr[last]))
+        rows = Entries(indptr[first : last + 1] - indptr[first], items[part], grades[part])
+        matrix = _sparse(rows, n_items)
+        found.append(matrix.T @ matrix)
+    return found
 
 
 def penalised_inverse(gram: Float64Array, penalties: Penalties) -> Float64Array:
@@ -169,13 +197,19 @@ def penalised_inverse(gram: Float64Array, penalties: Penalties) -> Float64Array:
     return np.asarray(half)
 
 
-def filter_weights(entries: Entries, n_items: int, weights: Float64Array, n_neighbours: int | None) -> ItemWeights:
-    """The filter; ``weights`` say how many people each user stands for."""
+def filter_weights(
+    entries: Entries,
+    n_items: int,
+    weights: Float64Array,
+    n_neighbours: int | None = None,
+    exponent: float = USUAL_EXPONENT,
+) -> ItemWeights:
+    """The filter; ``weights`` say how many people each user stands for, ``exponent`` is s."""
     by_item = entries.by_item(n_items)
     of_users = np.add.reduceat(np.append(entries.grades, 0.0), entries.indptr[:-1]) * (np.diff(entries.indptr) > 0)
     of_items = np.bincount(entries.items, np.repeat(weights, np.diff(entries.indptr)) * entries.grades, n_items)
     user_scale = np.where(of_users > 0.0, weights / np.where(of_users > 0.0, of_users, 1.0), 0.0)
-    item_scale = np.where(of_items > 0.0, np.where(of_items > 0.0, of_items, 1.0) ** -0.5, 0.0)
+    item_scale = np.where(of_items > 0.0, np.where(of_items > 0.0, of_items, 1.0) ** -exponent, 0.0)
     most = n_neighbours or max(_FEWEST, _MOST_KEPT // n_items)
     most = max(1, min(most, n_items - 1))
     counts, index, weight = nearest_neighbours(

@@ -14,21 +14,25 @@ from permrank.data.rankings import Rankings
 from permrank.errors import InputError
 from permrank.kernels.factored.items import item_noise
 from permrank.kernels.lists import Lists
+from permrank.kernels.low_rank import joint_gram
 from permrank.kernels.plackett_luce.damping import damping_sequence
 from permrank.kernels.plackett_luce.likelihood import BRESLOW, EFRON, EXACT, PARTITION
 from permrank.models.estimates import RULE, Estimate, absent, formerly
+from permrank.models.factored.kept import mean_and_whole
 from permrank.models.factored.problem import anchored_lists, odds_lists
 from permrank.models.priors.co_listing import user_coordinates
 from permrank.ragged import frozen
 from permrank.randomness import stream_key
-from permrank.types import Array, Float64Array, Int32Array, Int64Array
+from permrank.types import Array, Float64Array, Int32Array, Int64Array, Named
 
 TIES = {"exact": EXACT, "efron": EFRON, "breslow": BRESLOW, "partition": PARTITION, "shuffle": EXACT}
 KINDS = ("none", "log", "natural_log", "learned")
 # Of these the factors of any stage are known, also of lists longer than those learnt from.
 _FORMULAS = ("log", "natural_log")
-# Draws of items are put side by side so many numbers at a time: 32 MiB.
-_NUMBERS_AT_A_TIME, _FEW_USERS = 1 << 23, 4
+# Rows of so many pairs fit a cache.
+_PAIRS_AT_A_TIME = 1 << 13
+# Of the noise of items.
+_NOISE = stream_key(2)
 
 
 class Said(NamedTuple):
@@ -40,14 +44,17 @@ class Said(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class FactoredEstimate(Estimate):
-    """Draws of items, or one point estimate, and what follows for users; see the attributes of the model.
+    """Mean scores and some draws of items, or one point estimate; see the attributes of the model.
 
     ties: code of the treatment of ties. precision: prior precision of a user's coordinates. rule_of_damping: how the
     factors of longer lists go on; "none" without damping. seed: of the order in which tied items are put.
     """
 
     item_draws: Array
-    user_modes: Array
+    user_factors: Array
+    item_factors: Array
+    item_intercepts: Array
+    bases: Array
     factor_scale: float
     temperature: float
     thresholds: Float64Array
@@ -57,6 +64,7 @@ class FactoredEstimate(Estimate):
     curve: Float64Array
     damping: Float64Array
     personal_weight: float = field(metadata=absent(1.0))
+    score_error: float = field(metadata=absent(0.0))
     ties: int = field(metadata=RULE, kw_only=True)
     precision: float = field(metadata=RULE, kw_only=True)
     rule_of_damping: str = field(metadata=RULE, kw_only=True)
@@ -65,7 +73,12 @@ class FactoredEstimate(Estimate):
     @property
     def n_factors(self) -> int:
         """K; with proportional odds a user's level comes after the factors."""
-        return int(self.user_modes.shape[2]) - self.odds
+        return self.n_columns - self.odds
+
+    @property
+    def n_columns(self) -> int:
+        """Coordinates of a user under a draw."""
+        return int(self.item_draws.shape[2]) - 1
 
     @cached_property
     def odds(self) -> bool:
@@ -84,7 +97,7 @@ class FactoredEstimate(Estimate):
 
     def precisions(self) -> Float64Array:
         """Prior precision of each coordinate of a user."""
-        return np.full(self.user_modes.shape[2], self.precision)
+        return np.full(self.n_columns, self.precision)
 
     def slopes(self, draw: int) -> Float64Array:
         """How the prior mean of a user depends on what the user lists, under one draw."""
@@ -102,64 +115,103 @@ class FactoredEstimate(Estimate):
         bounds = said.rankings.indptr if alone else said.rankings.indptr[said.rankings.user_indptr]
         return user_coordinates(np.asarray(self.co_listing, np.float64), *frozen(bounds, said.items))
 
-    def scores(self, items: Int64Array, modes: Float64Array) -> Float64Array:
-        """Scores of items for a user with these modes (n_kept, K), averaged over the draws."""
-        chosen = self.item_draws[:, items].astype(np.float64)
+    def mean_factors(self, modes: Float64Array) -> Float64Array:
+        """Factors of users in the mean scores, (n_users, rank), by their modes under the draws (n_users, n_kept, K)."""
+        return np.asarray(np.einsum("udk,dkr->ur", modes[:, :, : self.n_factors], self.bases)) / len(self.bases)
+
+    @cached_property
+    def _from_mean(self) -> Float64Array:
+        return np.linalg.pinv(self.bases.astype(np.float64))
+
+    def near_modes(self, factors: Float64Array) -> Float64Array:
+        """A user with these factors (rank,) under the draws, (n_kept, n_columns): near the modes; a level is 0."""
+        found = np.zeros((len(self.bases), self.n_columns))
+        found[:, : self.n_factors] = np.einsum("r,drk->dk", factors, self._from_mean)
+        return found
+
+    def scores(self, items: Int64Array, factors: Float64Array) -> Float64Array:
+        """Mean scores of items for a user with these factors (rank,)."""
         # Sums of each item by itself: the same bits in whatever order items are asked for.
-        personal = np.einsum("dik,dk->di", chosen[:, :, :-1], modes).sum(axis=0)
-        total = self.personal_weight * personal + chosen[:, :, -1].sum(axis=0)
-        return np.asarray(total * (self.temperature / chosen.shape[0]))
+        personal = np.einsum("ir,r->i", self.item_factors[items].astype(np.float64), factors)
+        return np.asarray(self.temperature * (self.personal_weight * personal + self.item_intercepts[items]))
 
     def score_pairs(self, who: Int64Array, what: Int64Array) -> Float64Array:
-        """Scores of many users and items, averaged over the draws."""
-        total = np.zeros(who.size)
-        for theta, modes in zip(self.item_draws, self.user_modes, strict=True):
-            rows = theta[what]
-            total += self.personal_weight * np.einsum("ek,ek->e", rows[:, :-1], modes[who]) + rows[:, -1]
-        return np.asarray(total * (self.temperature / len(self.item_draws)))
+        """Mean scores of many users and items."""
+        users, items, personal = self.user_factors, self.item_factors, np.empty(who.size)
+        if who.size > len(users) + len(items):  # once for all of them
+            users, items = users.astype(np.float32), items.astype(np.float32)
+        for first in range(0, who.size, _PAIRS_AT_A_TIME):
+            part = slice(first, first + _PAIRS_AT_A_TIME)
+            rows = users[who[part]].astype(np.float32), items[what[part]].astype(np.float32)
+            np.einsum("er,er->e", *rows, out=personal[part], dtype=np.float32, casting="same_kind")
+        return np.asarray(self.temperature * (self.personal_weight * personal + self.item_intercepts[what]))
 
-    def score_rows(self, modes: Array) -> Array:
-        """Scores of all items for users with these modes (n_kept, n_users, K), averaged: float32 (n_users, n_items).
+    @cached_property
+    def _item_columns(self) -> Array:
+        """What a row of users' factors, with a 1 at the end, is multiplied with: float32 (rank + 1, n_items)."""
+        own = np.vstack((self.personal_weight * self.item_factors.T.astype(np.float32), self.item_intercepts))
+        return np.ascontiguousarray(np.float32(self.temperature) * own, np.float32)
 
-        A mean over draws of products is one product: of all the draws of a user, side by side, and those of an item.
-        For few users it does not pay to put the draws of the items side by side.
-        """
-        n_kept, n_users, n_columns = modes.shape
-        modes = (self.personal_weight * modes).astype(np.float32)
-        if n_users <= _FEW_USERS:
-            ones, rows = np.ones((n_users, 1), np.float32), np.zeros((n_users, self.n_items), np.float32)
-            for theta, each in zip(self.item_draws[:, : self.n_items], modes, strict=True):
-                rows += np.hstack((each, ones)) @ theta.T
-            return rows * np.float32(self.temperature / n_kept)
-        side_by_side = np.ascontiguousarray(modes.transpose(1, 0, 2)).reshape(n_users, n_kept * n_columns)
-        rows = np.empty((n_users, self.n_items), np.float32)
-        size = max(1, _NUMBERS_AT_A_TIME // max(1, n_kept * n_columns))
-        for first in range(0, self.n_items, size):
-            part = self.item_draws[:, first : min(first + size, self.n_items)]
-            of_items = part[:, :, :-1].transpose(0, 2, 1).reshape(n_kept * n_columns, part.shape[1])
-            rows[:, first : first + size] = side_by_side @ of_items + part[:, :, -1].sum(axis=0)
-        return rows * np.float32(self.temperature / n_kept)
+    def score_rows(self, factors: Array) -> Array:
+        """Mean scores of all items for users with these factors (n_users, rank): float32 (n_users, n_items)."""
+        ones = np.ones((len(factors), 1), np.float32)
+        return np.asarray(np.hstack((factors.astype(np.float32), ones)) @ self._item_columns)
+
+    @cached_property
+    def _grams(self) -> tuple[Float64Array, Float64Array]:
+        """Second moments of the users' and of the items' factors: (rank, rank)."""
+        none = np.zeros((0, 0))
+        users, items = (
+            joint_gram(np.ascontiguousarray(factors, np.float32), none, np.int64(0))
+            for factors in (self.user_factors, self.item_factors)
+        )
+        return users, items
+
+    def likeness_of_items(self, factors: Array) -> Float64Array:
+        """Cosine of what users make of an item and of every item, by their factors."""
+        return _cosines(self.item_factors, factors, self._grams[0])
+
+    def likeness_of_users(self, factors: Array) -> Float64Array:
+        """Cosine of what a user and every user make of the items, by their factors."""
+        return _cosines(self.user_factors, factors, self._grams[1])
 
     def score_draws(self, items: Int64Array, users: Float64Array) -> Float64Array:
         """Scores of items under draws of a user (n_kept, size, K), the items' own uncertainty included.
 
         Returns (n_kept * size, n_items).
         """
-        theta = self.item_draws[:, items].astype(np.float64)
-        scores = np.einsum("dik,djk->dji", theta[:, :, :-1], users)
+        theta = self.item_draws[:, items].astype(np.float32).astype(np.float64)  # float16 in one step is slow
         spread = np.sqrt(self.item_variances[:, None, items].astype(np.float64))
-        scores += spread * item_noise(items, scores.shape[0], scores.shape[1], stream_key(2))
-        scores = self.personal_weight * scores + theta[:, None, :, -1]
-        return np.asarray(self.temperature * scores.reshape(scores.shape[0] * scores.shape[1], items.size))
+        (n_kept, size, _), weight = users.shape, self.temperature * self.personal_weight
+        scores = item_noise(items, n_kept, size, _NOISE)
+        scores *= weight * spread
+        # Each item by itself: the same bits in whatever company it is asked for.
+        scores += np.einsum("dik,djk->dji", theta[:, :, :-1], weight * users)
+        scores += self.temperature * theta[:, None, :, -1]
+        return np.asarray(scores.reshape(n_kept * size, items.size))
 
     def damping_of(self, n: int) -> Float64Array:
         """Factors of n stages; a sequence that is too short goes on with its last value."""
         return damping_sequence(self.rule_of_damping if self.rule_of_damping in _FORMULAS else self.damping, n)
 
+    @classmethod
+    def upgraded(cls, tensors: Named) -> Named:
+        """Files of earlier versions have the modes of the users under every draw in the place of mean scores."""
+        if "user_modes_" not in tensors or "user_factors_" in tensors:
+            return tensors
+        items, modes, thresholds = (
+            np.asarray(tensors[f"{name}_"]) for name in ("item_draws", "user_modes", "thresholds")
+        )
+        n_items = items.shape[1] - thresholds.size
+        odds = thresholds.size > 0 and not items[:, n_items:, :-1].any()
+        mean = mean_and_whole(items, modes, n_items, modes.shape[2] - odds)
+        names = ("user_factors_", "item_factors_", "item_intercepts_", "bases_")
+        return tensors | dict(zip(names, mean, strict=True))
+
     def check(self, n_users: int, n_items: int) -> None:
         """Raise unless all parts fit together, and the data."""
         super().check(n_users, n_items)
-        shape, n_kept, k = np.shape(self.item_draws), len(self.item_draws), np.shape(self.user_modes)[-1]
+        shape, n_kept, rank = np.shape(self.item_draws), len(self.item_draws), np.shape(self.user_factors)[-1]
         thresholds = np.asarray(self.thresholds)
         if thresholds.ndim != 1 or np.any(np.diff(thresholds) <= 0):
             raise InputError("thresholds_ is not an ascending list of ratings")
@@ -167,16 +219,26 @@ class FactoredEstimate(Estimate):
             raise InputError(f"temperature_ is {self.temperature}, which is not above 0")
         if not float(self.personal_weight) > 0:
             raise InputError(f"personal_weight_ is {self.personal_weight}, which is not above 0")
-        if shape != (n_kept, n_items + thresholds.size, k + 1):
+        if len(shape) != 3 or n_kept < 1 or shape[1] != n_items + thresholds.size or shape[2] < 1:
             raise InputError(f"item_draws_ has shape {shape}, which does not fit the items and factors")
-        if np.shape(self.user_modes) != (n_kept, n_users, k):
-            raise InputError(f"user_modes_ has shape {np.shape(self.user_modes)}, which does not fit the users")
+        self.check_shapes(
+            user_factors=(n_users, rank), item_factors=(n_items, rank), item_intercepts=(n_items,),
+            bases=(n_kept, self.n_factors, rank),
+        )  # fmt: skip
         table, slopes = np.shape(self.co_listing), np.shape(self.user_slopes)
-        if len(table) != 2 or table[0] != n_items or slopes != (n_kept, table[1], k):
+        if len(table) != 2 or table[0] != n_items or slopes != (n_kept, table[1], self.n_columns):
             raise InputError(f"co_listing_ and user_slopes_ have shapes {table} and {slopes}, which do not fit")
-        if np.shape(self.item_variances) != shape[:2] or np.any(np.asarray(self.item_variances) < 0):
+        variances = np.asarray(self.item_variances)
+        if variances.shape not in (shape[:2], (1, shape[1])) or np.any(variances < 0):
             raise InputError("item_variances_ does not fit the items, or holds values below 0")
         check_damping(np.asarray(self.damping))
+
+
+def _cosines(rows: Array, target: Array, metric: Float64Array) -> Float64Array:
+    rows, target = rows.astype(np.float64), target.astype(np.float64)
+    seen = rows @ metric
+    lengths = np.sqrt(np.maximum(np.einsum("ir,ir->i", seen, rows) * float(target @ metric @ target), 0.0))
+    return np.asarray(seen @ target / np.where(lengths > 0, lengths, 1.0))
 
 
 def rule_of(damping: str | Sequence[float]) -> str:

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from permrank.data.rankings import Rankings
 from permrank.learning.learner import Learner, mapped
-from permrank.models.factored.estimate import TIES, FactoredEstimate
+from permrank.models.factored import race
+from permrank.models.factored.chain import choose_factors, draw_posterior
+from permrank.models.factored.estimate import TIES, FactoredEstimate, Said
+from permrank.models.factored.kept import Draws, Posterior
 from permrank.models.factored.point import point_estimate
-from permrank.models.factored.posterior import Posterior, Start, choose_factors, draw_posterior
+from permrank.models.factored.posterior import Start
 from permrank.models.factored.problem import Problem, thresholds_of
 from permrank.models.priors.co_listing import co_listing_coordinates
 from permrank.randomness import stream_key
 from permrank.types import Array, Float64Array, Named
 
-# Sweeps by default: this many entries are visited in all, within the bounds. Set so that a million ratings take
-# about twenty seconds on two cores, and small data are averaged until nothing changes any more.
-_ENTRIES_VISITED, _FEWEST_SWEEPS, _MOST_SWEEPS = 40_000_000, 50, 400
+# Draws end when means over them are steady, after so many sweeps at the most.
+_MOST_SWEEPS = 500
 # The point estimate goes on until it has converged, which takes hundreds of sweeps where penalties are weak.
 _MOST_ASCENTS = 5_000
 
@@ -83,11 +86,14 @@ class Settings(NamedTuple):
 
         def learned(found: Posterior) -> FactoredEstimate:
             return FactoredEstimate(
-                found.items, found.users, float(scale), found.weights.temperature, problem.thresholds,
-                problem.co_listing, found.slopes, found.variances, curve, np.ones(1), found.weights.personal, **rules,
+                found.items, *found.mean, float(scale), found.weights.temperature, problem.thresholds,
+                problem.co_listing, found.slopes, found.variances, curve, np.ones(1), found.weights.personal,
+                found.error, **rules,
             )  # fmt: skip
 
-        return mapped(draw_posterior(problem, n_factors, scale, self.n_draws, stream_key(self.seed), n_sweeps), learned)
+        keeper = partial(Draws, rankings.n_users, rankings.n_items, n_factors, self.n_draws)
+        key = stream_key(self.seed)
+        return mapped(draw_posterior(problem, n_factors, scale, self.n_draws, key, n_sweeps, keeper), learned)
 
     def growing(
         self, before: FactoredEstimate, start: Start, rankings: Rankings, n_sweeps: int, rules: Named
@@ -99,12 +105,17 @@ class Settings(NamedTuple):
         key = stream_key(self.seed, 1)
 
         def learned(found: Posterior) -> FactoredEstimate:
+            users, items, intercepts, bases = found.mean
             return replace(
-                before, item_draws=found.items, user_modes=found.users, co_listing=problem.co_listing,
-                user_slopes=found.slopes, item_variances=found.variances, **rules,
+                before, item_draws=found.items, user_factors=users, item_factors=items, item_intercepts=intercepts,
+                bases=bases, co_listing=problem.co_listing, user_slopes=found.slopes, item_variances=found.variances,
+                score_error=found.error, **rules,
             )  # fmt: skip
 
-        draws = draw_posterior(problem, before.n_factors, before.factor_scale, self.n_draws, key, n_sweeps, start)
+        keeper = partial(Draws, rankings.n_users, rankings.n_items, before.n_factors, self.n_draws)
+        draws = draw_posterior(
+            problem, before.n_factors, before.factor_scale, self.n_draws, key, n_sweeps, keeper, start
+        )
         return mapped(draws, learned)
 
     def _point(
@@ -118,21 +129,30 @@ class Settings(NamedTuple):
         )  # fmt: skip
 
 
-def usual_sweeps(rankings: Rankings, method: str) -> int:
-    """Sweeps where none are asked for."""
-    if method == "point":
-        return _MOST_ASCENTS
-    return int(np.clip(_ENTRIES_VISITED // max(rankings.n_entries, 1), _FEWEST_SWEEPS, _MOST_SWEEPS))
+def usual_sweeps(method: str) -> int:
+    """The most sweeps where no number is given."""
+    return _MOST_ASCENTS if method == "point" else _MOST_SWEEPS
+
+
+def _last_modes(estimate: FactoredEstimate, rankings: Rankings) -> Float64Array:
+    """Modes of the users that an estimate knows under the last of its draws."""
+    if estimate.factor_scale == 0.0:  # a point estimate has them
+        return np.asarray(estimate.user_factors, np.float64)
+    last = replace(
+        estimate, item_draws=estimate.item_draws[-1:], bases=estimate.bases[-1:],
+        user_slopes=estimate.user_slopes[-1:],
+    )  # fmt: skip
+    return race.fold_in(last, Said(rankings, rankings.items))[:, 0]
 
 
 def grown(estimate: FactoredEstimate, before: Rankings, after: Rankings) -> Start:
     """The last draw in the numbering of more data; what is new is at 0."""
-    n_columns, last = estimate.user_modes.shape[2], estimate.item_draws[-1]
+    n_columns, last = estimate.n_columns, estimate.item_draws[-1]
     theta = np.zeros((after.n_items + estimate.thresholds.size, n_columns + 1))
     modes = np.zeros((after.n_users, n_columns))
     if estimate.odds:
         theta[:, -2] = last[0, -2]  # the loading on the users' level, the same for every item
     theta[after.item_ids.ids.search_sorted(before.item_ids.ids)] = last[: before.n_items]
     theta[after.n_items :] = last[before.n_items :]
-    modes[after.user_ids.ids.search_sorted(before.user_ids.ids)] = estimate.user_modes[-1]
+    modes[after.user_ids.ids.search_sorted(before.user_ids.ids)] = _last_modes(estimate, before)
     return Start(theta, modes)

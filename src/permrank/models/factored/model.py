@@ -20,7 +20,7 @@ from permrank.distributions.luce import LuceMixture
 from permrank.errors import InputError
 from permrank.learning.fit import Job, as_digest
 from permrank.learning.learner import Learner
-from permrank.models.answers import mean_cosine, nearest
+from permrank.models.answers import nearest
 from permrank.models.explanation import Reasons
 from permrank.models.factored import damped, race
 from permrank.models.factored.estimate import TIES, FactoredEstimate, Said, rule_of
@@ -41,9 +41,9 @@ Ties = Literal["exact", "efron", "breslow", "partition", "shuffle"]
 # `partial_fit` makes this part of the sweeps; before it what concerns how learning goes on may be changed.
 _SHARE_OF_SWEEPS = 3
 _OF_LEARNING = {"max_iter", "n_draws", "tol", "seed"}
-# Vectors of a user drawn for each kept draw of the items: with 64 of those, 256 in all, so that the sampling error of
-# an averaged probability is at most 0.5 / sqrt(256) = 0.03 and mostly a tenth of that.
-_USER_DRAWS = 4
+# Vectors of a user that are drawn, evenly over the draws of the items that are kept: the sampling error of an averaged
+# probability is at most 0.5 / sqrt(64) = 0.06 and mostly a tenth of that.
+_USER_DRAWS = 64
 
 
 class FactoredPlackettLuce(Ranker):
@@ -84,10 +84,11 @@ class FactoredPlackettLuce(Ranker):
         uniform; a short sequence goes on with its last value. They are for strict orders: rankings with ties need
         ``ties="shuffle"``.
     max_iter : int, optional
-        Sweeps over the data: all of them are made under ``draws`` (50 to 400 by default, fewer for more data), and no
-        more than these under ``point`` (5,000 by default).
+        The most sweeps over the data, by default 500 under ``draws`` and 5,000 under ``point``. Draws end earlier when
+        means over their two halves agree (``score_error_``); ``converged_`` says whether they did.
     n_draws : int
-        Draws that are kept, evenly spread over the sweeps after the first third.
+        The most draws that are looked at, evenly spread over the last part of the sweeps. Scores are averaged over
+        them; some are kept whole, for probabilities and new users.
     tol : float
         ``point`` ends when the objective rises by less than this part of itself.
     seed : int
@@ -95,26 +96,33 @@ class FactoredPlackettLuce(Ranker):
 
     Attributes
     ----------
-    item_draws_ : float32 (n_kept, n_items + n_thresholds, n_factors + 1)
-        Factors and intercept of every item, then of every threshold, one slice a draw. With proportional odds there is
-        one column more before the intercept: the loading on the users' levels.
-    user_modes_ : float32 (n_kept, n_users, n_factors)
-        Posterior mode of every user given the items of each draw; with proportional odds the level is one column more.
+    user_factors_, item_factors_ : float16 (n_users, rank), (n_items, rank)
+        What the factors make of users and items, averaged over all draws, as a product: twice as many columns as
+        factors leave next to nothing of that mean out. float32, and as many as factors, for a point estimate.
+    item_intercepts_ : float32 (n_items,)
+        Intercepts averaged over all draws.
+    item_draws_ : float16 (n_kept, n_items + n_thresholds, n_factors + 1)
+        Factors and intercept of every item, then of every threshold, under some of the draws. With proportional odds
+        there is one column more before the intercept: the loading on the users' levels.
+    bases_ : float32 (n_kept, n_factors, rank)
+        What a user's factors under each of those draws are in the basis of the mean.
     factor_scale_ : float
         The scale that was used; 0 for a point estimate.
     temperature_ : float
         What scores are multiplied with to be log-odds: learnt from held-out pairs where there are ties, 1 elsewhere.
     personal_weight_ : float
         What the factors' part of a score is multiplied with, likewise.
+    score_error_ : float
+        Part of the variance of score differences that is the error of averaging over draws, from their two halves.
     thresholds_ : float64
         Ratings between which the thresholds stand.
     curve_ : float64 (n_tried, 3)
         With ``n_factors="auto"``: number, loss (nats) of a held-out pair, its standard error.
     co_listing_ : float64 (n_items, n_dimensions)
         Places of the items by what is listed together; no dimension where that does not stand out from chance.
-    user_slopes_ : float32 (n_kept, n_dimensions, n_factors)
+    user_slopes_ : float16 (n_kept, n_dimensions, n_factors)
         How the prior mean of a user's factors depends on the mean place of the items listed.
-    item_variances_ : float32 (n_kept, n_items + n_thresholds)
+    item_variances_ : float16 (1, n_items + n_thresholds)
         What an item's own uncertainty adds to the variance of its score, which probabilities average over.
     damping_ : float64 (n_stages,)
         Damping factors of the stages; one 1 without damping.
@@ -137,7 +145,8 @@ class FactoredPlackettLuce(Ranker):
     estimate_type = FactoredEstimate
     estimate_: FactoredEstimate
     item_draws_: Array
-    user_modes_: Array
+    user_factors_: Array
+    item_factors_: Array
     factor_scale_: float
     temperature_: float
     thresholds_: Float64Array
@@ -192,7 +201,7 @@ class FactoredPlackettLuce(Ranker):
         return {"ties": TIES[self.ties], "precision": precision, "rule_of_damping": damping, "seed": int(self.seed)}
 
     def _sweeps(self, rankings: Rankings) -> int:
-        return self.max_iter or usual_sweeps(rankings, self.method)
+        return self.max_iter or usual_sweeps(self.method)
 
     def _learner(self, rankings: Rankings) -> Learner[FactoredEstimate]:
         return Settings.of(self.get_params()).learner(rankings, self._sweeps(rankings), self._rules())
@@ -255,19 +264,33 @@ class FactoredPlackettLuce(Ranker):
 
     # Scores: averages over the draws
 
-    def _modes(self, user: UserReference) -> Float64Array:
+    def _factors(self, user: UserReference) -> Float64Array:
+        """Of a user in the mean scores."""
         if isinstance(user, NewUser):
-            return user.state["modes"]
-        return np.asarray(self.estimate_.user_modes[:, user], dtype=np.float64)
+            return user.state["factors"]
+        return np.asarray(self.estimate_.user_factors[user], dtype=np.float64)
+
+    def _near_modes(self, user: UserReference) -> Float64Array:
+        """Of a user under every draw: where Newton's method finds the mode in a step or two."""
+        return user.state["modes"] if isinstance(user, NewUser) else self.estimate_.near_modes(self._factors(user))
 
     def _scores(self, user: UserReference, items: Int64Array) -> Float64Array:
-        return self.estimate_.scores(items, self._modes(user))
+        return self.estimate_.scores(items, self._factors(user))
 
     def _score_rows(self, users: Sequence[UserReference]) -> Array:
-        return self.estimate_.score_rows(np.stack([self._modes(user) for user in users], axis=1))
+        if any(isinstance(user, NewUser) for user in users):
+            return self.estimate_.score_rows(np.stack([self._factors(user) for user in users]))
+        return self.estimate_.score_rows(self.estimate_.user_factors[np.array(users, np.int64)])
 
     def _score_pairs(self, who: Int64Array, what: Int64Array) -> Float64Array:
         return self.estimate_.score_pairs(who, what)
+
+    @property
+    def user_modes_(self) -> Array:
+        """Posterior modes of all users given the items of each draw, found anew: float32 (n_kept, n_users, K)."""
+        if self.estimate_.factor_scale == 0.0:  # a point estimate
+            return np.asarray(self.estimate_.user_factors[None])
+        return self.fold_in_many(self.rankings_).transpose(1, 0, 2).astype(np.float32)
 
     # New users
 
@@ -275,7 +298,8 @@ class FactoredPlackettLuce(Ranker):
         """Make a new user from a list, or from a dict of item to rating: the items stay as they are."""
         self._require_fitted()
         made = new_user(said, self.rankings_)
-        return NewUser(made.rankings, {"modes": self.fold_in_many(made.rankings)[0]})
+        modes = self.fold_in_many(made.rankings)
+        return NewUser(made.rankings, {"modes": modes[0], "factors": self.estimate_.mean_factors(modes)[0]})
 
     def fold_in_many(self, rankings: Rankings) -> Float64Array:
         """Posterior modes of many new users at once, parallel over users: (n_users, n_kept, n_factors)."""
@@ -298,9 +322,13 @@ class FactoredPlackettLuce(Ranker):
         return Said(rankings, self._aligned_items(rankings))
 
     def _score_draws(self, user: UserReference, items: Int64Array) -> Float64Array:
-        """Scores of items under every draw: (n_kept * _USER_DRAWS, n_items)."""
-        users = self._law.user_draws(self.estimate_, self._said(user), self._modes(user), _USER_DRAWS)
-        return self.estimate_.score_draws(items, users)
+        """Scores of items under draws of them and of the user: (n_kept * size, n_items)."""
+        size = max(1, _USER_DRAWS // len(self.item_draws_))
+        users = self._law.user_draws(self.estimate_, self._said(user), self._near_modes(user), size)
+        scores = self.estimate_.score_draws(items, users)
+        # A few draws tell how far scores spread, and together; all of them tell where.
+        scores += self._scores(user, items) - scores.mean(axis=0)
+        return scores
 
     def _score_samples(self, user: UserReference, items: Int64Array) -> Float64Array:
         return self._score_draws(user, items)
@@ -345,7 +373,7 @@ class FactoredPlackettLuce(Ranker):
     # Likeness and reasons
 
     def similar_items(self, item: object, k: int = 10) -> pl.DataFrame:
-        """Items that the same people like: cosine of the factors, averaged over the draws.
+        """Items that the same people like: cosine of what the factors make of them for all users.
 
         Returns
         -------
@@ -354,12 +382,11 @@ class FactoredPlackettLuce(Ranker):
         """
         self._require_fitted()
         index = self.item_ids.find(item)
-        # Thresholds between ratings come after the items, a level after the factors.
-        items = self.item_draws_[:, : len(self.item_ids), : self.estimate_.n_factors]
-        return nearest(mean_cosine(items, items[:, index]), index, k, self.item_ids)
+        similarity = self.estimate_.likeness_of_items(self.estimate_.item_factors[index])
+        return nearest(similarity, index, k, self.item_ids)
 
     def similar_users(self, user: object, k: int = 10) -> pl.DataFrame:
-        """Users of the training data who rank as this one does: cosine of their factors, averaged over the draws.
+        """Users of the training data who rank as this one does: cosine of what their factors make of all items.
 
         Returns
         -------
@@ -367,25 +394,16 @@ class FactoredPlackettLuce(Ranker):
             Columns ``rank``, ``user``, ``similarity``, best first, without the user.
         """
         reference = self._reference(user)
-        k_factors = self.estimate_.n_factors
-        similarity = mean_cosine(self.user_modes_[..., :k_factors], self._modes(reference)[:, :k_factors])
+        similarity = self.estimate_.likeness_of_users(self._factors(reference))
         own = reference if isinstance(reference, int) else -1
         return nearest(similarity, own, k, self.user_ids)
 
     def _reasons(self, user: UserReference, item: int) -> Reasons:
-        """A score as a sum over the list, and what the item has for everybody.
-
-        At the mode of a user's posterior, precision * (W_u - mean) = Σ_e g_e H_e over the listed entries, g_e being how
-        much more often an item was chosen than expected; the mean is itself a sum over what was listed, whatever its
-        order (see ``co_listing``). So the personal part of a score is a sum over the list: W_u H_y = Σ_e (c_e H_y +
-        g_e <H_e, H_y> / precision), averaged over the draws. Of that an entry is credited with what it adds beyond the
-        mean over items, each as often as it is listed: scores are about differences, and what raises all items alike is
-        no reason for one of them. The rest is what the item has for everybody, and that mean.
-        """
+        """A score as a sum over the list (see explain.py), and the rest: what the item has for everybody."""
         if self.estimate_.is_damped:
             self._refuse("explain with damping; fit with damping='none', for which a score is a sum over the list,")
         often = np.bincount(self.rankings_.items, self.rankings_.entry_weights(), len(self.item_ids))
-        said, modes = self._said(user), self._modes(user)
+        said, modes = self._said(user), self._near_modes(user)
         listed, parts = contributions(self.estimate_, said, modes, item, often / often.sum())
         items, inverse = np.unique(listed, return_inverse=True)
         rest = float(self._scores(user, np.array([item]))[0] - parts.sum())
@@ -399,4 +417,4 @@ class FactoredPlackettLuce(Ranker):
         if n_kept > (1 if self.method == "point" else self.n_draws):
             raise InputError(f"item_draws_ has {n_kept} draws, more than n_draws={self.n_draws} of {self.method!r}")
         if n_factors != self.n_factors and self.n_factors != "auto":
-            raise InputError(f"user_modes_ has {n_factors} factors, and n_factors is {self.n_factors}")
+            raise InputError(f"item_draws_ has {n_factors} factors, and n_factors is {self.n_factors}")

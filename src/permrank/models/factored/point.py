@@ -320,9 +320,10 @@ def point_estimate(
     def learned(found: Place) -> FactoredEstimate:
         factors = learnt_damping(found.slopes) if found.slopes.size else damped
         return FactoredEstimate(
-            found.theta[None], found.users[None], 0.0, 1.0, np.zeros(0), np.zeros((rankings.n_items, 0)),
+            found.theta[None], found.users, found.theta[:, :-1], found.theta[:, -1],
+            np.eye(n_factors, dtype=np.float32)[None], 0.0, 1.0, np.zeros(0), np.zeros((rankings.n_items, 0)),
             np.zeros((1, 0, n_factors), np.float32), np.zeros((1, rankings.n_items), np.float32), np.zeros((0, 3)),
-            factors if factors.size else np.ones(1), 1.0, **rules,
+            factors if factors.size else np.ones(1), 1.0, 0.0, **rules,
         )  # fmt: skip
 
     ascent = maximise(objective, n_factors, tol, key, n_sweeps, shuffle=shuffle, slopes=slopes, begin=begin)

@@ -9,7 +9,6 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from permrank.data.build import number_levels
-from permrank.data.item_view import ItemView, entries_by_item
 from permrank.data.rankings import Rankings
 from permrank.data.vocabulary import Vocabulary
 from permrank.kernels.factored.arguments import Entries, Newton, Noise, Prior, Users
@@ -126,8 +125,6 @@ class Problem(NamedTuple):
     odds : bool
         Whether ratings have proportional odds given the thresholds; else thresholds stand in every list like items.
     lists : Lists
-    view : ItemView
-    user_of_entry : int32
     covariates : float64 (n_items, n_covariates)
         What the prior mean of an item may depend on: the logarithm of how often it is mentioned (what many come across
         is liked more), its shrunk mean rating on the scale of worths if thresholds stand in lists, and co-listing.
@@ -148,8 +145,6 @@ class Problem(NamedTuple):
     thresholds: Float64Array
     odds: bool
     lists: Lists
-    view: ItemView
-    user_of_entry: Int32Array
     covariates: Float64Array
     co_listing: Float64Array
     user_coordinates: Float64Array
@@ -175,7 +170,7 @@ class Problem(NamedTuple):
         """Prepare rankings; without co-listing if none is given."""
         thresholds = np.zeros(0) if thresholds is None else thresholds
         odds = odds and thresholds.size > 0
-        lists, view, owner = _arranged(rankings, thresholds, odds)
+        lists = _arranged(rankings, thresholds, odds)
         table = np.zeros((rankings.n_items, 0)) if co_listing is None else co_listing
         coordinates = user_coordinates(table, rankings.user_bounds, rankings.items)
         mentions = item_mentions(rankings)
@@ -189,7 +184,7 @@ class Problem(NamedTuple):
         telling = spread > 1e-9 * (np.abs(listed).max(axis=0) + 1e-300)
         known = np.where(telling, (known - listed.mean(axis=0)) / np.where(telling, spread, 1.0), 0.0)
         shuffle = shuffle and rankings.has_ties and not odds
-        return cls(rankings, ties, shuffle, intercepts, thresholds, odds, lists, view, owner, known, table, coordinates)
+        return cls(rankings, ties, shuffle, intercepts, thresholds, odds, lists, known, table, coordinates)
 
     @property
     def n_rows(self) -> int:
@@ -207,19 +202,16 @@ class Problem(NamedTuple):
         """
         return _TIED_SCALE if self.rankings.has_ties and not self.odds else _STRICT_SCALE
 
-    def in_sweep(self, key: Key, sweep: int) -> tuple[Lists, ItemView, Int32Array]:
+    def in_sweep(self, key: Key, sweep: int) -> Lists:
         """Lists for one sweep: the same, or with ties in a new order."""
         if not self.shuffle:
-            return self.lists, self.view, self.user_of_entry
+            return self.lists
         seed = int(stream_key(int(key), sweep, 2)) % 2**63
         return _arranged(self.rankings.shuffled_ties(seed), self.thresholds, False)
 
 
-def _arranged(rankings: Rankings, thresholds: Float64Array, odds: bool) -> tuple[Lists, ItemView, Int32Array]:
-    lists = odds_lists(rankings, thresholds) if odds else anchored_lists(rankings, thresholds, rankings.n_items)
-    per_user = np.diff(lists.indptr[lists.user_indptr])
-    owner = np.repeat(np.arange(rankings.n_users, dtype=np.int32), per_user)
-    return lists, entries_by_item(lists.items, rankings.n_items + thresholds.size), owner
+def _arranged(rankings: Rankings, thresholds: Float64Array, odds: bool) -> Lists:
+    return odds_lists(rankings, thresholds) if odds else anchored_lists(rankings, thresholds, rankings.n_items)
 
 
 def _worths(ratings: Array) -> Float64Array:

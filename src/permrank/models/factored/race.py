@@ -5,6 +5,7 @@ The same three functions as in damped.py, for models without damping.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -56,14 +57,15 @@ class Narrow(NamedTuple):
         return np.asarray(posterior_draws(*given, modes, keys, density))
 
 
+@cache
 def _keys(stream: int, n_kept: int) -> Array:
     return np.array([stream_key(stream, d) for d in range(n_kept)], np.uint64)
 
 
 def fold_in(estimate: FactoredEstimate, said: Said) -> Float64Array:
     """Posterior modes of new users, parallel over users: (n_users, n_kept, K)."""
-    n_kept, _, n_columns = estimate.user_modes.shape
-    modes, none = np.zeros((said.rankings.n_users, n_kept, n_columns)), np.empty((said.rankings.n_users, n_kept, 0))
+    n_users, n_kept = said.rankings.n_users, len(estimate.item_draws)
+    modes, none = np.zeros((n_users, n_kept, estimate.n_columns)), np.empty((n_users, n_kept, 0))
     narrow = Narrow.of(estimate, *estimate.lists(said))
     narrow.draws(estimate.coordinates(said), estimate.precisions(), modes, _keys(0, n_kept), none)
     return modes

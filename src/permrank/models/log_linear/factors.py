@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +16,8 @@ from permrank.kernels.log_linear.moves import advance_chains
 from permrank.kernels.log_linear.swap_users import move_swap_users, swap_posterior_draws
 from permrank.learning.lbfgs import minimise
 from permrank.learning.learner import Learner, State, Step, mapped, standing
-from permrank.models.factored.posterior import draw_posterior
+from permrank.models.factored.chain import draw_posterior
+from permrank.models.factored.kept import WholeDraws
 from permrank.models.factored.problem import Problem
 from permrank.models.log_linear.learning import STRUCTURES, precision_of
 from permrank.models.log_linear.lists import (
@@ -83,8 +85,8 @@ def draw_factors(
         user_pass=_swap_users, lists=problem.lists._replace(levels=positions),
         user_coordinates=np.zeros((rankings.n_users, 0)),
     )  # fmt: skip
-    draws = draw_posterior(problem, n_factors, scale, n_draws, stream_key(seed), n_sweeps)
-    return mapped(draws, lambda found: (found.items, found.users))
+    keeper = partial(WholeDraws, rankings.n_users, n_factors)
+    return draw_posterior(problem, n_factors, scale, n_draws, stream_key(seed), n_sweeps, keeper)
 
 
 def modes_of(

@@ -9,18 +9,24 @@ import numpy as np
 
 from permrank.checks import require_memory
 from permrank.data.rankings import Rankings
+from permrank.errors import InputError
 from permrank.learning.learner import Learner, Step, standing
 from permrank.learning.learner import State as Kept
 from permrank.models.factored.problem import thresholds_of
 from permrank.models.thurstone.estimate import ThurstoneEstimate
+from permrank.models.thurstone.full import FullSampler
 from permrank.models.thurstone.problem import Problem, coordinates_of
 from permrank.models.thurstone.sampler import Sampler, State
 from permrank.ragged import indptr_of, ranges
 from permrank.randomness import stream_key
-from permrank.types import Array, Key, Named
+from permrank.types import Array, Float64Array, Named
 
 # Sweeps by default: this many entries are visited in all, within the bounds.
 _ENTRIES_VISITED, _FEWEST_SWEEPS, _MOST_SWEEPS = 20_000_000, 100, 600
+# Items at most that have a full covariance matrix by default, and at all: the moves of a user who speaks of all take n³.
+_MOST_ITEMS, _MOST_FULL = 50, 200
+# A component for so many people for each number in its mean and covariance, and at most so many.
+_PEOPLE, _MOST_COMPONENTS = 10, 6
 # Draws are kept after the first third of the sweeps.
 _FIRST_KEPT = 3
 # Utilities are kept with every draw where users speak of few items: so many times the numbers of a user's factors.
@@ -36,7 +42,8 @@ class Settings(NamedTuple):
     """Parameters of the model that learning depends on, by their names there."""
 
     n_factors: int
-    n_components: int
+    covariance: str
+    n_components: int | None
     one_draw: bool
     item_noise: bool
     rating_thresholds: bool
@@ -52,14 +59,41 @@ class Settings(NamedTuple):
     def learner(self, rankings: Rankings, n_sweeps: int, rules: Named) -> Learner[ThurstoneEstimate]:
         """From the data alone."""
         thresholds = thresholds_of(rankings, odds=True) if self.rating_thresholds else np.zeros(0)
-        table = coordinates_of(rankings, self.seed, wanted=self.co_listing)
+        full = self.is_full(rankings, thresholds)
+        table = coordinates_of(rankings, self.seed, wanted=self.co_listing and not full)
         problem = Problem.of(rankings, one_draw=self.one_draw, thresholds=thresholds, co_listing=table, popularity=True)
-        return draw_posterior(problem, rankings.n_users, self, n_sweeps, stream_key(self.seed), rules)
+        kind = FullSampler if full else Sampler
+        sizes = rankings.n_items if full else self.n_factors, self.n_components or usual_components(rankings, full=full)
+        return draw_posterior(problem, rankings.n_users, self, kind, sizes, n_sweeps, rules)
+
+    def is_full(self, rankings: Rankings, thresholds: Float64Array) -> bool:
+        """Whether there is a full covariance matrix."""
+        fresh = not self.one_draw and bool((np.diff(rankings.user_indptr) > 1).any())
+        if self.covariance != "full":
+            small = rankings.n_items <= _MOST_ITEMS and not fresh and thresholds.size == 0
+            return self.covariance == "auto" and small
+        for wrong, what in (
+            (thresholds.size > 0, "thresholds of ratings; take rating_thresholds=False"),
+            (fresh, "fresh noise for every ranking; take one_draw=True"),
+            (rankings.n_items > _MOST_FULL, f"{rankings.n_items:,} items, more than {_MOST_FULL}"),
+        ):
+            if wrong:
+                raise InputError(f'covariance="full" does not go with {what}, or covariance="factors"')
+        return True
 
 
 def usual_sweeps(rankings: Rankings) -> int:
     """Sweeps where none are asked for."""
     return int(np.clip(_ENTRIES_VISITED // max(rankings.n_entries, 1), _FEWEST_SWEEPS, _MOST_SWEEPS))
+
+
+def usual_components(rankings: Rankings, *, full: bool) -> int:
+    """Populations where no number is asked for: with a full covariance as many as the people can tell apart.
+
+    Components that the data do not need stay nearly empty, or resemble others: a few too many cost time.
+    """
+    n, n_people = rankings.n_items, float(np.sum(rankings.weights)) if rankings.anonymous else rankings.n_users
+    return int(np.clip(n_people // (_PEOPLE * (n * (n + 3) // 2)), 1, _MOST_COMPONENTS)) if full else 1
 
 
 def kept_sweeps(n_sweeps: int, n_draws: int) -> list[int]:
@@ -140,19 +174,26 @@ def _compact(part: Any) -> Array:
 
 
 def draw_posterior(
-    problem: Problem, n_users: int, settings: Settings, n_sweeps: int, key: Key, rules: Named
+    problem: Problem,
+    n_users: int,
+    settings: Settings,
+    kind: type[Sampler],
+    sizes: tuple[int, int],
+    n_sweeps: int,
+    rules: Named,
 ) -> Learner[ThurstoneEstimate]:
-    """Sweeps of the sampler; some of its states are kept."""
+    """Sweeps of the sampler; some of its states are kept. sizes: numbers of factors and of components."""
     wanted = kept_sweeps(n_sweeps, settings.n_draws)
-    n_numbers = settings.n_components * problem.n_items * (settings.n_factors + 3)
-    n_numbers += n_users * (settings.n_factors + 2) * (1 + _TIMES_FACTORS)
+    n_factors, n_components = sizes
+    n_numbers = n_components * problem.n_items * (n_factors + 3)
+    n_numbers += n_users * (n_factors + 2) * (1 + _TIMES_FACTORS)
     require_memory(
-        2 * 4 * len(wanted) * n_numbers, f"{len(wanted)} draws of {settings.n_factors} factors",
+        2 * 4 * len(wanted) * n_numbers, f"{len(wanted)} draws of {n_factors} factors",
         "take fewer draws (n_draws) or factors (n_factors)",
     )  # fmt: skip
 
     def steps(kept: Kept | None) -> Iterator[Step[ThurstoneEstimate]]:
-        sampler = Sampler(problem, settings.n_factors, settings.n_components, settings.item_noise, key)
+        sampler = kind(problem, *sizes, settings.item_noise, stream_key(settings.seed))
         collected, done = _Collected(problem, n_users, rules), 0
         if kept:
             sampler.state = State(**{name: kept[name] for name in State._fields})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from permrank.kernels.thurstone.chains import ghk
+from permrank.kernels.thurstone.orthants import ghk
 from permrank.models.thurstone.estimate import Said, ThurstoneEstimate
 from permrank.ragged import frozen, indptr_of, ranges
 from permrank.randomness import stream_key
@@ -12,7 +12,7 @@ from permrank.types import Float64Array
 
 # Lattices with shifts of their own, by which the error is measured; points of each for every draw at first, how many
 # times they are doubled at most where the error is too large.
-_GROUPS, _POINTS, _DOUBLED = 8, 8, 4
+_GROUPS, _POINTS, _DOUBLED = 8, 1, 9
 
 
 def log_likelihoods(estimate: ThurstoneEstimate, said: Said, error: float) -> tuple[Float64Array, Float64Array]:
@@ -27,32 +27,18 @@ def log_likelihoods(estimate: ThurstoneEstimate, said: Said, error: float) -> tu
         np.ascontiguousarray(array, np.float64)
         for array in (estimate.item_draws[:, :, used], estimate.noise_variances[:, :, used], estimate.shares)
     )
+    logs = np.log(np.maximum(shares, 1e-300))
     for doubled in range(_DOUBLED + 1):
         first = rankings.indptr[left]
         entries, indptr = ranges(first, first + rankings.lengths[left]), indptr_of(rankings.lengths[left])
         lists = frozen(indptr, numbers[entries].astype(np.int32), rankings.levels[entries])
-        centres = np.ascontiguousarray(estimate.centres(coordinates[left]))
-        groups = np.array(
-            [
-                ghk(
-                    *lists,
-                    theta,
-                    variances,
-                    shares,
-                    centres,
-                    alphas,
-                    n_points,
-                    group,
-                    stream_key(estimate.seed, 4, doubled),
-                )
-                for group in range(_GROUPS)
-            ]
-        )
-        most = groups.max(axis=0)
-        parts = np.exp(groups - np.where(np.isfinite(most), most, 0.0))
-        mean = parts.mean(axis=0)
+        centres, key = np.ascontiguousarray(estimate.centres(coordinates[left])), stream_key(estimate.seed, 4, doubled)
+        groups = ghk(*lists, theta, variances, logs, centres, alphas, _GROUPS, n_points, key)
+        most = groups.max(axis=1)
+        parts = np.exp(groups - np.where(np.isfinite(most), most, 0.0)[:, None])
+        mean = parts.mean(axis=1)
         values[left] = most + np.log(mean)
-        errors[left] = parts.std(axis=0, ddof=1) / np.sqrt(_GROUPS) / mean
+        errors[left] = parts.std(axis=1, ddof=1) / np.sqrt(_GROUPS) / mean
         left, n_points = left[errors[left] > error], 2 * n_points
         if left.size == 0:
             break

@@ -33,6 +33,8 @@ from permrank.types import Array, Float64Array, Int64Array, Named
 
 # Rounds of a user's chain for each kept draw when probabilities are asked for: with 64 of those, 256 in all.
 _ROUNDS = 4
+# Where many users are asked about, rounds are that few that so many chains are moved, but never less than one.
+_VISITS = 100_000
 # Candidates whose pairs are all looked at when the next question is chosen: 276 pairs, in some 20 ms.
 _MOST_ASKED = 24
 # Users whose chains are run together where many are asked about and no utilities are kept.
@@ -56,8 +58,11 @@ class FactoredThurstone(Ranker):
     one_draw : bool
         Whether all rankings of a user come from one vector of utilities, as pairs compared in one sitting do; False
         draws ε anew for every ranking. Ratings with thresholds have an ε for every rating.
-    n_components : int
-        Populations that the people are a mixture of, each with its own items' means and factors.
+    covariance : {"auto", "factors", "full"}
+        "full" is any covariance matrix of the items, for orders of up to 200 items; "auto" takes it up to 50.
+    n_components : int, optional
+        Populations that the people are a mixture of, each with its own items' means and factors. By default 1, and with
+        a full covariance one for every ten people for each of its numbers, at most 6.
     item_noise : bool
         Whether σ_y is learnt for every item, around 1; else it is 1.
     rating_thresholds : bool
@@ -120,8 +125,9 @@ class FactoredThurstone(Ranker):
         self,
         n_factors: int = 16,
         *,
+        covariance: str = "auto",
         one_draw: bool = True,
-        n_components: int = 1,
+        n_components: int | None = None,
         item_noise: bool = True,
         rating_thresholds: bool = True,
         co_listing: bool = True,
@@ -130,6 +136,7 @@ class FactoredThurstone(Ranker):
         seed: int = 0,
     ) -> None:
         self.n_factors = n_factors
+        self.covariance = covariance
         self.one_draw = one_draw
         self.n_components = n_components
         self.item_noise = item_noise
@@ -241,7 +248,8 @@ class FactoredThurstone(Ranker):
                 chains = Chains.at(estimate.utilities[:, slots], estimate.user_components[:, part], estimate.n_columns)
             else:
                 chains = estimate.chains(said)[0]
-            told[rows] = self._told(asked, chains, indptr_of(count), 1).mean(axis=0)
+            n_rounds = int(np.clip(_VISITS // chains.components.size, 1, _ROUNDS))
+            told[rows] = self._told(asked, chains, indptr_of(count), n_rounds).mean(axis=0)
         return np.where(first == second, 0.5, np.clip(told, _SURE, 1.0 - _SURE))
 
     def _distribution(self, user: UserReference, items: Int64Array) -> RankingDistribution:
@@ -404,7 +412,7 @@ class FactoredThurstone(Ranker):
         n_kept, n_factors = len(self.item_draws_), self.estimate_.n_columns - self._rated
         if n_kept > self.n_draws:
             raise InputError(f"item_draws_ has {n_kept} draws, more than n_draws={self.n_draws}")
-        if n_factors != self.n_factors:
+        if n_factors not in (self.n_factors, self.item_draws_.shape[2]):
             raise InputError(f"item_draws_ has {n_factors} factors, and n_factors is {self.n_factors}")
-        if self.item_draws_.shape[1] != self.n_components:
+        if self.n_components and self.item_draws_.shape[1] != self.n_components:
             raise InputError(f"item_draws_ has {self.item_draws_.shape[1]} components, not {self.n_components}")

@@ -7,6 +7,7 @@ from permrank.models.declared import (
     MOST_DRAWS,
     MOST_FACTORS,
     MOST_SWEEPS,
+    Categorical,
     Declared,
     Flag,
     Integer,
@@ -15,8 +16,9 @@ from permrank.models.declared import (
 
 PARAMETERS = Declared(
     n_factors=Integer(1, MOST_FACTORS, tune=(2, 32), help="Factors of every user and item."),
+    covariance=Categorical(("auto", "factors", "full"), help="Of utilities; auto: any matrix up to 50 items."),
     one_draw=Flag(help="Whether all rankings of a user share one draw of utilities."),
-    n_components=Integer(1, MOST_COMMUNITIES, help="Populations that the people are a mixture of."),
+    n_components=Integer(1, MOST_COMMUNITIES, also=(None,), help="Populations in a mixture; None: by the data."),
     item_noise=Flag(help="Learn the deviation of the noise of every item; else it is 1."),
     rating_thresholds=Flag(help="Let the level of ratings count."),
     co_listing=Flag(help="Let what is listed together tell of taste."),

@@ -13,7 +13,7 @@ from permrank.kernels.factored.arguments import NOTHING_KEPT, Entries, Items, No
 from permrank.kernels.factored.items import item_steps, item_sums, steps_from_sums
 from permrank.kernels.lists import Lists
 from permrank.kernels.thurstone.conditioning import Population
-from permrank.kernels.thurstone.items import draw_rated, slot_terms, squares_by_item, threshold_sums
+from permrank.kernels.thurstone.items import completed_scatter, draw_rated, slot_terms, squares_by_item, threshold_sums
 from permrank.kernels.thurstone.orders import Statements
 from permrank.kernels.thurstone.users import Rounds, move_users
 from permrank.learning.shards import Shard, blocks_by_entries, gathered, n_blocks_of, shards_of
@@ -134,6 +134,13 @@ def _at_thresholds(
     return (threshold_sums(part.slots.bounds, part.said, population, components, draws, thresholds),)
 
 
+def _scattered(
+    population: Population, key: Key, part: Part, components: Int64Array, draws: Float64Array, x: Float64Array
+) -> tuple[Array, ...]:
+    before = np.uint64(part.spans[0].start)
+    return (completed_scatter(part.slots.bounds, part.said, population, components, draws, key, before, x),)
+
+
 class Passes:
     """All passes over what a problem's users say; the bits are the same for any number of shards."""
 
@@ -184,4 +191,9 @@ class Passes:
         """What `threshold_sums` gives, over all blocks."""
         job = partial(_at_thresholds, population, thresholds)
         (sums,) = gathered(job, self._parts, people.components, people.draws)
+        return np.asarray(sums.sum(axis=0))
+
+    def scatter(self, population: Population, key: Key, people: People) -> Float64Array:
+        """Σ v vᵀ of every component with v = (utilities of all items, 1), lower triangles."""
+        (sums,) = self._gather(partial(_scattered, population, key), people.components, people.draws, x=people.x)
         return np.asarray(sums.sum(axis=0))
