@@ -37,7 +37,8 @@ def main() -> None:
     settings = Settings.from_json(os.environ[ENVIRONMENT])
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
     store, parent = Store(settings.db), os.getppid()
-    os.nice(10)
+    if hasattr(os, "nice"):
+        os.nice(10)
     while os.getppid() == parent:
         try:
             with warnings.catch_warnings():
