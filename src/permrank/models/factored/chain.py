@@ -68,10 +68,10 @@ class Stage(NamedTuple):
         return cls(fold, begun, window, _window_end(window, _FIRST_WINDOW, begun + most))
 
     @classmethod
-    def whole(cls, fold: int, begun: int, n_sweeps: int) -> Stage:
-        """The stage in which everything is seen, until the last of the sweeps."""
+    def whole(cls, fold: int, begun: int, n_sweeps: int, quiet: int = 0) -> Stage:
+        """The stage in which everything is seen, until the last of the sweeps; quiet: first sweeps without noise."""
         left = n_sweeps - begun
-        settling = max(min(_SETTLING, int(left * _PART_SETTLING)), 0 if begun else min(QUIET_SWEEPS + 1, left - 1))
+        settling = max(min(_SETTLING, int(left * _PART_SETTLING)), min(quiet, left - 1))
         again = _AGAIN * settling
         return cls(fold, begun, begun + settling, begun + again if 0 < 2 * again <= left else n_sweeps + 1)
 
@@ -194,7 +194,10 @@ def draw_posterior(
         sampler = Sampler(folds[0].problem if folds else problem, n_factors, scale, key, start)
         observed, weights, error = Observed(problem, key, n_draws, n_sweeps), Weights(), 1.0
         done = fold_seen = 0
-        stage = Stage.of_fold(0, 0, most_of_fold) if folds else Stage.whole(0, 0, n_sweeps)
+        stage = (
+            Stage.of_fold(0, 0, most_of_fold)
+            if folds else Stage.whole(0, 0, n_sweeps, 0 if start else QUIET_SWEEPS + 1)
+        )  # fmt: skip
         draws = keeper()
         if kept:
             weights, done, error = Weights(kept["temperature"], kept["personal"]), kept["done"], kept["error"]

@@ -42,8 +42,8 @@ Ties = Literal["exact", "efron", "breslow", "partition", "shuffle"]
 _SHARE_OF_SWEEPS = 3
 _OF_LEARNING = {"max_iter", "n_draws", "tol", "seed"}
 # Vectors of a user that are drawn, evenly over the draws of the items that are kept: the sampling error of an averaged
-# probability is at most 0.5 / sqrt(128) = 0.04 and mostly a tenth of that.
-_USER_DRAWS = 128
+# probability is at most 0.5 / sqrt(64) = 0.06 and mostly a tenth of that.
+_USER_DRAWS = 64
 
 
 class FactoredPlackettLuce(Ranker):
@@ -325,7 +325,10 @@ class FactoredPlackettLuce(Ranker):
         """Scores of items under draws of them and of the user: (n_kept * size, n_items)."""
         size = max(1, _USER_DRAWS // len(self.item_draws_))
         users = self._law.user_draws(self.estimate_, self._said(user), self._near_modes(user), size)
-        return self.estimate_.score_draws(items, users)
+        scores = self.estimate_.score_draws(items, users)
+        # A few draws tell how far scores spread, and together; all of them tell where.
+        scores += self._scores(user, items) - scores.mean(axis=0)
+        return scores
 
     def _score_samples(self, user: UserReference, items: Int64Array) -> Float64Array:
         return self._score_draws(user, items)

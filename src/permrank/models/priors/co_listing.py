@@ -78,6 +78,8 @@ def user_coordinates(table: Float64Array, bounds: Array, items: Array) -> Float6
 
     bounds: entries of user u are ``items[bounds[u]:bounds[u + 1]]``, in the numbering of the table.
     """
+    if table.shape[1] == 0:
+        return np.zeros((len(bounds) - 1, 0))
     return np.asarray(row_sums(*frozen(bounds, items), table) / (np.diff(bounds) + _MORE_OF_USER)[:, None])
 
 
