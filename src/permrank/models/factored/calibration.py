@@ -26,8 +26,8 @@ _LEAST_SHARE, _MOST_SHARE, _ENTRIES = 0.04, 0.3, 6.0
 _PARTNERS, _MOST_PAIRS = 5, 100_000
 # Users of whom entries are held out at a time: so many, but never more than this part of them.
 _USERS, _PART_OF_USERS = 4_000, 0.5
-# Folds where there are fewer users, so that there are thousands of pairs: weights from one thousand err by a seventh.
-_FOLDS = 4
+# Pairs that are wanted of all folds together, and the most folds: weights from one thousand err by a seventh.
+_WANTED_PAIRS, _FOLDS = 10_000, 8
 # Prior deviation of the logarithms of both weights around 0: a few pairs do not move them far.
 _LOG_DEVIATION = 1.0
 
@@ -100,6 +100,11 @@ class HeldOut:
         self._common, self._personal, self._squared_noise = [], [], np.zeros(self._users.size)
 
     @property
+    def n_pairs(self) -> int:
+        """Pairs held out."""
+        return int(self._users.size)
+
+    @property
     def n_observed(self) -> int:
         """Draws observed."""
         return len(self._common)
@@ -147,9 +152,13 @@ def _best(folds: list[_Moments]) -> Float64Array:
     return np.asarray(minimize(loss, np.zeros(2), method="BFGS", options={"gtol": 1e-3}).x)
 
 
-def n_folds(problem: Problem) -> int:
-    """How often other entries should be held out."""
-    return _FOLDS if problem.rankings.n_users * _PART_OF_USERS <= _USERS else 1
+def hold_out_folds(problem: Problem, seed: int, most: int) -> list[HeldOut]:
+    """As many folds as it takes to have enough pairs, within ``most``; none if there are no pairs."""
+    first = hold_out_pairs(problem, seed)
+    if first is None:
+        return []
+    wanted = min(-(-_WANTED_PAIRS // first.n_pairs), _FOLDS, most)
+    return [first, *filter(None, (hold_out_pairs(problem, seed, fold) for fold in range(1, wanted)))]
 
 
 def hold_out_pairs(problem: Problem, seed: int, fold: int = 0) -> HeldOut | None:

@@ -23,7 +23,7 @@ from permrank.randomness import stream_key
 from permrank.types import Array, Float64Array, Named
 
 # Draws end when means over them are steady, after so many sweeps at the most.
-_MOST_SWEEPS = 400
+_MOST_SWEEPS = 500
 # The point estimate goes on until it has converged, which takes hundreds of sweeps where penalties are weak.
 _MOST_ASCENTS = 5_000
 
