@@ -64,9 +64,14 @@ MAY_IMPORT = {
         *READS, "storage", "evaluation", "models", "models.log_linear", "models.spectral", "interfaces",
     ],
     "interfaces.report": [*FLOOR, "storage", "evaluation", "interfaces"],
+    "interfaces.server": [
+        *READS, "data.datasets", "models", "models.plackett_luce", "models.thurstone", "models.catalogue",
+        "models.latent", "evaluation", "interfaces",
+    ],
     "interfaces.cli": [
         *READS, "storage", "kernels", "data.formats", "data.datasets", "models", "models.plackett_luce",
         "models.latent", "evaluation", "interfaces", "interfaces.report", "interfaces.plots",
+        "interfaces.server",
     ],
 }  # fmt: skip
 # `Rankings.write` and `Comparison.report` are where people look for them, and call what writes when they are used.
@@ -78,7 +83,10 @@ ONLY_IN = {
     "jinja2": "interfaces",
     "markupsafe": "interfaces",
     "typer": "interfaces",
-    "fastapi": "interfaces",
+    "fastapi": "interfaces.server",
+    "starlette": "interfaces.server",
+    "uvicorn": "interfaces.server",
+    "pydantic": "interfaces.server",
     "ray": "learning",
     "pytest": "testing",
     "mpmath": "testing",

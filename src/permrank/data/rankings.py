@@ -113,6 +113,11 @@ class Rankings:
         for array in self._arrays:
             array.setflags(write=False)
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        for array in self._arrays:
+            array.setflags(write=False)  # copies and pickles of arrays can be written
+
     @property
     def _arrays(self) -> list[Array]:
         arrays = [self.user_indptr, self.indptr, self.items, self.levels, self.weights, self.ratings]

@@ -36,6 +36,8 @@ from numba.core.caching import NullCache
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 
+from permrank.kernels.lean import make_lean
+
 __all__ = ["cache_folder", "njit", "prange"]
 
 _SOURCES = Path(__file__).parent
@@ -60,7 +62,10 @@ def njit(function=None, signature=None, **options):
         return functools.partial(njit, signature=signature, **options)
     if function.__closure__:
         raise TypeError(f"{function.__qualname__} has a closure, which the name of its cache file cannot know")
-    made = numba.njit(nogil=True, **options)(function)
+    # A wrapper for other compiled code that takes kernels as values, which none does, is left out.
+    made = numba.njit(nogil=True, no_cfunc_wrapper=True, **options)(function)
+    if options.get("parallel"):
+        made = make_lean(made)
     if not config.DISABLE_JIT:
         # The whole name of the module: machine code knows it, and moving a file does not change its digest.
         path, module = Path(function.__code__.co_filename), function.__module__.removeprefix("permrank.kernels.")

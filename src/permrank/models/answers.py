@@ -173,7 +173,7 @@ def _recommended(
     size, found = max(1, _BLOCK // max(len(model.item_ids), 1)), []
     for first in range(0, len(references), size):
         block = references[first : first + size]
-        found.append(_best_of_block(model, block, allowed, k, exclude_listed=exclude_listed))
+        found.append(best_of_block(model, block, allowed, k, exclude_listed=exclude_listed))
     frame = _best_frame(model, asked, references, found)
     if any(shown.values()) and model._finds_by_order and model._knows_ranks:
         lengths, chosen, _ = _joined(found)
@@ -186,7 +186,7 @@ def _recommended(
     return frame if several else frame.drop("user")
 
 
-def _best_of_block(
+def best_of_block(
     model: Ranker, users: Sequence[UserReference], allowed: BoolArray, k: int, *, exclude_listed: bool
 ) -> tuple[Int64Array, Int64Array, Float64Array]:
     """How many items each of some users gets, the items of all one after the other, best first, and their scores."""
@@ -202,7 +202,7 @@ def _best_of_block(
 
 
 def _joined(found: Sequence[tuple[Int64Array, Int64Array, Float64Array]]) -> tuple[Array, Array, Array]:
-    """What `_best_of_block` found of all blocks."""
+    """What `best_of_block` found of all blocks."""
     none = np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
     lengths, items, scores = (np.concatenate(parts) for parts in zip(none, *found, strict=True))
     return lengths, items, scores
@@ -221,7 +221,7 @@ def _best_frame(
     references: Sequence[UserReference],
     found: Sequence[tuple[Int64Array, Int64Array, Float64Array]],
 ) -> pl.DataFrame:
-    """What `_best_of_block` found as a frame, with ``user`` first; somebody new has no id."""
+    """What `best_of_block` found as a frame, with ``user`` first; somebody new has no id."""
     lengths, items, scores = _joined(found)
     ids = [None if isinstance(of, NewUser) else user for user, of in zip(asked, references, strict=True)]
     user = pl.Series("user", ids, dtype=model.user_ids.ids.dtype).gather(np.repeat(np.arange(len(ids)), lengths))

@@ -9,6 +9,7 @@ from permrank.kernels.factored.odds import edges_of, odds_statistics, threshold_
 from permrank.kernels.factored.user_lists import gathered_lists
 from permrank.kernels.factored.users import move_users
 from permrank.kernels.lists import Lists
+from permrank.ragged import frozen
 
 CUTS = np.array([-1.2, 0.1, 2.0])
 
@@ -29,10 +30,10 @@ def statistics(scores, below):
     theta = np.zeros((2 + CUTS.size, 2))
     theta[2:, 1] = CUTS
     levels, bounds = np.asarray(below, np.int32), np.array([0, scores.size])
-    lists = Lists(np.array([0, 1]), bounds, np.zeros(scores.size, np.int32), levels, np.ones(1))
+    lists = Lists(*frozen(np.array([0, 1]), bounds, np.zeros(scores.size, np.int32), levels, np.ones(1)))
     of_user = gathered_lists(lists, 0, theta)
     of_user.scores[:] = scores
-    value = odds_statistics(levels, edges_of(theta, CUTS.size), of_user, 0, scores.size)
+    value = odds_statistics(lists.levels, edges_of(theta, CUTS.size), of_user, 0, scores.size)
     return value, of_user.made, of_user.expected
 
 
@@ -59,7 +60,7 @@ def data(seed=0, n_users=9, n_items=6, n_factors=2):
     items = np.concatenate([rng.permutation(n_items)[:4] for _ in range(n_users)]).astype(np.int32)
     below = rng.integers(0, CUTS.size + 1, items.size).astype(np.int32)
     bounds = np.arange(n_users + 1)
-    lists = Lists(bounds, 4 * bounds, items, below, rng.uniform(0.5, 2.0, n_users))
+    lists = Lists(*frozen(bounds, 4 * bounds, items, below, rng.uniform(0.5, 2.0, n_users)))
     theta = rng.normal(size=(n_items + CUTS.size, n_factors + 1))
     theta[n_items:] = 0.0
     theta[n_items:, -1] = CUTS

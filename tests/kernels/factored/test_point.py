@@ -13,6 +13,7 @@ from permrank.kernels.factored.users import move_users
 from permrank.kernels.lists import Lists
 from permrank.kernels.plackett_luce.damping import damped_statistics, damping_gradient, damping_sequence
 from permrank.kernels.plackett_luce.likelihood import BRESLOW, EFRON, EXACT, PARTITION, stage_statistics
+from permrank.ragged import frozen
 
 TREATMENTS = {"exact": EXACT, "efron": EFRON, "breslow": BRESLOW, "partition": PARTITION}
 K, PENALTY, NONE = 5, 0.8, np.zeros(0)
@@ -141,7 +142,8 @@ def test_the_bend_along_a_change_is_the_second_difference(strict):
     rng = np.random.default_rng(5)
     n = 12
     levels = np.arange(n) if strict else np.array([0, 0, 1, 2, 2, 2, 3, 4, 5, 5, 6, 6])
-    lists = Lists(np.array([0, 1]), np.array([0, n]), np.arange(n), levels.astype(np.int32), np.ones(1))
+    items, levels = np.arange(n, dtype=np.int32), levels.astype(np.int32)
+    lists = Lists(*frozen(np.array([0, 1]), np.array([0, n]), items, levels, np.ones(1)))
     scores, change = rng.normal(size=n), rng.normal(size=n).astype(np.float32)
 
     def terms(step):

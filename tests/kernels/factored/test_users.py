@@ -24,6 +24,7 @@ from permrank.kernels.factored.arguments import (
 )
 from permrank.kernels.lists import Lists
 from permrank.kernels.plackett_luce.likelihood import BRESLOW, EFRON, EXACT, PARTITION, stage_statistics
+from permrank.ragged import frozen
 
 TREATMENTS = {"exact": EXACT, "efron": EFRON, "breslow": BRESLOW, "partition": PARTITION}
 K = 3
@@ -77,7 +78,7 @@ def log_posterior(rankings, theta, precision, ties, user, vector):
         items = rankings.items[part]
         scores = theta[items, K] + theta[items, :K] @ vector
         scratch = np.empty(items.size), np.empty(items.size)
-        bounds = np.array([0, items.size])
+        bounds = frozen(np.array([0, items.size]))[0]
         total += rankings.weights[r] * stage_statistics(bounds, rankings.levels[part], scores, ties, *scratch)[0]
     return total
 

@@ -17,6 +17,7 @@ from permrank.kernels.latent.insertion import (
 )
 from permrank.kernels.latent.stages import BY_LIST, BY_STAGE, EFRON, Rules
 from permrank.kernels.lists import Lists
+from permrank.ragged import frozen
 from permrank.testing.oracles import community_probability as probability
 
 MIXING = {"stage": BY_STAGE, "list": BY_LIST}
@@ -144,7 +145,7 @@ def test_scores_are_the_expected_share_that_is_beaten_or_the_papers_rule(mixing)
     candidates = np.array([i for each in asked for i in each])
     found = {
         rule: insertion_scores(
-            Lists(*bounds, items, levels, np.ones(3)), worths, thetas, np.array([0, 3, 5]), candidates,
+            Lists(*frozen(*bounds, items, levels, np.ones(3))), worths, thetas, np.array([0, 3, 5]), candidates,
             Rules(EFRON, MIXING[mixing]), rule,
         )
         for rule in (EXPECTED, MODE)
@@ -169,7 +170,7 @@ def test_many_candidates_have_the_same_bits_for_one_thread_and_two_and_in_any_co
     worths = np.exp(rng.normal(size=(5000, 6)))
     theta = rng.dirichlet(np.ones(6), size=1)
     listed = np.arange(20, dtype=np.int32)
-    lists = Lists(np.array([0, 1]), np.array([0, 20]), listed, listed, np.ones(1))
+    lists = Lists(*frozen(np.array([0, 1]), np.array([0, 20]), listed, listed, np.ones(1)))
 
     def scores(candidates):
         asked = np.array([0, candidates.size])
@@ -189,7 +190,7 @@ def test_many_candidates_have_the_same_bits_for_one_thread_and_two_and_in_any_co
 def test_the_log_probability_of_a_place_is_that_of_the_distribution():
     worths, theta = problem(6, 5, 3)
     listed = np.arange(5, dtype=np.int32)
-    lists = Lists(np.array([0, 1]), np.array([0, 5]), listed, listed, np.ones(1))
+    lists = Lists(*frozen(np.array([0, 1]), np.array([0, 5]), listed, listed, np.ones(1)))
     wanted = probabilities(worths, theta, "stage")
     for first, last in ((0, 0), (2, 2), (5, 5), (1, 3)):
         found = position_log_probabilities(

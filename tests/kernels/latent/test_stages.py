@@ -12,6 +12,7 @@ from permrank.kernels.latent.draws import latent_rankings, top_by_subsets
 from permrank.kernels.latent.membership import given_log_likelihoods, integrated_log_likelihoods, memberships
 from permrank.kernels.latent.stages import BRESLOW, BY_LIST, BY_STAGE, EFRON, Rules, latent_statistics, worth_table
 from permrank.kernels.lists import Lists
+from permrank.ragged import frozen
 from permrank.randomness import stream_key
 from permrank.testing.oracles import community_probability as probability
 from permrank.testing.oracles import stage_terms
@@ -33,7 +34,7 @@ def statistics(orders, worths, thetas, mixing, levels=None, weights=None, ties=E
     users = np.arange(len(orders) + 1)
     ones = np.ones(len(orders))
     bounds = np.array([0, len(orders) // 2, len(orders)])
-    lists = Lists(users, indptr, items, levels.astype(np.int32), weights)
+    lists = Lists(*frozen(users, indptr, items, levels.astype(np.int32), weights))
     value, counts, chosen, available = latent_statistics(
         bounds, lists, ones, worths, np.array(thetas), Rules(ties, MIXING[mixing])
     )
@@ -82,13 +83,8 @@ def test_the_sums_for_the_m_step_are_those_of_the_definition(mixing):
 def test_two_lists_of_a_user_share_the_one_community_of_the_user():
     worths, theta = tables(3, 5, 2)
     first, second = (0, 3, 1), (4, 2)
-    lists = Lists(
-        np.array([0, 2]),
-        np.array([0, 3, 5]),
-        np.array(first + second, np.int32),
-        np.array([0, 1, 2, 0, 1], np.int32),
-        np.ones(2),
-    )
+    items, levels = np.array(first + second, np.int32), np.array([0, 1, 2, 0, 1], np.int32)
+    lists = Lists(*frozen(np.array([0, 2]), np.array([0, 3, 5]), items, levels, np.ones(2)))
     for name, code in MIXING.items():
         value, _, _, _ = latent_statistics(np.array([0, 1]), lists, np.ones(1), worths, theta[None], Rules(EFRON, code))
         if name == "stage":
@@ -159,7 +155,7 @@ def test_the_membership_with_items_fixed_is_the_maximum_of_its_objective():
     rng = np.random.default_rng(9)
     order, prior = rng.permutation(9), np.array([0.5, 1.0, 0.2])
     listed, levels = order.astype(np.int32), np.arange(9, dtype=np.int32)
-    lists = Lists(np.array([0, 1]), np.array([0, 9]), listed, levels, np.ones(1))
+    lists = Lists(*frozen(np.array([0, 1]), np.array([0, 9]), listed, levels, np.ones(1)))
     theta = memberships(lists, worths, prior, Rules(EFRON, BY_STAGE), 5000, 1e-13)[0]
 
     def objective(point):
@@ -191,7 +187,7 @@ def test_the_integral_over_memberships_is_met_within_its_error_and_missed_with_a
     prior = np.array([0.4, 0.8, 0.3])
     orders = np.array(list(itertools.permutations(range(5)))[:40], np.int32)
     indptr, levels = np.arange(0, 201, 5), np.tile(np.arange(5, dtype=np.int32), 40)
-    arrays = indptr, orders.ravel(), levels, worths
+    arrays = *frozen(indptr, orders.ravel(), levels), worths
     wanted = np.log([integral_by_assignments(order, worths, prior) for order in orders])
     found = integrated_log_likelihoods(*arrays, prior, EFRON, BY_STAGE, 4000, stream_key(0))
     distances = (found[:, 0] - wanted) / found[:, 1]

@@ -16,6 +16,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from permrank.kernels.plackett_luce import damping as kernels
 from permrank.kernels.plackett_luce.damping import damped_statistics, damping_gradient, damping_sequence
 from permrank.kernels.plackett_luce.likelihood import EXACT, stage_statistics
+from permrank.ragged import frozen
 
 DAMPINGS = {
     "none": lambda n: np.ones(n),
@@ -60,7 +61,7 @@ def statistics(rankings, damping):
     indptr = np.cumsum([0] + [len(scores) for scores in rankings])
     scores = np.concatenate([np.asarray(scores, dtype=float) for scores in rankings])
     chosen, expected, curvature = (np.full(scores.size, np.nan) for _ in range(3))
-    value = damped_statistics(indptr, scores, damping, chosen, expected, curvature)
+    value = damped_statistics(*frozen(indptr), scores, damping, chosen, expected, curvature)
     return value, chosen, expected, curvature
 
 
@@ -68,7 +69,7 @@ def rho_gradient(rankings, damping, weights):
     """∂ Σ weight log P / ∂ρ of a list of score arrays."""
     indptr = np.cumsum([0] + [len(scores) for scores in rankings])
     scores = np.concatenate([np.asarray(scores, dtype=float) for scores in rankings])
-    return damping_gradient(indptr, scores, damping, np.asarray(weights, dtype=float))
+    return damping_gradient(*frozen(indptr), scores, damping, *frozen(np.array(weights, dtype=float)))
 
 
 def assert_equals_definition(scores, damping):
@@ -192,7 +193,7 @@ def test_without_damping_it_is_plackett_luce(spread):
     indptr, scores = np.cumsum([0, 1, 2, 5, 30, 500]), np.concatenate(rankings)
     levels = np.concatenate([np.arange(ranking.size, dtype=np.int32) for ranking in rankings])
     chosen, expected = np.empty(scores.size), np.empty(scores.size)
-    value = stage_statistics(indptr, levels, scores, EXACT, chosen, expected)
+    value = stage_statistics(*frozen(indptr, levels), scores, EXACT, chosen, expected)
     got = statistics(rankings, damping_sequence("none", 500))
     assert_allclose(got[0], value, rtol=1e-12, atol=1e-300)
     assert_array_equal(got[1], chosen)
@@ -301,6 +302,7 @@ def test_damping_sequences_are_those_named_and_are_continued_by_their_last_value
 BOUNDS_SCRIPT = """
 import numpy as np
 from permrank.kernels.plackett_luce.damping import damped_statistics, damping_gradient, damping_sequence
+from permrank.ragged import frozen
 indptr = np.array([0, 1, 1, 5, 65, 67, 107])
 damping = damping_sequence("log", 60)
 for spread in (0.0, 3.0, 9.0, 200.0):

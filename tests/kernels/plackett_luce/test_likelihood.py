@@ -22,6 +22,7 @@ from permrank.kernels.plackett_luce.likelihood import (
     log_block_probability,
     stage_statistics,
 )
+from permrank.ragged import frozen
 from permrank.testing import oracles
 
 TREATMENTS = {"exact": EXACT, "efron": EFRON, "breslow": BRESLOW, "partition": PARTITION}
@@ -35,7 +36,7 @@ def statistics(rankings, ties):
     scores = np.concatenate([np.asarray(scores, dtype=float) for scores, _ in rankings])
     levels = np.concatenate([np.asarray(levels, dtype=np.int32) for _, levels in rankings])
     chosen, expected = np.full(scores.size, np.nan), np.full(scores.size, np.nan)
-    value = stage_statistics(indptr, levels, scores, TREATMENTS[ties], chosen, expected)
+    value = stage_statistics(*frozen(indptr, levels), scores, TREATMENTS[ties], chosen, expected)
     return value, chosen, expected
 
 

@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from permrank.kernels.plackett_luce.likelihood import BRESLOW, EFRON, EXACT, PARTITION, stage_statistics
 from permrank.kernels.plackett_luce.pooled import observed_information
 from permrank.models.plackett_luce.statistics import PooledStatistics
+from permrank.ragged import frozen
 from permrank.testing import oracles
 
 TREATMENTS = {"exact": EXACT, "efron": EFRON, "breslow": BRESLOW, "partition": PARTITION}
@@ -24,7 +25,7 @@ def random_problem(seed, n_rankings=60, n_items=12, tied=0.5, longest=None):
     lengths = rng.integers(1, (longest or n_items) + 1, size=n_rankings)
     items = np.concatenate([rng.permutation(n_items)[:n] for n in lengths]).astype(np.int32)
     levels = np.concatenate([np.cumsum(np.arange(n) * (rng.random(n) >= tied) > 0) for n in lengths])
-    return np.cumsum([0, *lengths]), items, levels.astype(np.int32), rng.uniform(0.5, 3.0, size=n_rankings)
+    return frozen(np.cumsum([0, *lengths]), items, levels.astype(np.int32), rng.uniform(0.5, 3.0, size=n_rankings))
 
 
 @every_treatment
@@ -50,7 +51,7 @@ def test_pooled_statistics_of_more_items_than_entries_and_of_no_rankings_are_rig
     assert_allclose(value, small[0], rtol=1e-12, atol=0)
     assert_allclose(expected[:5], small[2], rtol=1e-12, atol=0)
     assert not chosen[5:].any()
-    empty = pooled_statistics(np.zeros(1, dtype=np.int64), items[:0], levels[:0], scores, weights[:0], EXACT)
+    empty = pooled_statistics(*frozen(np.zeros(1, dtype=np.int64)), items[:0], levels[:0], scores, weights[:0], EXACT)
     assert empty[0] == 0.0
     assert not empty[2].any()
 

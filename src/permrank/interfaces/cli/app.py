@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 from permrank.errors import ARGUMENT, InputError, PermrankError
 from permrank.interfaces.cli import answers as answer_commands
 from permrank.interfaces.cli import evaluate as evaluation_commands
+from permrank.interfaces.cli import serve as serve_command
 from permrank.interfaces.cli import statistics as statistics_commands
 from permrank.interfaces.cli.options import (
     Address,
@@ -390,6 +391,7 @@ def doctor(as_json: Json = False) -> None:
 answer_commands.register(app)
 statistics_commands.register(app)
 evaluation_commands.register(app)
+serve_command.register(app)
 
 
 def main() -> None:

@@ -83,6 +83,9 @@ class ItemScores:
         else:
             self._neighbours = frozen(weights.indptr, weights.neighbours, weights.weights)
 
+    def __deepcopy__(self, memo: object) -> ItemScores:
+        return self  # nothing in it changes; copies of its arrays could be written, and kernels be compiled for those
+
     def rows(self, entries: Entries) -> Array:
         """Scores of all items for users with these entries: float32 (n_users, n_items)."""
         if self._dense:

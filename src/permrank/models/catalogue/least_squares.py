@@ -47,6 +47,9 @@ class FactorScores:
         self._gram = gram_matrix(self._items)
         self._settings = _settings(factors.weighting, len(self._items))
 
+    def __deepcopy__(self, memo: object) -> FactorScores:
+        return self  # nothing in it changes; copies of its arrays could be written, and kernels be compiled for those
+
     def users(self, entries: Entries) -> Float64Array:
         """Factors of users with these entries: (n_users, K)."""
         return np.asarray(solve_rows(tuple(entries), self._items, self._gram, self._settings.astype(np.float64)))

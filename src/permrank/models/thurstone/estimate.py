@@ -78,7 +78,7 @@ class Chains(NamedTuple):
     def at(cls, x: Array, components: Array, n_columns: int) -> Chains:
         """Chains that stand at these utilities and components."""
         draws, means = np.zeros((2, *components.shape, n_columns))
-        arrays = np.array(x, np.float64), np.array(components, np.int64), draws, means
+        arrays = np.array(x, np.float64, order="C"), np.array(components, np.int64, order="C"), draws, means
         return cls(*arrays, np.zeros(np.shape(x)))
 
     def advance(self, asked: Asked, rounds: Rounds, key: Key) -> None:

@@ -1,0 +1,126 @@
+"""``permrank serve``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from permrank.errors import InputError
+
+_POLL, _REACH, _LEARN = "A poll from here", "Who can reach it", "How it works"
+
+
+def serve(
+    model: Annotated[
+        Path | None, typer.Argument(metavar="[MODEL]", help="A .permrank file to answer questions from.")
+    ] = None,
+    db: Annotated[Path, typer.Option(help="The SQLite file of polls and answers; made if it is not there.")] = Path(
+        "answers.sqlite"
+    ),
+    poll: Annotated[str | None, typer.Option(metavar="TITLE", help="Start a poll.", rich_help_panel=_POLL)] = None,
+    items: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Its items: one a line, or a table with a column 'title' (and 'about', 'picture').",
+            rich_help_panel=_POLL,
+        ),
+    ] = None,
+    pictures: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Pictures of items, at /pictures/ on this server.", rich_help_panel=_POLL),
+    ] = None,
+    demo: Annotated[
+        bool, typer.Option("--demo", help="A poll in which simulated people have voted.", rich_help_panel=_POLL)
+    ] = False,
+    host: Annotated[
+        str, typer.Option(help="Address to listen at; others than this machine's need a key.", rich_help_panel=_REACH)
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port.", rich_help_panel=_REACH)] = 8000,
+    admin_key: Annotated[
+        str | None,
+        typer.Option(
+            envvar="PERMRANK_ADMIN_KEY",
+            metavar="KEY",
+            help="Ask for keys, and take this one for an admin's; 'new' makes one and prints it.",
+            rich_help_panel=_REACH,
+        ),
+    ] = None,
+    is_open: Annotated[
+        bool,
+        typer.Option("--open", help="Everybody who reaches it may vote, read and ask.", rich_help_panel=_REACH),
+    ] = False,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="A name under which browsers reach it; may be repeated.", rich_help_panel=_REACH
+        ),
+    ] = None,
+    public_url: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Where people reach it, for links; https:// makes cookies secure.",
+            rich_help_panel=_REACH,
+        ),
+    ] = None,
+    rate: Annotated[
+        float, typer.Option(min=0.0, help="Requests a second of one address; 0: no limit.", rich_help_panel=_REACH)
+    ] = 50.0,
+    workers: Annotated[int, typer.Option(min=1, max=64, help="Web processes.", rich_help_panel=_LEARN)] = 1,
+    refit_after: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="Fit the model again after lists of N more people; 0: never.",
+            rich_help_panel=_LEARN,
+        ),
+    ] = 100,
+    refit_every: Annotated[
+        float,
+        typer.Option(min=1.0, metavar="SECONDS", help="But not more often than this.", rich_help_panel=_LEARN),
+    ] = 300.0,
+) -> None:
+    """Serve polls and a model: pages for people, an API for programs, from one process and one file.
+
+    Example: permrank serve --poll "Where shall we eat?" --items dishes.csv
+
+    Example: permrank serve m.permrank
+
+    Example: permrank serve --demo
+    """
+    import importlib.util
+    from urllib.parse import urlsplit
+
+    missing = [name for name in ("fastapi", "uvicorn") if importlib.util.find_spec(name) is None]
+    if missing:
+        raise InputError(f"'permrank serve' needs {' and '.join(missing)}: pip install 'permrank[serve]'")
+    if items is not None and poll is None:
+        raise InputError("--items is for a poll; give it a title with --poll")
+    for path in (model, items, pictures):
+        if path is not None and not path.exists():
+            raise InputError(f"there is no file {path}")
+    from permrank.interfaces.cli.compiled import say_if_compiling
+
+    say_if_compiling()
+    from permrank.interfaces.server.run import start
+    from permrank.interfaces.server.settings import Settings
+
+    names = [*(allow_host or []), *([urlsplit(public_url).hostname or ""] if public_url else [])]
+    settings = Settings(
+        str(db.absolute()), None if model is None else str(model.absolute()), host, port, hosts=tuple(names),
+        secure=(public_url or "").startswith("https://"), rate=rate, burst=int(max(4 * rate, 1)),
+        refit_answers=refit_after, refit_seconds=refit_every, workers=workers,
+    )  # fmt: skip
+    start(
+        settings, poll=poll, items=items, demo=demo, admin_key=admin_key, is_open=is_open, pictures=pictures,
+        public=public_url.rstrip("/") if public_url else None,
+    )  # fmt: skip
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command()(serve)

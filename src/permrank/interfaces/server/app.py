@@ -1,0 +1,116 @@
+"""The application: made once in every web process."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+from collections.abc import AsyncIterator
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.responses import PlainTextResponse, Response
+from starlette.staticfiles import StaticFiles
+
+from permrank import __version__
+from permrank.interfaces.server import model_api, pages, polls_api, problems
+from permrank.interfaces.server.ballots import Ballots, Person
+from permrank.interfaces.server.limits import Guard
+from permrank.interfaces.server.results import GroupResult
+from permrank.interfaces.server.settings import ENVIRONMENT, Settings
+from permrank.interfaces.server.state import State, state_of
+
+_log = logging.getLogger("permrank.serve")
+# How often a newer version of the model is looked for.
+_LOOK = 2.0
+
+
+def from_environment() -> Any:
+    """The application of a worker process that uvicorn has started."""
+    return create_app(Settings.from_json(os.environ[ENVIRONMENT]))
+
+
+def create_app(settings: Settings, pictures: str | None = None) -> Any:
+    """The application with these settings."""
+    state = State(settings)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        getting_ready = asyncio.create_task(_get_ready(state))
+        yield
+        getting_ready.cancel()
+        state.close()
+
+    app = FastAPI(
+        title="permrank", version=__version__, lifespan=lifespan, openapi_url="/v1/openapi.json", docs_url=None,
+        redoc_url=None, description="Polls by ranking, and questions to a model. Errors are RFC 9457 documents.",
+    )  # fmt: skip
+    app.state.all = state
+    problems.install(app)
+    app.include_router(polls_api.router)
+    app.include_router(model_api.router)
+    app.include_router(pages.router)
+    app.mount("/static", pages.own_files())
+    if pictures or os.environ.get("PERMRANK_PICTURES"):
+        app.mount("/pictures", StaticFiles(directory=pictures or os.environ["PERMRANK_PICTURES"]))
+    _add_health(app)
+    app.add_exception_handler(problems.Problem, _page_or_problem)
+    return Guard(app, settings, state.metrics)
+
+
+async def _page_or_problem(request: Request, error: Exception) -> Response:
+    """A person who looks at a page gets a page that says what is wrong."""
+    assert isinstance(error, problems.Problem)
+    looks = "text/html" in request.headers.get("accept", "") and not request.url.path.startswith("/v1/")
+    if not looks:
+        return problems.answer(error)
+    return pages.page(
+        "message.html", request, state_of(request), title=error.detail, text=error.remedy or "", status=error.status
+    )
+
+
+def _add_health(app: FastAPI) -> None:
+    @app.get("/health/live", tags=["health"], summary="Is the process alive?")
+    async def live() -> dict[str, str]:
+        return {"status": "alive"}
+
+    @app.get("/health/ready", tags=["health"], summary="Can it answer?", responses=polls_api.ERRORS)
+    async def ready(state: polls_api.All) -> dict[str, str]:
+        if not state.ready:
+            raise problems.Problem(503, "still getting ready", remedy="ask again in a second", retry=1.0)
+        state.store.row("SELECT 1")
+        return {"status": "ready"}
+
+    @app.get("/metrics", tags=["health"], summary="Counters for Prometheus", response_class=PlainTextResponse,
+             responses=polls_api.ERRORS)  # fmt: skip
+    async def metrics(who: polls_api.Who, state: polls_api.All) -> PlainTextResponse:
+        who.require("admin")
+        version = state.serving.version
+        gauges = {"event_streams": state.polls.n_streams, "model_version": version.number if version else -1}
+        return PlainTextResponse(state.metrics.text(gauges), media_type="text/plain; version=0.0.4")
+
+
+async def _get_ready(state: State) -> None:
+    """Load the model, compile what polls need, then look for newer versions."""
+    try:
+        await state.polls.run(warm_up)
+        await state.serving.run(state.serving.load_newest)
+        state.ready = True
+        while state.settings.model is not None:
+            await asyncio.sleep(_LOOK)
+            newest = state.store.row("SELECT max(version) FROM model_versions")
+            current = state.serving.version
+            if newest is not None and current is not None and (newest[0] or 0) > current.number:
+                await state.serving.run(state.serving.load_newest)
+    except Exception:  # it stays unready, and the log says why
+        _log.exception("the server cannot get ready")
+
+
+def warm_up() -> None:
+    """Work out the result of a small poll, so that no caller waits for compilation."""
+    people = {"a": Person(), "b": Person()}
+    people["a"].add("tiers", '[["x"], ["y", "z"], ["w"]]')
+    people["b"].add("pair", '["y", "x"]')
+    items = [{"id": name, "title": name} for name in "wxyz"]
+    GroupResult(items, Ballots(people, 2, 2))

@@ -1,0 +1,110 @@
+"""Which question to put to a person next, what is known of the person's order, and when it is enough."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtr
+
+from permrank.interfaces.server.ballots import Ballots, Person, rankings_of
+from permrank.interfaces.server.results import GroupResult, estimated
+from permrank.models.plackett_luce.person import PersonPosterior, person_posterior
+from permrank.models.thurstone.questions import information
+from permrank.randomness import generator
+from permrank.types import Array, Float64Array
+
+# People differ from the group by this standard deviation of the log-worths: of two items that the group likes alike,
+# somebody would choose the same one again with a probability of .89, in the mean.
+PERSON_SCALE = 5.0
+ENOUGH = 0.85
+"""Share of all pairs that the order so far is expected to have right, from which on it is enough."""
+# Items that a question is sought among, draws of their scores, and the least that a question should gain, in pairs.
+_CANDIDATES, _DRAWS, _LEAST_GAIN = 24, 1024, 0.02
+# Up to so many people the group's order is taken without the person, who would be counted twice; pairs up to _MOST.
+_FEW_PEOPLE, _MOST = 50, 300
+
+
+def next_question(group: GroupResult, ballots: Ballots, who: str | None, kind: str = "pair") -> dict[str, Any]:
+    """The question that tells most about a person's order, the order so far, and how sure it is."""
+    person = ballots.people.get(who or "", Person())
+    posterior = known_of(group, ballots, who, person)
+    mean, n = posterior.mean, len(group.ids)
+    order = np.lexsort((np.arange(n), -mean))
+    certainty = share_right(posterior, order if n <= _MOST else order[:_MOST])
+    asked = question(posterior, group.ids, person, kind)
+    answered = len(person.choices)
+    gain = 0.0 if asked is None else asked[1]
+    return {
+        "items": [] if asked is None else asked[0],
+        "gain": gain,
+        "certainty": certainty,
+        "enough": asked is None or (answered > 0 and (certainty >= ENOUGH or gain < _LEAST_GAIN)),
+        "answered": answered,
+        "order": _so_far(posterior, order, group.ids),
+    }
+
+
+def known_of(group: GroupResult, ballots: Ballots, who: str | None, person: Person) -> PersonPosterior:
+    """Posterior of a person's scores, around what the others think."""
+    common = group.scores
+    if who in ballots.people and len(ballots.people) <= _FEW_PEOPLE:
+        others = rankings_of(ballots._replace(people={k: v for k, v in ballots.people.items() if k != who}), group.ids)
+        known = others is not None and others.has_order
+        common = estimated(others, group.ids)[0] if others is not None and known else np.zeros(len(group.ids))
+    place = {item: at for at, item in enumerate(group.ids)}
+    lists = [[[place[item] for item in tier] for tier in tiers] for tiers in person.lists()]
+    return person_posterior(lists, common, PERSON_SCALE)
+
+
+def question(
+    posterior: PersonPosterior, ids: Sequence[str], person: Person, kind: str
+) -> tuple[list[str], float] | None:
+    """Two items (or four) and the expected gain in pairs put right; None where everything has been asked."""
+    n = len(ids)
+    items = np.arange(n)
+    if n > _CANDIDATES:
+        items = np.sort(np.lexsort((-posterior.mean, -np.round(posterior.variance, 6)))[:_CANDIDATES])
+    pairs, done = np.column_stack(np.triu_indices(items.size, 1)), person.asked
+    if kind == "pair" or items.size < 4:
+        pairs = pairs[[frozenset((ids[items[a]], ids[items[b]])) not in done for a, b in pairs]]
+    if not len(pairs):
+        return None
+    root = np.linalg.cholesky(posterior.covariance_of(items) + 1e-9 * np.eye(items.size))
+    draws = posterior.mean[items] + generator(n).normal(size=(_DRAWS, items.size)) @ root.T
+    gains = information(draws, pairs)
+    best = np.argsort(-gains, kind="stable")
+    if kind == "pair" or items.size < 4:
+        return [ids[items[at]] for at in pairs[best[0]]], float(gains[best[0]])
+    for first in range(best.size):  # the four items of the best pairs that were not asked about together
+        four: list[int] = []
+        for pair in pairs[best[first:]].tolist():
+            four += [at for at in pair if at not in four][: 4 - len(four)]
+        chosen = [ids[items[at]] for at in four]
+        if len(chosen) == 4 and frozenset(chosen) not in done:
+            return chosen, float(gains[best[first]])
+    return None
+
+
+def share_right(posterior: PersonPosterior, items: Array) -> float:
+    """Expected share of pairs of items that the order by the means has right."""
+    if items.size < 2:
+        return 1.0
+    covariance, mean = posterior.covariance_of(items), posterior.mean[items]
+    first, second = np.triu_indices(items.size, 1)
+    variance = np.diag(covariance)
+    spread = np.sqrt(np.maximum(variance[first] + variance[second] - 2.0 * covariance[first, second], 1e-12))
+    return float(np.mean(ndtr(np.abs(mean[first] - mean[second]) / spread)))
+
+
+def _so_far(posterior: PersonPosterior, order: Array, ids: Sequence[str]) -> list[dict[str, Any]]:
+    """The best of the order with how sure each is to be before the next."""
+    shown = order[:50]
+    covariance, mean = posterior.covariance_of(shown), posterior.mean[shown]
+    variance = np.diag(covariance)
+    sure: Float64Array = np.ones(shown.size)
+    if shown.size > 1:
+        spread = variance[:-1] + variance[1:] - 2.0 * np.diag(covariance, 1)
+        sure[:-1] = ndtr((mean[:-1] - mean[1:]) / np.sqrt(np.maximum(spread, 1e-12)))
+    return [{"item": ids[index], "before_next": float(p)} for index, p in zip(shown.tolist(), sure, strict=True)]

@@ -1,0 +1,221 @@
+"""What requests and answers hold, as the OpenAPI description has it. Ids and titles are text, and never markup."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, field_validator
+
+from permrank.markup import UNSAFE
+
+MOST_ITEMS, MOST_ANSWERS, MOST_LISTS = 1_000, 1_000, 200
+"""Items of a poll or a list, answers in a body, and people in one question to the model."""
+
+
+def _seen(text: str) -> str:
+    """Text without characters that steer a terminal or turn the direction of text."""
+    if UNSAFE.search(text.replace("\n", " ")):
+        raise ValueError("holds control characters; leave them out")
+    return text.strip()
+
+
+def _unicode(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError("is not Unicode: half of a surrogate pair") from error
+    return text
+
+
+_Clean = (AfterValidator(_unicode), AfterValidator(_seen))
+Title = Annotated[str, StringConstraints(min_length=1, max_length=200), *_Clean]
+About = Annotated[str, StringConstraints(max_length=2_000), *_Clean]
+ItemId = Annotated[str, StringConstraints(min_length=1, max_length=100), *_Clean]
+Name = Annotated[str, StringConstraints(min_length=1, max_length=100), *_Clean]
+AnyId = Annotated[str | int, Field(union_mode="left_to_right")]
+ClientKey = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=r"^[\x21-\x7e]+$")]
+Picture = Annotated[str, StringConstraints(max_length=300, pattern=r"^(/pictures/[A-Za-z0-9_-][A-Za-z0-9._/-]*)?$")]
+Shows = Literal["always", "voted", "closed"]
+
+
+class Body(BaseModel):
+    """A request: unknown fields are refused."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class Item(Body):
+    """One thing to be ranked."""
+
+    id: Annotated[ItemId | None, Field(description="Left out, the title is the id.")] = None
+    title: Title
+    about: About = ""
+    picture: Annotated[Picture, Field(description="A path on this server below /pictures/.")] = ""
+
+    @field_validator("picture")
+    @classmethod
+    def _below(cls, value: str) -> str:
+        if ".." in value or "//" in value:
+            raise ValueError("is not a path below /pictures/")
+        return value
+
+
+class NewPoll(Body):
+    """A poll to be made."""
+
+    title: Title
+    about: About = ""
+    items: Annotated[list[Item], Field(min_length=2, max_length=MOST_ITEMS)]
+    shows: Annotated[
+        Shows, Field(description="When voters see the result: always, once they voted, or when closed.")
+    ] = "always"
+
+
+class PollChange(Body):
+    """What may be changed of a poll."""
+
+    title: Title | None = None
+    about: About | None = None
+    shows: Shows | None = None
+    state: Literal["open", "closed"] | None = None
+
+
+class NewPerson(Body):
+    """Somebody who takes part."""
+
+    name: Name | None = Field(None, description="One vote for each name; left out, for each key that is given out.")
+
+
+class NewKey(Body):
+    """A key to be made."""
+
+    role: Literal["vote", "read", "admin", "person"]
+    name: Name | None = Field(None, description="Of the person, for a personal link.")
+    label: About = ""
+
+
+_Ids = Annotated[list[ItemId], Field(max_length=MOST_ITEMS)]
+
+
+class Said(Body):
+    """What all answers have."""
+
+    shown: _Ids = Field([], description="Items that were on the screen, in their order.")
+    key: ClientKey | None = Field(None, description="The same key again is the same answer, stored once.")
+
+
+class ListAnswer(Said):
+    """A whole or partial ranking, best first; it takes the place of this person's former one."""
+
+    kind: Literal["list"]
+    ranking: Annotated[list[ItemId], Field(min_length=1, max_length=MOST_ITEMS)]
+
+
+class TiersAnswer(Said):
+    """Groups of equals, best first; it takes the place of this person's former ranking."""
+
+    kind: Literal["tiers"]
+    ranking: Annotated[
+        list[Annotated[list[ItemId], Field(min_length=1, max_length=MOST_ITEMS)]],
+        Field(min_length=1, max_length=MOST_ITEMS),
+    ]
+
+
+class PairAnswer(Said):
+    """Which of two is better."""
+
+    kind: Literal["pair"]
+    better: ItemId
+    worse: ItemId
+
+
+class BestWorstAnswer(Said):
+    """The best and the worst of some."""
+
+    kind: Literal["best_worst"]
+    items: Annotated[list[ItemId], Field(min_length=3, max_length=20)]
+    best: ItemId
+    worst: ItemId
+
+
+class SkipAnswer(Said):
+    """A question that was passed over; the same is not asked again."""
+
+    kind: Literal["skip"]
+    items: Annotated[list[ItemId], Field(min_length=2, max_length=20)]
+
+
+Answer = Annotated[ListAnswer | TiersAnswer | PairAnswer | BestWorstAnswer | SkipAnswer, Field(discriminator="kind")]
+
+
+class NewAnswers(Body):
+    """One or many answers; all are stored, or none."""
+
+    answers: Annotated[list[Answer], Field(min_length=1, max_length=MOST_ANSWERS)]
+    person: Name | None = Field(None, description="Whose they are, by name; with an admin's key only.")
+
+
+_Tier = Annotated[list[AnyId], Field(min_length=1, max_length=MOST_ITEMS)]
+
+
+class Someone(Body):
+    """Who a question is about: somebody known, or somebody new by a list (best first) or by ratings."""
+
+    person: AnyId | None = None
+    ranking: Annotated[list[AnyId | _Tier], Field(max_length=MOST_ITEMS)] | None = None
+    ratings: Annotated[dict[str, float], Field(max_length=MOST_ITEMS)] | None = None
+
+
+class Recommend(Someone):
+    """What would they choose next?"""
+
+    k: Annotated[int, Field(ge=1, le=1_000)] = 10
+    exclude: Annotated[list[AnyId], Field(max_length=MOST_ITEMS)] = []
+    reasons: bool = Field(False, description="Say why, in a sentence each.")
+
+
+class RecommendMany(Body):
+    """The same question about several people."""
+
+    people: Annotated[list[Someone], Field(min_length=1, max_length=MOST_LISTS)]
+    k: Annotated[int, Field(ge=1, le=1_000)] = 10
+
+
+class Rank(Someone):
+    """In which order do they put these?"""
+
+    items: Annotated[list[AnyId], Field(min_length=1, max_length=MOST_ITEMS)]
+    interval: bool = False
+
+
+class Prefers(Someone):
+    """How likely is it that they put the first of each pair before the second?"""
+
+    pairs: Annotated[
+        list[Annotated[list[AnyId], Field(min_length=2, max_length=2)]], Field(min_length=1, max_length=MOST_LISTS)
+    ]
+
+
+class Explain(Someone):
+    """Why would they choose this?"""
+
+    item: AnyId
+
+
+class PersonList(Body):
+    """What a person says, a list or ratings as the model's data are: kept, used at once, and learnt from."""
+
+    ranking: Annotated[list[AnyId | _Tier], Field(min_length=1, max_length=MOST_ITEMS)] | None = None
+    ratings: Annotated[dict[str, float], Field(min_length=1, max_length=MOST_ITEMS)] | None = None
+
+
+class ProblemDocument(BaseModel):
+    """RFC 9457."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    field: str | None = None
+    remedy: str | None = None
+    errors: list[dict[str, Any]] | None = None

@@ -1,0 +1,149 @@
+"""What no request gets past: names of the server, sizes of bodies, rates, and headers that every answer has.
+
+Plain ASGI, so that a request is refused before anything is read or parsed.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import time
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from starlette.exceptions import HTTPException
+
+from permrank.interfaces.server.metrics import Metrics
+from permrank.interfaces.server.problems import Problem, answer
+from permrank.interfaces.server.settings import Settings
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+_MOST_CALLERS = 10_000
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+_HEADERS = [
+    (b"content-security-policy", POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-frame-options", b"DENY"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
+]
+
+
+class Buckets:
+    """Token buckets by caller: so many a second, so many at once; the callers of long ago are forgotten."""
+
+    def __init__(self, rate: float, burst: int) -> None:
+        self.rate, self.burst = rate, burst
+        self._left: dict[str, tuple[float, float]] = {}
+
+    def _now(self, who: str) -> float:
+        left, at = self._left.get(who, (float(self.burst), 0.0))
+        return min(float(self.burst), left + (time.monotonic() - at) * self.rate) if at else left
+
+    def empty(self, who: str) -> bool:
+        """Whether nothing is left for a caller."""
+        return self._now(who) < 1.0
+
+    def take(self, who: str) -> bool:
+        """Take one if there is one."""
+        left = self._now(who)
+        if len(self._left) >= _MOST_CALLERS and who not in self._left:
+            self._left.pop(next(iter(self._left)))
+        allowed = left >= 1.0
+        self._left[who] = (left - allowed, time.monotonic())
+        return allowed
+
+
+class Guard:
+    """The outermost part of the application."""
+
+    def __init__(self, app: App, settings: Settings, metrics: Metrics) -> None:
+        self.app, self.settings, self.metrics = app, settings, metrics
+        self._buckets = Buckets(settings.rate, settings.burst) if settings.rate else None
+        self._names = {"localhost", settings.host.lower(), *(name.lower() for name in settings.hosts)}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Refuse, or hand on with a limit on the body and headers on the answer."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        began, status = time.perf_counter(), 500
+
+        async def sending(message: MutableMapping[str, Any]) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                named = {name for name, _ in message.get("headers", [])}
+                message["headers"] = [*message.get("headers", []), *(h for h in _HEADERS if h[0] not in named)]
+                if b"cache-control" not in named:
+                    message["headers"].append((b"cache-control", b"no-store"))
+            await send(message)
+
+        headers = dict(scope["headers"])
+        problem = self._problem(scope, headers)
+        if problem is not None:
+            await answer(problem)(scope, receive, sending)
+        else:
+            await self._limited(scope, receive, sending)
+        route = getattr(scope.get("route"), "path", "other")
+        self.metrics.observe(scope["method"], route, status, time.perf_counter() - began)
+
+    def _problem(self, scope: Scope, headers: dict[bytes, bytes]) -> Problem | None:
+        if not self._known_name(headers.get(b"host", b"").decode("latin-1")):
+            return Problem(
+                421, "this server is not called so", field="Host",
+                remedy="use its number, or have its name added with --allow-host",
+            )  # fmt: skip
+        length = headers.get(b"content-length", b"0")
+        if not length.isdigit() or int(length) > self.settings.body_bytes:
+            return self._too_large()
+        client = scope.get("client")
+        if self._buckets is not None and not self._buckets.take(_caller(client[0] if client else "")):
+            return Problem(429, "too many requests from this address", remedy="wait a second", retry=1.0)
+        return None
+
+    def _too_large(self) -> Problem:
+        limit = self.settings.body_bytes
+        return Problem(413, f"the body is larger than {limit:,} bytes", field="body", remedy="send it in parts")
+
+    def _known_name(self, host: str) -> bool:
+        """Numbers cannot be taken over by another site's names; of names only those that were given are known."""
+        name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
+        if name.lower() in self._names:
+            return True
+        try:
+            ipaddress.ip_address(name.strip("[]"))
+        except ValueError:
+            return False
+        return True
+
+    async def _limited(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hand on, counting the body: its length may not have been said, or said wrongly."""
+        seen = 0
+
+        async def receiving() -> MutableMapping[str, Any]:
+            nonlocal seen
+            message = await receive()
+            seen += len(message.get("body", b""))
+            if seen > self.settings.body_bytes:
+                raise HTTPException(413, self._too_large().detail)
+            return message
+
+        await self.app(scope, receiving, send)
+
+
+def _caller(address: str) -> str:
+    """An address; of version 6 the network that one subscriber has."""
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    return str(ipaddress.ip_network((address, 64), strict=False)) if found.version == 6 else address

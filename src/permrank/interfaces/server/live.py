@@ -1,0 +1,108 @@
+"""Results that follow the answers: what was worked out is kept until an answer arrives, and streams are told of it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from permrank.interfaces.server.ballots import Ballots, collect
+from permrank.interfaces.server.polls import items_of
+from permrank.interfaces.server.problems import Problem
+from permrank.interfaces.server.results import GroupResult
+from permrank.interfaces.server.store import Store
+
+# Polls whose results are kept; how often the file is looked at for what other processes wrote; a sign of life.
+_KEPT, _LOOK, _SIGN = 64, 0.25, 15.0
+
+
+class Polls:
+    """Results of polls by the number of their last answer. All numbers are worked out in one thread."""
+
+    def __init__(self, store: Store, numbers: ThreadPoolExecutor, most_streams: int) -> None:
+        self.store, self.numbers = store, numbers
+        self._kept: OrderedDict[str, tuple[tuple[int, ...], Ballots, GroupResult]] = OrderedDict()
+        self._turns: dict[str, asyncio.Lock] = {}
+        self._streams: dict[str, set[asyncio.Event]] = {}
+        self._most = most_streams
+        self._watch: asyncio.Task[None] | None = None
+
+    def state(self, poll: str) -> tuple[int, ...]:
+        """What a result depends on: the last answer, how many there are, and how many people were erased."""
+        row = self.store.row("SELECT coalesce(max(seq), 0), count(*) FROM answers WHERE poll = ?", poll)
+        gone = self.store.row("SELECT count(*) FROM erasures WHERE poll = ?", poll)
+        assert row is not None
+        assert gone is not None
+        return int(row[0]), int(row[1]), int(gone[0])
+
+    async def result(self, poll: str) -> tuple[Ballots, GroupResult]:
+        """What counts of a poll, and its result, as of now; worked out once for all who ask at the same time."""
+        async with self._turns.setdefault(poll, asyncio.Lock()):
+            state = self.state(poll)
+            kept = self._kept.get(poll)
+            if kept is None or kept[0] != state:
+                made = await self.run(lambda: self._made(poll))
+                kept = self._kept[poll] = (state, *made)
+                while len(self._kept) > _KEPT:
+                    self._turns.pop(self._kept.popitem(last=False)[0], None)
+            self._kept.move_to_end(poll)
+            return kept[1], kept[2]
+
+    def _made(self, poll: str) -> tuple[Ballots, GroupResult]:
+        ballots = collect(self.store.rows("SELECT * FROM answers WHERE poll = ? ORDER BY seq", poll))
+        return ballots, GroupResult(items_of(self.store, poll), ballots)
+
+    async def run(self, work: Callable[[], Any]) -> Any:
+        """Work with numbers, in their thread."""
+        return await asyncio.get_running_loop().run_in_executor(self.numbers, work)
+
+    # Streams
+
+    @property
+    def n_streams(self) -> int:
+        """Open streams."""
+        return sum(map(len, self._streams.values()))
+
+    def require_room(self) -> None:
+        """Refuse one stream more than are allowed."""
+        if self.n_streams >= self._most:
+            raise Problem(429, "too many pages are listening", remedy="ask for the result every few seconds", retry=5.0)
+
+    async def events(self, poll: str) -> AsyncIterator[str]:
+        """Server-sent events: the number of the last answer whenever it changes."""
+        changed = asyncio.Event()
+        self._streams.setdefault(poll, set()).add(changed)
+        if self._watch is None or self._watch.done():
+            self._watch = asyncio.create_task(self._look())
+        told = None
+        try:
+            while True:
+                now = json.dumps({"as_of": self.state(poll)[0], "state": self.poll_state(poll)})
+                yield f"event: change\ndata: {now}\n\n" if now != told else ": here\n\n"
+                told = now
+                changed.clear()
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(changed.wait(), _SIGN)
+        finally:
+            self._streams[poll].discard(changed)
+
+    def poll_state(self, poll: str) -> str:
+        """Open, closed or gone."""
+        row = self.store.row("SELECT state FROM polls WHERE id = ?", poll)
+        return "gone" if row is None else str(row[0])
+
+    async def _look(self) -> None:
+        """Wake the streams when the file has changed, whoever changed it."""
+        seen = self.store.changes()
+        while self.n_streams:
+            await asyncio.sleep(_LOOK)
+            now = self.store.changes()
+            if now != seen:
+                seen = now
+                for events in self._streams.values():
+                    for event in events:
+                        event.set()

@@ -1,0 +1,182 @@
+"""``/v1/model``: questions to the model, about known people or about a list in the request, which is not kept."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from fastapi import Path as PathParameter
+
+from permrank.interfaces.server import polls as work
+from permrank.interfaces.server.access import Caller
+from permrank.interfaces.server.bodies import (
+    Explain,
+    PersonList,
+    Prefers,
+    Rank,
+    Recommend,
+    RecommendMany,
+    Someone,
+)
+from permrank.interfaces.server.polls_api import ERRORS, All, Limit, Who
+from permrank.interfaces.server.problems import Problem
+from permrank.interfaces.server.serving import Version, age, person_id, place_of
+from permrank.interfaces.server.state import State
+
+router = APIRouter(
+    prefix="/v1/model", tags=["model"], responses=ERRORS | {501: {"content": {"application/problem+json": {}}}}
+)
+Person = Annotated[str, PathParameter(min_length=1, max_length=200)]
+
+
+def _opened(who: Caller, state: State) -> Version:
+    who.require("model")
+    return state.serving.current
+
+
+def _stamp(version: Version) -> dict[str, Any]:
+    return {"version": version.number, "age": round(age(version), 1)}
+
+
+@router.get("", summary="Which model")
+async def about(who: Who, state: All) -> dict[str, Any]:
+    """The kind of the model, its size, its version and its age in seconds."""
+    version = _opened(who, state)
+    known = version.model.rankings_
+    return {
+        "model": type(version.model).__name__, "items": len(version.ids), "people": known.n_users,
+        "takes": "rankings" if known.ratings is None else "ratings", **_stamp(version),
+    }  # fmt: skip
+
+
+@router.get("/items", summary="Search the items")
+async def items(
+    who: Who, state: All, search: Annotated[str, Query(max_length=100)] = "", limit: Limit = 20,
+    after: Annotated[int, Query(ge=0, le=10**9)] = 0,
+) -> dict[str, Any]:  # fmt: skip
+    """Items whose title holds a text; those that begin with it come first."""
+    _opened(who, state)
+    found, more = state.serving.search(search, limit, after)
+    return {"items": found, "next": more}
+
+
+@router.post("/recommend", summary="What would they choose next?")
+async def recommend(body: Recommend, who: Who, state: All) -> dict[str, Any]:
+    """The best k items that the person has not listed."""
+    version = _opened(who, state)
+    someone = await state.serving.someone(version, body, light=True)
+    exclude = {place_of(version, item, "exclude") for item in body.exclude}
+    found = await state.serving.recommend(someone, body.k, exclude)
+    if body.reasons:
+        sentences = await state.serving.run(lambda: [_because(version, someone, one["item"]) for one in found])
+        found = [one | {"because": text} for one, text in zip(found, sentences, strict=True)]
+    return {"items": found, **_stamp(version)}
+
+
+def _because(version: Version, someone: Any, item: Any) -> str | None:
+    from permrank.errors import NotSupportedError
+
+    try:
+        said: str = version.model.because(someone, item)
+    except NotSupportedError:
+        return None
+    name, _, reason = said.partition(": ")
+    return reason or name
+
+
+@router.post("/recommend/batch", summary="The same for many people")
+async def recommend_many(body: RecommendMany, who: Who, state: All) -> dict[str, Any]:
+    """The best k for each of several people, in their order."""
+    version = _opened(who, state)
+    people = [await state.serving.someone(version, one, light=True) for one in body.people]
+    found = await asyncio.gather(*(state.serving.recommend(one, body.k, set()) for one in people))
+    return {"people": found, **_stamp(version)}
+
+
+async def _asked(state: State, version: Version, body: Someone, question: Any) -> Any:
+    """A question about somebody, in the thread of numbers."""
+
+    def work() -> Any:
+        return question(version.model, state.serving.reference(version, body, light=False))
+
+    return await state.serving.run(work)
+
+
+@router.post("/rank", summary="In which order?")
+async def rank(body: Rank, who: Who, state: All) -> dict[str, Any]:
+    """The given items, best first, with the probability to be among the best and, if asked for, intervals of ranks."""
+    version = _opened(who, state)
+    chosen = [version.ids[place_of(version, item, "items")] for item in body.items]
+    frame = await _asked(
+        state, version, body, lambda model, someone: model.rank(someone, chosen, interval=body.interval)
+    )
+    return {"items": frame.to_dicts(), **_stamp(version)}
+
+
+@router.post("/prefers", summary="Which of two?")
+async def prefers(body: Prefers, who: Who, state: All) -> dict[str, Any]:
+    """The probability that the first of each pair is put before the second."""
+    version = _opened(who, state)
+    pairs = [
+        [version.ids[place_of(version, item, f"pairs.{at}")] for item in pair] for at, pair in enumerate(body.pairs)
+    ]
+    found = await _asked(
+        state, version, body, lambda model, someone: [float(model.prefers(someone, *pair)) for pair in pairs]
+    )
+    return {"probabilities": found, **_stamp(version)}
+
+
+@router.post("/explain", summary="Why?")
+async def explain(body: Explain, who: Who, state: All) -> dict[str, Any]:
+    """What speaks for an item, in a sentence and as parts that add up to its score."""
+    version = _opened(who, state)
+    item = version.ids[place_of(version, body.item, "item")]
+
+    def question(model: Any, someone: Any) -> dict[str, Any]:
+        return {"because": model.because(someone, item), "reasons": model.explain(someone, item).to_dicts()}
+
+    found: dict[str, Any] = await _asked(state, version, body, question)
+    return found | _stamp(version)
+
+
+@router.get("/similar/{item}", summary="What is like it?")
+async def similar(item: Person, who: Who, state: All, k: Annotated[int, Query(ge=1, le=1_000)] = 10) -> dict[str, Any]:
+    """Items that the same people like."""
+    version = _opened(who, state)
+    name = version.ids[place_of(version, item, "item")]
+    frame = await state.serving.run(lambda: version.model.similar_items(name, k))
+    return {"items": frame.to_dicts(), **_stamp(version)}
+
+
+@router.put("/people/{person}", summary="Keep what a person says")
+async def keep(person: Person, body: PersonList, who: Who, state: All) -> dict[str, Any]:
+    """Store a list or ratings of a person: answers about the person follow it at once, and the model learns from it."""
+    version = _opened(who, state)
+    known = version.model.rankings_
+    wanted = "ranking" if known.ratings is None else "ratings"
+    if getattr(body, wanted) is None or (body.ranking is not None and body.ratings is not None):
+        raise Problem(422, f"the model learns from {wanted}", field=wanted, remedy=f"send {wanted}, and nothing else")
+    if known.anonymous:
+        raise Problem(422, "the model knows ballots and no people", remedy="serve a model of people")
+    name = str(person_id(version.model, person))
+    someone = Someone(ranking=body.ranking, ratings=body.ratings)
+    await state.serving.run(lambda: state.serving.reference(version, someone, light=False))  # or a problem
+    said = json.dumps(body.ranking if body.ranking is not None else body.ratings, ensure_ascii=False)
+
+    def job(db: sqlite3.Connection) -> int:
+        return work.add_answers(db, work.MODEL, name, [("list", said, "[]", None)])[0][0]
+
+    return {"person": person, "seq": await state.written(job)}
+
+
+@router.delete("/people/{person}", summary="Erase what a person has said")
+async def erase(person: Person, who: Who, state: All) -> dict[str, Any]:
+    """Remove what was stored of a person; data that the model was fitted to before stay in the model's file."""
+    version = _opened(who, state)
+    name = str(person_id(version.model, person))
+    gone = await state.written(lambda db: work.erase_person(db, work.MODEL, name))
+    await state.polls.run(state.store.forget)
+    return {"erased": person, "answers": gone}

@@ -1,0 +1,147 @@
+"""What a group thinks: the common order with its uncertainty, what is close, cycles, tastes, and where one differs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtr
+
+from permrank.data.rankings import Rankings
+from permrank.interfaces.server.ballots import Ballots, Person, rankings_of
+from permrank.models.plackett_luce.pooled import PlackettLuce
+from permrank.models.tie_groups import groups_of, told_apart
+from permrank.types import Array, BoolArray, Float64Array
+
+LEVEL = 0.9
+# All pairs are compared under every draw up to so many items; and majorities are counted.
+_MOST_COMPARED, _MOST_CLOSE = 150, 8
+MODEL = "PlackettLuce(prior='gaussian')"
+
+
+class GroupResult:
+    """The order of a group and what belongs to it; made once for a state of the poll."""
+
+    def __init__(self, items: Sequence[dict[str, Any]], ballots: Ballots) -> None:
+        self.items, self.ids, self.at = list(items), [item["id"] for item in items], time.time()
+        self.n_people, self.n_answers, self.seq = len(ballots.people), ballots.n_answers, ballots.seq
+        rankings = rankings_of(ballots, self.ids)
+        self.rankings = rankings if rankings is not None and rankings.has_order else None
+        self.scores: Float64Array = np.zeros(len(self.ids))
+        self.order = np.arange(len(self.ids))
+        self.body = self._body()
+
+    def _body(self) -> dict[str, Any]:
+        known: dict[str, Any] = {"model": MODEL, "level": LEVEL, "items": [], "close": [], "cycles": []}
+        if self.rankings is None:
+            return known
+        scores, covariance, samples = estimated(self.rankings, self.ids)
+        self.scores, self.order = scores, np.lexsort((np.arange(scores.size), -scores))
+        ranked = self.order
+        samples, ordered = samples[:, ranked], scores[ranked]
+        low, high, groups = _intervals(ordered, samples)
+        best = np.bincount((ordered + samples).argmax(axis=1), minlength=scores.size) / len(samples)
+        share = np.exp(ordered - ordered.max())
+        share /= share.sum()
+        listed = np.bincount(self.rankings.items, minlength=scores.size)[_indices(self.rankings, self.ids)][ranked]
+        for at, index in enumerate(ranked.tolist()):
+            item = self.items[index]
+            known["items"].append({
+                "rank": at + 1, "item": item["id"], "title": item["title"], "score": float(ordered[at]),
+                "rank_low": int(low[at]), "rank_high": int(high[at]), "group": int(groups[at]),
+                "favourite": float(best[at]), "first_choice": float(share[at]), "listed": int(listed[at]),
+            })  # fmt: skip
+        known["close"] = self._close(ranked, covariance)
+        if scores.size <= _MOST_COMPARED:
+            known["cycles"] = [
+                [self.ids[index] for index in cycle] for cycle in cycles(majorities(self.rankings, self.ids))
+            ]
+        return known
+
+    def _close(self, ranked: Array, covariance: Float64Array) -> list[dict[str, Any]]:
+        """Neighbours in the order that could as well be the other way round, closest first."""
+        first, second = ranked[:-1], ranked[1:]
+        variance = covariance[first, first] + covariance[second, second] - 2.0 * covariance[first, second]
+        gap = self.scores[first] - self.scores[second]
+        sure = ndtr(gap / np.sqrt(np.maximum(variance, 1e-12)))
+        found = [at for at in np.argsort(sure, kind="stable") if sure[at] < LEVEL][:_MOST_CLOSE]
+        return [
+            {"item": self.ids[first[at]], "other": self.ids[second[at]], "probability": float(sure[at])} for at in found
+        ]
+
+    def differences(self, person: Person) -> dict[str, Any] | None:
+        """Where a person's last ranking differs from the group's order: pairs that agree, and the items most apart."""
+        if person.ranking is None or self.rankings is None:
+            return None
+        level = {item: at for at, tier in enumerate(person.ranking) for item in tier}
+        ranked = [self.ids[index] for index in self.order if self.ids[index] in level]
+        own = np.array([level[item] for item in ranked])
+        above, below = np.triu_indices(own.size, 1)
+        decided = own[above] != own[below]
+        agree = float(np.mean(own[above] < own[below], where=decided)) if decided.any() else None
+        place = np.array([np.mean(np.flatnonzero(np.sort(own) == value)) for value in own])
+        apart = place - np.arange(own.size)  # positive: the group likes it more
+        most = [at for at in np.argsort(-np.abs(apart), kind="stable")[:3] if abs(apart[at]) >= 1.0]
+        return {
+            "agree": agree,
+            "items": [
+                {"item": ranked[at], "yours": float(place[at] + 1), "group": int(at + 1)} for at in most
+            ],
+        }  # fmt: skip
+
+
+def estimated(rankings: Rankings, ids: Sequence[str]) -> tuple[Float64Array, Float64Array, Float64Array]:
+    """Scores of items in the order of ids, their covariance, and draws of what the estimates might have been."""
+    model = PlackettLuce(prior="gaussian").fit(rankings, verbose=False)
+    index = _indices(rankings, ids)
+    covariance = np.asarray(model._likelihood().covariance)[np.ix_(index, index)]
+    samples = model._score_samples(None, index)
+    return model.scores_[index], covariance, samples
+
+
+def _indices(rankings: Rankings, ids: Sequence[str]) -> Array:
+    return np.array([rankings.item_ids.index(item) for item in ids])
+
+
+def _intervals(scores: Float64Array, samples: Float64Array) -> tuple[Array, Array, Array]:
+    """Ranks from, to, and tie groups, of items in the order of their scores: simultaneous, or one by one if many."""
+    n = scores.size
+    if n <= _MOST_COMPARED:
+        better = told_apart(scores, samples, LEVEL)
+        return 1 + better.sum(axis=0), n - better.sum(axis=1), groups_of(better)
+    drawn = (scores + samples[:500]).argsort(axis=1)[:, ::-1].argsort(axis=1) + 1
+    low, high = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0, method="inverted_cdf")
+    place = np.arange(1, n + 1)
+    return np.minimum(low, place), np.maximum(high, place), np.zeros(n, int)
+
+
+def majorities(rankings: Rankings, ids: Sequence[str]) -> Float64Array:
+    """By how much weight each item is put before each other: (n, n), in the order of ids."""
+    n = len(ids)
+    place = np.empty(n, int)
+    place[_indices(rankings, ids)] = np.arange(n)
+    found = np.zeros((n, n))
+    for start, stop, weight in zip(rankings.indptr[:-1], rankings.indptr[1:], rankings.weights, strict=True):
+        items, levels = place[rankings.items[start:stop]], rankings.levels[start:stop]
+        found[np.ix_(items, items)] += weight * (levels[:, None] < levels[None, :])
+    return found
+
+
+def cycles(before: Float64Array) -> list[list[int]]:
+    """Groups of items, of three or more, in which every one is beaten by a majority, directly or by a chain.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rock_paper = np.array([[0, 2, 1], [1, 0, 2], [2, 1, 0]])
+    >>> cycles(rock_paper)
+    [[0, 1, 2]]
+    """
+    from scipy.sparse.csgraph import connected_components
+
+    beats: BoolArray = before > before.T
+    _, label = connected_components(beats, directed=True, connection="strong")
+    groups = [np.flatnonzero(label == one).tolist() for one in range(int(label.max(initial=-1)) + 1)]
+    return sorted((group for group in groups if len(group) >= 3), key=lambda group: group[0])

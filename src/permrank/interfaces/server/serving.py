@@ -1,0 +1,259 @@
+"""The model that is served: loaded and asked in one thread, questions that wait together answered together."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import json
+import logging
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from permrank.data.rankings import Rankings
+from permrank.data.vocabulary import Vocabulary
+from permrank.interfaces.server.bodies import Someone
+from permrank.interfaces.server.polls import MODEL
+from permrank.interfaces.server.problems import Problem
+from permrank.interfaces.server.store import Store
+from permrank.models.answers import best_of_block
+from permrank.models.catalogue.ranker import CatalogueRanker
+from permrank.models.files import load
+from permrank.models.ranker import Ranker
+from permrank.models.users import NewUser, UserReference
+
+_log = logging.getLogger("permrank.serve")
+_TOGETHER = 64
+_NOBODY = Vocabulary.of([0], "user")
+Found = list[dict[str, Any]]
+_Waiting = tuple[UserReference, int, set[int], "asyncio.Future[Found]"]
+
+
+class Version(NamedTuple):
+    """A loaded model, which one it is, and how old."""
+
+    number: int
+    model: Ranker
+    created: float
+    ids: list[Any]
+    titles: list[str]
+    places: dict[Any, int]
+    items: Vocabulary
+    by_take_up: bool
+
+    @property
+    def names(self) -> list[tuple[str, int]]:
+        """Titles in lower case and their places, for a search."""
+        return [(title.casefold(), at) for at, title in enumerate(self.titles)]
+
+
+class Serving:
+    """One model at a time; a newer version takes its place between two questions."""
+
+    def __init__(self, store: Store, numbers: ThreadPoolExecutor, path: str | None) -> None:
+        self.store, self.numbers, self.path = store, numbers, path
+        self.version: Version | None = None
+        self._waiting: list[_Waiting] = []
+        self._busy = False
+        self._search: tuple[int, list[tuple[str, int]]] | None = None
+
+    # Versions
+
+    def load_newest(self) -> None:
+        """Load the newest version that is there, in the thread of numbers, and answer one question to warm up."""
+        if self.path is None:
+            return
+        row = self.store.row("SELECT * FROM model_versions ORDER BY version DESC LIMIT 1")
+        number, path, created = (0, self.path, Path(self.path).stat().st_mtime)
+        if row is not None and Path(row["path"]).exists():
+            number, path, created = int(row["version"]), row["path"], float(row["created"])
+        if self.version is not None and self.version.number == number:
+            return
+        made = loaded(number, path, created)
+        warm_up(made)
+        self.version = made  # one assignment: who asks meanwhile has the old one or the new one, whole
+        _log.info("model version %d is served", number)
+
+    @property
+    def current(self) -> Version:
+        """The version that is served; without one a problem."""
+        if self.version is None:
+            if self.path is None:
+                raise Problem(404, "no model is served here", remedy="start with 'permrank serve MODEL'")
+            raise Problem(503, "the model is being loaded", remedy="wait for /health/ready", retry=2.0)
+        return self.version
+
+    # People
+
+    async def someone(self, version: Version, who: Someone, *, light: bool) -> UserReference:
+        """Who a question is about, worked out in the thread of numbers where there is something to work out."""
+        if light and version.by_take_up and who.ranking and who.person is None and who.ratings is None:
+            return self.reference(version, who, light=True)
+        return await self.run(functools.partial(self.reference, version, who, light=light))  # type: ignore[no-any-return]
+
+    def reference(self, version: Version, who: Someone, *, light: bool) -> UserReference:
+        """Who a question is about; ``light`` leaves out what only questions of order need."""
+        given = [name for name in ("person", "ranking", "ratings") if getattr(who, name) is not None]
+        model = version.model
+        if len(given) > 1:
+            raise Problem(422, f"{' and '.join(given)} are given", field=given[1], remedy="give one of them")
+        if who.ratings is not None:
+            rated = {version.ids[place_of(version, item, "ratings")]: value for item, value in who.ratings.items()}
+            return model.fold_in(rated)
+        ranking: Any = who.ranking
+        if who.person is not None:
+            ranking = self._said(who.person)
+            if isinstance(ranking, dict):
+                return model.fold_in(
+                    {version.ids[place_of(version, item, "ratings")]: r for item, r in ranking.items()}
+                )
+            if ranking is None:
+                return model._reference(person_id(model, who.person))
+        if ranking is None:
+            if model.knows_nobody:
+                return None
+            raise Problem(
+                422, "nothing says who this is about", field="person", remedy="give person, ranking or ratings"
+            )
+        tiers = [[place_of(version, item, "ranking") for item in _tier(entry)] for entry in ranking]
+        return folded(model, version, tiers, light=light)
+
+    def _said(self, person: Any) -> Any:
+        """The last list, or ratings, that were sent for a person; None without."""
+        row = self.store.row(
+            "SELECT said FROM answers WHERE poll = ? AND person = ? ORDER BY seq DESC LIMIT 1", MODEL, str(person)
+        )
+        return None if row is None else json.loads(row["said"])
+
+    # Questions
+
+    async def run(self, work: Callable[[], Any]) -> Any:
+        """Work with the model, in its thread."""
+        return await asyncio.get_running_loop().run_in_executor(self.numbers, work)
+
+    async def recommend(self, who: UserReference, k: int, exclude: set[int]) -> Found:
+        """The best k for somebody: questions that arrive while others are answered are answered at one go."""
+        future: asyncio.Future[Found] = asyncio.get_running_loop().create_future()
+        self._waiting.append((who, k, exclude, future))
+        if not self._busy:
+            self._busy = True
+            asyncio.get_running_loop().create_task(self._answer_all())
+        return await future
+
+    async def _answer_all(self) -> None:
+        try:
+            while self._waiting:
+                batch, self._waiting = self._waiting[:_TOGETHER], self._waiting[_TOGETHER:]
+                version = self.current
+                try:
+                    found = await self.run(functools.partial(recommended, version, batch))
+                except Exception as error:  # told to everybody who waits for this batch
+                    for *_, future in batch:
+                        if not future.done():
+                            future.set_exception(error)
+                    continue
+                for (*_, future), one in zip(batch, found, strict=True):
+                    if not future.done():
+                        future.set_result(one)
+        finally:
+            self._busy = False
+
+    def search(self, text: str, limit: int, after: int) -> tuple[Found, int | None]:
+        """Items whose title holds a text, those that begin with it first; and where to go on."""
+        version, wanted = self.current, text.strip().casefold()
+        if self._search is None or self._search[0] != version.number:
+            self._search = version.number, version.names
+        hits = [(not name.startswith(wanted), at) for name, at in self._search[1] if wanted in name]
+        page = [at for _, at in sorted(hits)][after : after + limit]
+        more = after + limit if len(hits) > after + limit else None
+        return [{"item": version.ids[at], "title": version.titles[at]} for at in page], more
+
+
+def loaded(number: int, path: str, created: float) -> Version:
+    """A version from its file."""
+    model = load(path)
+    items = model.item_ids
+    ids, titles = items.ids.to_list(), [items.called(at) for at in range(len(items))]
+    places: dict[Any, int] = {}
+    for at, title in enumerate(titles):
+        places.setdefault(title, at)
+    places |= {str(name): at for at, name in enumerate(ids)} | {name: at for at, name in enumerate(ids)}
+    by_take_up = isinstance(model, CatalogueRanker) and not model._finds_by_order
+    return Version(number, model, created, ids, titles, places, items, by_take_up)
+
+
+def warm_up(version: Version) -> None:
+    """Ask once, so that the first caller waits for no compilation."""
+    someone = folded(version.model, version, [[0]], light=True)
+    recommended(version, [(someone, 1, set(), None)])  # type: ignore[list-item]
+
+
+def folded(model: Ranker, version: Version, tiers: list[list[int]], *, light: bool) -> UserReference:
+    """Somebody new by a list of indices; by the quick way where `recommend` goes by what is taken up alone."""
+    flat = [item for tier in tiers for item in tier]
+    if len(set(flat)) < len(flat):
+        twice = next(item for at, item in enumerate(flat) if item in flat[:at])
+        raise Problem(422, f"{version.ids[twice]!r} comes twice", field="ranking", remedy="name every item once")
+    if light and version.by_take_up and flat:
+        levels = np.repeat(np.arange(len(tiers), dtype=np.int32), [len(tier) for tier in tiers])
+        ends, one = np.array([0, 1]), np.ones(1)
+        items = np.array(flat, np.int32)
+        bounds = np.array([0, items.size])
+        return NewUser(Rankings._trusted(ends, bounds, items, levels, one, _NOBODY, version.items))
+    return model.fold_in(
+        [{version.ids[item] for item in tier} if len(tier) > 1 else version.ids[tier[0]] for tier in tiers]
+    )
+
+
+def recommended(version: Version, batch: Sequence[_Waiting]) -> list[Found]:
+    """The best items of several people at one go."""
+    model = version.model
+    k = max(wanted + len(exclude) for _, wanted, exclude, _ in batch)
+    allowed = np.ones(len(version.ids), bool)
+    lengths, items, scores = best_of_block(model, [user for user, *_ in batch], allowed, k, exclude_listed=True)
+    found, start = [], 0
+    for length, (_, wanted, exclude, _) in zip(lengths.tolist(), batch, strict=True):
+        part = zip(items[start : start + length].tolist(), scores[start : start + length].tolist(), strict=True)
+        kept = [(at, score) for at, score in part if at not in exclude][:wanted]
+        found.append(
+            [
+                {"rank": rank, "item": version.ids[at], "title": version.titles[at], "score": score}
+                for rank, (at, score) in enumerate(kept, 1)
+            ]
+        )
+        start += length
+    return found
+
+
+def place_of(version: Version, item: Any, field: str) -> int:
+    """Index of an item by id or title; an unknown one is a problem that names it."""
+    found = version.places.get(item)
+    if found is None:
+        try:
+            return version.items.find(item)
+        except Exception as error:
+            raise Problem(404, str(error), field=field, remedy="see /v1/model/items?search=...") from error
+    return found
+
+
+def _tier(entry: Any) -> list[Any]:
+    return entry if isinstance(entry, list) else [entry]
+
+
+def person_id(model: Ranker, person: str | int) -> str | int:
+    """An id of a person in the type of the model's ids, or a problem."""
+    if not model.user_ids.is_integer:
+        return str(person)
+    try:
+        return int(person)
+    except ValueError as error:
+        raise Problem(404, f"unknown user {person!r}; ids are whole numbers", field="person") from error
+
+
+def age(version: Version) -> float:
+    """Seconds since a version was made."""
+    return max(0.0, time.time() - version.created)

@@ -1,0 +1,196 @@
+"""The one file: SQLite in WAL mode, one writing thread, and commits that several writers share.
+
+What is handed to `Store.write` has been flushed to the disk when its future is done (``synchronous=FULL``): a writer
+that is killed a moment later has lost nothing that was acknowledged. Jobs that wait together are committed together,
+each in a savepoint of its own, so that one that fails takes nothing else with it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import secrets
+import sqlite3
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+from permrank.errors import FormatError, InputError
+from permrank.interfaces.server import schema
+
+Job = Callable[[sqlite3.Connection], Any]
+_Waiting = tuple[Job, "Future[Any]"]
+# Jobs in one commit; and how long a connection waits for another process's commit, in seconds.
+_TOGETHER, _PATIENCE = 512, 20.0
+
+
+class Store:
+    """A database that is read from any thread and written by one.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file; it is made, readable by its owner only, if it is not there.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        _prepare(self.path)
+        self._local = threading.local()
+        self._jobs: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
+        self._closed = False
+        self._thread = threading.Thread(target=self._write_all, name="permrank-writer", daemon=True)
+        self._thread.start()
+
+    # Reading
+
+    @property
+    def reader(self) -> sqlite3.Connection:
+        """A connection of the calling thread that cannot write."""
+        found: sqlite3.Connection | None = getattr(self._local, "reader", None)
+        if found is None:
+            found = self._local.reader = _connected(self.path)
+            found.execute("PRAGMA query_only = ON")
+        return found
+
+    def rows(self, query: str, *values: object) -> list[sqlite3.Row]:
+        """All rows of a query."""
+        return self.reader.execute(query, values).fetchall()
+
+    def row(self, query: str, *values: object) -> sqlite3.Row | None:
+        """The first row of a query, or None."""
+        found: sqlite3.Row | None = self.reader.execute(query, values).fetchone()
+        return found
+
+    def changes(self) -> int:
+        """A number that differs when any process has changed the file since this thread asked last."""
+        return int(self.reader.execute("PRAGMA data_version").fetchone()[0])
+
+    def secret(self, name: str) -> bytes:
+        """A random secret of this file, the same for all processes."""
+        found = self.row("SELECT value FROM meta WHERE name = ?", name)
+        if found is not None:
+            return bytes(found[0])
+        made = secrets.token_bytes(32)
+        self.write(lambda db: db.execute("INSERT OR IGNORE INTO meta VALUES (?, ?)", (name, made))).result()
+        return self.secret(name)
+
+    # Writing
+
+    def write(self, job: Job) -> Future[Any]:
+        """Run a job in the writing thread; the future has its result once that is on the disk."""
+        if self._closed:
+            raise RuntimeError("the store is closed")
+        future: Future[Any] = Future()
+        self._jobs.put((job, future))
+        return future
+
+    def forget(self) -> None:
+        """Empty the journal, so that what was erased is in no file any more."""
+        with contextlib.closing(_connected(self.path)) as db:
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def close(self) -> None:
+        """Write what waits, and end."""
+        self._closed = True
+        self._jobs.put(None)
+        self._thread.join(timeout=_PATIENCE)
+
+    def _write_all(self) -> None:
+        db = _connected(self.path)
+        while True:
+            first = self._jobs.get()
+            batch = [] if first is None else [first]
+            ended = first is None
+            while not ended and len(batch) < _TOGETHER:
+                try:
+                    following = self._jobs.get_nowait()
+                except queue.Empty:
+                    break
+                if following is None:
+                    ended = True
+                else:
+                    batch.append(following)
+            _commit(db, batch)
+            if ended:
+                db.close()
+                return
+
+
+def _commit(db: sqlite3.Connection, batch: list[_Waiting]) -> None:
+    """Do jobs in one transaction, and tell each how it went after the commit."""
+    told: list[tuple[Future[Any], Any, BaseException | None]] = []
+    try:
+        db.execute("BEGIN IMMEDIATE")
+        for job, future in batch:
+            db.execute("SAVEPOINT job")
+            try:
+                told.append((future, job(db), None))
+            except Exception as error:  # whatever a job raises is its caller's
+                if not db.in_transaction:  # a full disk, for one, undoes the whole transaction
+                    raise
+                db.execute("ROLLBACK TO job")
+                told.append((future, None, error))
+            db.execute("RELEASE job")
+        db.execute("COMMIT")
+    except Exception as error:  # a full disk, a lock that is never given up: nobody was acknowledged
+        with contextlib.suppress(sqlite3.Error):
+            db.execute("ROLLBACK")
+        told = [(future, None, error) for _, future in batch]
+    for future, result, problem in told:
+        if problem is None:
+            future.set_result(result)
+        else:
+            future.set_exception(problem)
+
+
+def _connected(path: Path) -> sqlite3.Connection:
+    db = sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
+    db.row_factory = sqlite3.Row
+    db.execute("PRAGMA journal_mode = WAL")
+    db.execute("PRAGMA synchronous = FULL")
+    db.execute("PRAGMA secure_delete = ON")
+    db.execute("PRAGMA foreign_keys = ON")
+    db.execute("PRAGMA trusted_schema = OFF")
+    return db
+
+
+def _prepare(path: Path) -> None:
+    """Make the file and its tables, or check that they are ours."""
+    if not path.parent.is_dir():
+        raise InputError(f"--db {path}: there is no folder {path.parent}; make it first")
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    try:
+        db = _connected(path)
+        with contextlib.closing(db):
+            db.execute("BEGIN IMMEDIATE")
+            version = db.execute("PRAGMA user_version").fetchone()[0]
+            tables = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+            if version == 0 and tables == 0:
+                for statement in _statements(schema.TABLES):
+                    db.execute(statement)
+                db.execute(f"PRAGMA user_version = {schema.VERSION}")
+                version = schema.VERSION
+            db.execute("COMMIT")
+    except sqlite3.DatabaseError as error:
+        raise FormatError(f"{path} cannot be used as a file of answers: {error}; name another with --db") from error
+    if version != schema.VERSION:
+        raise FormatError(
+            f"{path} is a database of version {version}, and this permrank knows version {schema.VERSION}; "
+            "name another file with --db"
+        )
+
+
+def _statements(script: str) -> list[str]:
+    """Statements of a script; those of a trigger hold semicolons of their own."""
+    found, part = [], ""
+    for line in script.splitlines(keepends=True):
+        part += line
+        if sqlite3.complete_statement(part):
+            found.append(part)
+            part = ""
+    return found

@@ -1,0 +1,69 @@
+"""Applications and clients of the tests of the service."""
+
+import contextlib
+import time
+
+import pytest
+
+fastapi = pytest.importorskip("fastapi", reason="needs the extra serve: pip install 'permrank[serve]'")
+
+from fastapi.testclient import TestClient  # noqa: E402
+
+from permrank.interfaces.server.app import create_app  # noqa: E402
+from permrank.interfaces.server.keys import make_key  # noqa: E402
+from permrank.interfaces.server.settings import Settings  # noqa: E402
+
+DISHES = ["curry", "pizza", "ramen", "salad", "tacos"]
+
+
+@contextlib.contextmanager
+def serving(path, **options):
+    """A client of a running application; it is ready."""
+    app = create_app(Settings(str(path), **({"rate": 0.0} | options)))
+    with TestClient(app, base_url="http://localhost") as client:
+        client.app_state = app.app.state.all
+        until = time.monotonic() + 120.0
+        while client.get("/health/ready").status_code != 200 and time.monotonic() < until:
+            time.sleep(0.05)
+        yield client
+
+
+@pytest.fixture(scope="module")
+def open_client(tmp_path_factory):
+    """A server that is open, as on loopback."""
+    with serving(tmp_path_factory.mktemp("open") / "a.sqlite") as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def keyed_client(tmp_path_factory):
+    """A server that asks for keys, and its admin's key."""
+    with serving(tmp_path_factory.mktemp("keyed") / "a.sqlite", keys=True) as client:
+        client.admin = client.app_state.store.write(lambda db: make_key(db, "admin")).result()
+        yield client
+
+
+def bearer(key):
+    return {"Authorization": f"Bearer {key}"}
+
+
+def new_poll(client, items=DISHES, title="Where shall we eat?", **more):
+    """A poll, with its keys."""
+    body = {"title": title, "items": [{"title": item} for item in items], **more}
+    headers = bearer(client.admin) if hasattr(client, "admin") else {}
+    made = client.post("/v1/polls", json=body, headers=headers)
+    assert made.status_code == 201, made.text
+    return made.json()
+
+
+def person(client, poll, name=None):
+    """Somebody who takes part: the headers that they send."""
+    made = client.post(f"/v1/polls/{poll['id']}/people", json={"name": name}, headers=bearer(poll["keys"]["vote"]))
+    assert made.status_code == 201, made.text
+    return bearer(made.json()["key"])
+
+
+def send(client, poll, headers, *answers, code=201):
+    found = client.post(f"/v1/polls/{poll['id']}/answers", json={"answers": list(answers)}, headers=headers)
+    assert found.status_code == code, found.text
+    return found.json()
