@@ -202,7 +202,9 @@ def four_freedoms(monkeypatch):
 
 def full_geweke(n_components, n_chains, n_rounds=12, wrong=None):
     rng = np.random.default_rng(4)
-    sampler = full.FullSampler(blank()._replace(coordinates=np.zeros((USERS, 0))), ITEMS, n_components, True, stream_key(5))
+    sampler = full.FullSampler(
+        blank()._replace(coordinates=np.zeros((USERS, 0))), ITEMS, n_components, True, stream_key(5)
+    )
     begin, sweep, away = sampler.state, 0, []
     for _ in range(n_chains):
         sampler.state = begin._replace(**full_prior(rng, n_components))
