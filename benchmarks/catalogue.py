@@ -1,9 +1,10 @@
 """Finding what people would choose: permrank and its peers over the whole catalogue, all in one run.
 
 ML-1M, ML-100K and FilmTrust: a fifth of every user's positive ratings is hidden (recall@10, NDCG@10); Gowalla and
-LastFM have a split of their own (recall@20, NDCG@20). Every item that is not in a user's training rows is a candidate.
-Peers choose their settings on a validation part of the training rows, the others come as they are. Every fit is a
-process of its own; seconds are of the one fit with the chosen settings, megabytes the peak of the whole process.
+LastFM have a split of their own (recall@20, NDCG@20); simulated sets of odd shapes are run if they are named. Every
+item that is not in a user's training rows is a candidate. Peers choose their settings on a validation part of the
+training rows, the others come as they are. Every fit is a process of its own; seconds are of the one fit with the
+chosen settings, megabytes the peak of the whole process.
 
 ``--results FILE`` appends a JSON line for each system, and the same command goes on where it was broken off. Needs
 PERMRANK_DATA; peers are installed into .venv-peers.
@@ -35,7 +36,7 @@ _COLUMNS = ("system", "recall", "NDCG", "NDCG / best peer", "fit s", "tune s", "
 
 def left_out(dataset: str, system: str) -> str:
     """Why a system is not asked about these data; nothing if it is."""
-    if dataset in data.FIXED and system in ("permrank FactoredPlackettLuce", "EASE, graded"):
+    if dataset not in data.POSITIVE and system in ("permrank FactoredPlackettLuce", "EASE, graded"):
         return "the data have neither order nor grades"
     return ""
 
@@ -44,8 +45,8 @@ def measured(dataset: str, system: str, seed: int) -> dict[str, Any]:
     """Run a system in a process of its own and mark what it shows."""
     split, k = data.split_of(dataset, seed), data.TOP[dataset]
     train, asked = split.train, np.unique(split.test.users)
-    positive = data.POSITIVE.get(dataset, 1.0)
-    job = Job(train.users, train.items, train.ratings, train.n_users, train.n_items, positive, asked, k, seed)
+    positive, counts = data.POSITIVE.get(dataset, 1.0), dataset in data.simulated.COUNTS
+    job = Job(train.users, train.items, train.ratings, train.n_users, train.n_items, positive, asked, k, seed, counts)
     peer = system.split()[0] in _PACKAGES
     script = "peer_catalogue.py" if peer else "catalogue_systems.py"
     packages = [name for each in _PACKAGES.values() for name in each]
@@ -91,7 +92,7 @@ def table(rows: list[dict[str, Any]], dataset: str) -> str:
 def main() -> None:
     """Measure what is not in the file of results yet, and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", nargs="+", choices=list(data.TOP), default=list(data.TOP))
+    parser.add_argument("--data", nargs="+", choices=list(data.TOP), default=list(data.REAL))
     parser.add_argument("--systems", nargs="+", default=["*"], help="names or patterns: 'permrank*' 'EASE*'")
     parser.add_argument("--seeds", nargs="+", type=int, default=list(range(5)), help="of the splits of rated data")
     parser.add_argument("--results", type=Path, help="a file of JSON lines; what it holds is not measured again")

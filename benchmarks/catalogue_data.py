@@ -1,7 +1,7 @@
 """Data and splits of the benchmark over the whole catalogue; as in `splits`, nothing depends on the system under test.
 
 Rated data: of every user with five positive ratings or more a fifth of these is hidden, all else is learnt from, and
-users with fewer are dropped. Gowalla and LastFM come with their own split.
+users with fewer are dropped. Gowalla and LastFM come with their own split. `catalogue_simulated` has more.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+import catalogue_simulated as simulated
 import permrank as pr
 import splits
 from splits import Split, Table
@@ -23,12 +24,15 @@ from splits import Split, Table
 POSITIVE = {"ml-100k": 4.0, "ml-1m": 4.0, "filmtrust": 3.5}
 FIXED = {"gowalla": "gowalla.zip", "lastfm": "lastfm-friends.zip"}
 # The k of recall@k and NDCG@k.
-TOP = {**dict.fromkeys(POSITIVE, 10), **dict.fromkeys(FIXED, 20)}
+REAL = {**dict.fromkeys(POSITIVE, 10), **dict.fromkeys(FIXED, 20)}
+TOP = {**REAL, **simulated.TOP}
 MIN_POSITIVE, SHARE = 5, 0.2
 
 
 def split_of(dataset: str, seed: int) -> Split:
     """The split of a seed; data with a split of their own have one for all seeds."""
+    if dataset in simulated.SHAPES:
+        return simulated.simulated(dataset, seed)
     return fixed(dataset) if dataset in FIXED else positives_hidden(dataset, seed)
 
 

@@ -23,7 +23,10 @@ _FEW_USERS = 50
 
 
 class Job(NamedTuple):
-    """Rows to learn from; ratings at or above ``positive`` are what can be hidden. Users to show something to."""
+    """Rows to learn from; ratings at or above ``positive`` are what can be hidden. Users to show something to.
+
+    ``counts``: ratings tell how often something was taken up; peers are told only that it was.
+    """
 
     users: np.ndarray
     items: np.ndarray
@@ -34,6 +37,7 @@ class Job(NamedTuple):
     asked: np.ndarray
     k: int
     seed: int
+    counts: bool = False
 
     def matrix(self, entries: str = "all") -> csr_matrix:
         """Users by items: 1 for all entries or for the positive ones, or ratings over the highest one (graded)."""

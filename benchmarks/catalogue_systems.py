@@ -39,8 +39,11 @@ def ease(job: Job, *, entries: str, penalty: float) -> Scorer:
 
 def ranker(job: Job, *, model: Ranker) -> Scorer:
     """A model of permrank as it comes."""
-    plain = np.unique(job.ratings).size == 1
-    if plain and hasattr(pr.Rankings, "from_interactions"):
+    if job.counts:
+        rankings = pr.Rankings.from_interactions(
+            {"user": job.users, "item": job.items, "count": job.ratings}, weight="count"
+        )
+    elif np.unique(job.ratings).size == 1:
         rankings = pr.Rankings.from_interactions({"user": job.users, "item": job.items})
     else:
         rankings = pr.Rankings.from_ratings({"user": job.users, "item": job.items, "rating": job.ratings})

@@ -34,7 +34,7 @@ from accuracy import NDCG, PAIRS, MissingPeerError, as_rankings, biases, chosen,
 from permrank.evaluation.significance import randomisation_test
 from splits import Split, Table
 
-PEOPLE, ITEMS, PAIRS_OF_ONE = 1_500, 60, 100  # for reliability: users looked at, and items and pairs of each
+PEOPLE, ITEMS, PAIRS_OF_ONE = 5_000, 60, 40  # for reliability: users looked at, and items and pairs of each
 FEWEST = 1_000  # pairs in a bin that is judged
 ASKED = 15  # held-out ratings of a simulated user
 NEW_PEOPLE = 0.2  # share of the users who are folded in
@@ -198,7 +198,8 @@ def reliability(model: pr.Ranker, test: Table, references: dict[int, Any], fine:
             continue
         places = model.item_ids.indices(test.items[mine].tolist())
         scores = model._score_draws(references[user], places)  # what prefers() averages, all items at once
-        first, second = rng.integers(mine.size, size=(2, PAIRS_OF_ONE))
+        pairs = np.stack(np.triu_indices(mine.size, 1), axis=1)  # of items in random order
+        first, second = rng.permutation(pairs)[:PAIRS_OF_ONE].T
         differ = test.ratings[mine[first]] != test.ratings[mine[second]]
         first, second = first[differ], second[differ]
         predicted.append(np.mean(1.0 / (1.0 + np.exp(scores[:, second] - scores[:, first])), axis=0))

@@ -17,7 +17,6 @@ def simulate(folder: Path, n_users: int, n_items: int, n_entries: int, *, n_file
     ten half stars: a quality of the item, the match of two vectors of four factors, and noise.
     """
     rng = np.random.default_rng(seed)
-    popularity = np.cumsum(1.0 / (np.arange(n_items) + 10.0))
     numbers = rng.permutation(n_items).astype(np.int32)
     quality = rng.normal(scale=0.5, size=n_items).astype(np.float32)
     tastes = rng.normal(size=(n_items, _FACTORS)).astype(np.float32)
@@ -29,11 +28,15 @@ def simulate(folder: Path, n_users: int, n_items: int, n_entries: int, *, n_file
     while first < n_users:
         last = max(first + 1, int(np.searchsorted(bounds, bounds[first] + _AT_A_TIME)))
         last = min(last, n_users)
-        drawn = np.searchsorted(popularity, rng.random(bounds[last] - bounds[first]) * popularity[-1])
-        users = np.repeat(np.arange(first, last), lengths[first:last])
-        pairs = np.unique(users * n_items + numbers[np.minimum(drawn, n_items - 1)])
-        wanted = round(n_entries * (bounds[last] - bounds[first]) / bounds[-1])
-        pairs = pairs if pairs.size <= wanted else rng.choice(pairs, wanted, replace=False, shuffle=False)
+        share = rng.random(bounds[last] - bounds[first], np.float32)
+        drawn = (10.0 * np.exp(share * np.log1p(n_items / 10.0)) - 10.0).astype(np.int64)  # by inversion
+        pairs = np.repeat(np.arange(first, last), lengths[first:last]) * n_items
+        pairs += numbers[np.minimum(drawn, n_items - 1)]
+        pairs.sort()
+        kept = np.append(True, pairs[1:] != pairs[:-1])
+        wanted = n_entries * (bounds[last] - bounds[first]) / bounds[-1]
+        kept &= rng.random(kept.size, np.float32) < wanted / kept.sum()
+        pairs = pairs[kept]
         users, items = (pairs // n_items).astype(np.int32), (pairs % n_items).astype(np.int32)
         own = rng.normal(size=(last - first, _FACTORS)).astype(np.float32)
         match = np.einsum("ek,ek->e", own[users - first], tastes[items])
@@ -42,10 +45,9 @@ def simulate(folder: Path, n_users: int, n_items: int, n_entries: int, *, n_file
         first = last
     users, items, stars = (np.concatenate(part) for part in zip(*pieces, strict=True))
     del pieces
-    file = rng.integers(n_files, size=users.size, dtype=np.uint8)
     folder.mkdir(parents=True, exist_ok=True)
-    for number in range(n_files):
-        rows = rng.permutation(np.flatnonzero(file == number).astype(np.int32))
+    order = rng.permutation(users.size).astype(np.uint32)
+    for number, rows in enumerate(np.array_split(order, n_files)):
         columns = {"user": users[rows].astype(np.int64), "item": items[rows].astype(np.int64)}
         frame = pl.DataFrame({**columns, "rating": stars[rows].astype(np.float32) / 2.0})
         frame.write_parquet(folder / f"part-{number:03d}.parquet")

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from permrank.data.hold_out import hold_out as hold_out
     from permrank.data.rankings import Rankings as Rankings
     from permrank.evaluation import metrics as metrics
+    from permrank.evaluation.asking import Ask as Ask
     from permrank.evaluation.compare import compare as compare
     from permrank.evaluation.comparison import Comparison as Comparison
     from permrank.evaluation.evaluate import Evaluation as Evaluation
@@ -76,6 +77,7 @@ _PROTOCOLS = ("Folds", "Given", "LeaveOut", "StrongGeneralisation", "Temporal", 
 _HOME = {
     **_MODELS,
     **dict.fromkeys(_PROTOCOLS, "permrank.evaluation.protocols"),
+    "Ask": "permrank.evaluation.asking",
     "Catalogue": "permrank.evaluation.finding",
     "Checkpoint": "permrank.learning.checkpoints",
     "Comparison": "permrank.evaluation.comparison",

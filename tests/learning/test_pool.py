@@ -7,6 +7,8 @@ from numpy.testing import assert_array_equal
 import permrank as pr
 from permrank.errors import EngineError, InputError
 from permrank.learning.pool import PoolEngine, WorkerLost, pack, unpack
+from permrank.learning.shards import gathered
+from permrank.models.factored import passes
 
 RATED = pr.datasets.load("simulated", n_users=60, n_items=12, list_length=(4, 8), ties=3)
 MODELS = {
@@ -79,6 +81,29 @@ def here():
 def test_a_pool_learns_the_same_bits(name, n_workers, n_shards, here):
     for wanted, got in zip(here[name], learnt(name, PoolEngine(Fakes(n_workers), n_shards)), strict=True):
         assert_array_equal(got, wanted, strict=True)
+
+
+@pytest.mark.parametrize("n_shards", [2, 3, 8])
+def test_draws_learn_the_same_bits_by_sums_and_by_entries(n_shards, here, monkeypatch):
+    for numbers in (0, 10**9):  # every entry is sent, or none is
+        monkeypatch.setattr(passes, "_NUMBERS_OF_AN_ENTRY", numbers)
+        for wanted, got in zip(here["draws"], learnt("draws", PoolEngine(Fakes(2), n_shards)), strict=True):
+            assert_array_equal(got, wanted, strict=True)
+
+
+def test_large_data_are_walked_through_in_shards_to_the_same_bits(here, monkeypatch):
+    cuts = []
+
+    def noted(job, parts, *rest):
+        cuts.append(len(parts))
+        return gathered(job, parts, *rest)
+
+    settings = {"_LARGE": 0, "_NUMBERS_OF_AN_ENTRY": 10**9, "_SUMS_OF_AN_ENTRY": 10**9, "gathered": noted}
+    for name, value in {**settings, "get_num_threads": lambda: 1}.items():
+        monkeypatch.setattr(passes, name, value)
+    for wanted, got in zip(here["draws"], learnt("draws"), strict=True):
+        assert_array_equal(got, wanted, strict=True)
+    assert set(cuts) == {4}
 
 
 @every_model

@@ -55,7 +55,7 @@ def unpack(parcel: Parcel) -> Any:
 
 
 def _read_only(buffer: Array) -> memoryview:
-    return memoryview(buffer).toreadonly()
+    return buffer.data.toreadonly()
 
 
 class WorkerLost(Exception):  # noqa: N818 (never leaves this package)

@@ -156,7 +156,10 @@ def using(engine: Engine) -> Iterator[Engine]:
 
 
 def shards_of(
-    bounds: Int64Array, indptrs: tuple[Int64Array, ...], levels: tuple[tuple[Array, ...], ...] = ()
+    bounds: Int64Array,
+    indptrs: tuple[Int64Array, ...],
+    levels: tuple[tuple[Array, ...], ...] = (),
+    n_shards: int | None = None,
 ) -> list[Shard]:
     """Cut blocks into as many shards as the present engine wants, of about as many blocks each.
 
@@ -169,9 +172,11 @@ def shards_of(
         ``(indptr,)``.
     levels : tuple of tuples of arrays
         Data with a line for every row, then for every part of a row, and so on.
+    n_shards : int, optional
+        Another number than the engine wants: what is done for one shard after the other needs less memory.
     """
     n_blocks = bounds.size - 1
-    cuts = blocks_by_rows(n_blocks, min(present_engine().n_shards, n_blocks))
+    cuts = blocks_by_rows(n_blocks, min(n_shards or present_engine().n_shards, n_blocks))
     return [_shard(bounds[first : last + 1], indptrs, levels) for first, last in pairwise(cuts.tolist())]
 
 

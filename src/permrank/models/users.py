@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
+import polars as pl
 
 from permrank.checks import require_int, require_memory, require_seed
 from permrank.data.rankings import Rankings
@@ -34,6 +35,7 @@ class NewUser:
 
 # A scale of stars has at most so many values: a tenth from 0 to 10, or percent.
 _STARS = 101
+_SOMEBODY = Vocabulary(pl.Series("user", [0], dtype=pl.Int64), "user")
 UserReference: TypeAlias = int | NewUser | None
 """Matrix index of a known user, a new user, or None for a model that treats everybody alike."""
 
@@ -88,12 +90,40 @@ def _id_of(entry: Any, items: Vocabulary) -> Any:
     return items[items.find(entry)] if isinstance(entry, str) else entry
 
 
+def _quick_user(said: object, known: Rankings) -> NewUser | None:
+    """A new user who says nothing that has to be looked at twice, without frames; None if there is anything."""
+    ids, is_rated = known.item_ids, isinstance(said, dict)
+    if not isinstance(said, (dict, list)) or not said or not {type(name) for name in said} <= {str, int}:
+        return None
+    places = [ids.get(name) for name in said]
+    if None in places or len(set(places)) < len(places):
+        return None
+    items = np.array(places, np.int32)
+    levels, ratings = np.arange(items.size, dtype=np.int32), None
+    if is_rated:
+        if not {type(value) for value in said.values()} <= {int, float}:
+            return None
+        values = np.array(list(said.values()), np.float64)
+        if not np.isfinite(values).all():
+            return None
+        _require_on_scale(values.tolist(), known)
+        order = np.lexsort((items, -values))
+        items, values = items[order], values[order]
+        levels = np.concatenate(([0], np.cumsum(values[1:] < values[:-1]))).astype(np.int32)
+        ratings = values
+    ends = np.array([0, 1]), np.array([0, items.size])
+    return NewUser(Rankings._trusted(*ends, items, levels, np.ones(1), _SOMEBODY, known.item_ids, ratings=ratings))
+
+
 def new_user(said: object, known: Rankings) -> NewUser:
     """A new user from a list (best first, sets are ties) or from a mapping of item to rating; empty, of nothing.
 
     known: the training data, whose items these are, and whose scale of ratings.
     """
     items = known.item_ids
+    quick = _quick_user(said, known)
+    if quick is not None:
+        return quick
     if isinstance(said, Rankings):
         if said.n_users != 1:
             raise InputError(f"fold_in takes one user, got Rankings of {said.n_users}")

@@ -56,6 +56,8 @@ def _beginning(arrays: list[tuple[str, Array]], header: dict[str, str]) -> bytes
     end = 0
     for name, array in arrays:
         begin, end = end, end + array.nbytes
+        if array.dtype.str[1:] not in _DTYPES:
+            raise TypeError(f"{name} is an array of {array.dtype}, which a file of numbers cannot hold")
         described[name] = {"dtype": _DTYPES[array.dtype.str[1:]], "shape": array.shape, "data_offsets": (begin, end)}
     text = json.dumps(described, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)

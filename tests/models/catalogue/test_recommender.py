@@ -12,9 +12,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 import permrank as pr
 from graded import random_entries
 from permrank.errors import CatalogueWarning, FormatError, InputError, NotSupportedError
+from permrank.models.catalogue import take_up
 from permrank.models.catalogue.blend import best_by_one_standard_error, gains, hold_out_entries
 from permrank.models.catalogue.descent import descend
-from permrank.models.catalogue.take_up import numbers_of_factors
+from permrank.models.catalogue.entries import Entries
+from permrank.models.catalogue.take_up import Data, choose_exponent, numbers_of_factors
 from permrank.testing import ModelContract
 from permrank.testing.forging import header_of, resigned
 
@@ -243,6 +245,22 @@ def test_as_many_factors_are_tried_as_fit():
     assert numbers_of_factors(None, 100) == [100]
     assert numbers_of_factors(None, 10) == numbers_of_factors(12, 10) == [10]
     assert numbers_of_factors(12, 5000) == [12]
+
+
+def test_a_filter_leans_to_popular_items_where_that_finds_more(monkeypatch):
+    rng = np.random.default_rng(6)
+    popular = 1.0 / np.arange(1, 401)
+    lists = [np.sort(rng.choice(400, 5, replace=False, p=popular / popular.sum())) for _ in range(400)]
+    entries = Entries(np.arange(0, 2001, 5), np.concatenate(lists).astype(np.int32), np.ones(2000, np.float32))
+    known, judges = hold_out_entries(entries, 400, seed=1)
+    data = Data(known, 400, np.ones(400))
+    exponent, _, found = choose_exponent(data, None, judges)
+    assert exponent == 0.4
+    # Where it is what is usual, the symmetric one does not take its place.
+    monkeypatch.setattr(take_up, "USUAL_EXPONENT", 0.4)
+    monkeypatch.setattr(take_up, "OTHER_EXPONENT", 0.5)
+    exponent, _, again = choose_exponent(data, None, judges)
+    assert (exponent, again) == (0.4, found)
 
 
 def test_a_descent_measures_no_more_than_it_may():

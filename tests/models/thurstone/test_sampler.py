@@ -33,9 +33,8 @@ def variance(rng, prior, size):
 def from_the_prior(rng, problem, n_components):
     """Everything but utilities and what is said, drawn from the prior."""
     z, k = n_components, FACTORS
-    spreads = np.column_stack(
-        (variance(rng, (module._FACTORS[0], module._FACTORS[1] / k), (z, k)), variance(rng, module._MEANS, (z, 1)))
-    )
+    factors = variance(rng, (module._FACTORS[0], module._FACTORS[1] / k), (z, 1))
+    spreads = np.column_stack((np.tile(factors, (1, k)), variance(rng, module._MEANS, (z, 1))))
     slopes = rng.normal(size=(z, 1, k + 1)) * np.sqrt(spreads / module._ITEM_RIDGE)[:, None]
     theta = np.einsum("yj,zjk->zyk", problem.covariates, slopes)
     theta = theta + rng.normal(size=theta.shape) * np.sqrt(spreads)[:, None]

@@ -66,25 +66,25 @@ def question(
     items = np.arange(n)
     if n > _CANDIDATES:
         items = np.sort(np.lexsort((-posterior.mean, -np.round(posterior.variance, 6)))[:_CANDIDATES])
-    pairs = np.column_stack(np.triu_indices(items.size, 1))
-    done = person.asked
-    new = np.array([frozenset((ids[items[a]], ids[items[b]])) not in done for a, b in pairs], bool)
-    if not new.any():
+    pairs, done = np.column_stack(np.triu_indices(items.size, 1)), person.asked
+    if kind == "pair" or items.size < 4:
+        pairs = pairs[[frozenset((ids[items[a]], ids[items[b]])) not in done for a, b in pairs]]
+    if not len(pairs):
         return None
-    pairs = pairs[new]
     root = np.linalg.cholesky(posterior.covariance_of(items) + 1e-9 * np.eye(items.size))
     draws = posterior.mean[items] + generator(n).normal(size=(_DRAWS, items.size)) @ root.T
     gains = information(draws, pairs)
     best = np.argsort(-gains, kind="stable")
     if kind == "pair" or items.size < 4:
         return [ids[items[at]] for at in pairs[best[0]]], float(gains[best[0]])
-    four: list[int] = []
-    for pair in pairs[best].tolist():
-        four += [at for at in pair if at not in four][: 4 - len(four)]
-        if len(four) == 4:
-            break
-    chosen = [ids[items[at]] for at in four]
-    return None if frozenset(chosen) in done else (chosen, float(gains[best[0]]))
+    for first in range(best.size):  # the four items of the best pairs that were not asked about together
+        four: list[int] = []
+        for pair in pairs[best[first:]].tolist():
+            four += [at for at in pair if at not in four][: 4 - len(four)]
+        chosen = [ids[items[at]] for at in four]
+        if len(chosen) == 4 and frozenset(chosen) not in done:
+            return chosen, float(gains[best[first]])
+    return None
 
 
 def share_right(posterior: PersonPosterior, items: Array) -> float:

@@ -67,7 +67,7 @@ async def items(
 async def recommend(body: Recommend, who: Who, state: All) -> dict[str, Any]:
     """The best k items that the person has not listed."""
     version = _opened(who, state)
-    someone = await state.serving.someone(version, body, light=not body.reasons)
+    someone = await state.serving.someone(version, body, light=True)
     exclude = {place_of(version, item, "exclude") for item in body.exclude}
     found = await state.serving.recommend(someone, body.k, exclude)
     if body.reasons:

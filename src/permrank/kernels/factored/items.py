@@ -175,15 +175,24 @@ def steps_from_sums(by_block, items, noise, kept):
 
 
 @njit(error_model="numpy")
+def _noise_of(streams, number, out):
+    """A normal number of each stream into the first row, and minus it into the second, if there is one."""
+    for i in range(streams.size):
+        out[0, i] = normal(streams[i], number)
+    if out.shape[0] > 1:
+        out[1] = -out[0]
+
+
+@njit(error_model="numpy", parallel=True)
 def item_noise(items, n_draws, size, key):
     """Standard normal numbers that belong to the items, whoever asks for them: (n_draws, size, n).
 
     Those of every second of the ``size`` are minus the ones before, so that their mean is 0.
     """
-    out = np.empty((n_draws, size, items.size))
+    out, streams, half = np.empty((n_draws, size, items.size)), np.empty(items.size, np.uint64), (size + 1) // 2
     for i in range(items.size):
-        stream = derive(key, items[i])
-        for d in range(n_draws):
-            for j in range(size):
-                out[d, j, i] = normal(stream, d * size + j) if j % 2 == 0 else -out[d, j - 1, i]
+        streams[i] = derive(key, items[i])
+    for pair in prange(n_draws * half):
+        d, j = pair // half, 2 * (pair % half)
+        _noise_of(streams, d * size + j, out[d, j : j + 2])
     return out

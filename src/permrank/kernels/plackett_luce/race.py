@@ -17,13 +17,15 @@ import math
 import numpy as np
 
 from permrank.kernels.jit import njit, prange
-from permrank.kernels.streams import gumbel
+from permrank.kernels.streams import exponential, gumbel
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
 # Between e^-60 and e^4.2 = 67 times its mean time an arrival is open; outside, p or 1 - p is below 1e-25.
 _EARLIEST, _LATEST = -60.0, 4.2
 # A larger gap between neighbouring scores than this changes no answer by more than n² e^-100.
 _WIDEST_GAP = 100.0
+# Nobody waits longer than e^600 times as long as the first.
+_LONGEST = 600.0
 # Tails of a count that are left out weigh less than e^-37 = 1e-16.
 TAIL = 37.0
 # Halving panels of 16 nodes divides the error by up to 2^32: after a change of 1e-6 what is left is rounding.
@@ -52,11 +54,23 @@ def gumbel_rankings(scores, key, size):
 
 
 @njit(error_model="numpy")
-def _gumbel_ranks(scores, key, chosen, ranks):
-    """`gumbel_ranks` of one draw."""
-    times = np.empty(scores.size)
+def _mean_times(scores):
+    """Mean times of arrival, e^{-s}, of the items of one draw, in units of the least."""
+    top = -np.inf
     for i in range(scores.size):
-        times[i] = -(scores[i] + gumbel(key, i))
+        top = max(top, scores[i])
+    means = np.empty(scores.size)
+    for i in range(scores.size):
+        means[i] = math.exp(min(top - scores[i], _LONGEST))
+    return means
+
+
+@njit(error_model="numpy")
+def _gumbel_ranks(means, key, chosen, ranks):
+    """`gumbel_ranks` of one draw."""
+    times = np.empty(means.size)
+    for i in range(means.size):
+        times[i] = means[i] * exponential(key, i)
     for c in range(chosen.size):
         own, before = times[chosen[c]], 0
         for i in range(times.size):
@@ -70,9 +84,11 @@ def gumbel_ranks(scores, turns, keys, chosen):
 
     Draw d is from the row turns[d] of scores, (n_rows, n).
     """
-    ranks = np.empty((turns.size, chosen.size), np.int32)
+    ranks, means = np.empty((turns.size, chosen.size), np.int32), np.empty(scores.shape)
+    for row in prange(scores.shape[0]):
+        means[row] = _mean_times(scores[row])
     for draw in prange(turns.size):
-        _gumbel_ranks(scores[turns[draw]], keys[draw], chosen, ranks[draw])
+        _gumbel_ranks(means[turns[draw]], keys[draw], chosen, ranks[draw])
     return ranks
 
 

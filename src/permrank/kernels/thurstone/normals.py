@@ -64,7 +64,7 @@ def quantile_of_log(log_p):
         # d log Φ / dz = φ(z) / Φ(z)
         step = (log_p - value) / math.exp(-0.5 * z * z - _LOG_ROOT_TWO_PI - value)
         z += step
-        if abs(step) < 1e-13 * (1.0 + abs(z)):
+        if abs(step) < 1e-6 / (1.0 + abs(z)):  # quadratic convergence: what is left is below 1e-12
             break
     return z
 

@@ -7,8 +7,9 @@ refit: with a = x P and q = x P xᵀ for a user's row x, the residual of item j 
 
     (a_j / P_jj) / (1 - q + a_j² / P_jj).
 
-**Filter** (as Turbo-CF, Park and others 2024). P = (RᵀR)^power, elementwise, with R = D_u^-½ X D_i^-½: cosine
-similarity that many small overlaps do not drown. The largest weights of each item are kept.
+**Filter** (as Turbo-CF, Park and others 2024). P = (RᵀR)^power, elementwise, with R = D_u^-½ X D_i^-s: cosine
+similarity with s = ½, which many small overlaps do not drown; a smaller s leans to popular items. The largest weights
+of each item are kept.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ MOST_DENSE = 8192
 _MOST_KEPT, _FEWEST = 1 << 26, 50
 # Elementwise power of the filter: alone 0.5 is a little better, beside factors 0.7 is (Gowalla, LastFM; decision 14).
 _POWER = 0.7
+# The exponent s of the items, and what else is tried where people's held-out entries can tell (decision 21).
+USUAL_EXPONENT, OTHER_EXPONENT = 0.5, 0.4
 # Where the search for the penalties begins, and the factor between two that are tried: the error is flat in both.
 _FIRST_RIDGE, _FIRST_SHARE, _FACTOR, _MOST_TRIED = 100.0, 0.5, 3.0, 9
 # A block of users has about so many entries, where a catalogue that is regressed has at most 67 million weights.
@@ -194,13 +197,19 @@ def penalised_inverse(gram: Float64Array, penalties: Penalties) -> Float64Array:
     return np.asarray(half)
 
 
-def filter_weights(entries: Entries, n_items: int, weights: Float64Array, n_neighbours: int | None) -> ItemWeights:
-    """The filter; ``weights`` say how many people each user stands for."""
+def filter_weights(
+    entries: Entries,
+    n_items: int,
+    weights: Float64Array,
+    n_neighbours: int | None = None,
+    exponent: float = USUAL_EXPONENT,
+) -> ItemWeights:
+    """The filter; ``weights`` say how many people each user stands for, ``exponent`` is s."""
     by_item = entries.by_item(n_items)
     of_users = np.add.reduceat(np.append(entries.grades, 0.0), entries.indptr[:-1]) * (np.diff(entries.indptr) > 0)
     of_items = np.bincount(entries.items, np.repeat(weights, np.diff(entries.indptr)) * entries.grades, n_items)
     user_scale = np.where(of_users > 0.0, weights / np.where(of_users > 0.0, of_users, 1.0), 0.0)
-    item_scale = np.where(of_items > 0.0, np.where(of_items > 0.0, of_items, 1.0) ** -0.5, 0.0)
+    item_scale = np.where(of_items > 0.0, np.where(of_items > 0.0, of_items, 1.0) ** -exponent, 0.0)
     most = n_neighbours or max(_FEWEST, _MOST_KEPT // n_items)
     most = max(1, min(most, n_items - 1))
     counts, index, weight = nearest_neighbours(

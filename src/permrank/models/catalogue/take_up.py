@@ -21,6 +21,8 @@ from permrank.models.catalogue.descent import descend
 from permrank.models.catalogue.entries import Entries, Scale, user_weights
 from permrank.models.catalogue.item_weights import (
     MOST_DENSE,
+    OTHER_EXPONENT,
+    USUAL_EXPONENT,
     ItemScores,
     ItemWeights,
     Penalties,
@@ -122,11 +124,23 @@ def weighting_of(weighting: Weighting, n_items: int) -> Weighting:
     return Weighting(min(weighting.missing / max(n_items, 1), _MOST_MISSING), weighting.penalty)
 
 
-def item_weights(data: Data, penalties: Penalties | None) -> ItemWeights:
+def item_weights(data: Data, penalties: Penalties | None, exponent: float = USUAL_EXPONENT) -> ItemWeights:
     """Weights from item to item: the closed form with penalties, the filter without."""
     if penalties is None:
-        return filter_weights(data.entries, data.n_items, data.weights, None)
+        return filter_weights(data.entries, data.n_items, data.weights, exponent=exponent)
     return regression_weights(data.entries.scaled(np.sqrt(data.weights)), data.n_items, penalties)
+
+
+def choose_exponent(data: Data, penalties: Penalties | None, judges: Judges) -> tuple[float, Part, float]:
+    """The exponent of the filter's items, the weights that come of it, and the NDCG of what these find alone."""
+    usual = ItemScores(item_weights(data, penalties, USUAL_EXPONENT))
+    scores = judged([usual], [[1.0]], judges)
+    if penalties is None:
+        other = ItemScores(item_weights(data, None, OTHER_EXPONENT))
+        others = judged([other], [[1.0]], judges)
+        if others.mean() > scores.mean():
+            return OTHER_EXPONENT, other, float(others.mean())
+    return USUAL_EXPONENT, usual, float(scores.mean())
 
 
 def penalties_of(data: Data) -> Penalties | None:
@@ -181,14 +195,21 @@ def numbers_of_factors(n_factors: int | None, n_items: int) -> list[int]:
 
 
 def more_factors(part: Data, few: Factors, items: Part, judges: Judges, numbers: Sequence[int], seed: int) -> Factors:
-    """More factors as long as these find more beside the items' weights; they begin with the fewer."""
+    """More factors as long as these find more beside the items' weights; they begin with the fewer.
+
+    More factors can do with a smaller penalty, so that a part of it is tried as well.
+    """
     best, found = few, _half(items, few, judges).mean() if numbers else 0.0
     for number in numbers:
-        more = factors_of(part, number, few.weighting, _MORE_SWEEPS, seed, best.items)
-        now = _half(items, more, judges).mean()
-        if now <= found:
+        start, better = best, False
+        for penalty in (start.weighting.penalty, start.weighting.penalty / _FACTORS[1]):
+            weighting = start.weighting._replace(penalty=penalty)
+            more = factors_of(part, number, weighting, _MORE_SWEEPS, seed, start.items)
+            now = _half(items, more, judges).mean()
+            if now > found:
+                best, found, better = more, now, True
+        if not better:
             break
-        best, found = more, now
     return best
 
 
@@ -206,21 +227,20 @@ def learn_take_up(data: Data, n_factors: int | None, seed: int) -> Iterator[tupl
     shown = penalties or Penalties(0.0, 0.0)
     held = hold_out_entries(data.entries, data.n_items, seed)
     numbers = numbers_of_factors(n_factors, data.n_items)
-    weights = item_weights(data, penalties)
     usual = weighting_of(USUAL, data.n_items)
     if held is None:
         factors = factors_of(data, numbers[0], usual, _SWEEPS, seed)
-        yield 0.0, TakeUp(weights, shown, factors, 0.5)
+        yield 0.0, TakeUp(item_weights(data, penalties), shown, factors, 0.5)
         return
     part, judges = Data(held[0], data.n_items, data.weights), held[1]
-    items = ItemScores(item_weights(part, penalties))
+    exponent, items, alone = choose_exponent(part, penalties, judges)
+    weights = item_weights(data, penalties, exponent)
     nothing = Factors(np.zeros((data.n_items, numbers[0]), np.float32), usual)
-    alone = float(judged([items], [[1.0]], judges).mean())
     yield alone, TakeUp(weights, shown, nothing, 0.0)
     weighting = choose_weighting(part, [items], judges, numbers[0], seed)
     few = factors_of(part, numbers[0], weighting, _SWEEPS, seed)
     trial = more_factors(part, few, items, judges, numbers[1:], seed)
     scores = judged([items, FactorScores(trial)], [[1.0 - share, share] for share in SHARES], judges)
     chosen = best_by_one_standard_error(scores, SHARES.index(0.5))
-    factors = factors_of(data, trial.items.shape[1], weighting, _MORE_SWEEPS, seed, trial.items)
+    factors = factors_of(data, trial.items.shape[1], trial.weighting, _MORE_SWEEPS, seed, trial.items)
     yield float(scores[chosen].mean()), TakeUp(weights, shown, factors, SHARES[chosen])

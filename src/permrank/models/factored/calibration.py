@@ -10,12 +10,14 @@ were held out are likeliest. The personal weight matters for the order too.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
 
 from permrank.data.hold_out import held_out_entries, keep_entries
+from permrank.models.factored.passes import People
 from permrank.models.factored.problem import Problem
 from permrank.models.priors.co_listing import co_listing_coordinates
 from permrank.types import Float64Array, Int64Array
@@ -26,8 +28,8 @@ _LEAST_SHARE, _MOST_SHARE, _ENTRIES = 0.04, 0.3, 6.0
 _PARTNERS, _MOST_PAIRS = 5, 100_000
 # Users of whom entries are held out at a time: so many, but never more than this part of them.
 _USERS, _PART_OF_USERS = 4_000, 0.5
-# Folds where there are fewer users, so that there are thousands of pairs: weights from one thousand err by a seventh.
-_FOLDS = 4
+# Pairs that are wanted of all folds together, and the most folds: weights from one thousand err by a seventh.
+_WANTED_PAIRS, _FOLDS = 10_000, 8
 # Prior deviation of the logarithms of both weights around 0: a few pairs do not move them far.
 _LOG_DEVIATION = 1.0
 
@@ -67,6 +69,11 @@ class HeldOut:
         self._personal: list[Float64Array] = []
         self._squared_noise = np.zeros(users.size)
 
+    @cached_property
+    def people(self) -> People:
+        """Those of whom pairs are held out."""
+        return People.of(self.problem, np.unique(self._users))
+
     def state(self) -> dict[str, Float64Array]:
         """What was observed, as arrays by name."""
         return {
@@ -98,6 +105,11 @@ class HeldOut:
     def forget(self) -> None:
         """Begin anew with what is observed."""
         self._common, self._personal, self._squared_noise = [], [], np.zeros(self._users.size)
+
+    @property
+    def n_pairs(self) -> int:
+        """Pairs held out."""
+        return int(self._users.size)
 
     @property
     def n_observed(self) -> int:
@@ -147,9 +159,13 @@ def _best(folds: list[_Moments]) -> Float64Array:
     return np.asarray(minimize(loss, np.zeros(2), method="BFGS", options={"gtol": 1e-3}).x)
 
 
-def n_folds(problem: Problem) -> int:
-    """How often other entries should be held out."""
-    return _FOLDS if problem.rankings.n_users * _PART_OF_USERS <= _USERS else 1
+def hold_out_folds(problem: Problem, seed: int, most: int) -> list[HeldOut]:
+    """As many folds as it takes to have enough pairs, within ``most``; none if there are no pairs."""
+    first = hold_out_pairs(problem, seed)
+    if first is None:
+        return []
+    wanted = min(-(-_WANTED_PAIRS // first.n_pairs), _FOLDS, most)
+    return [first, *filter(None, (hold_out_pairs(problem, seed, fold) for fold in range(1, wanted)))]
 
 
 def hold_out_pairs(problem: Problem, seed: int, fold: int = 0) -> HeldOut | None:
@@ -187,10 +203,11 @@ def hold_out_pairs(problem: Problem, seed: int, fold: int = 0) -> HeldOut | None
     users = np.searchsorted(rankings.user_bounds, both[:, 0], side="right") - 1
     rest = keep_entries(rankings, ~held)
     # What is listed together is that of the rest, too: a rare item would be known for what its only readers list.
-    has_table = problem.co_listing.shape[1] > 0
+    n_dimensions = problem.co_listing.shape[1]
+    table = co_listing_coordinates(rest, seed % 2**32, n_dimensions) if n_dimensions else problem.co_listing
     seen = Problem.of(
         rest, problem.ties, shuffle=problem.shuffle, intercepts=problem.intercepts, thresholds=problem.thresholds,
-        odds=problem.odds, co_listing=co_listing_coordinates(rest, seed % 2**32) if has_table else problem.co_listing,
+        odds=problem.odds, co_listing=table,
     )  # fmt: skip
     items = rankings.items.astype(np.int64)
     return HeldOut(seen, users, items[both[:, 0]], items[both[:, 1]])

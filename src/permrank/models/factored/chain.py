@@ -14,25 +14,27 @@ import numpy as np
 
 from permrank.checks import require_memory
 from permrank.learning.learner import Learner, State, Step, standing
-from permrank.models.factored.calibration import HeldOut, Weights, best_weights, hold_out_pairs, n_folds
+from permrank.models.factored.calibration import HeldOut, Weights, best_weights, hold_out_folds, hold_out_pairs
 from permrank.models.factored.kept import Found, Keeper
 from permrank.models.factored.posterior import QUIET_SWEEPS, Sampler, Start
 from permrank.models.factored.problem import Problem
 from permrank.randomness import stream_key
 from permrank.types import Float64Array, Int64Array, Key
 
-# The most sweeps that folds of held-out entries take together, in parts of all, and that one of several takes.
-_PART_HELD_OUT, _FOLD_SWEEPS = 1 / 2, 50
-# A fold begins with so many sweeps in which the chain forgets what it saw, never more than a part of the fold; then so
-# many are measured. If the two halves of these disagree they are forgotten, and twice as many are measured.
-_FORGETTING, _FIRST_WINDOW, _PART_FORGETTING = 16, 16, 0.4
+# The most sweeps that folds of held-out entries take together, in parts of all, and the fewest of one of several.
+_PART_HELD_OUT, _FOLD_SWEEPS = 0.6, 36
+# The first fold begins with so many sweeps in which the chain finds its way, others with those in which it forgets what
+# it saw, never more than a part of the fold; then so many are measured. If the two halves of these disagree they are
+# forgotten, and twice as many are measured.
+_FINDING, _FORGETTING, _FIRST_WINDOW, _PART_FORGETTING = 24, 16, 16, 0.6
 # When everything is seen, so many sweeps are left out first, never more than a part of all. If draws still disagree
 # after so many times as many, these are left out too, provided that as many are to come.
 _SETTLING, _PART_SETTLING, _AGAIN = 16, 1 / 3, 4
 # Whether halves agree is asked after so many draws, and again after so many more.
 _FEWEST_DRAWS, _MORE_DRAWS = 16, 8
-# Halves agree if the error of the mean makes at most this part of the variance of score differences.
-_FOLD_ERROR, _ERROR = 0.02, 0.005
+# Halves agree if the error of the mean makes at most this part of the variance of score differences; for the weights
+# their spread must be the same too, within this part.
+_FOLD_ERROR, _ERROR, _SAME_SPREAD = 0.02, 0.005, 0.03
 # Differences of scores that are looked at.
 _DIFFERENCES = 2_048
 # Where held-out pairs decide: the numbers of factors, and at most so many sweeps for each, the second half measured.
@@ -63,15 +65,15 @@ class Stage(NamedTuple):
     @classmethod
     def of_fold(cls, fold: int, begun: int, most: int) -> Stage:
         """The beginning of a fold of at most so many sweeps."""
-        finding = min(_FORGETTING, int(most * _PART_FORGETTING))
+        finding = min(_FORGETTING if begun else _FINDING, int(most * _PART_FORGETTING))
         window = begun + max(finding, 0 if begun else min(QUIET_SWEEPS + 1, most - 1))
         return cls(fold, begun, window, _window_end(window, _FIRST_WINDOW, begun + most))
 
     @classmethod
-    def whole(cls, fold: int, begun: int, n_sweeps: int) -> Stage:
-        """The stage in which everything is seen, until the last of the sweeps."""
+    def whole(cls, fold: int, begun: int, n_sweeps: int, quiet: int = 0) -> Stage:
+        """The stage in which everything is seen, until the last of the sweeps; quiet: first sweeps without noise."""
         left = n_sweeps - begun
-        settling = max(min(_SETTLING, int(left * _PART_SETTLING)), 0 if begun else min(QUIET_SWEEPS + 1, left - 1))
+        settling = max(min(_SETTLING, int(left * _PART_SETTLING)), min(quiet, left - 1))
         again = _AGAIN * settling
         return cls(fold, begun, begun + settling, begun + again if 0 < 2 * again <= left else n_sweeps + 1)
 
@@ -174,10 +176,10 @@ def draw_posterior(
 ) -> Learner[K]:
     """Alternate draws of users and items until means over them are steady; what is kept of them is the keeper's.
 
-    First a part of the entries of tied lists is held out: it measures the weights of the scores while the chain finds
-    its way. A start, which is the state of an earlier posterior, is taken as it is and needs no such part.
+    First a part of the entries is held out: it measures the weights of the scores while the chain finds its way. A
+    start, which is the state of an earlier posterior, is taken as it is and needs no such part.
     """
-    holds_out = start is None and problem.rankings.has_ties and problem.user_pass is None
+    holds_out = start is None and problem.user_pass is None
     require_memory(
         keeper().n_bytes(problem.n_rows, min(2 * n_draws, n_sweeps)),
         f"{min(n_draws, n_sweeps)} draws of {n_factors} factors", "take fewer draws (n_draws) or factors (n_factors)",
@@ -188,13 +190,15 @@ def draw_posterior(
         folds: list[HeldOut] = []
         if holds_out and for_folds > 0:
             seed = int(stream_key(int(key), 3)) % 2**63
-            numbers = range(min(n_folds(problem), max(1, for_folds // _FOLD_SWEEPS)))
-            folds = [held for fold in numbers if (held := hold_out_pairs(problem, seed, fold))]
+            folds = hold_out_folds(problem, seed, max(1, for_folds // _FOLD_SWEEPS))
         most_of_fold = for_folds // max(1, len(folds))
         sampler = Sampler(folds[0].problem if folds else problem, n_factors, scale, key, start)
         observed, weights, error = Observed(problem, key, n_draws, n_sweeps), Weights(), 1.0
         done = fold_seen = 0
-        stage = Stage.of_fold(0, 0, most_of_fold) if folds else Stage.whole(0, 0, n_sweeps)
+        stage = (
+            Stage.of_fold(0, 0, most_of_fold)
+            if folds else Stage.whole(0, 0, n_sweeps, 0 if start else QUIET_SWEEPS + 1)
+        )  # fmt: skip
         draws = keeper()
         if kept:
             weights, done, error = Weights(kept["temperature"], kept["personal"]), kept["done"], kept["error"]
@@ -233,7 +237,7 @@ def draw_posterior(
             fold_seen = stage.fold
             held = folds[stage.fold] if stage.fold < len(folds) else None
             wanted = sweep >= stage.window if held else observed.wants(sweep, stage.window)
-            value, found = sampler.sweep(sweep, keep=wanted)
+            value, found = sampler.sweep(sweep, keep=wanted, people=held.people if held else None)
             if held and found:
                 held.observe(found.items, found.users, sampler.noise, found.variances)
             elif found:
@@ -241,7 +245,7 @@ def draw_posterior(
                 observed.add(found, weights.personal)
             done, converged = sweep + 1, False
             if held and done == stage.until:
-                if done == stage.begun + most_of_fold or error_of_mean(held.differences()) <= _FOLD_ERROR:
+                if done == stage.begun + most_of_fold or _steady(held.differences()):
                     over = stage.fold + 1 == len(folds)
                     weights = best_weights(folds) if over else weights
                     stage = (
@@ -267,6 +271,13 @@ def _seen(problem: Problem, folds: list[HeldOut], stage: Stage) -> Problem:
     return folds[stage.fold].problem if stage.fold < len(folds) else problem
 
 
+def _steady(values: Float64Array) -> bool:
+    """Whether both halves of what a fold has observed agree, in their values and in the spread of these."""
+    half = len(values) // 2
+    first, second = (float(np.sqrt(np.mean(part.mean(axis=0) ** 2))) for part in (values[:half], values[-half:]))
+    return error_of_mean(values) <= _FOLD_ERROR and abs(first - second) <= _SAME_SPREAD * second
+
+
 def choose_factors(problem: Problem, scale: float, key: Key, n_sweeps: int) -> Float64Array:
     """Loss of held-out pairs for several numbers of factors: rows of number, loss, standard error."""
     rows = []
@@ -287,7 +298,7 @@ def _tried(problem: Problem, n_factors: int, scale: float, key: Key, n_sweeps: i
         return None
     sampler = Sampler(held.problem, n_factors, scale, key, None)
     for sweep in range(n_sweeps):
-        _, kept = sampler.sweep(sweep, keep=sweep >= n_sweeps // 2)
+        _, kept = sampler.sweep(sweep, keep=sweep >= n_sweeps // 2, people=held.people)
         if kept:
             held.observe(kept.items, kept.users, sampler.noise, kept.variances)
     return held

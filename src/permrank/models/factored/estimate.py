@@ -29,6 +29,10 @@ TIES = {"exact": EXACT, "efron": EFRON, "breslow": BRESLOW, "partition": PARTITI
 KINDS = ("none", "log", "natural_log", "learned")
 # Of these the factors of any stage are known, also of lists longer than those learnt from.
 _FORMULAS = ("log", "natural_log")
+# Rows of so many pairs fit a cache.
+_PAIRS_AT_A_TIME = 1 << 13
+# Of the noise of items.
+_NOISE = stream_key(2)
 
 
 class Said(NamedTuple):
@@ -133,7 +137,13 @@ class FactoredEstimate(Estimate):
 
     def score_pairs(self, who: Int64Array, what: Int64Array) -> Float64Array:
         """Mean scores of many users and items."""
-        personal = np.einsum("er,er->e", self.user_factors[who].astype(np.float64), self.item_factors[what])
+        users, items, personal = self.user_factors, self.item_factors, np.empty(who.size)
+        if who.size > len(users) + len(items):  # once for all of them
+            users, items = users.astype(np.float32), items.astype(np.float32)
+        for first in range(0, who.size, _PAIRS_AT_A_TIME):
+            part = slice(first, first + _PAIRS_AT_A_TIME)
+            rows = users[who[part]].astype(np.float32), items[what[part]].astype(np.float32)
+            np.einsum("er,er->e", *rows, out=personal[part], dtype=np.float32, casting="same_kind")
         return np.asarray(self.temperature * (self.personal_weight * personal + self.item_intercepts[what]))
 
     @cached_property
@@ -170,12 +180,15 @@ class FactoredEstimate(Estimate):
 
         Returns (n_kept * size, n_items).
         """
-        theta = self.item_draws[:, items].astype(np.float64)
-        scores = np.einsum("dik,djk->dji", theta[:, :, :-1], users)
+        theta = self.item_draws[:, items].astype(np.float32).astype(np.float64)  # float16 in one step is slow
         spread = np.sqrt(self.item_variances[:, None, items].astype(np.float64))
-        scores += spread * item_noise(items, scores.shape[0], scores.shape[1], stream_key(2))
-        scores = self.personal_weight * scores + theta[:, None, :, -1]
-        return np.asarray(self.temperature * scores.reshape(scores.shape[0] * scores.shape[1], items.size))
+        (n_kept, size, _), weight = users.shape, self.temperature * self.personal_weight
+        scores = item_noise(items, n_kept, size, _NOISE)
+        scores *= weight * spread
+        # Each item by itself: the same bits in whatever company it is asked for.
+        scores += np.einsum("dik,djk->dji", theta[:, :, :-1], weight * users)
+        scores += self.temperature * theta[:, None, :, -1]
+        return np.asarray(scores.reshape(n_kept * size, items.size))
 
     def damping_of(self, n: int) -> Float64Array:
         """Factors of n stages; a sequence that is too short goes on with its last value."""
@@ -215,7 +228,8 @@ class FactoredEstimate(Estimate):
         table, slopes = np.shape(self.co_listing), np.shape(self.user_slopes)
         if len(table) != 2 or table[0] != n_items or slopes != (n_kept, table[1], self.n_columns):
             raise InputError(f"co_listing_ and user_slopes_ have shapes {table} and {slopes}, which do not fit")
-        if np.shape(self.item_variances) != shape[:2] or np.any(np.asarray(self.item_variances) < 0):
+        variances = np.asarray(self.item_variances)
+        if variances.shape not in (shape[:2], (1, shape[1])) or np.any(variances < 0):
             raise InputError("item_variances_ does not fit the items, or holds values below 0")
         check_damping(np.asarray(self.damping))
 

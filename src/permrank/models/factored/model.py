@@ -42,8 +42,8 @@ Ties = Literal["exact", "efron", "breslow", "partition", "shuffle"]
 _SHARE_OF_SWEEPS = 3
 _OF_LEARNING = {"max_iter", "n_draws", "tol", "seed"}
 # Vectors of a user that are drawn, evenly over the draws of the items that are kept: the sampling error of an averaged
-# probability is at most 0.5 / sqrt(128) = 0.04 and mostly a tenth of that.
-_USER_DRAWS = 128
+# probability is at most 0.5 / sqrt(64) = 0.06 and mostly a tenth of that.
+_USER_DRAWS = 64
 
 
 class FactoredPlackettLuce(Ranker):
@@ -84,7 +84,7 @@ class FactoredPlackettLuce(Ranker):
         uniform; a short sequence goes on with its last value. They are for strict orders: rankings with ties need
         ``ties="shuffle"``.
     max_iter : int, optional
-        The most sweeps over the data, by default 400 under ``draws`` and 5,000 under ``point``. Draws end earlier when
+        The most sweeps over the data, by default 500 under ``draws`` and 5,000 under ``point``. Draws end earlier when
         means over their two halves agree (``score_error_``); ``converged_`` says whether they did.
     n_draws : int
         The most draws that are looked at, evenly spread over the last part of the sweeps. Scores are averaged over
@@ -122,7 +122,7 @@ class FactoredPlackettLuce(Ranker):
         Places of the items by what is listed together; no dimension where that does not stand out from chance.
     user_slopes_ : float16 (n_kept, n_dimensions, n_factors)
         How the prior mean of a user's factors depends on the mean place of the items listed.
-    item_variances_ : float16 (n_kept, n_items + n_thresholds)
+    item_variances_ : float16 (1, n_items + n_thresholds)
         What an item's own uncertainty adds to the variance of its score, which probabilities average over.
     damping_ : float64 (n_stages,)
         Damping factors of the stages; one 1 without damping.
@@ -325,7 +325,10 @@ class FactoredPlackettLuce(Ranker):
         """Scores of items under draws of them and of the user: (n_kept * size, n_items)."""
         size = max(1, _USER_DRAWS // len(self.item_draws_))
         users = self._law.user_draws(self.estimate_, self._said(user), self._near_modes(user), size)
-        return self.estimate_.score_draws(items, users)
+        scores = self.estimate_.score_draws(items, users)
+        # A few draws tell how far scores spread, and together; all of them tell where.
+        scores += self._scores(user, items) - scores.mean(axis=0)
+        return scores
 
     def _score_samples(self, user: UserReference, items: Int64Array) -> Float64Array:
         return self._score_draws(user, items)
@@ -396,15 +399,7 @@ class FactoredPlackettLuce(Ranker):
         return nearest(similarity, own, k, self.user_ids)
 
     def _reasons(self, user: UserReference, item: int) -> Reasons:
-        """A score as a sum over the list, and what the item has for everybody.
-
-        At the mode of a user's posterior, precision * (W_u - mean) = Σ_e g_e H_e over the listed entries, g_e being how
-        much more often an item was chosen than expected; the mean is itself a sum over what was listed, whatever its
-        order (see ``co_listing``). So the personal part of a score is a sum over the list: W_u H_y = Σ_e (c_e H_y +
-        g_e <H_e, H_y> / precision), averaged over the draws. Of that an entry is credited with what it adds beyond the
-        mean over items, each as often as it is listed: scores are about differences, and what raises all items alike is
-        no reason for one of them. The rest is what the item has for everybody, and that mean.
-        """
+        """A score as a sum over the list (see explain.py), and the rest: what the item has for everybody."""
         if self.estimate_.is_damped:
             raise NotSupportedError("a damped model cannot answer explain(); fit with damping='none'")
         often = np.bincount(self.rankings_.items, self.rankings_.entry_weights(), len(self.item_ids))

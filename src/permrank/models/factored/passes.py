@@ -6,19 +6,26 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
+from numba import get_num_threads
 
 from permrank.data.item_view import entries_by_item
-from permrank.kernels.factored.arguments import Entries, Items, Kept, Newton, Noise, Prior, Users
+from permrank.kernels.factored.arguments import NO_NOISE, Entries, Items, Kept, Newton, Noise, Prior, Users
 from permrank.kernels.factored.items import item_steps, item_sums, steps_from_sums
 from permrank.kernels.factored.odds import threshold_sums
 from permrank.kernels.lists import Lists
-from permrank.learning.shards import Shard, blocks_by_entries, gathered, n_blocks_of, shards_of
+from permrank.learning.shards import Shard, blocks_by_entries, gathered, n_blocks_of, present_engine, shards_of
 from permrank.models.factored.problem import Problem, UserPass
-from permrank.ragged import owners
+from permrank.ragged import frozen, indptr_of, owners, ranges
 from permrank.types import Float64Array, Int32Array, Int64Array, Key
 
 # Adding up a block must cost little beside its entries: 128 entries of an item for each, but never below 4 blocks.
 _ENTRIES_OF_AN_ITEM, _FEWEST_BLOCKS = 128, 4
+# Beyond so many entries, 2 GiB of what the items need of them, data are walked through in several shards.
+_LARGE = 1 << 26
+# What goes to the items of an entry, if not in sums.
+_NUMBERS_OF_AN_ENTRY = 2
+# Walking through shards saves three numbers an entry, and its sums should not eat that up.
+_SUMS_OF_AN_ENTRY = 1
 
 
 class Move(NamedTuple):
@@ -83,8 +90,45 @@ class Part(NamedTuple):
         return move.user_pass(self.lists, move.theta, prior, Users(modes, draws), move.newton, noise, entries)
 
 
+class People(NamedTuple):
+    """Some of the users, with their lists.
+
+    Attributes
+    ----------
+    users : int64
+        Ascending.
+    lists : Lists
+    coordinates : float64 (n, n_dimensions)
+    """
+
+    users: Int64Array
+    lists: Lists
+    coordinates: Float64Array
+
+    @classmethod
+    def of(cls, problem: Problem, users: Int64Array) -> People:
+        """These users of a problem."""
+        lists = problem.lists
+        first, last = lists.user_indptr[users], lists.user_indptr[users + 1]
+        chosen = ranges(first, last)
+        entries = ranges(lists.indptr[chosen], lists.indptr[chosen + 1])
+        bounds = indptr_of(last - first), indptr_of(lists.indptr[chosen + 1] - lists.indptr[chosen])
+        own = Lists(*frozen(*bounds, lists.items[entries], lists.levels[entries], lists.weights[chosen]))
+        return cls(users, own, problem.user_coordinates[users])
+
+    def modes(self, move: Move, modes: Float64Array) -> Float64Array:
+        """Modes of all users, of whom only these are moved."""
+        own, found, n = modes[self.users], modes.copy(), self.lists.items.size
+        prior, entries = Prior(self.coordinates, move.slopes, move.precision), Entries(np.empty(n), np.empty(n))
+        users = Users(own, np.empty_like(own))
+        move.user_pass(self.lists, move.theta, prior, users, move.newton, NO_NOISE, entries)
+        found[self.users] = own
+        return found
+
+
 def _moved(move: Move, part: Part, modes: Float64Array, draws: Float64Array) -> tuple[Float64Array, ...]:
     """Values, modes and draws of the users; residuals and curvatures of the entries."""
+    part = part if part.residual.size else part.with_room()
     return part.moved(move, modes, draws), modes, draws, part.residual, part.curvature
 
 
@@ -110,40 +154,46 @@ def _at_thresholds(theta: Float64Array, n_thresholds: int, part: Part, draws: Fl
 class Passes:
     """Both passes over the lists of a problem.
 
-    With one shard the pass over the items goes through the entries of each item. With several each returns the sums of
-    its blocks, n_rows (K + 1)(K + 4) / 2 numbers for each, and no entry leaves its shard: what belongs to entries is in
-    memory for one shard at a time, and nothing is put in the order of the items. The bits are the same.
+    There are two ways to the items, with the same bits. By their entries: residual and curvature of every entry, two
+    numbers, are put in the order of the items. By sums: a shard returns those of its blocks, n_rows (K + 1)(K + 4) / 2
+    numbers for each, and no entry leaves it; what belongs to entries is in memory for one shard at a time. One shard
+    goes by entries, several by whichever is less; large data are walked through in several shards also here.
     """
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, n_columns: int) -> None:
         self._problem = problem
         lists = problem.lists
         starts, n_entries = lists.indptr[lists.user_indptr], lists.items.size
         allowed = n_entries // max(1, _ENTRIES_OF_AN_ITEM * problem.n_rows)
         n_blocks = n_blocks_of(problem.rankings.n_users, allowed, fewest=_FEWEST_BLOCKS)
+        n_blocks = 1 << n_blocks.bit_length() - 1  # so that 2, 4 and 8 shards have equally many
         self._bounds: Int64Array = blocks_by_entries(starts, n_blocks)
+        n_sums = n_blocks * problem.n_rows * (n_columns + 1) * (n_columns + 4) // 2
+        self._n_shards = present_engine().n_shards
+        if self._n_shards == 1 and n_entries > _LARGE and n_sums < _SUMS_OF_AN_ENTRY * n_entries:
+            self._n_shards = max(1, n_blocks // get_num_threads())
+        self._by_entries = self._n_shards == 1 or n_sums > _NUMBERS_OF_AN_ENTRY * n_entries
         self._parts: list[Part] = []
         self._found: list[Float64Array] = []
         self.use(lists)
 
     def _shards(self, lists: Lists) -> list[Shard]:
         levels = (self._problem.user_coordinates,), (lists.weights,), (lists.items, lists.levels)
-        return shards_of(self._bounds, (lists.user_indptr, lists.indptr), levels)
+        return shards_of(self._bounds, (lists.user_indptr, lists.indptr), levels, self._n_shards)
 
     def use(self, lists: Lists) -> None:
         """Go on with other orders of the same lists."""
-        shards = self._shards(lists)
-        if len(shards) > 1:
-            self._parts = [Part(shard, *np.empty((2, 0))) for shard in shards]
-            return
-        room = self._parts[0] if self._parts else Part(shards[0], *np.empty((2, 0))).with_room()
-        self._parts = [room._replace(shard=shards[0])]
-        self._view = entries_by_item(lists.items, self._problem.n_rows)
-        self._owner: Int32Array = owners(lists.indptr[lists.user_indptr], np.int32)
+        before, self._parts = self._parts, [Part(shard, *np.empty((2, 0))) for shard in self._shards(lists)]
+        if len(self._parts) == 1:  # here: the same arrays in every sweep
+            part = self._parts[0]
+            self._parts = [before[0]._replace(shard=part.shard) if before else part.with_room()]
+        if self._by_entries:
+            self._view = entries_by_item(lists.items, self._problem.n_rows)
+            self._owner: Int32Array = owners(lists.indptr[lists.user_indptr], np.int32)
 
     def users(self, move: Move, modes: Float64Array, draws: Float64Array) -> tuple[Float64Array, ...]:
         """Move all users, from modes and draws that may be written; returns their values, modes and draws."""
-        job = _moved if len(self._parts) == 1 else _summed
+        job = _moved if self._by_entries else _summed
         values, modes, draws, *self._found = gathered(partial(job, move), self._parts, modes, draws)
         return values, modes, draws
 
@@ -159,7 +209,7 @@ class Passes:
 
     def items(self, given: Items, draws: Float64Array, noise: Noise, kept: Kept) -> Float64Array:
         """Steps of the items, (n_rows, K + 1), given what `users` found; see `kernels.factored.items.item_steps`."""
-        if len(self._parts) > 1:
+        if not self._by_entries:
             return np.asarray(steps_from_sums(self._found[0], given, noise, kept))
         found = Entries(*self._found)
         return np.asarray(item_steps(self._bounds, self._view, self._owner, draws, given, found, noise, kept))

@@ -10,7 +10,7 @@ from permrank.kernels.cooccurrence import cross
 from permrank.kernels.factored.arguments import NOTHING_KEPT, Items, Kept, Newton, Noise
 from permrank.models.factored import odds
 from permrank.models.factored.kept import Found
-from permrank.models.factored.passes import Move, Passes
+from permrank.models.factored.passes import Move, Passes, People
 from permrank.models.factored.problem import Problem, item_mentions
 from permrank.randomness import stream_key
 from permrank.types import Array, Float64Array, Key
@@ -105,7 +105,7 @@ class Sampler:
     def use(self, problem: Problem, *, settled: bool = True) -> None:
         """Go on with other lists of the same users and items."""
         self.problem = problem
-        self.draws, self._passes = np.zeros_like(self.modes), Passes(problem)
+        self.draws, self._passes = np.zeros_like(self.modes), Passes(problem, self.modes.shape[1])
         self._prior = ItemPrior(problem, self._n_factors, self._scale)
         self._prior.update(self.theta, settled=settled)
         self.slopes = self._slopes(self.modes)
@@ -114,8 +114,11 @@ class Sampler:
         """Prior means of the users' factors, W_u ~ N(place_u slopes, 1), as these users have them."""
         return regression(self.problem.user_coordinates, users, 1.0, _USER_RIDGE)
 
-    def sweep(self, number: int, *, keep: bool) -> tuple[float, Found | None]:
-        """Draw everything once; returns the log-posterior of the users' modes, and what is kept, if asked."""
+    def sweep(self, number: int, *, keep: bool, people: People | None = None) -> tuple[float, Found | None]:
+        """Draw everything once; returns the log-posterior of the users' modes, and what is kept, if asked.
+
+        people: those who are of interest in what is kept, if not all are.
+        """
         problem, prior = self.problem, self._prior
         if problem.shuffle:
             self._passes.use(problem.in_sweep(self._key, number))
@@ -124,7 +127,7 @@ class Sampler:
         values, self.modes, self.draws = self._passes.users(move, self.modes, self.draws)
         means = self._room() if keep and not problem.shuffle else NOTHING_KEPT
         steps = self._item_steps(Noise(stream_key(int(self._key), number, 1), noisy), means)
-        kept = self._smoothed(means) if keep else None
+        kept = self._smoothed(means, people) if keep else None
         moved = self._moved_thresholds(number, noisy) if problem.odds else None
         self.theta += steps
         if moved is not None:
@@ -170,7 +173,7 @@ class Sampler:
         """By how much the last draw of the users differs from their modes."""
         return np.asarray(self.draws - self.modes)
 
-    def _smoothed(self, means: Kept) -> Found:
+    def _smoothed(self, means: Kept, people: People | None) -> Found:
         """What is kept of a sweep: the conditional mean of the items given the users drawn, and the users' modes there.
 
         A draw of the items carries noise that only a large average removes; their mean given the users' draw carries
@@ -180,7 +183,8 @@ class Sampler:
         if self.problem.shuffle:
             return Found(self.theta.copy(), self.modes.copy(), self.slopes, np.zeros(self.problem.n_rows))
         mean = self.theta + means.steps
-        users = self._passes.modes(self._move(mean, np.uint64(0), False, Newton(2, 1e-4)), self.modes.copy())
+        move = self._move(mean, np.uint64(0), False, Newton(1, 1e-4))
+        users = people.modes(move, self.modes) if people else self._passes.modes(move, self.modes.copy())
         return Found(mean, users, self.slopes, means.variance)
 
 

@@ -5,6 +5,7 @@ The same three functions as in damped.py, for models without damping.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -56,6 +57,7 @@ class Narrow(NamedTuple):
         return np.asarray(posterior_draws(*given, modes, keys, density))
 
 
+@cache
 def _keys(stream: int, n_kept: int) -> Array:
     return np.array([stream_key(stream, d) for d in range(n_kept)], np.uint64)
 

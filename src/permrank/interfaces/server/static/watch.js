@@ -1,0 +1,62 @@
+// The page of one poll's organiser.
+import { base, call, get, make, post, toast } from "./api.js";
+
+let state = document.body.dataset.state;
+let after = "";
+const toggle = document.getElementById("toggle");
+const people = document.getElementById("people");
+
+async function counts() {
+  const found = await get(`${base}/result`);
+  state = found.state;
+  document.getElementById("n-people").textContent = found.people;
+  document.getElementById("n-answers").textContent = found.answers;
+  document.getElementById("now").textContent = state;
+  toggle.textContent = state === "open" ? "Close the poll" : "Open it again";
+}
+
+function row(person) {
+  const remove = async () => {
+    if (!confirm(`Erase all that ${person.name ?? "this person"} has said?`)) return;
+    await call("DELETE", `${base}/people/${person.id}`);
+    await load();
+  };
+  return make("li", {}, make("span", {}, person.name ?? "without a name"),
+    make("span", { class: "small" }, `${person.answers} answers`),
+    make("button", { class: "button quiet aside", type: "button", "aria-label": `Erase ${person.name ?? person.id}`, onclick: remove }, "Erase"));
+}
+
+async function load(more = false) {
+  const found = await get(`${base}/people?limit=50&after=${more ? after : ""}`);
+  if (!more) people.replaceChildren();
+  people.append(...found.people.map(row));
+  after = found.next ?? "";
+  document.getElementById("more").hidden = !found.next;
+  await counts();
+}
+
+const tried = (work) => async (event) => {
+  event?.preventDefault();
+  try { await work(event); } catch (problem) { toast(problem.message, 8); }
+};
+
+toggle.addEventListener("click", tried(async () => {
+  await call("PATCH", base, { state: state === "open" ? "closed" : "open" });
+  await counts();
+}));
+document.getElementById("more").addEventListener("click", tried(() => load(true)));
+document.getElementById("delete").addEventListener("click", tried(async () => {
+  if (!confirm("Delete the poll and all answers?")) return;
+  await call("DELETE", base);
+  location.href = "/admin";
+}));
+document.getElementById("key").addEventListener("submit", tried(async (event) => {
+  const { role, name } = event.target.elements;
+  const made = await post(`${base}/keys`, { role: role.value, name: name.value.trim() || null });
+  const address = new URL(`/join/${made.key}`, location.href).href;
+  document.getElementById("links").prepend(make("li", {}, make("b", {}, `${role.selectedOptions[0].textContent} ${name.value}`), make("code", {}, address)));
+  name.value = "";
+}));
+new EventSource(`${base}/events`).addEventListener("change", () => load().catch(() => {}));
+await load();
+document.body.dataset.ready = "yes";
