@@ -18,7 +18,7 @@ from permrank.data.with_attributes import with_warm
 from permrank.distributions.base import RankingDistribution
 from permrank.distributions.damped import DampedLuce
 from permrank.distributions.luce import LuceMixture
-from permrank.errors import InputError
+from permrank.errors import InputError, NotSupportedError
 from permrank.learning.fit import Job, as_digest
 from permrank.learning.learner import Learner
 from permrank.models.answers import nearest
@@ -411,7 +411,7 @@ class FactoredPlackettLuce(Ranker):
     def _reasons(self, user: UserReference, item: int) -> Reasons:
         """A score as a sum over the list (see explain.py), and the rest: what the item has for everybody."""
         if self.estimate_.is_damped:
-            self._refuse("explain with damping; fit with damping='none', for which a score is a sum over the list,")
+            raise NotSupportedError("a damped model cannot answer explain(); fit with damping='none'")
         often = np.bincount(self.rankings_.items, self.rankings_.entry_weights(), len(self.item_ids))
         said, modes = self._said(user), self._near_modes(user)
         listed, parts = contributions(self.estimate_, said, modes, item, often / often.sum())
