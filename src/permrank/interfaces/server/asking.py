@@ -61,7 +61,7 @@ def known_of(group: GroupResult, ballots: Ballots, who: str | None, person: Pers
 def question(
     posterior: PersonPosterior, ids: Sequence[str], person: Person, kind: str
 ) -> tuple[list[str], float] | None:
-    """Two items (or four) and the expected gain in pairs put right; None where everything has been asked."""
+    """Two items (or four) and the expected gain (see `information`); None where everything has been asked."""
     n = len(ids)
     items = np.arange(n)
     if n > _CANDIDATES:
