@@ -179,16 +179,28 @@ class Ranker(ABC):
         self
         """
         refuse_unsafe_threads()
-        rankings = require_rankings(rankings)
-        require_evidence(self, rankings)
+        require_evidence(self, require_rankings(rankings))
         self._validate()
         require_engine(engine)
+        rankings = self._prepared(rankings)
         name, learner = type(self).__name__, partial(self._learner, rankings)
         require_resumable(name, self.resumable, checkpoint=checkpoint, validation=validation)
-        job = Job(name, learner, self._sweeps(rankings), rankings, self.get_params())
+        job = Job(name, learner, self._sweeps(rankings), rankings, self.get_params(), self._started_from(rankings))
         with working_by(engine):
             learn_into(self, job, callback, verbose, checkpoint, validation)
         return self
+
+    def _prepared(self, rankings: Rankings) -> Rankings:
+        """The data that are learnt from and kept: those given, or with more users and items that the model can know."""
+        return rankings
+
+    def _warm_items(self) -> Int64Array:
+        """Items that the model knows by their features alone."""
+        return np.zeros(0, np.int64)
+
+    def _started_from(self, rankings: Rankings) -> str:
+        """What the bits depend on beside rankings and parameters."""
+        return "nothing"
 
     def _rules(self) -> Named:
         """Fields of the estimate that say how answers are made, from the parameters."""

@@ -240,6 +240,7 @@ def recommend(
         list[str] | None, typer.Option("--exclude", metavar="ITEM", help="Never this one; may be repeated.")
     ] = None,
     listed: Annotated[bool, typer.Option("--listed", help="Also what the person has listed already.")] = False,
+    new: Annotated[bool, typer.Option("--new", help="Also items that are known by their features alone.")] = False,
     probability: Probability = False,
     interval: Interval = False,
     output: Annotated[
@@ -266,7 +267,7 @@ def recommend(
     ranker = load_model(model, own)
     people = asked_about(ranker, users or [], given, everybody)
     options = filters_of(ranker, only or [], exclude or [], where)
-    options |= {"probability": probability, "interval": interval}
+    options |= {"probability": probability, "interval": interval} | ({"include_new": True} if new else {})
     frame = pl.concat(recommend_for(ranker, people, k, exclude_listed=not listed, **options))
     answered = set(map(str, frame["user"]))
     for name in [name for name, _ in people if name not in answered][:10]:

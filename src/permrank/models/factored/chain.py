@@ -210,7 +210,7 @@ def draw_posterior(
                 fold.restore({name: kept[f"held_{number}_{name}"] for name in fold.state()})
             # What is seen changes at the beginning of a sweep.
             last = stage._replace(fold=kept["fold_seen"])
-            sampler.go_on(_seen(problem, folds, last), Start(kept["theta"], kept["modes"], kept["slopes"]), done)
+            sampler.go_on(_seen(problem, folds, last), kept, done)
 
         def estimate() -> K:
             if draws.n_draws:
@@ -223,7 +223,7 @@ def draw_posterior(
         def state() -> State:
             held_out = {f"held_{n}_{name}": part for n, fold in enumerate(folds) for name, part in fold.state().items()}
             return {
-                "theta": sampler.theta, "modes": sampler.modes, "slopes": sampler.slopes, "done": done,
+                **sampler.position(), "done": done,
                 "temperature": weights.temperature, "personal": weights.personal, "error": error,
                 "stage": np.array(stage, np.int64), "fold_seen": fold_seen,
                 **observed.state(), **draws.state(), **held_out,

@@ -30,15 +30,20 @@ def contributions(
     items = lists.items
     real = items < estimate.n_items
     parts = coordinate_parts(np.asarray(estimate.co_listing), items[real])
-    total, beyond = np.zeros(items.size), np.zeros(estimate.n_columns)
+    n_dimensions, total, beyond = estimate.co_listing.shape[1], np.zeros(items.size), np.zeros(estimate.n_columns)
+    pull = np.zeros((len(modes), 0)) if said.pull is None else said.pull
+    strength = 1.0 if said.pull is None else float(said.pull[0, -1])
     away = estimate.item_factors[item].astype(np.float64) - shares @ estimate.item_factors.astype(np.float64)
     for d, stored in enumerate(estimate.item_draws):
         theta = stored.astype(np.float64)
-        prior, mode = Prior(coordinates, estimate.slopes(d), precision), modes[d][None].copy()
+        prior, mode = (
+            Prior(coordinates, estimate.slopes(d), precision, pull[d : d + 1]),
+            modes[d][None].copy(),
+        )
         users, entries = Users(mode, np.empty_like(mode)), Entries(np.empty(items.size), np.empty(items.size))
         move_users(lists, ties, theta, prior, users, Newton(50, 1e-10), NO_NOISE, entries)
         beyond[: estimate.n_factors] = estimate.bases[d] @ away
-        total += entries.residual * (theta[items, :-1] @ (beyond / precision))
-        total[real] += parts @ (estimate.slopes(d) @ beyond)
+        total += entries.residual * (theta[items, :-1] @ (beyond / (strength * precision)))
+        total[real] += parts @ (estimate.slopes(d)[:n_dimensions] @ beyond)
     weight = estimate.temperature * estimate.personal_weight
     return items[real].astype(np.int64), weight * total[real] / len(estimate.item_draws)

@@ -9,6 +9,7 @@ import numpy as np
 from permrank.learning.learner import State
 from permrank.learning.mean_product import MeanProduct, onto
 from permrank.models.factored.calibration import Weights
+from permrank.models.priors.effects import EFFECTS, stacked
 from permrank.types import Array, Float64Array
 
 # Draws of the items that are kept whole, for probabilities and new users (decision 22).
@@ -27,12 +28,15 @@ class Found(NamedTuple):
     users : float64 (n_users, n_columns)
     slopes : float64 (n_dimensions, n_columns)
     variances : float64 (n_rows,)
+    effects : tuple of arrays
+        What features and links are worth (models/priors/effects.py); empty without any.
     """
 
     items: Float64Array
     users: Float64Array
     slopes: Float64Array
     variances: Float64Array
+    effects: tuple[Array, ...] = ()
 
 
 T_co = TypeVar("T_co", covariant=True)
@@ -93,6 +97,8 @@ class Posterior(NamedTuple):
         What scores are made with, from held-out pairs; 1 if there are no ties.
     error : float
         Part of the variance of score differences that is the error of their means over the draws.
+    effects : tuple of arrays
+        Of all draws, see models/priors/effects.py.
     """
 
     items: Array
@@ -101,6 +107,7 @@ class Posterior(NamedTuple):
     mean: MeanScores
     weights: Weights
     error: float
+    effects: tuple[Array, ...]
 
 
 class Draws:
@@ -115,6 +122,7 @@ class Draws:
         self._mean = MeanProduct(n_users, n_items, _RANK * n_factors)
         self._intercepts = np.zeros(n_items)
         self._whole: tuple[list[Array], ...] = ([], [], [])
+        self._effects: list[tuple[Array, ...]] = []
         self._stride = 1
 
     @property
@@ -132,6 +140,7 @@ class Draws:
         number = self.n_draws
         self._mean.add(found.users, found.items, self._n_factors, sweeps)
         self._intercepts += sweeps * found.items[: self._n_items, -1]
+        self._effects.append(found.effects)
         if len(self._whole[0]) == 2 * self._most:
             self._stride *= 2
             for parts in self._whole:
@@ -151,18 +160,20 @@ class Draws:
         bases = np.array([onto(of_items, draw.astype(np.float64), self._n_factors) for draw in items], np.float32)
         intercepts = (self._intercepts / self.n_draws).astype(np.float32)
         mean = MeanScores(users.astype(np.float16), of_items.astype(np.float16), intercepts, bases)
-        return Posterior(items, slopes, variances, mean, weights, error)
+        return Posterior(items, slopes, variances, mean, weights, error, stacked(self._effects))
 
     def state(self) -> State:
         """What a checkpoint has to hold."""
         whole = {name: np.array(parts) for name, parts in zip(_NAMES, self._whole, strict=True) if parts}
-        return {**self._mean.state(), **whole, "mean_intercepts": self._intercepts, "stride": self._stride}
+        effects = dict(zip(EFFECTS, stacked(self._effects), strict=True))
+        return {**self._mean.state(), **whole, **effects, "mean_intercepts": self._intercepts, "stride": self._stride}
 
     def restore(self, state: State) -> None:
         """Go on from what `state` gave."""
         self._mean.restore(state)
         self._intercepts, self._stride = state["mean_intercepts"].copy(), int(state["stride"])
         self._whole = tuple(list(state.get(name, ())) for name in _NAMES)
+        self._effects = list(zip(*(state[name] for name in EFFECTS), strict=True))
 
 
 class WholeDraws:
