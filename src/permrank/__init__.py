@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from permrank.data.rankings import Rankings as Rankings
     from permrank.evaluation import metrics as metrics
     from permrank.evaluation.asking import Ask as Ask
+    from permrank.evaluation.cold import ColdItems as ColdItems
+    from permrank.evaluation.cold import ColdUsers as ColdUsers
     from permrank.evaluation.compare import compare as compare
     from permrank.evaluation.comparison import Comparison as Comparison
     from permrank.evaluation.evaluate import Evaluation as Evaluation
@@ -80,6 +82,8 @@ _HOME = {
     "Ask": "permrank.evaluation.asking",
     "Catalogue": "permrank.evaluation.finding",
     "Checkpoint": "permrank.learning.checkpoints",
+    "ColdItems": "permrank.evaluation.cold",
+    "ColdUsers": "permrank.evaluation.cold",
     "Comparison": "permrank.evaluation.comparison",
     "Estimate": "permrank.models.estimates",
     "Evaluation": "permrank.evaluation.evaluate",

@@ -7,13 +7,14 @@ and it need not know all that the rankings have.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import polars as pl
 
-from permrank.data.frames import as_frame, id_column
+from permrank.data.frames import as_frame, id_column, ids_like
+from permrank.data.links import Links
 from permrank.data.words import TITLES, column_of_ids, matching, plain_word
 from permrank.errors import FormatError, InputError, shown
 from permrank.types import Named
@@ -47,10 +48,16 @@ class Attributes:
         values, text, lists of text, dates and times. Null is not known.
     title : str or None
         The column of what people call it.
+    features : tuple of str, optional
+        Columns that models learn from (data/features.py); None if they are there for people alone.
+    links : Links, optional
+        Of users: who is linked with whom.
     """
 
     frame: pl.DataFrame
     title: str | None
+    features: tuple[str, ...] | None = None
+    links: Links | None = None
 
     @property
     def kind(self) -> str:
@@ -66,7 +73,8 @@ class Attributes:
 
     def without(self, ids: pl.Series) -> Attributes:
         """All but some ids."""
-        return Attributes(self.frame.join(ids.to_frame(self.kind), on=self.kind, how="anti"), self.title)
+        left = self.frame.join(ids.to_frame(self.kind), on=self.kind, how="anti")
+        return replace(self, frame=left, links=None if self.links is None else self.links.without(ids))
 
     def joined(self, newer: Attributes | None) -> Attributes:
         """All ids and columns of both; where both know a value, the newer one counts."""
@@ -79,7 +87,10 @@ class Attributes:
                 own, new = own.with_columns(_as(own[name], wider)), new.with_columns(_as(new[name], wider))
         added = [pl.lit(None, new[name].dtype).alias(name) for name in new.columns if name not in own.columns]
         both = own.with_columns(added).update(new, on=self.kind, how="full")
-        return Attributes(both.sort(self.kind), newer.title or self.title)
+        links = newer.links if self.links is None else self.links.joined(newer.links)
+        named = (*(self.features or ()), *(newer.features or ()))
+        features = None if self.features is newer.features is None else tuple(dict.fromkeys(named))
+        return Attributes(both.sort(self.kind), newer.title or self.title, features, links)
 
     # Files
 
@@ -94,7 +105,12 @@ class Attributes:
                 column["lengths"], series = lengths.to_list(), series.filter(lengths > 0).explode()
             values = series.dt.strftime(_TIMES[kind]) if kind in _TIMES else series
             columns.append(column | {"values": values.to_list()})
-        return json.dumps({"title": self.title, "columns": columns}, ensure_ascii=False, separators=(",", ":"))
+        whole: Named = {"title": self.title, "columns": columns}
+        if self.features is not None:
+            whole["features"] = list(self.features)
+        if self.links is not None:
+            whole["links"] = self.links.to_dict()
+        return json.dumps(whole, ensure_ascii=False, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str | bytes, kind: AttributeKind) -> Attributes:
@@ -117,7 +133,11 @@ class Attributes:
             raise ValueError("ids are not sorted")
         if title is not None and frame[title].dtype != pl.String:
             raise ValueError("titles are no text")
-        return cls(frame, title)
+        features, links = found.get("features"), found.get("links")
+        if features is not None and not set(features) <= set(frame.columns[1:]):
+            raise ValueError("features are not among the columns")
+        linked = None if links is None else Links.from_dict(links, ids.dtype)
+        return cls(frame, title, None if features is None else tuple(features), linked)
 
 
 def _decoded_column(column: Named) -> pl.Series:
@@ -155,7 +175,7 @@ def attributes_of(
     frame = as_frame(data)
     where = where or f"the frame of {kind}s"
     name = column_of_ids(kind, column, frame.columns, where)
-    ids = _ids_like(id_column(frame, name, kind), like)
+    ids = ids_like(id_column(frame, name, kind), like)
     rest = frame.drop(name)
     called = _title_of(rest, title, where)
     columns = [_plain(series, where, is_title=series.name == called) for series in rest]
@@ -170,21 +190,6 @@ def attributes_of(
     if called is not None and "year" not in {plain_word(each) for each in made.columns}:
         made = _with_years(made, called)
     return Attributes(made.sort(kind), called)
-
-
-def _ids_like(ids: pl.Series, like: pl.Series | None) -> pl.Series:
-    """Ids in the type of those that they are compared with, where every one can be."""
-    if like is None or ids.dtype == like.dtype or not len(like):
-        return ids
-    if like.dtype == pl.String:
-        return ids.cast(pl.String)
-    numbers = ids.cast(pl.Int64, strict=False)
-    if (numbers.cast(pl.String) == ids).fill_null(value=False).all():
-        return numbers
-    raise InputError(
-        f"{ids.name!r} holds text such as {shown(ids[0])}, but the ids of the rankings are whole numbers such as "
-        f"{shown(like[0])}; give the column of these"
-    )
 
 
 def _title_of(frame: pl.DataFrame, given: str | None, where: str) -> str | None:

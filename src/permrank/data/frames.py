@@ -95,6 +95,21 @@ def id_column(frame: pl.DataFrame, name: str, kind: str, locate: Locate = row_nu
     )
 
 
+def ids_like(ids: pl.Series, like: pl.Series | None) -> pl.Series:
+    """Ids in the type of those that they are compared with, where every one can be."""
+    if like is None or ids.dtype == like.dtype or not len(like):
+        return ids
+    if like.dtype == pl.String:
+        return ids.cast(pl.String)
+    numbers = ids.cast(pl.Int64, strict=False)
+    if (numbers.cast(pl.String) == ids).fill_null(value=False).all():
+        return numbers
+    raise InputError(
+        f"{ids.name!r} holds text such as {shown(ids[0])}, but the ids of the rankings are whole numbers such as "
+        f"{shown(like[0])}; give the column of these"
+    )
+
+
 def number_column(frame: pl.DataFrame, name: str, role: str, locate: Locate = row_number) -> Float64Array:
     """A column of finite numbers as float64."""
     series = column(frame, name, role)

@@ -11,7 +11,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import DTypeLike
 
-from permrank.data import named_constructors, with_attributes
+from permrank.data import named_constructors
+from permrank.data import with_attributes as known
 from permrank.data.build import compact
 from permrank.data.item_view import ItemView, entries_by_item
 from permrank.data.vocabulary import Vocabulary
@@ -144,7 +145,13 @@ class Rankings:
     from_interactions = classmethod(named_constructors.from_interactions)
 
     # What users and items are, documented in `permrank.data.with_attributes`.
-    with_items, with_users = with_attributes.with_items, with_attributes.with_users
+    with_items, with_users, with_features, features = (
+        known.with_items,
+        known.with_users,
+        known.with_features,
+        known.features,
+    )
+    with_links, links = known.with_links, property(known.links)
 
     @property
     def item_attributes(self) -> pl.DataFrame:
@@ -248,8 +255,8 @@ class Rankings:
         return fingerprint(self)
 
     def user_index(self, user: object) -> int:
-        """Matrix index of a user; an unknown one raises."""
-        return self.user_ids.index(user)
+        """Matrix index of a user, by id or title; an unknown one raises."""
+        return self.user_ids.find(user)
 
     def items_of(self, user_index: int) -> Int32Array:
         """Item indices that a user has ranked, in the order of the entries."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -16,16 +16,17 @@ from permrank.data.validate import require_rankings
 from permrank.errors import AccuracyWarning, ConvergenceWarning, InputError
 from permrank.evaluation.calibration import calibration_error, pair_log_loss, reliability
 from permrank.evaluation.catalogue import measure_catalogue
+from permrank.evaluation.cold import cold_entries
 from permrank.evaluation.grades import filled, grades_of, stages
 from permrank.evaluation.metrics import Metric, Relevance, find_metric, of_kind, per_list
 from permrank.evaluation.resources import Deadline, measured
 from permrank.evaluation.scoring import cross_entropies, hidden_lists, log_likelihoods, pair_probabilities
 from permrank.evaluation.significance import bootstrap_interval
-from permrank.evaluation.split import Question, Split
+from permrank.evaluation.split import Question, Split, part_of
 from permrank.learning.interrupts import ending_at_once
 from permrank.models.parameters import as_fitted
 from permrank.models.ranker import Ranker
-from permrank.types import Float64Array, Named
+from permrank.types import BoolArray, Float64Array, Int64Array, Named
 
 Candidates = Literal["rated", "all"]
 # Pairs that a calibration is measured by if their number is not given: of probabilities that are right, frequencies of
@@ -46,6 +47,8 @@ class Evaluation:
     per_user : polars.DataFrame
         One row per test ranking: ``user``, ``weight``, and one column per metric; null where there is nothing to
         measure.
+    parts : dict of str to polars.DataFrame
+        The same of cold items or users and of known ones apart, ``"cold"`` and ``"known"``, if the split has any.
     model : Ranker or None
         The fitted model.
     overall : dict of str to float
@@ -86,6 +89,7 @@ class Evaluation:
     name: str
     seed: int
     per_user: pl.DataFrame = field(default_factory=pl.DataFrame)
+    parts: dict[str, pl.DataFrame] = field(default_factory=dict)
     model: Ranker | None = None
     overall: dict[str, float] = field(default_factory=dict)
     reliability: pl.DataFrame | None = None
@@ -107,12 +111,20 @@ class Evaluation:
         """Metrics that were measured person by person."""
         return [name for name in self.per_user.columns if name not in ("user", "weight")]
 
-    def means(self) -> dict[str, float]:
-        """Mean of every metric over those who have it (NaN if nobody does), and what is one number for all."""
+    def means(self, part: Literal["cold", "known"] | None = None) -> dict[str, float]:
+        """Mean of every metric over those who have it (NaN if nobody does), and what is one number for all.
+
+        part: of cold or of known items or users alone.
+        """
+        frame = self.per_user if part is None else self.parts.get(part)
+        if frame is None:
+            raise InputError(f"nothing was measured of {part!r} alone; take the protocol ColdItems or ColdUsers")
         found: dict[str, float] = {}
-        for name in self.metrics:
-            known = self.per_user.filter(pl.col(name).is_not_null())
+        for name in (name for name in self.metrics if name in frame.columns):
+            known = frame.filter(pl.col(name).is_not_null())
             found[name] = float(np.average(known[name], weights=known["weight"])) if known.height else float("nan")
+        if part is not None:
+            return found
         found |= self.overall
         if self.reliability is not None:
             found["calibration_error"] = calibration_error(self.reliability)
@@ -238,12 +250,18 @@ def evaluate(
     else:
         top = max(float(grades_of(hidden).max(initial=0.0)), float(grades_of(fitted.rankings_).max(initial=0.0)))
         relevance = Relevance.of(relevant_from, top)
+    cold = split.cold if split else None
+    never = _known_items(fitted, split) if split and cold == "items" and asked == "find" else None
+    ask = _Asked(wanted, k, relevance, ranked, asked == "find", cold == "users", never)
     with measured() as cost:
-        columns = _measure(fitted, hidden, given, wanted, k, relevance, ranked, asked == "find", result)
+        columns = _measure(fitted, hidden, given, ask, result)
     result.score_seconds = cost.seconds
     weights = hidden.weights if hidden.anonymous else np.ones(hidden.n_rankings)
     frame = pl.DataFrame({"user": hidden.user_ids.take(hidden.ranking_users), "weight": weights, **columns})
     result.per_user = frame.with_columns(pl.col(list(columns)).fill_nan(None)) if columns else frame
+    if split is not None and cold is not None and ranked == "rated":
+        marked = cold_entries(split)
+        result.parts = {"cold": _apart(fitted, hidden, marked, ask), "known": _apart(fitted, hidden, ~marked, ask)}
     if n_pairs == 0 and any(metric.kind == "calibration" for metric in wanted):
         n_pairs = USUAL_PAIRS
     if n_pairs and known_people and question == "order":
@@ -301,26 +319,49 @@ def _fit(model: Ranker, train: Rankings, max_seconds: float | None, result: Eval
     return fitted
 
 
+class _Asked(NamedTuple):
+    """What is measured, and of which candidates; nobody: of users who have said nothing; never: of all but these."""
+
+    wanted: list[Metric]
+    k: int
+    relevance: Relevance
+    candidates: Candidates
+    binary: bool
+    nobody: bool = False
+    never: Int64Array | None = None
+
+
+def _known_items(model: Ranker, split: Split) -> Int64Array:
+    """Items of the model that are not cold."""
+    return np.flatnonzero(model.item_ids.ids.is_in(split.train.item_ids.ids.implode()).to_numpy())
+
+
+def _apart(model: Ranker, test: Rankings, keep: BoolArray, ask: _Asked) -> pl.DataFrame:
+    """`Evaluation.per_user` of some of the hidden entries alone."""
+    part = part_of(test, keep)
+    wanted = [metric for metric in ask.wanted if metric.needs_scores]
+    columns = _measure(model, part, None, ask._replace(wanted=wanted), Evaluation("", 0))
+    frame = pl.DataFrame(
+        {"user": part.user_ids.take(part.ranking_users), "weight": np.ones(part.n_rankings), **columns}
+    )
+    return frame.with_columns(pl.col(list(columns)).fill_nan(None)) if columns else frame
+
+
 def _measure(
-    model: Ranker,
-    test: Rankings,
-    given: Rankings | None,
-    wanted: list[Metric],
-    k: int,
-    relevance: Relevance,
-    candidates: Candidates,
-    binary: bool,
-    result: Evaluation,
+    model: Ranker, test: Rankings, given: Rankings | None, ask: _Asked, result: Evaluation
 ) -> dict[str, Float64Array]:
     """Metrics of every test ranking, by name; those of all people and warnings (as notes) go into the result."""
+    wanted, k, relevance, candidates, binary, nobody, never = ask
     found: dict[str, Float64Array] = {}
     scored = [metric for metric in wanted if metric.needs_scores]
     if scored and candidates == "rated":
-        lists = hidden_lists(model, test, given)
+        lists = hidden_lists(model, test, given, nobody=nobody)
         options: Named = {"k": k, "relevant_from": relevance.from_grade, "top_grade": relevance.top_grade}
         found |= per_list(scored, lists.indptr, lists.grades, filled(lists.indptr, lists.scores), **options)
     elif scored:
-        columns, result.overall = measure_catalogue(model, test, given, scored, k=k, relevance=relevance, binary=binary)
+        columns, result.overall = measure_catalogue(
+            model, test, given, scored, k=k, relevance=relevance, binary=binary, never=never
+        )
         found |= columns
     if any(metric.kind == "likelihood" for metric in wanted):
         with warnings.catch_warnings(record=True) as caught:

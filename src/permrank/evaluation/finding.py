@@ -63,7 +63,7 @@ class Catalogue(Protocol):
         if self.new_people != 0:
             require_share("new_people", self.new_people)
         owner = one_list_each(rankings, self)
-        positive = self._positive(rankings)
+        positive = positive_entries(rankings, self.positive)
         counts = np.bincount(owner[positive], minlength=rankings.n_users)
         wanted = np.clip(np.round(self.share * counts), 1, np.maximum(counts - 1, 1)).astype(np.int64)
         asked = counts >= self.min_positive
@@ -77,17 +77,6 @@ class Catalogue(Protocol):
         train = ~hidden if new is None else ~new[owner]
         return make_split(rankings, train, hidden, given, repr(self), seed, "find")
 
-    def _positive(self, rankings: Rankings) -> BoolArray:
-        """Mark the entries that may be hidden."""
-        if self.positive != "auto" and (isinstance(self.positive, bool) or not isinstance(self.positive, int | float)):
-            raise InputError(f"positive={self.positive!r}, expected 'auto' or the least rating that is positive")
-        if rankings.ratings is None:
-            if self.positive != "auto":
-                raise InputError(f"positive={self.positive!r}, but there are no ratings; leave it out")
-            return np.ones(rankings.n_entries, bool)
-        least = _least_positive(rankings) if self.positive == "auto" else self.positive
-        return np.asarray(rankings.ratings >= least)
-
     def _new(self, asked: BoolArray, seed: int) -> BoolArray | None:
         """Mark the people who are new, of those who can be asked about; None if all are known."""
         if self.new_people == 0:
@@ -96,6 +85,17 @@ class Catalogue(Protocol):
         new = np.zeros(asked.size, bool)
         new[drawn[: max(1, round(self.new_people * drawn.size))]] = True
         return new
+
+
+def positive_entries(rankings: Rankings, least: float | Literal["auto"]) -> BoolArray:
+    """Mark the entries that were chosen: those with at least this rating; "auto" as `Catalogue` has it."""
+    if least != "auto" and (isinstance(least, bool) or not isinstance(least, int | float)):
+        raise InputError(f"positive={least!r}, expected 'auto' or the least rating that is positive")
+    if rankings.ratings is None:
+        if least != "auto":
+            raise InputError(f"positive={least!r}, but there are no ratings; leave it out")
+        return np.ones(rankings.n_entries, bool)
+    return np.asarray(rankings.ratings >= (_least_positive(rankings) if least == "auto" else least))
 
 
 def _least_positive(rankings: Rankings) -> float:

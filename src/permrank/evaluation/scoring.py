@@ -45,8 +45,8 @@ def indices_in(other: Vocabulary, known: Vocabulary) -> Int64Array:
     return np.where(ours[indices] == theirs, indices, -1)
 
 
-def hidden_lists(model: Ranker, test: Rankings, given: Rankings | None) -> Lists:
-    """Every test ranking with the scores of its own entries."""
+def hidden_lists(model: Ranker, test: Rankings, given: Rankings | None, *, nobody: bool = False) -> Lists:
+    """Every test ranking with the scores of its own entries; ``nobody``: users who are unknown have said nothing."""
     scores = np.full(test.n_entries, np.nan)
     item = indices_in(test.item_ids, model.item_ids)[test.items]
     if given is None:
@@ -55,6 +55,9 @@ def hidden_lists(model: Ranker, test: Rankings, given: Rankings | None) -> Lists
         if asked.size:
             who, what = model.user_ids.take(user[asked]), model.item_ids.take(item[asked])
             scores[asked] = model.score_pairs(who, what)
+        new = np.flatnonzero((item >= 0) & (user < 0))
+        if nobody and new.size:
+            scores[new] = model._scores(model.fold_in([]), item[new])
     else:
         bounds = test.user_bounds
         for index, person in people(model, test, given):

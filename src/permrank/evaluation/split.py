@@ -21,6 +21,8 @@ from permrank.types import BoolArray, Named
 Question: TypeAlias = Literal["order", "find"]
 """Ordering what people see, or finding what they would choose out of everything."""
 _QUESTIONS = ("order", "find")
+Cold: TypeAlias = Literal["items", "users"]
+"""What may be new in a test part."""
 _FORMAT = 1
 _PARTS = ("train", "test", "given")
 
@@ -43,6 +45,8 @@ class Split:
     question : {"order", "find"}
         What `evaluate` asks by default: to order what is hidden, or to find it among all items that are not
         in a person's training list (`Catalogue`).
+    cold : {"items", "users"}, optional
+        What is new in the test part, and measured apart (`ColdItems`, `ColdUsers`).
 
     Examples
     --------
@@ -63,6 +67,7 @@ class Split:
     protocol: str
     seed: int
     question: Question = "order"
+    cold: Cold | None = None
 
     def __repr__(self) -> str:
         parts = [f"{name} {part.n_users} users, {part.n_entries} entries" for name, part in self._parts().items()]
@@ -98,7 +103,7 @@ class Split:
                 part.write(temporary / f"{name}.{format}")
                 parts[name] = {"file": f"{name}.{format}", "fingerprint": part.fingerprint}
             header = {"format": _FORMAT, "protocol": self.protocol, "seed": self.seed}
-            header |= {"question": self.question, "parts": parts}
+            header |= {"question": self.question, "cold": self.cold, "parts": parts}
             with atomic_write(temporary / "split.json") as file:
                 file.write(f"{json.dumps(header, indent=2)}\n".encode())
 
@@ -111,7 +116,7 @@ class Split:
             version, listed = header["format"], header["parts"]
             files = {name: (str(about["file"]), str(about["fingerprint"])) for name, about in listed.items()}
             protocol, seed = str(header["protocol"]), int(header["seed"])
-            question = header.get("question", "order")
+            question, cold = header.get("question", "order"), header.get("cold")
         except OSError as error:
             raise FormatError(f"{folder} is not a saved split: {error.strerror or error}") from error
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -120,6 +125,8 @@ class Split:
             raise FormatError(f"{folder} has format {version!r}; this permrank reads format {_FORMAT}")
         if question not in _QUESTIONS:
             raise FormatError(f"{folder / 'split.json'} asks {question!r}; expected {' or '.join(_QUESTIONS)}")
+        if cold not in ("items", "users", None):
+            raise FormatError(f"{folder / 'split.json'}: {cold!r} are cold; expected items or users")
         if not {"train", "test"} <= set(files) <= set(_PARTS):
             raise FormatError(f"{folder / 'split.json'} names the parts {', '.join(files)}; expected train and test")
         parts: Named = dict.fromkeys(_PARTS)
@@ -129,7 +136,7 @@ class Split:
             parts[name] = read(folder / file, unlisted="ignore")
             if parts[name].fingerprint != fingerprint:
                 raise FormatError(f"{folder / file} has changed since the split was saved")
-        return cls(**parts, protocol=protocol, seed=seed, question=question)
+        return cls(**parts, protocol=protocol, seed=seed, question=question, cold=cold)
 
 
 def part_of(rankings: Rankings, keep: BoolArray) -> Rankings:
@@ -147,6 +154,7 @@ def make_split(
     protocol: str,
     seed: int,
     question: Question = "order",
+    cold: Cold | None = None,
 ) -> Split:
     """A split from marked entries; an empty part raises."""
     for name, marked in (("train", train), ("test", test)):
@@ -156,4 +164,4 @@ def make_split(
                 "their lists are too short for it"
             )
     said = None if given is None else part_of(rankings, given)
-    return Split(part_of(rankings, train), part_of(rankings, test), said, protocol, seed, question)
+    return Split(part_of(rankings, train), part_of(rankings, test), said, protocol, seed, question, cold)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from permrank.data.rankings import Rankings
-from permrank.evaluation.finding import Catalogue
+from permrank.evaluation.finding import Catalogue, positive_entries
 from permrank.evaluation.protocols import Folds, Given, LeaveOut, Protocol
 from permrank.models.priors.co_listing import were_chosen
 
@@ -52,7 +52,8 @@ def why_not_find(rankings: Rankings) -> str:
     if 2 * rankings.n_entries > rankings.n_users * rankings.n_items:
         return "people list most of the items, so that there is little left to find"
     protocol = Catalogue()
-    counts = np.bincount(rankings.entry_users()[protocol._positive(rankings)], minlength=rankings.n_users)
+    chosen = positive_entries(rankings, protocol.positive)
+    counts = np.bincount(rankings.entry_users()[chosen], minlength=rankings.n_users)
     if counts.max(initial=0) < protocol.min_positive:
         return f"nobody has {protocol.min_positive} items that count as chosen"
     if without_order(rankings):

@@ -74,6 +74,7 @@ def recommend(
     exclude: Iterable[object] = (),
     exclude_listed: bool = True,
     where: pl.Expr | str | None = None,
+    include_new: bool = False,
     probability: bool = False,
     interval: bool = False,
 ) -> pl.DataFrame:
@@ -93,6 +94,9 @@ def recommend(
     where : polars.Expr or str, optional
         A condition on the attributes of items (`Rankings.with_items`), such as ``pl.col("year") > 1990``, or
         ``"genres contains Comedy and year > 1990"``. Items of which it is not known are left out.
+    include_new : bool
+        Also items that nobody has ranked, and that the model knows by their features alone
+        (`Rankings.with_features`); the column ``stands_on`` then says "rankings" or "features".
     probability : bool
         Add ``top_probability``, of being among the best ``k`` of all that could be recommended, where the model says
         how likely every order is and `recommend` goes by that.
@@ -128,8 +132,18 @@ def recommend(
     require_bool("exclude_listed", exclude_listed)
     if where is not None:
         allowed &= passing(self.item_ids, where)
+    require_bool("include_new", include_new)
+    new = self._warm_items()
+    if items is None and not include_new:
+        allowed[new] = False
     shown = {"probability": probability, "interval": interval}
-    return _recommended(self, users, allowed, int(k), exclude_listed=exclude_listed, shown=shown)
+    found = _recommended(self, users, allowed, int(k), exclude_listed=exclude_listed, shown=shown)
+    if not include_new:
+        return found
+    warm = self.item_ids.take(new)
+    return found.with_columns(
+        stands_on=pl.when(pl.col("item").is_in(warm.implode())).then(pl.lit("features")).otherwise(pl.lit("rankings"))
+    )
 
 
 def prefers_pairs(

@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 
 from permrank.errors import InputError
-from permrank.types import Named
+from permrank.types import Array, Named
 
 RULE = {"rule": True}
 """Metadata of a field that says how answers are made: it follows from the parameters, and is not written to files."""
@@ -20,7 +20,7 @@ def formerly(name: str) -> dict[str, str]:
     return {"formerly": name}
 
 
-def absent(value: float) -> dict[str, float]:
+def absent(value: float | Array) -> dict[str, float | Array]:
     """Metadata of a field that files of earlier releases do not have: what stands for it there."""
     return {"absent": value}
 

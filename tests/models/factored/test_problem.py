@@ -9,8 +9,8 @@ from permrank.data.hold_out import hold_out
 from permrank.errors import InputError
 from permrank.kernels.plackett_luce.likelihood import BRESLOW
 from permrank.models.factored.calibration import HeldOut, best_weights, hold_out_pairs
-from permrank.models.factored.posterior import regression
 from permrank.models.factored.problem import Problem, anchored_lists, lists_of, one_user, shrunk_means, thresholds_of
+from permrank.models.priors.regression import Regression, Scales
 
 
 def rated(n_users, n_items, n_each, seed, stars=(1.0, 2.0, 3.0, 4.0, 5.0)):
@@ -83,8 +83,9 @@ def test_regression_is_weighted_least_squares_with_a_ridge():
     root = np.sqrt(weights)[:, None]
     rows, right = np.vstack((root * known, np.sqrt(0.7) * np.eye(3))), np.vstack((root * wanted, np.zeros((3, 2))))
     expected = np.linalg.lstsq(rows, right, rcond=None)[0]
-    np.testing.assert_allclose(regression(known, wanted, weights, 0.7), expected, rtol=1e-9)
-    np.testing.assert_array_equal(regression(0 * known, wanted, weights, 0.7), 0)  # what is constant tells nothing
+    for table, slopes in ((known, expected), (0 * known, 0 * expected)):  # what is constant tells nothing
+        made = Regression(table, np.full(3, -1), 0.7, weights)
+        np.testing.assert_allclose(made.posterior(wanted, Scales.start(0))[0], slopes, rtol=1e-9)
 
 
 def test_the_level_of_ratings_counts_where_their_order_says_nothing():

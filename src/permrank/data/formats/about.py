@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -10,8 +11,9 @@ import polars as pl
 from permrank.data.attributes import AttributeKind, Attributes, attributes_of
 from permrank.data.formats.tabular import Source, delimited, parquet
 from permrank.data.formats.text import existing_file, read_bytes
+from permrank.data.links import links_of
 from permrank.data.rankings import Rankings
-from permrank.data.with_attributes import attached
+from permrank.data.with_attributes import attached, attached_links
 from permrank.errors import FormatError, PermrankError
 
 # Genres of MovieLens 100K in the order of the columns of u.item (its README).
@@ -51,10 +53,17 @@ _CODES = {
 }  # fmt: skip
 ITEM_FILES = ("movies.csv", "u.item", "movies.dat")
 USER_FILES = ("u.user", "users.dat")
+# Who is linked with whom, without a header but in friends.csv: truster, trustee and weight of FilmTrust and Epinions.
+LINK_FILES = ("trust.txt", "friends.csv", "links.csv")
 
 
-def with_about(rankings: Rankings, items: object, users: object) -> Rankings:
-    """Rankings with what frames or files say about their items and users; None says nothing."""
+def with_about(
+    rankings: Rankings, items: object, users: object, links: object = None, *, features: bool = False
+) -> Rankings:
+    """Rankings with what frames or files say about their items and users; None says nothing.
+
+    Models learn from links that are given; from attributes if ``features`` says so.
+    """
     for kind, given in (("item", items), ("user", users)):
         if given is None:
             continue
@@ -65,7 +74,38 @@ def with_about(rankings: Rankings, items: object, users: object) -> Rankings:
             if isinstance(given, str | Path):
                 raise FormatError(f"{given}: {error}") from error
             raise
-    return rankings
+    if links is not None:
+        frame = read_links(links) if isinstance(links, str | Path) else links
+        try:
+            rankings = rankings.with_links(frame)
+        except PermrankError as error:
+            if isinstance(links, str | Path):
+                raise FormatError(f"{links}: {error}") from error
+            raise
+    return rankings.with_features() if features else rankings
+
+
+def read_links(path: str | Path) -> pl.DataFrame:
+    """A file of links as a frame: a table with a header, or .txt with two or three columns between spaces or tabs."""
+    file, where = existing_file(path), str(path)
+    name = file.name.lower().removesuffix(".gz")
+    if name.endswith(".parquet"):
+        source = parquet(file, where)
+        return source.load(source.names).frame
+    return parse_links(read_bytes(file, where), name, where)
+
+
+def parse_links(data: bytes, name: str, where: str) -> pl.DataFrame:
+    """The content of a text file of links as a frame."""
+    data = _as_utf8(data)
+    if not name.endswith(".txt"):
+        return parse_about(data, name, where)
+    first = data[: data.find(b"\n") + 1 or len(data)]
+    separator = b"\t" if b"\t" in first else b" "
+    n_columns = len(first.split())
+    if n_columns not in (2, 3):
+        raise FormatError(f"{where}: {n_columns} columns, expected a user, a friend, and maybe a weight")
+    return _typed(delimited(data, separator.decode(), where, ("user", "friend", "weight")[:n_columns]))
 
 
 def read_about(path: str | Path) -> pl.DataFrame:
@@ -106,7 +146,18 @@ def with_archived(rankings: Rankings, known: Mapping[str, Callable[[], bytes]], 
             frame = parse_about(known[name](), name, f"{where}/{name}")
             if frame.width > 1:  # ids alone say nothing
                 found[f"{kind}s"] = _attributes(frame, kind, rankings, f"{where}/{name}")
-    return attached(rankings, **found) if found else rankings
+    rankings = attached(rankings, **found) if found else rankings
+    return with_archived_links(rankings, known, where)
+
+
+def with_archived_links(rankings: Rankings, known: Mapping[str, Callable[[], bytes]], where: str) -> Rankings:
+    """Rankings with the links of an archive, which models learn from when `Rankings.with_links` says so."""
+    name = next((name for name in LINK_FILES if name in known), None)
+    if name is None:
+        return rankings
+    frame = parse_links(known[name](), name, f"{where}/{name}")
+    found = links_of(frame, like=rankings.user_ids.ids, where=f"{where}/{name}")
+    return attached_links(rankings, replace(found, learnt=False))
 
 
 def with_sushi(rankings: Rankings, known: Mapping[str, Callable[[], bytes]], where: str) -> Rankings:

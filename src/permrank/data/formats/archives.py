@@ -13,10 +13,10 @@ import numpy as np
 import polars as pl
 
 from permrank.data.build import Duplicates
+from permrank.data.catalogue import with_catalogue
 from permrank.data.constructors import Columns, from_values
 from permrank.data.formats import text as textfiles
-from permrank.data.formats.about import with_archived, with_sushi
-from permrank.data.formats.attached import with_catalogue
+from permrank.data.formats.about import with_archived, with_archived_links, with_sushi
 from permrank.data.formats.columns import Kind, find_roles, rankings_of
 from permrank.data.formats.contents import Contents
 from permrank.data.formats.tabular import delimited
@@ -164,7 +164,8 @@ def parse_zip(contents: Contents, parse: Callable[[bytes, str, str], Rankings]) 
     tables = [(f"train{ending}", f"test{ending}") for ending in _TABLES if f"train{ending}" in members]
     if tables and tables[0][1] in members:
         train, test = (parse(fetch(name), name, f"{where}/{name}") for name in tables[0])
-        return _part_of(train, test, _choose(part, _PARTS, "train", where))
+        rankings = _part_of(train, test, _choose(part, _PARTS, "train", where))
+        return with_archived_links(rankings, {name: partial(fetch, name) for name in members}, where)
     if kind is not None and not any(name in members for name in (*RATING_FILES, "ratings.csv")) and len(members) > 1:
         raise InputError(f"{argument('kind', kind)} is for tables, and {where} holds orders; leave it out")
     known_of = {name: partial(fetch, name) for name in members}

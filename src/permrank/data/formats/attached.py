@@ -11,9 +11,8 @@ from permrank.data.constructors import Columns
 from permrank.data.frames import Locate, id_column, number_column, weight_column
 from permrank.data.rankings import Rankings
 from permrank.data.validate import inverted_entries
-from permrank.data.vocabulary import Vocabulary, encode, encode_with
+from permrank.data.vocabulary import encode_with
 from permrank.errors import InputError, shown
-from permrank.ragged import indptr_of
 from permrank.types import Float64Array, Int32Array, Int64Array
 
 
@@ -72,24 +71,3 @@ def _with(rankings: Rankings, **attached: Float64Array) -> Rankings:
         rankings.user_indptr, rankings.indptr, rankings.items, rankings.levels, rankings.weights,
         rankings.user_ids, rankings.item_ids, **(rankings._attached() | attached),
     )  # fmt: skip
-
-
-def with_catalogue(rankings: Rankings, users: pl.Series | None, items: pl.Series | None) -> Rankings:
-    """Add users without rankings and items that nobody ranked."""
-    user_ids, user_indices = _enlarged(rankings.user_ids, users)
-    item_ids, item_indices = _enlarged(rankings.item_ids, items)
-    counts = np.zeros(len(user_ids), np.int64)
-    counts[user_indices] = np.diff(rankings.user_indptr)
-    return Rankings._trusted(
-        indptr_of(counts), rankings.indptr, item_indices[rankings.items],
-        rankings.levels, rankings.weights, user_ids, item_ids,
-        **rankings._attached(),
-    )  # fmt: skip
-
-
-def _enlarged(vocabulary: Vocabulary, extra: pl.Series | None) -> tuple[Vocabulary, np.ndarray]:
-    if extra is None or len(extra) == 0:
-        return vocabulary, np.arange(len(vocabulary))
-    known = vocabulary.ids
-    _, larger = encode(pl.concat([known, extra.rename(known.name)]), vocabulary.kind)
-    return larger.with_attributes(vocabulary.attributes), encode_with(known, larger)

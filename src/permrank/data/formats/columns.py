@@ -9,8 +9,9 @@ import polars as pl
 
 from permrank.data import constructors, interactions
 from permrank.data.build import Duplicates
+from permrank.data.catalogue import with_catalogue
 from permrank.data.constructors import Columns
-from permrank.data.formats.attached import with_catalogue, with_counts, with_ratings
+from permrank.data.formats.attached import with_counts, with_ratings
 from permrank.data.formats.tabular import Source, Table, original_name
 from permrank.data.frames import RESULTS, Locate, as_frame, id_column, row_number
 from permrank.data.rankings import Rankings

@@ -11,8 +11,9 @@ import polars as pl
 
 from permrank.data.attributes import AttributeKind, Attributes
 from permrank.data.build import Duplicates, weight_problem
+from permrank.data.catalogue import with_catalogue
 from permrank.data.constructors import Columns, from_values
-from permrank.data.formats.attached import with_catalogue, with_counts, with_ratings
+from permrank.data.formats.attached import with_counts, with_ratings
 from permrank.data.formats.contents import Put
 from permrank.data.formats.text import lines_of
 from permrank.data.rankings import Rankings

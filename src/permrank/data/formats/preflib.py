@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 
 from permrank.data.build import Duplicates
+from permrank.data.catalogue import with_catalogue
 from permrank.data.constructors import Columns, from_values
-from permrank.data.formats.attached import with_catalogue
 from permrank.data.formats.contents import Put
 from permrank.data.formats.text import lines_of
 from permrank.data.rankings import Rankings

@@ -31,6 +31,8 @@ def read(
     part: str | None = None,
     items: object = None,
     users: object = None,
+    links: object = None,
+    features: bool = False,
     user: str | None = None,
     item: str | None = None,
     rating: str | None = None,
@@ -73,6 +75,11 @@ def read(
         What is known of them: titles and attributes, one row for each id, as `Rankings.with_items` and
         `Rankings.with_users` take them. Files are ``.csv``, ``.tsv``, ``.parquet``, or those of MovieLens
         (``movies.csv``, ``movies.dat``, ``u.item`` ...). The archives of MovieLens and SUSHI bring theirs.
+    links : path or frame, optional
+        Who is linked with whom, one row for each link, as `Rankings.with_links` takes them. Files are ``.csv``,
+        ``.tsv``, ``.parquet``, or ``.txt`` without a header (FilmTrust's ``trust.txt``).
+    features : bool
+        Whether models learn from the attributes, as `Rankings.with_features` says; else they are for people alone.
     user, item, rating, rank, ranking, weight, winner, loser, draw : str, optional
         Names of columns. Left out, they are recognised by their header: ``user`` (or ``userId``,
         ``user_id``, ``customerId`` ...; ``ballot`` for ballots without a voter), ``item`` (``itemId``, ``movieId``,
@@ -147,7 +154,7 @@ def read(
         rankings = chosen.parse(Contents(file, where, columns, part, duplicates, kind, files=files))
         if unlisted == "last":
             rankings = rankings.with_unlisted_last()
-        rankings = with_about(rankings, items, users)
+        rankings = with_about(rankings, items, users, links, features=features)
     except PermrankError as error:
         if where in str(error):
             raise

@@ -66,7 +66,19 @@ def known_of(rankings: Rankings) -> Named:
                 f"of {len(series) - series.null_count():,} {ids.kind}s"
                 for series in table
             }
+            features = rankings.features("item" if ids.kind == "item" else "user")
+            if features is not None:
+                found[f"{ids.kind}_feature"] = dict(map(_told, features.describe().to_dicts()))
+    links = rankings.user_ids.attributes.links if rankings.user_ids.attributes else None
+    if links is not None:
+        found["links"] = f"{len(links):,}, {'learnt from' if links.learnt else 'not learnt from'}"
     return found
+
+
+def _told(row: Named) -> tuple[str, str]:
+    """An attribute, and how it is encoded."""
+    columns = f"{row['columns']} column{'s' * (row['columns'] != 1)}" if row["columns"] else ""
+    return row["attribute"], ", ".join(part for part in (row["encoding"], columns, row["note"]) if part)
 
 
 def model_summary(model: Ranker, path: Path) -> Named:
@@ -86,6 +98,7 @@ def model_summary(model: Ranker, path: Path) -> Named:
         "file": str(path),
         "bytes": path.expanduser().stat().st_size,
     }
+    values |= known_of(data)
     if model.validation_.size:
         values |= {"best_sweep": model.best_iter_, "validation": model.validation_.tolist()}
     return values | ({"communities": model.communities().to_dicts()} if isinstance(model, LatentPlackettLuce) else {})

@@ -119,6 +119,20 @@ _READING: dict[str, tuple[Any, Any]] = {
         Annotated[Path | None, typer.Option("--users", metavar="FILE", help="What is known of users, a row each.")],
         None,
     ),
+    "links": (
+        Annotated[
+            Path | None,
+            typer.Option("--links", metavar="FILE", help="Who is whose friend, a row each: user, friend, weight."),
+        ],
+        None,
+    ),
+    "features": (
+        Annotated[
+            bool,
+            typer.Option("--features", help="Learn from what is known of items and users, and not only show it."),
+        ],
+        False,
+    ),
     **{
         name: (
             Annotated[str | None, typer.Option(f"--{name}", metavar="COLUMN", help=about, rich_help_panel=_COLUMNS)],

@@ -36,10 +36,11 @@ def open_rankings(source: str, **options: Any) -> Rankings:
             raise InputError(f"--kind is for files; the data set {source} has its own")
         given.pop("duplicates", None)
         given.pop("unlisted", None)
-        items, users = given.pop("items", None), given.pop("users", None)
+        about = [given.pop(name, None) for name in ("items", "users", "links")]
+        features = given.pop("features", False)
         rankings = datasets.load(source, **given)
         rankings = rankings.with_unlisted_last() if unlisted == "last" else rankings
-        return with_about(rankings, items, users)
+        return with_about(rankings, *about, features=features)
     if not Path(source).exists() and not Path(source).suffix and not set("*?[") & set(source):
         raise UnknownIdError("file or data set", source, datasets.names())
     with warnings.catch_warnings(record=True) as caught:

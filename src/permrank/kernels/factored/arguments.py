@@ -14,12 +14,14 @@ import numpy as np
 class Prior(NamedTuple):
     """A priori W_u ~ N(places_u slopes, 1 / precision).
 
-    coordinates: (n_users, n_dimensions), slopes: (n_dimensions, K), precision: (K,).
+    coordinates: (n_users, n_dimensions), slopes: (n_dimensions, K), precision: (K,). pull: (n_users, K + 1), what links
+    say: K numbers that are added to the mean, and one that the precision is multiplied with; or (n_users, 0).
     """
 
     coordinates: Any
     slopes: Any
     precision: Any
+    pull: Any
 
 
 class Gaussian(NamedTuple):

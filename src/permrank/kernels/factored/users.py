@@ -74,6 +74,17 @@ def prior_mean(coordinates, slopes):
 
 
 @njit(error_model="numpy")
+def user_prior(prior, u):
+    """Prior of user u: `prior_mean`, and what links say."""
+    mean, precision, pull = prior_mean(prior.coordinates[u], prior.slopes), prior.precision.copy(), prior.pull
+    if pull.shape[1] > 0:
+        for k in range(mean.size):
+            mean[k] += pull[u, k]
+            precision[k] *= pull[u, mean.size]
+    return Gaussian(mean, precision)
+
+
+@njit(error_model="numpy")
 def _climb_user(lists, u, ties, edges, of_user, user, prior, newton):
     """Newton ascent of one user's log-posterior, steps halved until it does not fall; returns it and L of the Hessian.
 
@@ -116,7 +127,7 @@ def _climb_user(lists, u, ties, edges, of_user, user, prior, newton):
 def _move_user(lists, u, ties, theta, edges, prior, users, newton, noise, entries):
     """`move_users` for user u; its log-posterior at the mode."""
     first, last, n_factors = lists.user_indptr[u], lists.user_indptr[u + 1], theta.shape[1] - 1
-    user, own = users.modes[u].copy(), Gaussian(prior_mean(prior.coordinates[u], prior.slopes), prior.precision)
+    user, own = users.modes[u].copy(), user_prior(prior, u)
     of_user = gathered_lists(lists, u, theta)
     value, lower = _climb_user(lists, u, ties, edges, of_user, user, own, newton)
     users.modes[u] = user
@@ -129,7 +140,7 @@ def _move_user(lists, u, ties, theta, edges, prior, users, newton, noise, entrie
             backward(lower, away, n_factors)
         else:
             for k in range(n_factors):
-                away[k] /= math.sqrt(prior.precision[k])
+                away[k] /= math.sqrt(own.precision[k])
         for k in range(n_factors):
             user[k] += away[k]
         set_scores(of_user, user)

@@ -9,9 +9,11 @@ import numpy as np
 import polars as pl
 
 from permrank.data.rankings import Rankings
+from permrank.data.with_attributes import with_warm
 from permrank.models.answers import nearest
 from permrank.models.catalogue.entries import Entries, Scale
 from permrank.models.estimates import Estimate
+from permrank.models.priors.by_features import ByFeatures
 from permrank.models.ranker import Ranker
 from permrank.models.users import NewUser, UserReference
 from permrank.ragged import frozen, indptr_of
@@ -42,6 +44,10 @@ class CatalogueEstimate(Estimate):
         super().check(n_users, n_items)
         self.check_shapes(scale=(4,), popularity=(n_items,))
         Scale.from_array(self.scale)
+
+
+# Users whose scores say how much features are worth.
+_SOME_USERS = 512
 
 
 class CatalogueRanker(Ranker):
@@ -75,7 +81,33 @@ class CatalogueRanker(Ranker):
         return Entries(*frozen(indptr, *(np.concatenate(column) for column in list(zip(*parts, strict=True))[1:])))
 
     def _score_rows(self, users: Sequence[UserReference]) -> Array:
-        return scored_rows(self.estimate_, self._entries(users))
+        rows = scored_rows(self.estimate_, self._entries(users))
+        warm = self._warm_items()
+        return rows if not warm.size else self._by_features(warm).fill(rows)
+
+    # Items that are known by their features alone
+
+    def _prepared(self, rankings: Rankings) -> Rankings:
+        return with_warm(rankings)
+
+    def _warm_items(self) -> Int64Array:
+        if self.rankings_.features("item") is None:
+            return np.zeros(0, np.int64)
+        return np.flatnonzero(np.bincount(self.rankings_.items, minlength=self.rankings_.n_items) == 0)
+
+    def _by_features(self, warm: Int64Array) -> ByFeatures:
+        """How scores depend on features, worked out once, by some of the users."""
+        found: ByFeatures | None = self.estimate_.__dict__.get("_by_features")
+        features = self.rankings_.features("item")
+        if found is None and features is not None:
+            listed = np.flatnonzero(np.diff(self.rankings_.user_bounds))
+            some = listed[np.linspace(0, listed.size - 1, min(listed.size, _SOME_USERS)).astype(np.int64)]
+            rows = scored_rows(self.estimate_, self._entries(some.tolist()))
+            known = np.setdiff1d(np.arange(self.rankings_.n_items), warm)
+            found = ByFeatures.of(features.of(self.rankings_.item_ids.ids), known, warm, rows)
+            object.__setattr__(self.estimate_, "_by_features", found)
+        assert found is not None
+        return found
 
     def _scores(self, user: UserReference, items: Int64Array) -> Float64Array:
         return np.asarray(self._score_rows([user])[0, items], np.float64)

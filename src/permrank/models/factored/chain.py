@@ -210,7 +210,7 @@ def draw_posterior(
                 fold.restore({name: kept[f"held_{number}_{name}"] for name in fold.state()})
             # What is seen changes at the beginning of a sweep.
             last = stage._replace(fold=kept["fold_seen"])
-            sampler.go_on(_seen(problem, folds, last), Start(kept["theta"], kept["modes"], kept["slopes"]), done)
+            sampler.go_on(_seen(problem, folds, last), kept, done)
 
         def estimate() -> K:
             if draws.n_draws:
@@ -223,7 +223,7 @@ def draw_posterior(
         def state() -> State:
             held_out = {f"held_{n}_{name}": part for n, fold in enumerate(folds) for name, part in fold.state().items()}
             return {
-                "theta": sampler.theta, "modes": sampler.modes, "slopes": sampler.slopes, "done": done,
+                **sampler.position(), "done": done,
                 "temperature": weights.temperature, "personal": weights.personal, "error": error,
                 "stage": np.array(stage, np.int64), "fold_seen": fold_seen,
                 **observed.state(), **draws.state(), **held_out,
@@ -237,7 +237,7 @@ def draw_posterior(
             fold_seen = stage.fold
             held = folds[stage.fold] if stage.fold < len(folds) else None
             wanted = sweep >= stage.window if held else observed.wants(sweep, stage.window)
-            value, found = sampler.sweep(sweep, keep=wanted)
+            value, found = sampler.sweep(sweep, keep=wanted, people=held.people if held else None)
             if held and found:
                 held.observe(found.items, found.users, sampler.noise, found.variances)
             elif found:
@@ -298,7 +298,7 @@ def _tried(problem: Problem, n_factors: int, scale: float, key: Key, n_sweeps: i
         return None
     sampler = Sampler(held.problem, n_factors, scale, key, None)
     for sweep in range(n_sweeps):
-        _, kept = sampler.sweep(sweep, keep=sweep >= n_sweeps // 2)
+        _, kept = sampler.sweep(sweep, keep=sweep >= n_sweeps // 2, people=held.people)
         if kept:
             held.observe(kept.items, kept.users, sampler.noise, kept.variances)
     return held

@@ -30,7 +30,7 @@ _DIFFERENCE = 1e-5
 
 def fold_in(estimate: FactoredEstimate, said: Said) -> Float64Array:
     """Modes of new users, (n_users, 1, K); ties are put into a random order, the same one for the same seed."""
-    rankings, said_items = said
+    rankings, said_items = said.rankings, said.items
     if rankings.has_ties:
         aligned = rankings.items is said_items
         shuffled = rankings.shuffled_ties(estimate.seed)
@@ -81,7 +81,7 @@ def user_draws(estimate: FactoredEstimate, said: Said, modes: Float64Array, size
 
 def log_likelihoods(estimate: FactoredEstimate, said: Said, size: int) -> tuple[Float64Array, Float64Array]:
     """Log-probability of each ranking, its user integrated over the prior by importance sampling, and its error."""
-    rankings, items = said
+    rankings, items = said.rankings, said.items
     if rankings.has_ties:
         raise InputError("log_likelihood under damping is defined for strict orders only, and these rankings have ties")
     n, theta, precision = rankings.n_rankings, estimate.item_draws[0].astype(np.float64), estimate.precisions()

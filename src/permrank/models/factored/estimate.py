@@ -29,6 +29,8 @@ TIES = {"exact": EXACT, "efron": EFRON, "breslow": BRESLOW, "partition": PARTITI
 KINDS = ("none", "log", "natural_log", "learned")
 # Of these the factors of any stage are known, also of lists longer than those learnt from.
 _FORMULAS = ("log", "natural_log")
+# Where nothing is known of items and users.
+NO_EFFECTS = np.zeros(0, np.float32)
 # Rows of so many pairs fit a cache.
 _PAIRS_AT_A_TIME = 1 << 13
 # Of the noise of items.
@@ -36,10 +38,22 @@ _NOISE = stream_key(2)
 
 
 class Said(NamedTuple):
-    """Rankings of some users, and their items in the numbering of the model."""
+    """Rankings of some users, their items in the numbering of the model, and what else is known of them.
+
+    Attributes
+    ----------
+    rankings : Rankings
+    items : int32 (n_entries,)
+    features : float64 (n_users, n_features), optional
+        0 if nothing is known.
+    pull : float64 (n_kept, n_columns + 1), optional
+        Of one user, what friends say under every draw: what is added to the prior mean, and how many times as sure.
+    """
 
     rankings: Rankings
     items: Int32Array
+    features: Float64Array | None = None
+    pull: Float64Array | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +79,11 @@ class FactoredEstimate(Estimate):
     damping: Float64Array
     personal_weight: float = field(metadata=absent(1.0))
     score_error: float = field(metadata=absent(0.0))
+    item_effects: Array = field(metadata=absent(NO_EFFECTS), default_factory=lambda: NO_EFFECTS)
+    pair_effects: Array = field(metadata=absent(NO_EFFECTS), default_factory=lambda: NO_EFFECTS)
+    item_shares: Array = field(metadata=absent(NO_EFFECTS), default_factory=lambda: NO_EFFECTS)
+    user_shares: Array = field(metadata=absent(NO_EFFECTS), default_factory=lambda: NO_EFFECTS)
+    link_strength: Array = field(metadata=absent(NO_EFFECTS), default_factory=lambda: NO_EFFECTS)
     ties: int = field(metadata=RULE, kw_only=True)
     precision: float = field(metadata=RULE, kw_only=True)
     rule_of_damping: str = field(metadata=RULE, kw_only=True)
@@ -113,7 +132,18 @@ class FactoredEstimate(Estimate):
     def coordinates(self, said: Said, *, alone: bool = False) -> Float64Array:
         """Coordinates of users by what they list (co_listing.py); ``alone``: as if every ranking were a user's."""
         bounds = said.rankings.indptr if alone else said.rankings.indptr[said.rankings.user_indptr]
-        return user_coordinates(np.asarray(self.co_listing, np.float64), *frozen(bounds, said.items))
+        found = user_coordinates(np.asarray(self.co_listing, np.float64), *frozen(bounds, said.items))
+        features = np.zeros((len(found), self.n_user_features))
+        if said.features is not None:
+            features[:] = (
+                np.repeat(said.features, np.diff(said.rankings.user_indptr), axis=0) if alone else said.features
+            )
+        return np.hstack((found, features))
+
+    @property
+    def n_user_features(self) -> int:
+        """Columns of users' features; their slopes come after those of co-listing."""
+        return int(self.user_slopes.shape[1] - self.co_listing.shape[1])
 
     def mean_factors(self, modes: Float64Array) -> Float64Array:
         """Factors of users in the mean scores, (n_users, rank), by their modes under the draws (n_users, n_kept, K)."""
@@ -226,9 +256,11 @@ class FactoredEstimate(Estimate):
             bases=(n_kept, self.n_factors, rank),
         )  # fmt: skip
         table, slopes = np.shape(self.co_listing), np.shape(self.user_slopes)
-        if len(table) != 2 or table[0] != n_items or slopes != (n_kept, table[1], self.n_columns):
+        fits = len(table) == 2 and table[0] == n_items and len(slopes) == 3 and slopes[1] >= table[1]
+        if not fits or slopes != (n_kept, slopes[1], self.n_columns):
             raise InputError(f"co_listing_ and user_slopes_ have shapes {table} and {slopes}, which do not fit")
-        if np.shape(self.item_variances) != shape[:2] or np.any(np.asarray(self.item_variances) < 0):
+        variances = np.asarray(self.item_variances)
+        if variances.shape not in (shape[:2], (1, shape[1])) or np.any(variances < 0):
             raise InputError("item_variances_ does not fit the items, or holds values below 0")
         check_damping(np.asarray(self.damping))
 

@@ -9,10 +9,11 @@ import numpy as np
 from permrank.learning.learner import State
 from permrank.learning.mean_product import MeanProduct, onto
 from permrank.models.factored.calibration import Weights
+from permrank.models.priors.effects import EFFECTS, stacked
 from permrank.types import Array, Float64Array
 
-# Draws of the items that are kept whole, for probabilities and new users.
-WHOLE = 8
+# Draws of the items that are kept whole, for probabilities and new users (decision 22).
+WHOLE = 5
 # Rank of the mean scores, in numbers of factors: every draw has its own basis, so the mean needs more than one draw.
 _RANK = 2
 _NAMES = ("items", "slopes_kept", "variances")
@@ -27,12 +28,15 @@ class Found(NamedTuple):
     users : float64 (n_users, n_columns)
     slopes : float64 (n_dimensions, n_columns)
     variances : float64 (n_rows,)
+    effects : tuple of arrays
+        What features and links are worth (models/priors/effects.py); empty without any.
     """
 
     items: Float64Array
     users: Float64Array
     slopes: Float64Array
     variances: Float64Array
+    effects: tuple[Array, ...] = ()
 
 
 T_co = TypeVar("T_co", covariant=True)
@@ -86,13 +90,15 @@ class Posterior(NamedTuple):
     ----------
     items : float16 (n_whole, n_rows, n_columns + 1)
     slopes : float16 (n_whole, n_dimensions, n_columns)
-    variances : float16 (n_whole, n_rows)
+    variances : float16 (1, n_rows)
         What the items' own uncertainty adds to the variance of their scores, which means given the users leave out.
     mean : MeanScores
     weights : Weights
         What scores are made with, from held-out pairs; 1 if there are no ties.
     error : float
         Part of the variance of score differences that is the error of their means over the draws.
+    effects : tuple of arrays
+        Of all draws, see models/priors/effects.py.
     """
 
     items: Array
@@ -101,6 +107,7 @@ class Posterior(NamedTuple):
     mean: MeanScores
     weights: Weights
     error: float
+    effects: tuple[Array, ...]
 
 
 class Draws:
@@ -110,11 +117,12 @@ class Draws:
     when there would be more every second one goes and from then on only every second one comes.
     """
 
-    def __init__(self, n_users: int, n_items: int, n_factors: int) -> None:
-        self._n_users, self._n_items, self._n_factors = n_users, n_items, n_factors
+    def __init__(self, n_users: int, n_items: int, n_factors: int, n_draws: int = WHOLE) -> None:
+        self._n_users, self._n_items, self._n_factors, self._most = n_users, n_items, n_factors, min(WHOLE, n_draws)
         self._mean = MeanProduct(n_users, n_items, _RANK * n_factors)
         self._intercepts = np.zeros(n_items)
         self._whole: tuple[list[Array], ...] = ([], [], [])
+        self._effects: list[tuple[Array, ...]] = []
         self._stride = 1
 
     @property
@@ -124,7 +132,7 @@ class Draws:
 
     def n_bytes(self, n_rows: int, n_draws: int) -> int:
         """Memory that so many draws will take."""
-        whole = 2 * (self._n_factors + 3) * n_rows * min(n_draws, 3 * WHOLE)
+        whole = 2 * (self._n_factors + 3) * n_rows * min(n_draws, 3 * self._most)
         return whole + 4 * 3 * _RANK * self._n_factors * (self._n_users + self._n_items)
 
     def add(self, found: Found, sweeps: int) -> None:
@@ -132,7 +140,8 @@ class Draws:
         number = self.n_draws
         self._mean.add(found.users, found.items, self._n_factors, sweeps)
         self._intercepts += sweeps * found.items[: self._n_items, -1]
-        if len(self._whole[0]) == 2 * WHOLE:
+        self._effects.append(found.effects)
+        if len(self._whole[0]) == 2 * self._most:
             self._stride *= 2
             for parts in self._whole:
                 del parts[::2]
@@ -144,24 +153,27 @@ class Draws:
     def posterior(self, weights: Weights, error: float) -> Posterior:
         """What is kept of the draws so far; at least one."""
         held = len(self._whole[0])
-        chosen = np.unique(np.linspace(0, held - 1, WHOLE).round().astype(int)) if held > WHOLE else range(held)
+        chosen = np.unique(np.linspace(held - 1, 0, min(held, self._most)).round().astype(int))
         items, slopes, variances = (np.stack([parts[i] for i in chosen]) for parts in self._whole)
+        variances = variances.mean(axis=0, keepdims=True, dtype=np.float32).astype(np.float16)
         users, of_items = self._mean.factors()
         bases = np.array([onto(of_items, draw.astype(np.float64), self._n_factors) for draw in items], np.float32)
         intercepts = (self._intercepts / self.n_draws).astype(np.float32)
         mean = MeanScores(users.astype(np.float16), of_items.astype(np.float16), intercepts, bases)
-        return Posterior(items, slopes, variances, mean, weights, error)
+        return Posterior(items, slopes, variances, mean, weights, error, stacked(self._effects))
 
     def state(self) -> State:
         """What a checkpoint has to hold."""
         whole = {name: np.array(parts) for name, parts in zip(_NAMES, self._whole, strict=True) if parts}
-        return {**self._mean.state(), **whole, "mean_intercepts": self._intercepts, "stride": self._stride}
+        effects = dict(zip(EFFECTS, stacked(self._effects), strict=True))
+        return {**self._mean.state(), **whole, **effects, "mean_intercepts": self._intercepts, "stride": self._stride}
 
     def restore(self, state: State) -> None:
         """Go on from what `state` gave."""
         self._mean.restore(state)
         self._intercepts, self._stride = state["mean_intercepts"].copy(), int(state["stride"])
         self._whole = tuple(list(state.get(name, ())) for name in _NAMES)
+        self._effects = list(zip(*(state[name] for name in EFFECTS), strict=True))
 
 
 class WholeDraws:

@@ -19,6 +19,8 @@ from permrank.models.factored.point import point_estimate
 from permrank.models.factored.posterior import Start
 from permrank.models.factored.problem import Problem, thresholds_of
 from permrank.models.priors.co_listing import co_listing_coordinates
+from permrank.models.priors.effects import EFFECTS
+from permrank.models.priors.known import Known
 from permrank.randomness import stream_key
 from permrank.types import Array, Float64Array, Named
 
@@ -57,7 +59,7 @@ class Settings(NamedTuple):
         """The data in the form of the sweeps."""
         return Problem.of(
             rankings, TIES[self.ties], shuffle=self.ties == "shuffle", intercepts=self.intercepts,
-            thresholds=thresholds, odds=odds, co_listing=co_listing,
+            thresholds=thresholds, odds=odds, co_listing=co_listing, known=Known.of(rankings),
         )  # fmt: skip
 
     def _coordinates(self, rankings: Rankings) -> Float64Array | None:
@@ -88,10 +90,10 @@ class Settings(NamedTuple):
             return FactoredEstimate(
                 found.items, *found.mean, float(scale), found.weights.temperature, problem.thresholds,
                 problem.co_listing, found.slopes, found.variances, curve, np.ones(1), found.weights.personal,
-                found.error, **rules,
+                found.error, *found.effects, **rules,
             )  # fmt: skip
 
-        keeper = partial(Draws, rankings.n_users, rankings.n_items, n_factors)
+        keeper = partial(Draws, rankings.n_users, rankings.n_items, n_factors, self.n_draws)
         key = stream_key(self.seed)
         return mapped(draw_posterior(problem, n_factors, scale, self.n_draws, key, n_sweeps, keeper), learned)
 
@@ -109,10 +111,10 @@ class Settings(NamedTuple):
             return replace(
                 before, item_draws=found.items, user_factors=users, item_factors=items, item_intercepts=intercepts,
                 bases=bases, co_listing=problem.co_listing, user_slopes=found.slopes, item_variances=found.variances,
-                score_error=found.error, **rules,
+                score_error=found.error, **dict(zip(EFFECTS, found.effects, strict=True)), **rules,
             )  # fmt: skip
 
-        keeper = partial(Draws, rankings.n_users, rankings.n_items, before.n_factors)
+        keeper = partial(Draws, rankings.n_users, rankings.n_items, before.n_factors, self.n_draws)
         draws = draw_posterior(
             problem, before.n_factors, before.factor_scale, self.n_draws, key, n_sweeps, keeper, start
         )
@@ -140,7 +142,7 @@ def _last_modes(estimate: FactoredEstimate, rankings: Rankings) -> Float64Array:
         return np.asarray(estimate.user_factors, np.float64)
     last = replace(
         estimate, item_draws=estimate.item_draws[-1:], bases=estimate.bases[-1:],
-        user_slopes=estimate.user_slopes[-1:], item_variances=estimate.item_variances[-1:],
+        user_slopes=estimate.user_slopes[-1:],
     )  # fmt: skip
     return race.fold_in(last, Said(rankings, rankings.items))[:, 0]
 

@@ -14,24 +14,28 @@ from permrank.checks import require_int, require_memory
 from permrank.data.joining import joined
 from permrank.data.rankings import Rankings
 from permrank.data.validate import require_rankings
+from permrank.data.with_attributes import with_warm
 from permrank.distributions.base import RankingDistribution
 from permrank.distributions.damped import DampedLuce
 from permrank.distributions.luce import LuceMixture
-from permrank.errors import InputError
+from permrank.errors import InputError, NotSupportedError
 from permrank.learning.fit import Job, as_digest
 from permrank.learning.learner import Learner
 from permrank.models.answers import nearest
 from permrank.models.explanation import Reasons
 from permrank.models.factored import damped, race
+from permrank.models.factored.acquainted import effects, fold_in, said_by, warm_items
 from permrank.models.factored.estimate import TIES, FactoredEstimate, Said, rule_of
 from permrank.models.factored.explain import contributions
 from permrank.models.factored.learning import Settings, grown, usual_sweeps
+from permrank.models.factored.new_items import fold_in_item
 from permrank.models.factored.parameters import PARAMETERS
 from permrank.models.factored.problem import one_user
 from permrank.models.fitting import learn_into
 from permrank.models.parameters import changed_params
+from permrank.models.priors.known import Known
 from permrank.models.ranker import Ranker
-from permrank.models.users import NewUser, UserReference, new_user
+from permrank.models.users import NewUser, UserReference
 from permrank.types import Array, Callback, Float64Array, Int64Array, Named
 
 if TYPE_CHECKING:
@@ -122,10 +126,12 @@ class FactoredPlackettLuce(Ranker):
         Places of the items by what is listed together; no dimension where that does not stand out from chance.
     user_slopes_ : float16 (n_kept, n_dimensions, n_factors)
         How the prior mean of a user's factors depends on the mean place of the items listed.
-    item_variances_ : float16 (n_kept, n_items + n_thresholds)
+    item_variances_ : float16 (1, n_items + n_thresholds)
         What an item's own uncertainty adds to the variance of its score, which probabilities average over.
     damping_ : float64 (n_stages,)
         Damping factors of the stages; one 1 without damping.
+    item_effects_, pair_effects_, item_shares_, user_shares_, link_strength_ : float32
+        Draws of what features and links are worth, where there are any: see `effects`.
 
     Examples
     --------
@@ -200,6 +206,13 @@ class FactoredPlackettLuce(Ranker):
         damping = rule_of(self.damping)
         return {"ties": TIES[self.ties], "precision": precision, "rule_of_damping": damping, "seed": int(self.seed)}
 
+    def _prepared(self, rankings: Rankings) -> Rankings:
+        # What is known by its features alone is drawn with all else.
+        return with_warm(rankings) if self.method == "draws" else rankings
+
+    def _started_from(self, rankings: Rankings) -> str:
+        return Known.of(rankings).digest() if self.method == "draws" else "nothing"
+
     def _sweeps(self, rankings: Rankings) -> int:
         return self.max_iter or usual_sweeps(self.method)
 
@@ -249,7 +262,7 @@ class FactoredPlackettLuce(Ranker):
             )
         if require_rankings(rankings).n_entries == 0:
             raise InputError("there is nothing to add: no ranking has an item")
-        everything = joined(self.rankings_, rankings)
+        everything = self._prepared(joined(self.rankings_, rankings))
         start, n_sweeps = grown(self.estimate_, self.rankings_, everything), self._sweeps(everything)
         if self.method == "draws":
             n_sweeps = max(1, n_sweeps // _SHARE_OF_SWEEPS)
@@ -257,7 +270,7 @@ class FactoredPlackettLuce(Ranker):
         def learner() -> Learner[FactoredEstimate]:
             return Settings.of(self.get_params()).growing(self.estimate_, start, everything, n_sweeps, self._rules())
 
-        begun = as_digest(start.theta, start.modes)
+        begun = as_digest(start.theta, start.modes) + self._started_from(everything)
         job = Job(type(self).__name__, learner, n_sweeps, everything, self.get_params(), begun)
         learn_into(self, job, callback, verbose, checkpoint)
         return self
@@ -294,12 +307,7 @@ class FactoredPlackettLuce(Ranker):
 
     # New users
 
-    def fold_in(self, said: object) -> NewUser:
-        """Make a new user from a list, or from a dict of item to rating: the items stay as they are."""
-        self._require_fitted()
-        made = new_user(said, self.rankings_)
-        modes = self.fold_in_many(made.rankings)
-        return NewUser(made.rankings, {"modes": modes[0], "factors": self.estimate_.mean_factors(modes)[0]})
+    fold_in, fold_in_item, effects, _warm_items = fold_in, fold_in_item, effects, warm_items
 
     def fold_in_many(self, rankings: Rankings) -> Float64Array:
         """Posterior modes of many new users at once, parallel over users: (n_users, n_kept, n_factors)."""
@@ -318,8 +326,10 @@ class FactoredPlackettLuce(Ranker):
         return not self.estimate_.is_damped
 
     def _said(self, user: UserReference) -> Said:
-        rankings = user.rankings if isinstance(user, NewUser) else one_user(self.rankings_, int(user or 0))
-        return Said(rankings, self._aligned_items(rankings))
+        if isinstance(user, NewUser):
+            known = (user.state.get(name) for name in ("features", "pull"))
+            return Said(user.rankings, self._aligned_items(user.rankings), *known)
+        return said_by(self, one_user(self.rankings_, int(user or 0)), int(user or 0))
 
     def _score_draws(self, user: UserReference, items: Int64Array) -> Float64Array:
         """Scores of items under draws of them and of the user: (n_kept * size, n_items)."""
@@ -399,17 +409,9 @@ class FactoredPlackettLuce(Ranker):
         return nearest(similarity, own, k, self.user_ids)
 
     def _reasons(self, user: UserReference, item: int) -> Reasons:
-        """A score as a sum over the list, and what the item has for everybody.
-
-        At the mode of a user's posterior, precision * (W_u - mean) = Σ_e g_e H_e over the listed entries, g_e being how
-        much more often an item was chosen than expected; the mean is itself a sum over what was listed, whatever its
-        order (see ``co_listing``). So the personal part of a score is a sum over the list: W_u H_y = Σ_e (c_e H_y +
-        g_e <H_e, H_y> / precision), averaged over the draws. Of that an entry is credited with what it adds beyond the
-        mean over items, each as often as it is listed: scores are about differences, and what raises all items alike is
-        no reason for one of them. The rest is what the item has for everybody, and that mean.
-        """
+        """A score as a sum over the list (see explain.py), and the rest: what the item has for everybody."""
         if self.estimate_.is_damped:
-            self._refuse("explain with damping; fit with damping='none', for which a score is a sum over the list,")
+            raise NotSupportedError("a damped model cannot answer explain(); fit with damping='none'")
         often = np.bincount(self.rankings_.items, self.rankings_.entry_weights(), len(self.item_ids))
         said, modes = self._said(user), self._near_modes(user)
         listed, parts = contributions(self.estimate_, said, modes, item, often / often.sum())

@@ -9,13 +9,13 @@ import numpy as np
 from numba import get_num_threads
 
 from permrank.data.item_view import entries_by_item
-from permrank.kernels.factored.arguments import Entries, Items, Kept, Newton, Noise, Prior, Users
+from permrank.kernels.factored.arguments import NO_NOISE, Entries, Items, Kept, Newton, Noise, Prior, Users
 from permrank.kernels.factored.items import item_steps, item_sums, steps_from_sums
 from permrank.kernels.factored.odds import threshold_sums
 from permrank.kernels.lists import Lists
 from permrank.learning.shards import Shard, blocks_by_entries, gathered, n_blocks_of, present_engine, shards_of
 from permrank.models.factored.problem import Problem, UserPass
-from permrank.ragged import owners
+from permrank.ragged import frozen, indptr_of, owners, ranges
 from permrank.types import Float64Array, Int32Array, Int64Array, Key
 
 # Adding up a block must cost little beside its entries: 128 entries of an item for each, but never below 4 blocks.
@@ -83,30 +83,71 @@ class Part(NamedTuple):
         """The same shard with new arrays."""
         return Part(self.shard, *np.empty((2, self.shard.indptrs[1][-1])))
 
-    def moved(self, move: Move, modes: Float64Array, draws: Float64Array) -> Float64Array:
+    def moved(self, move: Move, modes: Float64Array, draws: Float64Array, pull: Float64Array) -> Float64Array:
         """One pass over the users, in place; returns their values."""
-        prior = Prior(self.shard.data[0], move.slopes, move.precision)
+        prior = Prior(self.shard.data[0], move.slopes, move.precision, pull)
         noise, entries = Noise(move.key, move.draw, self.spans[0].start), Entries(self.residual, self.curvature)
         return move.user_pass(self.lists, move.theta, prior, Users(modes, draws), move.newton, noise, entries)
 
 
-def _moved(move: Move, part: Part, modes: Float64Array, draws: Float64Array) -> tuple[Float64Array, ...]:
+class People(NamedTuple):
+    """Some of the users, with their lists.
+
+    Attributes
+    ----------
+    users : int64
+        Ascending.
+    lists : Lists
+    coordinates : float64 (n, n_dimensions)
+    """
+
+    users: Int64Array
+    lists: Lists
+    coordinates: Float64Array
+
+    @classmethod
+    def of(cls, problem: Problem, users: Int64Array) -> People:
+        """These users of a problem."""
+        lists = problem.lists
+        first, last = lists.user_indptr[users], lists.user_indptr[users + 1]
+        chosen = ranges(first, last)
+        entries = ranges(lists.indptr[chosen], lists.indptr[chosen + 1])
+        bounds = indptr_of(last - first), indptr_of(lists.indptr[chosen + 1] - lists.indptr[chosen])
+        own = Lists(*frozen(*bounds, lists.items[entries], lists.levels[entries], lists.weights[chosen]))
+        return cls(users, own, problem.user_coordinates[users])
+
+    def modes(self, move: Move, modes: Float64Array, pull: Float64Array) -> Float64Array:
+        """Modes of all users, of whom only these are moved."""
+        own, found, n = modes[self.users], modes.copy(), self.lists.items.size
+        prior = Prior(self.coordinates, move.slopes, move.precision, pull[self.users])
+        entries = Entries(np.empty(n), np.empty(n))
+        users = Users(own, np.empty_like(own))
+        move.user_pass(self.lists, move.theta, prior, users, move.newton, NO_NOISE, entries)
+        found[self.users] = own
+        return found
+
+
+def _moved(
+    move: Move, part: Part, modes: Float64Array, draws: Float64Array, pull: Float64Array
+) -> tuple[Float64Array, ...]:
     """Values, modes and draws of the users; residuals and curvatures of the entries."""
     part = part if part.residual.size else part.with_room()
-    return part.moved(move, modes, draws), modes, draws, part.residual, part.curvature
+    return part.moved(move, modes, draws, pull), modes, draws, part.residual, part.curvature
 
 
-def _summed(move: Move, part: Part, modes: Float64Array, draws: Float64Array) -> tuple[Float64Array, ...]:
+def _summed(
+    move: Move, part: Part, modes: Float64Array, draws: Float64Array, pull: Float64Array
+) -> tuple[Float64Array, ...]:
     """Values, modes and draws of the users; what the items need, by block."""
     part = part.with_room()
-    values, lists = part.moved(move, modes, draws), part.lists
+    values, lists = part.moved(move, modes, draws, pull), part.lists
     sums = item_sums(part.shard.bounds, lists, draws, Entries(part.residual, part.curvature), len(move.theta))
     return values, modes, draws, sums
 
 
-def _modes(move: Move, part: Part, modes: Float64Array) -> tuple[Float64Array, ...]:
+def _modes(move: Move, part: Part, modes: Float64Array, pull: Float64Array) -> tuple[Float64Array, ...]:
     """Modes of the users; residuals and curvatures stay as they are."""
-    part.with_room().moved(move, modes, np.empty_like(modes))
+    part.with_room().moved(move, modes, np.empty_like(modes), pull)
     return (modes,)
 
 
@@ -155,15 +196,20 @@ class Passes:
             self._view = entries_by_item(lists.items, self._problem.n_rows)
             self._owner: Int32Array = owners(lists.indptr[lists.user_indptr], np.int32)
 
-    def users(self, move: Move, modes: Float64Array, draws: Float64Array) -> tuple[Float64Array, ...]:
-        """Move all users, from modes and draws that may be written; returns their values, modes and draws."""
+    def users(
+        self, move: Move, modes: Float64Array, draws: Float64Array, pull: Float64Array
+    ) -> tuple[Float64Array, ...]:
+        """Move all users, from modes and draws that may be written; returns their values, modes and draws.
+
+        pull: what links say of each (kernels/factored/arguments.py).
+        """
         job = _moved if self._by_entries else _summed
-        values, modes, draws, *self._found = gathered(partial(job, move), self._parts, modes, draws)
+        values, modes, draws, *self._found = gathered(partial(job, move), self._parts, modes, draws, pull)
         return values, modes, draws
 
-    def modes(self, move: Move, modes: Float64Array) -> Float64Array:
+    def modes(self, move: Move, modes: Float64Array, pull: Float64Array) -> Float64Array:
         """Modes of the users from others that may be written, while what the items need stays as `users` left it."""
-        (found,) = gathered(partial(_modes, move), self._parts, modes)
+        (found,) = gathered(partial(_modes, move), self._parts, modes, pull)
         return np.asarray(found)
 
     def thresholds(self, theta: Float64Array, n_thresholds: int, draws: Float64Array) -> Float64Array:

@@ -15,6 +15,8 @@ from permrank.kernels.factored.arguments import Entries, Newton, Noise, Prior, U
 from permrank.kernels.factored.users import move_users
 from permrank.kernels.lists import Lists
 from permrank.models.priors.co_listing import user_coordinates
+from permrank.models.priors.known import Known
+from permrank.models.priors.regression import imputed
 from permrank.ragged import frozen
 from permrank.randomness import stream_key
 from permrank.types import Array, Float64Array, Int32Array, Key
@@ -131,8 +133,12 @@ class Problem(NamedTuple):
         With proportional odds the mean rating would say again what the ratings say, and make sure of items seen once.
     co_listing : float64 (n_items, n_dimensions)
         Coordinates of the items by what is listed together (see models/priors/co_listing.py).
-    user_coordinates : float64 (n_users, n_dimensions)
-        Coordinates of the users, on which the prior mean of their factors depends.
+    user_coordinates : float64 (n_users, n_dimensions + n_features)
+        Coordinates of the users, then their features, on which the prior mean of their factors depends.
+    known : Known
+        Features of items and users, and links.
+    unsure : float64 (n_base, n_base)
+        Covariance of what features leave open of the other covariates of an item that nobody lists.
     user_pass : callable, optional
         Another pass over the users than that of Plackett-Luce, for models with another likelihood of a list. It may
         have another number for every entry in the place of ``lists.levels``.
@@ -148,6 +154,8 @@ class Problem(NamedTuple):
     covariates: Float64Array
     co_listing: Float64Array
     user_coordinates: Float64Array
+    known: Known
+    unsure: Float64Array
     user_pass: UserPass | None = None
 
     def pass_over_users(self) -> UserPass:
@@ -166,8 +174,10 @@ class Problem(NamedTuple):
         thresholds: Float64Array | None = None,
         odds: bool = False,
         co_listing: Float64Array | None = None,
+        known: Known | None = None,
     ) -> Problem:
-        """Prepare rankings; without co-listing if none is given."""
+        """Prepare rankings; without co-listing, features and links if none are given."""
+        about = Known.nothing(rankings.n_users, rankings.n_items) if known is None else known
         thresholds = np.zeros(0) if thresholds is None else thresholds
         odds = odds and thresholds.size > 0
         lists = _arranged(rankings, thresholds, odds)
@@ -177,14 +187,24 @@ class Problem(NamedTuple):
         columns = [np.log1p(mentions)]
         if rankings.ratings is not None and not odds:
             columns.append(shrunk_means(_worths(rankings.ratings), rankings, rankings.entry_users(np.int32)))
-        known = np.column_stack([*columns, table])
+        base = np.column_stack([*columns, table])
         # What does not differ between the items that are listed says nothing about the others.
-        listed = known[mentions > 0]
+        listed = base[mentions > 0]
         spread = listed.std(axis=0)
         telling = spread > 1e-9 * (np.abs(listed).max(axis=0) + 1e-300)
-        known = np.where(telling, (known - listed.mean(axis=0)) / np.where(telling, spread, 1.0), 0.0)
+        base = np.where(telling, (base - listed.mean(axis=0)) / np.where(telling, spread, 1.0), 0.0)
+        # That nobody has listed a new item is no sign of how popular it will be: its features may tell.
+        base, unsure = imputed(base, about.items, mentions)
+        covariates, coordinates = np.hstack((base, about.items)), np.hstack((coordinates, about.users))
         shuffle = shuffle and rankings.has_ties and not odds
-        return cls(rankings, ties, shuffle, intercepts, thresholds, odds, lists, known, table, coordinates)
+        return cls(
+            rankings, ties, shuffle, intercepts, thresholds, odds, lists, covariates, table, coordinates, about, unsure
+        )
+
+    @property
+    def n_base(self) -> int:
+        """Covariates of the items that are no features."""
+        return self.covariates.shape[1] - self.known.items.shape[1]
 
     @property
     def n_rows(self) -> int:

@@ -57,6 +57,16 @@ class Narrow(NamedTuple):
         return np.asarray(posterior_draws(*given, modes, keys, density))
 
 
+def _prior(estimate: FactoredEstimate, said: Said, narrow: Narrow) -> tuple[Narrow, Float64Array, Float64Array]:
+    """Slopes, coordinates and precisions of the users' prior; friends of one user are one more coordinate."""
+    coordinates, precision = estimate.coordinates(said), estimate.precisions()
+    if said.pull is None:
+        return narrow, coordinates, precision
+    slopes = np.ascontiguousarray(np.concatenate((narrow.slopes, said.pull[:, None, :-1]), axis=1))
+    strength = float(np.mean(said.pull[:, -1]))
+    return narrow._replace(slopes=slopes), np.hstack((coordinates, [[1.0]])), precision * strength
+
+
 @cache
 def _keys(stream: int, n_kept: int) -> Array:
     return np.array([stream_key(stream, d) for d in range(n_kept)], np.uint64)
@@ -66,17 +76,17 @@ def fold_in(estimate: FactoredEstimate, said: Said) -> Float64Array:
     """Posterior modes of new users, parallel over users: (n_users, n_kept, K)."""
     n_users, n_kept = said.rankings.n_users, len(estimate.item_draws)
     modes, none = np.zeros((n_users, n_kept, estimate.n_columns)), np.empty((n_users, n_kept, 0))
-    narrow = Narrow.of(estimate, *estimate.lists(said))
-    narrow.draws(estimate.coordinates(said), estimate.precisions(), modes, _keys(0, n_kept), none)
+    narrow, coordinates, precision = _prior(estimate, said, Narrow.of(estimate, *estimate.lists(said)))
+    narrow.draws(coordinates, precision, modes, _keys(0, n_kept), none)
     return modes
 
 
 def user_draws(estimate: FactoredEstimate, said: Said, modes: Float64Array, size: int) -> Float64Array:
     """Draws of one user's vector from the Laplace approximation at the modes (n_kept, K): (n_kept, size, K)."""
-    narrow, density = Narrow.of(estimate, *estimate.lists(said)), np.empty((1, len(modes), size))
-    start = np.array(modes, np.float64)[None]
+    narrow, coordinates, precision = _prior(estimate, said, Narrow.of(estimate, *estimate.lists(said)))
+    start, density = np.array(modes, np.float64)[None], np.empty((1, len(modes), size))
     keys = _keys(0, len(modes))
-    return np.asarray(narrow.draws(estimate.coordinates(said), estimate.precisions(), start, keys, density)[0])
+    return np.asarray(narrow.draws(coordinates, precision, start, keys, density)[0])
 
 
 def log_likelihoods(estimate: FactoredEstimate, said: Said, size: int) -> tuple[Float64Array, Float64Array]:

@@ -1,0 +1,172 @@
+"""Prior means of the factored model, learnt in the sweeps: items given their covariates, users given what they list.
+
+Both are regressions (models/priors/regression.py) on popularity and co-listing, and on features where there are any;
+users who are linked are alike beyond that (models/priors/links.py).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from permrank.models.factored.problem import Problem, item_mentions
+from permrank.models.priors.effects import Coefficients, shares_of
+from permrank.models.priors.regression import Regression, Scales
+from permrank.types import Float64Array, Key
+
+# Precision of an intercept around its prior mean, until it is learnt.
+_FIRST_PRECISION = 4.0
+# An item seen this often counts half in the regression of items on their covariates.
+_HALF_TRUSTED = 5.0
+# Ridge of the two regressions, in rows' worth: covariates may be constant.
+_ITEM_RIDGE, _USER_RIDGE = 0.01, 1.0
+# Strength of links at the start.
+_FIRST_TAU = 0.1
+# Precision of what is held at its prior mean.
+_WALL = 1e12
+
+Generator = np.random.Generator
+
+
+class ItemPrior:
+    """θ_y ~ N(covariates_y Γ, 1 / precision): factors and intercept; thresholds have Γ = 0.
+
+    Γ is learnt, and so is the precision of the intercepts; that of the factors is given. With proportional odds the
+    variance falls as 1, 1/2, 1/3, ... from factor to factor: factors that are not needed would add their variance to
+    every score. The loading on the users' level is held where it is.
+    """
+
+    def __init__(self, problem: Problem, n_factors: int, scale: float, before: ItemPrior | None = None) -> None:
+        mentions = item_mentions(problem.rankings)
+        self._trust, self._problem = mentions / (mentions + _HALF_TRUSTED), problem
+        self.new = np.flatnonzero(mentions == 0)
+        known, n_base = problem.known, problem.n_base
+        groups = np.concatenate((np.full(n_base, -1), known.item_groups))
+        self.regression = Regression(problem.covariates, groups, _ITEM_RIDGE, self._trust)
+        self.slopes = np.zeros((problem.covariates.shape[1], n_factors + problem.odds + 1))
+        self._blocks = [np.arange(n_factors), np.array([n_factors + problem.odds])]
+        self.scales = [Scales.start(self.regression.n_groups) for _ in self._blocks]
+        if before is not None:
+            self.scales = before.scales
+        self.centre = np.zeros((problem.n_rows, n_factors + problem.odds + 1))
+        self.precision = np.full(n_factors + problem.odds + 1, n_factors / scale**2)
+        if problem.odds:
+            place = np.arange(1.0, n_factors + 1.0)
+            self.precision[:n_factors] = place * np.sum(1.0 / place) / scale**2
+            self.precision[-2] = _WALL
+        # Without intercepts their prior is a wall at 0.
+        self.precision[-1] = _FIRST_PRECISION if problem.intercepts else _WALL
+
+    def update(self, theta: Float64Array, *, settled: bool = True, rng: Generator | None = None) -> None:
+        """Γ by weighted least squares, drawn where there are features; then the precision of what is left.
+
+        Two imaginary items keep it finite. settled: whether the intercepts have left their start; while they are near 0
+        they would say that all are.
+        """
+        n_items = self._trust.size
+        rng = rng if self.regression.n_groups else None
+        for number, block in enumerate(self._blocks):
+            wanted, precision = np.ascontiguousarray(theta[:n_items, block]), self.precision[block]
+            found, self.scales[number] = self.regression.drawn(wanted, precision, self.scales[number], rng)
+            self.slopes[:, block] = found
+        self.hold(theta, self.slopes)
+        if self._problem.intercepts and settled:
+            away = (theta - self.centre)[:n_items, -1]
+            self.precision[-1] = (self._trust.sum() + 2.0) / (float(np.sum(self._trust * away**2)) + 1.0)
+
+    def hold(self, theta: Float64Array, slopes: Float64Array) -> None:
+        """Take these coefficients."""
+        n_items, self.slopes = self._trust.size, slopes
+        self.centre[:n_items] = self.regression.means(slopes)
+        if self._problem.odds:
+            self.centre[:n_items, -2] = theta[:n_items, -2]
+
+    def variance_of_new(self) -> float:
+        """What is not known of the covariates of an item that nobody lists adds to the variance of its score."""
+        base = self.slopes[: self._problem.n_base]
+        return float(np.einsum("ik,ij,jk->", base, self._problem.unsure, base))
+
+
+class UserPrior:
+    """W_u ~ N(coordinates_u slopes, 1), and correlated over links: see models/priors/links.py."""
+
+    def __init__(self, problem: Problem, n_factors: int, before: UserPrior | None = None) -> None:
+        self._problem, known = problem, problem.known
+        self.graph = known.graph
+        n_users, table = problem.rankings.n_users, problem.user_coordinates
+        # Somebody without a list or a friend tells nothing of what features are worth.
+        counts = np.ones(n_users)
+        if known.users.shape[1] and self.graph is None:
+            counts = (np.diff(problem.rankings.user_bounds) > 0).astype(np.float64)
+        groups = np.concatenate((np.full(table.shape[1] - known.users.shape[1], -1), known.user_groups))
+        linked = None if self.graph is None else self.graph.laplacian(table)
+        self.regression = Regression(table, groups, _USER_RIDGE, counts, linked)
+        self._blocks = [np.arange(n_factors)] + ([np.array([n_factors])] if problem.odds else [])
+        self.slopes = np.zeros((table.shape[1], n_factors + problem.odds))
+        self.scales = [Scales.start(self.regression.n_groups) for _ in self._blocks]
+        self.tau = 0.0 if self.graph is None else _FIRST_TAU
+        if before is not None:
+            self.scales, self.tau = before.scales, before.tau
+
+    def update(self, users: Float64Array, rng: Generator | None = None) -> None:
+        """Slopes as these users have them, drawn where there are features; then the strength of links."""
+        drawn = rng if self.regression.n_groups else None
+        for number, block in enumerate(self._blocks):
+            wanted = np.ascontiguousarray(users[:, block])
+            found, self.scales[number] = self.regression.drawn(
+                wanted, np.ones(block.size), self.scales[number], drawn, self.tau
+            )
+            self.slopes[:, block] = found
+        if self.graph is not None and rng is not None:
+            self.tau = self.graph.drawn(self.away(users), rng)
+
+    def away(self, users: Float64Array) -> Float64Array:
+        """Users less their prior means."""
+        return np.asarray(users - self.regression.means(self.slopes))
+
+    def pull(self, users: Float64Array, key: Key, *, draw: bool) -> Float64Array:
+        """What links say of each user in the next pass: mean beyond that of the regression, and strength."""
+        if self.graph is None:
+            return np.zeros((len(users), 0))
+        return self.graph.pull(self.away(users), self.tau, key, draw=draw)
+
+    def friends_pull(self, users: Float64Array) -> Float64Array:
+        """The same given the friends at these places."""
+        if self.graph is None:
+            return np.zeros((len(users), 0))
+        return self.graph.friends_pull(self.away(users), self.tau)
+
+
+def state_of(items: ItemPrior, users: UserPrior) -> dict[str, Float64Array]:
+    """What a checkpoint has to hold of the two."""
+    return {
+        "item_slopes": items.slopes, "item_precision": items.precision, "tau": np.array(users.tau),
+        "item_scales": np.array([each.packed() for each in items.scales]),
+        "user_scales": np.array([each.packed() for each in users.scales]),
+    }  # fmt: skip
+
+
+def restore(items: ItemPrior, users: UserPrior, theta: Float64Array, state: dict[str, Float64Array]) -> None:
+    """Go on from what `state_of` gave."""
+    items.scales, users.scales = (
+        [Scales.unpacked(each) for each in state[name]] for name in ("item_scales", "user_scales")
+    )
+    items.precision, users.tau = state["item_precision"].copy(), float(state["tau"])
+    items.hold(theta, state["item_slopes"].copy())
+
+
+def coefficients(items: ItemPrior, users: UserPrior, problem: Problem, n_factors: int) -> Coefficients:
+    """The present ones of features alone."""
+    columns = [*range(n_factors), items.slopes.shape[1] - 1]
+    of_users = users.slopes[problem.co_listing.shape[1] :, :n_factors]
+    return Coefficients(items.slopes[problem.n_base :, columns], of_users, users.tau)
+
+
+def explained(items: ItemPrior, problem: Problem, found: Coefficients) -> tuple[Float64Array, Float64Array]:
+    """Parts of the variance of the factors that each attribute of items, and of users, explains."""
+    known, n_factors = problem.known, found.users.shape[1]
+    spread = 1.0 / items.precision[:n_factors]
+    mentions, lengths = item_mentions(problem.rankings), np.diff(problem.rankings.user_bounds)
+    return (
+        shares_of(known.items, found.items[:, :-1], known.item_groups, spread, mentions),
+        shares_of(known.users, found.users, known.user_groups, np.ones(n_factors), lengths),
+    )

@@ -1,0 +1,135 @@
+"""Users who are linked are alike: R ~ N(0, (I + τ L)^-1) for each factor, R being users less their prior means.
+
+L = D - A is the Laplacian of the links, weighted by a_uv = w_uv / sqrt(d_u d_v), d being the sums of the weights w of a
+user's links: so that a user with many friends is not held by each of them as one with few is. τ is learnt; where
+friends have nothing in common it goes to 0.
+
+Given everything else users are not independent, but they become so with one more variable for each link,
+z_uv ~ N(R_u + R_v, 1 / τ a_uv): since D - A + (D + A) = 2 D,
+
+    p(R, z) ∝ exp(-½ Σ_u (1 + 2 τ D_u) |R_u|² + τ Σ_u R_u · Σ_v a_uv z_uv + ...),
+
+all users can be drawn side by side given z, and z given all users: a Gibbs sampler that is parallel, needs no colouring
+and gives the same bits for any number of threads.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from scipy.linalg import eigh_tridiagonal
+
+from permrank.data.links import Edges
+from permrank.kernels.links import link_sums
+from permrank.ragged import frozen, indptr_of
+from permrank.types import Float64Array, Key
+
+# Values of τ that are tried: 0 is as good as the first.
+_GRID = np.logspace(-4.0, 3.0, 281)
+# Lanczos steps and random vectors for log det(I + τ L).
+_STEPS, _PROBES = 40, 16
+
+
+class UserGraph:
+    """The links of users, and what follows from them.
+
+    Parameters
+    ----------
+    edges : Edges
+    n_users : int
+    """
+
+    def __init__(self, edges: Edges, n_users: int) -> None:
+        degrees = np.bincount(edges.first, edges.weights, n_users) + np.bincount(edges.second, edges.weights, n_users)
+        scaled = edges.weights / np.sqrt(degrees[edges.first] * degrees[edges.second])
+        owner = np.concatenate((edges.first, edges.second))
+        order = np.argsort(owner, kind="stable")
+        link = np.tile(np.arange(edges.first.size), 2)[order]
+        friends = np.concatenate((edges.second, edges.first))[order]
+        bounds = indptr_of(np.bincount(owner, minlength=n_users))
+        self.n_users, self.n_links, self.raw_degrees = n_users, edges.first.size, degrees
+        self._indptr, self._friends, self._link = frozen(bounds, friends, link)
+        (self._weights,) = frozen(np.tile(scaled, 2)[order])
+        self.degrees = np.bincount(owner, np.tile(scaled, 2), n_users)
+
+    def friends_of(self, user: int) -> tuple[np.ndarray, Float64Array]:
+        """Indices of a user's friends, and the weights of the links."""
+        part = slice(int(self._indptr[user]), int(self._indptr[user + 1]))
+        return self._friends[part], self._weights[part]
+
+    def _sums(self, rows: Float64Array, tau: float, key: Key) -> Float64Array:
+        """Σ_v a_uv z_uv of every user: see `kernels.links.link_sums`."""
+        return np.asarray(link_sums(self._indptr, self._friends, self._link, self._weights, rows, tau, key))
+
+    def laplacian(self, rows: Float64Array) -> Float64Array:
+        """L times rows: (n_users, k)."""
+        both = self._sums(np.ascontiguousarray(rows, np.float64), 0.0, np.uint64(0))  # (D + A) rows
+        return np.asarray(2.0 * self.degrees[:, None] * rows - both)
+
+    def pull(self, away: Float64Array, tau: float, key: Key, *, draw: bool) -> Float64Array:
+        """What links say about each user given z, drawn given ``away`` (n_users, k): their mean, then 1 + 2 τ D."""
+        sums = self._sums(np.ascontiguousarray(away), 0.0 if not draw else tau, key)
+        strength = 1.0 + 2.0 * tau * self.degrees
+        return np.column_stack((tau * sums / strength[:, None], strength))
+
+    def friends_pull(self, away: Float64Array, tau: float) -> Float64Array:
+        """The same given the friends themselves: mean τ Σ_v a_uv R_v / (1 + τ D_u), and 1 + τ D_u."""
+        strength = 1.0 + tau * self.degrees
+        sums = self._sums(np.ascontiguousarray(away), 0.0, np.uint64(0)) - self.degrees[:, None] * away
+        return np.column_stack((tau * sums / strength[:, None], strength))
+
+    @cached_property
+    def _spectrum(self) -> tuple[Float64Array, Float64Array]:
+        """Nodes and weights with log det(I + τ L) ≈ Σ weight log(1 + τ node): stochastic Lanczos quadrature.
+
+        Some random vectors side by side. They are not made orthogonal again: copies of values that have converged share
+        the weight of one.
+        """
+        rng, linked = np.random.default_rng(0), np.flatnonzero(self.degrees)
+        if not linked.size:
+            return np.zeros(0), np.zeros(0)
+        now, before = np.zeros((self.n_users, _PROBES)), np.zeros((self.n_users, _PROBES))
+        now[linked] = rng.choice((-1.0, 1.0), (linked.size, _PROBES)) / np.sqrt(linked.size)
+        diagonal, beside, length = [], [], np.zeros(_PROBES)
+        for _ in range(min(_STEPS, linked.size)):
+            image = self.laplacian(now) - length * before
+            diagonal.append(np.einsum("up,up->p", image, now))
+            image -= diagonal[-1] * now
+            length = np.sqrt(np.einsum("up,up->p", image, image))
+            beside.append(length)
+            if (length < 1e-10).any():
+                break
+            before, now = now, image / length
+        nodes, weights = [], []
+        for probe in range(_PROBES):
+            bands = [np.array([each[probe] for each in part]) for part in (diagonal, beside[:-1])]
+            values, vectors = eigh_tridiagonal(*bands)
+            nodes.append(np.maximum(values, 0.0))
+            weights.append(linked.size / _PROBES * vectors[0] ** 2)
+        return np.concatenate(nodes), np.concatenate(weights)
+
+    def log_determinant(self, tau: Float64Array | float) -> Float64Array:
+        """Log det(I + τ L), for each τ."""
+        nodes, weights = self._spectrum
+        return np.asarray(np.sum(weights * np.log1p(np.multiply.outer(tau, nodes)), axis=-1))
+
+    @cached_property
+    def _determinants(self) -> Float64Array:
+        return self.log_determinant(_GRID)
+
+    def log_density(self, away: Float64Array) -> Float64Array:
+        """Log-probability of each τ of the grid given users less their means (n_users, k); a priori (1 + τ)^-2 dτ."""
+        energy = float(np.sum(away * self.laplacian(away)))
+        prior = np.log(_GRID) - 2.0 * np.log1p(_GRID)  # the grid is even in log τ
+        found = prior + 0.5 * away.shape[1] * self._determinants - 0.5 * _GRID * energy
+        return np.asarray(found - np.logaddexp.reduce(found))
+
+    def drawn(self, away: Float64Array, rng: np.random.Generator) -> float:
+        """τ given users less their means."""
+        return float(_GRID[np.searchsorted(np.cumsum(np.exp(self.log_density(away))), rng.random() * (1 - 1e-12))])
+
+
+def weights_of_new(graph: UserGraph, friends: np.ndarray, weights: Float64Array) -> Float64Array:
+    """a of the links of somebody new with these users, as if there had been these links from the beginning."""
+    return np.asarray(weights / np.sqrt(weights.sum() * (graph.raw_degrees[friends] + weights)))

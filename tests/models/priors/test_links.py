@@ -1,0 +1,90 @@
+"""Links between users: the sampler of all users side by side against the joint normal, and τ found again."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import stats
+
+from permrank.data.links import Edges
+from permrank.models.priors.links import _GRID, UserGraph
+
+
+def random_edges(rng, n_users, n_links):
+    pairs = np.unique(np.sort(rng.integers(0, n_users, (4 * n_links, 2)), axis=1), axis=0)
+    pairs = pairs[pairs[:, 0] < pairs[:, 1]]
+    pairs = pairs[np.sort(rng.permutation(len(pairs))[:n_links])]
+    return Edges(pairs[:, 0], pairs[:, 1], rng.uniform(0.5, 2.0, len(pairs)))
+
+
+def dense(edges, n_users):
+    adjacency = np.zeros((n_users, n_users))
+    adjacency[edges.first, edges.second] = edges.weights
+    adjacency += adjacency.T
+    degrees = adjacency.sum(axis=1)
+    scaled = adjacency / np.sqrt(np.outer(np.maximum(degrees, 1e-12), np.maximum(degrees, 1e-12)))
+    return np.diag(scaled.sum(axis=1)) - scaled
+
+
+@pytest.fixture(scope="module")
+def graph():
+    edges = random_edges(np.random.default_rng(4), 60, 90)
+    return UserGraph(edges, 62), dense(edges, 62)
+
+
+def test_products_and_determinants_are_those_of_the_laplacian(graph):
+    made, laplacian = graph
+    rows = np.random.default_rng(0).normal(size=(62, 3))
+    assert_allclose(made.laplacian(rows), laplacian @ rows, rtol=1e-10, atol=1e-12)
+    for tau in (0.1, 3.0, 100.0):
+        exact = np.linalg.slogdet(np.eye(62) + tau * laplacian)[1]
+        # The error of a random trace is that of a few hundredths of the determinant.
+        assert_allclose(made.log_determinant(tau), exact, rtol=0.06)
+
+
+def test_users_drawn_side_by_side_have_the_joint_posterior(graph):
+    (made, laplacian), tau = graph, 3.0
+    # Each user has a normal observation of precision c; the posterior of all is normal with this covariance.
+    rng = np.random.default_rng(1)
+    c, seen = rng.uniform(0.0, 2.0, 62), rng.normal(size=(62, 2))
+    covariance = np.linalg.inv(np.eye(62) + tau * laplacian + np.diag(c))
+    mean = covariance @ (c[:, None] * seen)
+    lower = np.linalg.cholesky(np.linalg.inv(covariance))
+    away, found = np.zeros((62, 2)), []
+    for sweep in range(2500):
+        pull = made.pull(away, tau, np.uint64(1000 + sweep), draw=True)
+        precision = pull[:, 2:] + c[:, None]
+        away = (pull[:, 2:] * pull[:, :2] + c[:, None] * seen) / precision + rng.normal(size=(62, 2)) / np.sqrt(
+            precision
+        )
+        if sweep >= 100 and sweep % 10 == 0:
+            found.append(lower.T @ (away - mean))
+    whitened = np.array(found)
+    assert stats.kstest(whitened.ravel(), "norm").pvalue > 1e-4
+    assert stats.kstest(1.08 * whitened.ravel(), "norm").pvalue < 1e-3  # the control
+    deterministic = made.friends_pull(away, tau)
+    expected = -tau * (laplacian - np.diag(np.diag(laplacian))) @ away / (1 + tau * np.diag(laplacian))[:, None]
+    assert_allclose(deterministic[:, :2], expected, atol=1e-10)
+
+
+def test_planted_strength_is_found_again_and_none_where_there_is_none():
+    rng, inside, none = np.random.default_rng(9), 0, []
+    for _ in range(12):
+        edges = random_edges(rng, 200, 450)
+        made, laplacian = UserGraph(edges, 200), dense(edges, 200)
+        tau = np.exp(rng.uniform(-1, 2))
+        lower = np.linalg.cholesky(np.eye(200) + tau * laplacian)
+        away = np.linalg.solve(lower.T, rng.normal(size=(200, 8)))
+        cumulative = np.cumsum(np.exp(made.log_density(away)))
+        inside += 0.05 <= np.interp(np.log(tau), np.log(_GRID), cumulative) <= 0.95
+        density = np.exp(made.log_density(rng.normal(size=(200, 8))))
+        none.append(float(density @ _GRID))
+    assert inside >= 7  # of 12 at 90 %: fewer with probability below 0.001
+    assert np.mean(none) < 0.1
+
+
+def test_the_same_bits_for_the_same_key(graph):
+    made, _ = graph
+    away = np.random.default_rng(1).normal(size=(62, 2))
+    first, second = (made.pull(away, 1.0, np.uint64(7), draw=True) for _ in range(2))
+    assert_allclose(first, second, rtol=0)
+    assert not np.allclose(first, made.pull(away, 1.0, np.uint64(8), draw=True))
