@@ -25,7 +25,7 @@ from permrank.randomness import stream_key
 from permrank.types import Array, Float64Array, Named
 
 # Draws end when means over them are steady, after so many sweeps at the most.
-_MOST_SWEEPS = 500
+_MOST_SWEEPS = 600
 # The point estimate goes on until it has converged, which takes hundreds of sweeps where penalties are weak.
 _MOST_ASCENTS = 5_000
 
