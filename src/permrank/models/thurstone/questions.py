@@ -17,17 +17,18 @@ def simulated(means: Float64Array, deviations: Float64Array, seed: int) -> Float
     return np.concatenate([means + deviations * rng.normal(size=means.shape) for _ in range(times)])
 
 
-def information(x: Float64Array) -> Float64Array:
-    """Expected gain of answers about all pairs of items, in pairs: (n_pairs,), in the order of `numpy.triu_indices`.
+def information(x: Float64Array, pairs: Int64Array | None = None) -> Float64Array:
+    """Expected gain of answers about pairs of items, all by default (as `numpy.triu_indices` has them): (n_pairs,).
 
     x: draws of utilities (n, n_items). Two draws agree about a pair with probability 1 - 2 p (1 - p). An answer leaves
     the draws on one side of x_a = x_b; over both answers p (1 - p) falls by what the answer explains of its variance,
-    cov² / (p_ab (1 - p_ab)).
+    cov² / (p_ab (1 - p_ab)). The gain is by how many more of all pairs two draws agree.
     """
     first, second = np.triu_indices(x.shape[1], 1)
     above = (x[:, first] > x[:, second]).astype(np.float32)
-    share = above.mean(axis=0)
-    covariance = above.T @ above / np.float32(len(x)) - np.outer(share, share)
+    answer = above if pairs is None else (x[:, pairs[:, 0]] > x[:, pairs[:, 1]]).astype(np.float32)
+    share = answer.mean(axis=0)
+    covariance = answer.T @ above / np.float32(len(x)) - np.outer(share, above.mean(axis=0))
     known = share * (1.0 - share)
     return np.asarray(2.0 * np.sum(covariance**2, axis=1) / np.where(known > 0.0, known, 1.0), np.float64)
 
