@@ -30,7 +30,8 @@ help: ## list the targets
 	@$(PIP) install --group $*
 	@touch $@
 
-setup: .venv/setup.done ## install permrank into .venv
+setup: .venv/setup.done ## install permrank into .venv, and compile ahead what its defaults need
+	@$(BIN)/permrank warm
 
 demo: .venv/setup.done ## run the main job, offline, on simulated data
 	@$(BIN)/permrank demo

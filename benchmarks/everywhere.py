@@ -7,9 +7,10 @@ lists, people who use the scale differently), ``long-tail`` (half stars, the med
 (opposite tastes), ``sixty-people``. The measure is NDCG@10 over a user's held-out ratings, on Sushi the share of the
 pairs that are put right. Behind a mean, the p-value of the paired randomisation test over people (all seeds together)
 against the best of the row. ``off`` is how far the share of pairs that came true is from what was predicted in the bin
-of 1,000 pairs or more where it is furthest, in points, for people the model knows and for people that it has only
-folded in; ``covers`` the share of held-out items whose rank lies in the 90 % interval, with the mean width of it in
-parts of the list (only where ranks are fine: strict lists and continuous ratings).
+of 1,000 pairs or more where it is furthest, in points, the bins of all seeds together, for people the model knows and
+for people that it has only folded in; ``covers`` the share of held-out items whose rank lies in the 90 % interval, with
+the mean width of it in parts of the list (only where ranks are fine: strict lists and continuous ratings; an interval
+of three whole ranks must be too wide).
 
 Every cell is written to ``--folder`` when it is done, and not computed again. Seeds 0 to 4 are for reports; develop on
 others (``--seeds 10 11``).
@@ -22,9 +23,11 @@ import json
 import re
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import numpy as np
 
@@ -32,6 +35,7 @@ import permrank as pr
 import splits
 from accuracy import NDCG, PAIRS, MissingPeerError, as_rankings, biases, chosen, model_scores, peer
 from permrank.evaluation.significance import randomisation_test
+from permrank.models.factored.problem import Problem
 from splits import Split, Table
 
 PEOPLE, ITEMS, PAIRS_OF_ONE = 5_000, 60, 40  # for reliability: users looked at, and items and pairs of each
@@ -138,6 +142,27 @@ def fitted(split: Split, seed: int, name: str, parameters: dict[str, Any]) -> tu
     return model_scores(made, split.test), made
 
 
+def without_popularity(split: Split, seed: int) -> tuple[np.ndarray, pr.Ranker]:
+    """The default with prior means of the items that do not depend on how often they are mentioned."""
+    of = Problem.of
+
+    def made(*given: Any, **named: Any) -> Problem:
+        problem = of(*given, **named)
+        covariates = problem.covariates.copy()
+        covariates[:, 0] = 0.0
+        return problem._replace(covariates=covariates)
+
+    with patch.object(Problem, "of", made):
+        return fitted(split, seed, FACTORED, {})
+
+
+def weights_of_one(split: Split, seed: int) -> tuple[np.ndarray, pr.Ranker]:
+    """The default with scores as the posterior has them, without weights from held-out pairs."""
+    found = fitted(split, seed, FACTORED, {})[1]
+    found.estimate_ = replace(found.estimate_, temperature=1.0, personal_weight=1.0)
+    return model_scores(found, split.test), found
+
+
 def item_mean(split: Split, seed: int) -> tuple[np.ndarray, None]:
     """Mean of an item's ratings with five imaginary ones at the overall mean."""
     train, test = split.train, split.test
@@ -169,6 +194,8 @@ SYSTEMS: dict[str, Callable[[Split, int], tuple[np.ndarray, pr.Ranker | None]]] 
     f"{FACTORED} rating_thresholds=False": model(FACTORED, rating_thresholds=False),
     f"{FACTORED} co_listing=False": model(FACTORED, co_listing=False),
     f"{FACTORED} rating_likelihood=lists": model(FACTORED, rating_likelihood="lists"),
+    f"{FACTORED} without popularity": without_popularity,
+    f"{FACTORED} weights of 1": weights_of_one,
     f"{FACTORED} method=point": model(FACTORED, method="point"),
     "LatentPlackettLuce": model("LatentPlackettLuce"),
     "PositionwiseLogLinear": model("PositionwiseLogLinear"),
@@ -185,8 +212,8 @@ SYSTEMS: dict[str, Callable[[Split, int], tuple[np.ndarray, pr.Ranker | None]]] 
 # What is measured beside the order
 
 
-def reliability(model: pr.Ranker, test: Table, references: dict[int, Any], fine: bool) -> dict[str, float]:
-    """Furthest bin of pairs; coverage and width of the intervals of ranks where these are fine."""
+def reliability(model: pr.Ranker, test: Table, references: dict[int, Any], fine: bool) -> dict[str, Any]:
+    """Sums of what was predicted, what came true and pairs by tenths; coverage and width of intervals where fine."""
     rng, known = np.random.default_rng(0), np.isin(test.items, model.item_ids.ids.to_numpy())
     predicted, observed, covered, widths = [], [], [], []
     order = np.argsort(test.users, kind="stable")
@@ -214,25 +241,26 @@ def reliability(model: pr.Ranker, test: Table, references: dict[int, Any], fine:
     if not predicted:
         return {}
     told, came = np.concatenate(predicted), np.concatenate(observed)
-    bins = bins_of(told, came)
-    furthest = max(bins, key=lambda b: abs(b[0] - b[1])) if bins else (0.0, 0.0, 0)
-    found = {"off": 100 * (furthest[1] - furthest[0]), "predicted": furthest[0], "pairs": furthest[2]}
+    place = np.minimum(np.floor(10 * told), 9).astype(int)
+    sums = [np.bincount(place, weights, 10).tolist() for weights in (told, came, np.ones(told.size))]
+    found: dict[str, Any] = {"bins": sums}
     if widths:
         found |= {"covers": float(np.mean(covered)), "wide": float(np.mean(widths))}
     return found
 
 
-def bins_of(predicted: np.ndarray, came: np.ndarray) -> list[tuple[float, float, int]]:
-    """Mean prediction, share that came true and number of the pairs in each tenth that holds enough of them."""
-    place = np.minimum(np.floor(10 * predicted), 9)
-    return [
-        (float(predicted[place == b].mean()), float(came[place == b].mean()), int(np.sum(place == b)))
-        for b in np.unique(place)
-        if np.sum(place == b) >= FEWEST
-    ]
+def furthest(parts: list[dict[str, Any]]) -> tuple[float, float, int] | None:
+    """Points by which the furthest bin is off, the prediction there, and its pairs; of several seeds together."""
+    predicted, came, n = np.sum([part["bins"] for part in parts], axis=0)
+    enough = n >= FEWEST
+    if not enough.any():
+        return None
+    off = np.where(enough, (came - predicted) / np.maximum(n, 1), 0.0)
+    worst = int(np.abs(off).argmax())
+    return 100 * float(off[worst]), float(predicted[worst] / n[worst]), int(n[worst])
 
 
-def folded(split: Split, seed: int, fine: bool, parameters: dict[str, Any]) -> dict[str, float]:
+def folded(split: Split, seed: int, fine: bool, parameters: dict[str, Any]) -> dict[str, Any]:
     """The same for people who are folded into a model that has not seen them."""
     new = np.random.default_rng([7, seed]).random(split.train.n_users) < NEW_PEOPLE
     kept, away = split.train.rows(~new[split.train.users]), split.train.rows(new[split.train.users])
@@ -269,6 +297,7 @@ def measured(row: Row, system: str, seed: int, more: bool) -> dict[str, Any]:
         found["known"] = reliability(made, split.test, people, row.fine)
         found["folded"] = folded(split, seed, row.fine, {}) if system == FACTORED else {}
         found["temperature"], found["personal"] = made.temperature_, made.personal_weight_
+        found["sweeps"], found["error"] = made.n_iter_, made.score_error_
     return found
 
 
@@ -281,11 +310,15 @@ def mean(cell: dict[str, Any]) -> float:
     return float(np.mean([value for value in cell["by_user"] if value is not None]))
 
 
-def told(found: dict[str, float]) -> str:
-    if not found:
-        return ""
-    text = f"{found['off']:+.1f} at {found['predicted']:.2f}"
-    return text + (f", covers {found['covers']:.3f} wide {found['wide']:.2f}" if "covers" in found else "")
+def told(parts: list[dict[str, Any]]) -> str:
+    """Reliability of one or several seeds."""
+    parts = [part for part in parts if part]
+    worst = furthest(parts) if parts else None
+    text = "too few pairs" if worst is None else f"{worst[0]:+.1f} at {worst[1]:.2f} ({worst[2]:,} pairs)"
+    if parts and "covers" in parts[0]:
+        covers, wide = (np.mean([part[name] for part in parts]) for name in ("covers", "wide"))
+        text += f", covers {covers:.3f} wide {wide:.2f}"
+    return text
 
 
 def print_table(cells: dict[tuple[str, str, int], dict[str, Any]]) -> None:
@@ -311,12 +344,16 @@ def print_table(cells: dict[tuple[str, str, int], dict[str, Any]]) -> None:
             p = randomisation_test(away[np.isfinite(away)]) if system != best else 1.0
             texts.append(f"{np.nanmean(values[system]):.4f}" + (" **first**" if system == best else f" ({p:.3f})"))
         print(f"| {name} | " + " | ".join(texts) + " |")
-    for (name, system, seed), cell in cells.items():
-        if "known" in cell:
-            print(
-                f"{name} seed {seed} {system}: known {told(cell['known'])}; folded in {told(cell['folded'])}; "
-                f"temperature {cell['temperature']:.2f}, personal weight {cell['personal']:.2f}"
+    print("\n| data | seeds | sweeps | known | folded in | temperature | personal weight |\n|" + "---|" * 7)
+    for name in ROWS:
+        mine = [cell for key, cell in cells.items() if key[:2] == (name, FACTORED) and "known" in cell]
+        if mine:
+            known, folded_in = (told([cell[part] for cell in mine]) for part in ("known", "folded"))
+            sweeps, temperature, personal = (
+                f"{min(cell[part] for cell in mine):.3g} to {max(cell[part] for cell in mine):.3g}"
+                for part in ("sweeps", "temperature", "personal")
             )
+            print(f"| {name} | {len(mine)} | {sweeps} | {known} | {folded_in} | {temperature} | {personal} |")
 
 
 def main() -> None:

@@ -17,10 +17,14 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from arviz_stats.base import array_stats
 
 import permrank as pr
 import splits
 from accuracy import as_rankings, model_scores
+from permrank.models.thurstone.problem import Problem
+from permrank.models.thurstone.sampler import Sampler
+from permrank.randomness import stream_key
 
 # What is published on (nearly) the same protocol, and what `FactoredPlackettLuce` reaches.
 BESIDE = {
@@ -89,22 +93,75 @@ def rating_row(n_given: int, seed: int, model: pr.Ranker, dataset: str = "ml-100
 def ask_row(questions: str, seed: int, model: pr.FactoredThurstone) -> dict[str, float]:
     """Answers of new people, Sushi-10: how many are needed, and how often an order that is taken for sure is right.
 
-    ``questions``: see `pr.Ask`. 100 people of a fold, at most 20 answers each. Of a person the moment counts at which
-    ``sure`` of the best three is nearest to 0.9.
+    ``questions``: see `pr.Ask`. 30 people of a fold, at most 20 answers each. ``sure`` of the best three is looked at
+    where it lies between 0.85 and 0.95, and where it first reaches 0.9 (and is mostly larger then).
     """
     split = splits.fold_of_people(seed)
     model.fit(as_rankings(split.train, strict=True))
     told = pr.Split(model.rankings_, as_rankings(split.test, strict=True), None, "Ask", seed)
     begin = time.perf_counter()
-    found = pr.Ask(20, questions, k=3).answers(model, told, n_people=100)
+    found = pr.Ask(20, questions, k=3).answers(model, told, n_people=30)
     seconds = (time.perf_counter() - begin) / found.height
     curve = found.group_by("n_answers").agg(pl.col("pairs_right").mean()).sort("n_answers")["pairs_right"].to_numpy()
     needed = {f"answers_{share}": float(np.argmax(np.append(curve, 1.0) >= share)) for share in (0.888, 0.95)}
     after = {f"right_after_{n}": float(curve[n]) for n in (5, 11, 16)}
-    near = found.with_columns(away=(pl.col("sure") - 0.9).abs()).filter(pl.col("away") < 0.05)
-    near = near.sort("away").group_by("user", maintain_order=True).first()
-    sure = {"sure_told": near["sure"].mean(), "sure_right": near["top_right"].mean(), "n_sure": near.height}
+    near = found.filter(pl.col("sure").is_between(0.85, 0.95))
+    crossed = found.filter(pl.col("sure") >= 0.9).group_by("user", maintain_order=True).first()
+    sure: dict[str, Any] = {}
+    for name, part in (("near", near), ("crossed", crossed)):
+        sure |= {
+            f"{name}_told": part["sure"].mean(),
+            f"{name}_right": part["top_right"].mean(),
+            f"n_{name}": part.height,
+        }
     return {**needed, **after, **sure, "question_ms": 1e3 * seconds}
+
+
+def mixing_row(length: int, seed: int, model: pr.FactoredThurstone) -> dict[str, float]:
+    """Effective draws (bulk, by arviz-stats) of 400 sweeps after 200: strict lists of so many items, 60 people.
+
+    Of utilities around their mean of one in ten people, of the people's spread, and of differences of item means.
+    """
+    rng = np.random.default_rng([21, seed])
+    x = (
+        rng.normal(size=length)
+        + rng.normal(size=(60, 2)) @ rng.normal(size=(2, length))
+        + rng.normal(size=(60, length))
+    )
+    rankings = pr.Rankings.from_lists(dict(enumerate(np.argsort(-x, axis=1).tolist())), items=range(length))
+    nothing, draws = np.zeros((length, 0)), []
+    problem = Problem.of(rankings, one_draw=True, thresholds=np.zeros(0), co_listing=nothing, popularity=True)
+    sampler = Sampler(problem, 4, 1, True, stream_key(seed))
+    begin = time.process_time()
+    for sweep in range(600):
+        sampler.sweep(sweep)
+        if sweep >= 200:
+            own, means = sampler.state.x.reshape(60, length)[::6], sampler.state.theta[0, :, -1]
+            scale = np.std(sampler.state.x)  # what everything may be multiplied with says nothing
+            spread = own.std(axis=1, keepdims=True)
+            parts = (own - own.mean(axis=1, keepdims=True)) / spread, spread / scale, (means - means.mean()) / scale
+            draws.append([part.ravel() for part in parts])
+    seconds = (time.process_time() - begin) / 600
+    found = {}
+    for name, part in zip(("utilities", "spread", "means"), zip(*draws, strict=True), strict=True):
+        sizes = [float(array_stats.ess(column[None], method="bulk")) for column in np.array(part).T]
+        found[f"{name}_median"], found[f"{name}_least"] = float(np.median(sizes)), float(np.min(sizes))
+    return {**found, "ms_a_sweep": 1e3 * seconds}
+
+
+def next_pair_row(seed: int, model: pr.FactoredThurstone) -> dict[str, float]:
+    """Milliseconds of processor time for the next pair among 1,000 items; simulated people who have answered ten."""
+    rankings = pr.datasets.load("simulated", n_users=150, n_items=1000, list_length=20, seed=seed)
+    model.set_params(max_iter=96, n_draws=64).fit(rankings)
+    rng, seconds = np.random.default_rng(seed), []
+    for person in range(12):
+        names = [model.item_ids[int(i)] for i in rng.choice(1000, 20, replace=False)]
+        new = model.fold_in(pr.Rankings.from_lists(np.reshape(names, (10, 2)).tolist(), users=[0] * 10))
+        begin = time.process_time()
+        model.ask(new)
+        if person > 1:  # the first calls compile
+            seconds.append(time.process_time() - begin)
+    return {"ms": 1e3 * float(np.median(seconds)), "most_ms": 1e3 * float(np.max(seconds))}
 
 
 ROWS: dict[str, Callable[[int, Any], dict[str, float]]] = {
@@ -114,12 +171,18 @@ ROWS: dict[str, Callable[[int, Any], dict[str, float]]] = {
     "sushi-10": likelihood_row,
     "ask/chosen": partial(ask_row, "chosen"),
     "ask/random": partial(ask_row, "random"),
+    "next-pair": next_pair_row,
+    **{f"mixing/{length}": partial(mixing_row, length) for length in (10, 50, 200)},
     "sushi/7-3": partial(order_row, 7),
     "sushi/5-5": partial(order_row, 5),
     **{f"{name}/{n}": partial(rating_row, n, dataset=name) for name in ("ml-100k", "ml-1m") for n in (10, 20, 50)},
 }
 # Settings that a row needs beside the defaults.
-SETTINGS: dict[str, dict[str, Any]] = {}
+SETTINGS: dict[str, dict[str, Any]] = {
+    "sushi-10": {"max_iter": 200, "n_draws": 32},
+    "ask/chosen": {"max_iter": 100, "n_draws": 32, "n_components": 1},
+    "ask/random": {"max_iter": 100, "n_draws": 32, "n_components": 1},
+}
 SYSTEMS = {"FactoredThurstone": pr.FactoredThurstone, "FactoredPlackettLuce": pr.FactoredPlackettLuce}
 
 

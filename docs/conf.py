@@ -22,6 +22,7 @@ highlight_options = {name: {"stripnl": True} for name in ("python", "pycon", "py
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 3
 autodoc_member_order = "bysource"
+autodoc_typehints = "none"  # the docstrings say them, in words
 numpydoc_show_class_members = False
 nitpicky = False
 

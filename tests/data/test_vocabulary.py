@@ -66,3 +66,23 @@ def test_a_string_is_not_several_ids():
 def test_an_integer_past_64_bits_is_refused():
     with pytest.raises(InputError, match="64 bits"):
         Vocabulary.of([2**70], "item")
+
+
+@pytest.mark.parametrize(
+    "names", [[f"n{i:03}" for i in range(0, 300, 3)], list(range(-5, 700, 7)), [10**15, -4, 7] * 40]
+)
+def test_many_ids_are_found_as_one_by_one(names):
+    vocabulary = Vocabulary.of(names, "item")
+    asked = [names[i] for i in np.random.default_rng(1).integers(len(names), size=500)]
+    one_by_one = [vocabulary.index(name) for name in asked]
+    ways = [asked, tuple(asked), pl.Series(asked)] + ([np.array(asked)] if isinstance(names[0], int) else [])
+    for way in ways:
+        np.testing.assert_array_equal(vocabulary.indices(way), one_by_one)
+    missing = "n001" if isinstance(names[0], str) else 3
+    for strange in (missing, True, 2.0, None):
+        with pytest.raises(UnknownIdError):
+            vocabulary.indices([*asked, strange])
+    if isinstance(names[0], int):
+        for beyond in (-(10**6), 10**18, 10**30):
+            with pytest.raises(UnknownIdError):
+                vocabulary.indices([*asked, beyond])

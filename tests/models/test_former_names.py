@@ -3,6 +3,7 @@
 import inspect
 import json
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -166,6 +167,18 @@ def test_a_file_that_lacks_an_array_under_either_name_is_refused(tmp_path):
     resigned(path, None, {"co_listing_": None})
     with pytest.raises(FormatError, match="co_listing_"):
         pr.load(path)
+
+
+def test_in_a_file_without_a_personal_weight_it_is_one(tmp_path):
+    path = tmp_path / "m"
+    model = pr.FactoredPlackettLuce(2, max_iter=6, n_draws=2).fit(RANKINGS)
+    model.estimate_ = replace(model.estimate_, personal_weight=0.5)
+    model.save(path)
+    resigned(path, None, {"personal_weight_": None})
+    loaded = pr.load(path)
+    assert (model.personal_weight_, loaded.personal_weight_) == (0.5, 1.0)
+    model.estimate_ = replace(model.estimate_, personal_weight=1.0)
+    np.testing.assert_allclose(loaded.score("u"), model.score("u"), rtol=1e-6)
 
 
 @pytest.mark.parametrize("rated", [False, True])

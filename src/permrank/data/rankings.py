@@ -255,8 +255,8 @@ class Rankings:
         return fingerprint(self)
 
     def user_index(self, user: object) -> int:
-        """Matrix index of a user; an unknown one raises."""
-        return self.user_ids.index(user)
+        """Matrix index of a user, by id or title; an unknown one raises."""
+        return self.user_ids.find(user)
 
     def items_of(self, user_index: int) -> Int32Array:
         """Item indices that a user has ranked, in the order of the entries."""

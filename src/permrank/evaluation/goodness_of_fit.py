@@ -19,7 +19,7 @@ from permrank.models.comparisons import comparisons
 from permrank.models.parameters import told_of
 from permrank.models.ranker import Ranker
 from permrank.randomness import stream_key
-from permrank.types import Float64Array, Named
+from permrank.types import Float64Array, Int64Array, Named
 
 # Tables of items by items and of items by positions are kept for every simulation.
 _MOST_ITEMS = 300
@@ -100,7 +100,7 @@ class GoodnessOfFit:
         lines = [f"{together}p = {shown_p(self.p)}, from {self.n_simulations} simulations"]
         for row in self.pairs.head(1).iter_rows(named=True):
             lines.append(
-                f"largest residual of a pair: {printable(row['item'])} above {printable(row['other'])}, "
+                f"largest residual of a pair: {_name(row, 'item')} above {_name(row, 'other')}, "
                 f"{row['observed']:g} times for {row['expected']:.1f} (z = {row['z']:.1f})"
             )
         return lines
@@ -251,7 +251,7 @@ def _pair_residuals(data: Rankings, observed: _Counts, drawn: list[_Counts]) -> 
     first, second = np.nonzero(met & ((side > side.T) | (np.triu(side == side.T, 1))))
     return _largest(
         {
-            "item": data.item_ids.take(first), "other": data.item_ids.take(second),
+            **_named(data, "item", first), **_named(data, "other", second),
             "observed": observed.above[first, second], "expected": mean[first, second], "z": z[first, second],
         }
     )  # fmt: skip
@@ -263,7 +263,7 @@ def _position_residuals(data: Rankings, observed: _Counts, drawn: list[_Counts])
     item, cell = np.nonzero((observed.positions + mean) > 0)
     return _largest(
         {
-            "item": data.item_ids.take(item), "low": cell / n_bins, "high": (cell + 1) / n_bins,
+            **_named(data, "item", item), "low": cell / n_bins, "high": (cell + 1) / n_bins,
             "observed": observed.positions[item, cell], "expected": mean[item, cell], "z": z[item, cell],
         }
     )  # fmt: skip
@@ -274,6 +274,21 @@ def _standardised(observed: Float64Array, drawn: list[Float64Array]) -> tuple[Fl
     mean, deviation = np.mean(drawn, axis=0), np.std(drawn, axis=0)
     z = np.divide(observed - mean, deviation, out=np.zeros_like(mean), where=deviation > 0)
     return mean, z
+
+
+def _named(data: Rankings, column: str, indices: Int64Array) -> Named:
+    """Ids of items, and their titles where there are such."""
+    titles = data.item_ids.titles
+    ids = {column: data.item_ids.take(indices)}
+    return ids if titles is None else ids | {_title(column): titles.gather(indices)}
+
+
+def _title(column: str) -> str:
+    return "title" if column == "item" else f"{column}_title"
+
+
+def _name(row: Named, column: str) -> str:
+    return printable(row.get(_title(column)) or row[column])
 
 
 def _largest(columns: Named) -> pl.DataFrame:

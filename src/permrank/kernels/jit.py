@@ -36,6 +36,7 @@ from numba.core.caching import NullCache
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 
+from permrank.kernels.compiling import tell_of
 from permrank.kernels.lean import make_lean
 
 __all__ = ["cache_folder", "njit", "prange"]
@@ -64,9 +65,9 @@ def njit(function=None, signature=None, **options):
         raise TypeError(f"{function.__qualname__} has a closure, which the name of its cache file cannot know")
     # A wrapper for other compiled code that takes kernels as values, which none does, is left out.
     made = numba.njit(nogil=True, no_cfunc_wrapper=True, **options)(function)
-    if options.get("parallel"):
-        made = make_lean(made)
     if not config.DISABLE_JIT:
+        if options.get("parallel"):
+            make_lean(made)
         # The whole name of the module: machine code knows it, and moving a file does not change its digest.
         path, module = Path(function.__code__.co_filename), function.__module__.removeprefix("permrank.kernels.")
         try:
@@ -89,7 +90,12 @@ class _KernelCache(NullCache):
     def load_overload(self, sig, target_context):
         """The compiled signature from the disk, or None."""
         target_context.refresh()
-        folder = cache_folder()
+        found = self._loaded(sig, target_context, cache_folder())
+        if found is None:
+            tell_of(self._name)
+        return found
+
+    def _loaded(self, sig, target_context, folder):
         if folder is None:
             return None
         path = self._path(folder, sig, target_context.codegen())

@@ -72,10 +72,9 @@ def _set_environments(whole):
 
 
 def make_lean(kernel):
-    """Have a parallel kernel compiled in this way; it is the same kernel."""
+    """Have a parallel kernel compiled in this way."""
     maker = kernel._compiler
     maker.compile = functools.partial(_compile, maker, maker.compile)
-    return kernel
 
 
 def _compile(maker, compile_, *arguments):

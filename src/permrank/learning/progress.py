@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from permrank.kernels.compiling import told_of_compiling
 from permrank.learning.learner import Hook, Run, State
 from permrank.types import Callback, Progress
 
@@ -56,7 +57,7 @@ def progress_bar(title: str, verbose: bool | None) -> Iterator[Callable[[Progres
         TextColumn("[bold]{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("objective {task.fields[objective]:,.2f}"),
+        TextColumn("{task.fields[said]}"),
         TimeElapsedColumn(),
         TextColumn("left"),
         TimeRemainingColumn(),
@@ -64,10 +65,14 @@ def progress_bar(title: str, verbose: bool | None) -> Iterator[Callable[[Progres
     console = Console(stderr=True)
     # On a terminal the bar goes when it is done; elsewhere one line is left in the log, or nothing would be seen.
     bar = Bar(*columns, console=console, transient=console.is_terminal)
-    task = bar.add_task(title, total=None, objective=float("nan"))
+    task = bar.add_task(title, total=None, said="")
 
     def show(progress: Progress) -> None:
-        bar.update(task, completed=progress.iteration, total=progress.max_iter, objective=progress.objective)
+        said = f"objective {progress.objective:,.2f}"
+        bar.update(task, completed=progress.iteration, total=progress.max_iter, said=said)
+
+    def compiling(kernel: str) -> None:
+        bar.update(task, said=f"compiling, once: {kernel}")
 
     # A model may fit another one: the outer bar then makes room for the inner one.
     outer = _shown[-1] if _shown else None
@@ -75,7 +80,7 @@ def progress_bar(title: str, verbose: bool | None) -> Iterator[Callable[[Progres
         outer.stop()
     _shown.append(bar)
     try:
-        with bar:
+        with bar, told_of_compiling(compiling):
             yield show
     finally:
         _shown.pop()

@@ -6,9 +6,12 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from permrank.data.joining import joined
+from permrank.data.validate import require_rankings
 from permrank.errors import InputError
 from permrank.learning.fit import Job, learn, warn_if_unfinished
 from permrank.models.estimates import Estimate
+from permrank.models.parameters import changed_params
 from permrank.types import Callback, Named
 
 if TYPE_CHECKING:
@@ -34,6 +37,23 @@ def require_evidence(model: Ranker, rankings: Rankings) -> None:
             "from nothing else. Take Recommender() or Popularity(count='listed'), which learn from what people took "
             "up; or, if that is above all that they left out, unlisted='last' (--unlisted last)"
         )
+
+
+def more_rankings(model: Ranker, rankings: object, of_learning: frozenset[str]) -> Rankings:
+    """What a fitted model has learnt from together with more, for `partial_fit`.
+
+    of_learning: parameters that may differ from those of the fit.
+    """
+    model._require_fitted()
+    model._validate()
+    for name in set(changed_params(model)) - of_learning:
+        raise InputError(
+            f"{name}={getattr(model, name)!r} was set after fit, which learnt with {model.fitted_params_[name]!r}; "
+            "set it back to go on, or fit all the data anew"
+        )
+    if require_rankings(rankings).n_entries == 0:
+        raise InputError("there is nothing to add: no ranking has an item")
+    return joined(model.rankings_, require_rankings(rankings))
 
 
 def learn_into(

@@ -29,13 +29,15 @@ def plot(
     user: object = None,
     rankings: Any = None,
 ) -> Any:
-    """Draw the fitted model (it needs matplotlib: ``pip install 'permrank[plot]'``); see `permrank.plots.plot`.
+    """Draw the fitted model; it needs matplotlib (``pip install 'permrank[plot]'``).
 
     Parameters
     ----------
     kind : str, optional
-        One of ``permrank.plots.kinds(model)``: worths, positions, communities, map, effects, chains, learning,
-        validation or reliability; the first that the model has if not given.
+        ``worths`` (scores, with bars for comparisons), ``positions`` (probability of every position, as a heat map),
+        ``communities``, ``map`` (items by two factors), ``effects`` (of a `SpectralAnalysis`), ``chains`` (of a
+        log-linear model), ``learning`` and ``validation`` (curves) or ``reliability``. ``permrank.plots.kinds(model)``
+        says which a model has; the first of them if not given.
     path : str or Path, optional
         Write it to this file too (PNG, SVG or PDF, by the ending).
     n_items : int, optional
@@ -48,5 +50,6 @@ def plot(
     Returns
     -------
     matplotlib.figure.Figure
+        It shows itself in a notebook, and has a method ``save(path)``.
     """
     return draw(self, kind, path=path, n_items=n_items, user=user, rankings=rankings)

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import polars as pl
@@ -18,7 +18,7 @@ from permrank.data.rankings import Rankings
 from permrank.data.validate import require_rankings
 from permrank.data.vocabulary import Vocabulary
 from permrank.distributions.base import RankingDistribution
-from permrank.errors import InputError, NotFittedError, NotSupportedError
+from permrank.errors import InputError, NotFittedError
 from permrank.learning.engines import EngineChoice, require_engine, working_by
 from permrank.learning.fit import Job, require_resumable
 from permrank.learning.learner import Learner, at_once
@@ -31,6 +31,7 @@ from permrank.models.estimates import Estimate
 from permrank.models.explanation import because, explain, no_reasons
 from permrank.models.fitting import learn_into, require_evidence
 from permrank.models.former_names import accept_former_names, former_estimate
+from permrank.models.refusals import refuse
 from permrank.models.tie_groups import no_samples, tie_groups
 from permrank.models.users import NewUser, UserReference
 from permrank.processes import refuse_after_fork, refuse_unsafe_threads
@@ -364,8 +365,7 @@ class Ranker(ABC):
         """Users who rank as this one does."""
         self._refuse("similar_users")
 
-    def _refuse(self, question: str) -> NoReturn:
-        raise NotSupportedError(f"{type(self).__name__} cannot answer {question}()")
+    _refuse = refuse
 
     # Files
 

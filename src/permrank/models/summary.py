@@ -140,8 +140,14 @@ class Summary:
 
     @property
     def _heading(self) -> str:
-        about = "" if self.reference is None else f", measured from {printable(self.reference)}"
-        return f"{self.level:.0%} intervals{about}"
+        return f"{self.level:.0%} intervals{self._measured_from()}"
+
+    def _measured_from(self) -> str:
+        if self.reference is None:
+            return ""
+        own = self.frame.filter(pl.col(self.frame.columns[0]) == self.reference).to_dicts()
+        name = next((row.get("title") for row in own), None) or self.reference
+        return f", measured from {printable(name)}"
 
     def _more(self) -> list[str]:
         left = self.frame.height - _MOST_ROWS

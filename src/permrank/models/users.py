@@ -92,7 +92,7 @@ def _id_of(entry: Any, items: Vocabulary) -> Any:
 
 def _quick_user(said: object, known: Rankings) -> NewUser | None:
     """A new user who says nothing that has to be looked at twice, without frames; None if there is anything."""
-    ids, is_rated = known.item_ids, isinstance(said, dict)
+    ids = known.item_ids
     if not isinstance(said, (dict, list)) or not said or not {type(name) for name in said} <= {str, int}:
         return None
     places = [ids.get(name) for name in said]
@@ -100,7 +100,7 @@ def _quick_user(said: object, known: Rankings) -> NewUser | None:
         return None
     items = np.array(places, np.int32)
     levels, ratings = np.arange(items.size, dtype=np.int32), None
-    if is_rated:
+    if isinstance(said, dict):
         if not {type(value) for value in said.values()} <= {int, float}:
             return None
         values = np.array(list(said.values()), np.float64)

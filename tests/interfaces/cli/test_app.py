@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 import permrank as pr
 from permrank.errors import FormatError
+from permrank.interfaces.cli import warm
 from permrank.interfaces.cli.app import app
 
 runner = CliRunner()
@@ -394,3 +395,18 @@ def test_clicks_are_read_as_sets_without_order(tmp_path):
     assert "--kind is for files" in run("info", "simulated", "--kind", "interactions", code=1).output
     refused = run("fit", path, "--kind", "interactions", "-m", "PlackettLuce", "-o", tmp_path / "m", code=1).output
     assert "these data have no order" in " ".join(refused.split())
+
+
+def test_compiling_ahead_fits_and_asks_every_kind_of_data(monkeypatch):
+    asked = []
+    monkeypatch.setattr(warm, "_ask", lambda model, rankings: asked.append((model.get_params(), rankings.n_items)))
+    n_kernels, seconds = warm.compile_for("Borda")
+    assert [n_items for _, n_items in asked] == [30, 8]
+    assert n_kernels >= 0
+    assert seconds > 0
+    assert "NoSuchModel" in run("warm", "NoSuchModel", code=1).stderr
+
+
+def test_what_is_asked_of_a_warm_model_is_answered_or_refused():
+    rankings = pr.datasets.load("simulated", n_users=20, n_items=8, list_length=4)
+    warm._ask(pr.Borda().fit(rankings), rankings)  # Borda explains nothing

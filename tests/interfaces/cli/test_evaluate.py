@@ -124,6 +124,15 @@ def test_a_comparison_can_be_kept_and_shown_again(ratings, tmp_path):
     assert "does not exist" in run(*asked, "--save", tmp_path / "no" / "kept", code=1).stderr
 
 
+def test_a_comparison_that_was_kept_says_again_what_is_left_out(tmp_path):
+    rng = np.random.default_rng(1)
+    pr.Rankings.from_lists([list(map(str, rng.permutation(6))) for _ in range(30)]).write(tmp_path / "ballots.csv")
+    first = run("compare", tmp_path / "ballots.csv", "--models", "Borda,Random", "--save", tmp_path / "kept").stdout
+    assert " is left out: " in first
+    assert run("compare", tmp_path / "kept").stdout == first
+    assert json.loads(run("compare", tmp_path / "kept", "--json").stdout)["finding_left_out"]
+
+
 def test_models_can_be_given_settings(ratings):
     found = json.loads(
         run("compare", ratings, "-m", "MeanRating:item_penalty=2,user_penalty=1", "-m", "MeanRating", "--json").stdout

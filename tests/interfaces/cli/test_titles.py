@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 import permrank as pr
 from permrank.interfaces.cli.app import app
 from permrank.interfaces.cli.sources import parse_list
+from permrank.kernels.compiling import tell_of
 
 runner = CliRunner()
 TITLES = ["Toy Story (1995)", "Matrix, The (1999)", "Heat (1995)", "Big (1988)", "Heat (1972)", "A = B > C (2000)"]
@@ -63,9 +64,16 @@ def test_converting_says_what_a_file_has_no_room_for(folder):
     assert pr.read(folder / "r.parquet").item_ids.titles.to_list() == TITLES
 
 
-def test_the_first_run_says_that_it_compiles(folder, monkeypatch):
-    monkeypatch.setattr("permrank.interfaces.cli.compiled.cache_folder", lambda: None)
-    assert "this first run compiles" in run("fit", folder / "ratings.csv", "-m", "Borda", "-o", folder / "b").stderr
+def test_a_fit_that_compiles_says_so_once(folder, monkeypatch):
+    def fitted(*arguments, **options):
+        for kernel in ("one", "other"):
+            tell_of(kernel)
+        return fit(*arguments, **options)
+
+    fit = pr.Borda.fit
+    monkeypatch.setattr(pr.Borda, "fit", fitted)
+    said = run("fit", folder / "ratings.csv", "-m", "Borda", "-o", folder / "b").stderr
+    assert said.count("compiling what this needs, once; 'permrank warm' compiles ahead") == 1
 
 
 def test_communities_have_titles(folder):
@@ -123,3 +131,26 @@ def test_lists_may_name_titles_with_commas_and_signs():
     assert parse_list("Toy Story, Matrix, The (1999), big", ids) == [1, 2, 4]
     assert parse_list("5, 6", ids) == [5, 6]
     assert parse_list("Heat (1995)", ids) == [3]
+
+
+def test_people_are_found_by_their_names(folder):
+    names = pl.DataFrame({"userId": range(1, 6), "name": ["Ann Lee", "Bob Ray", "Cat Fox", "Dan Orr", "Eve Sun"]})
+    names.write_csv(folder / "users.csv")
+    run("fit", folder / "ratings.csv", "--users", folder / "users.csv", "-m", "MeanRating", "-o", folder / "u")
+    rows = json.loads(run("recommend", folder / "u", "ann lee", "--json").stdout)
+    assert {row["user"] for row in rows} == {1}
+    model = pr.load(folder / "u")
+    assert model.recommend("Ann Lee").equals(model.recommend(1))
+    assert model.rankings_.lists("Bob Ray") == model.rankings_.lists(2)
+
+
+def test_a_summary_speaks_of_titles(folder):
+    films = ["--items", folder / "movies.csv", "-m", "PlackettLuce", "-s", "prior=gaussian"]
+    run("fit", folder / "ratings.csv", *films, "-o", folder / "w")
+    said = run("summary", folder / "w", "--reference", "big", "--fit-test", 3).stdout
+    assert "measured from Big (1988)" in said
+    (line,) = [line for line in said.splitlines() if line.startswith("largest residual of a pair")]
+    assert sum(title in line for title in TITLES) == 2
+    told = json.loads(run("summary", folder / "w", "--fit-test", 3, "--json").stdout)["fit_test"]
+    assert {"title", "other_title"} <= set(told["pairs"][0])
+    assert "title" in told["positions"][0]

@@ -253,5 +253,10 @@ def test_a_result_is_shown_when_the_organiser_says(keyed_client):
     keyed_client.patch(f"/v1/polls/{poll['id']}", json={"shows": "closed"}, headers=admin)
     assert keyed_client.get(address, headers=ann).status_code == 403
     assert keyed_client.get(address, headers=bearer(poll["keys"]["read"])).status_code == 200
+    # Nor does the order of the questions tell what the others think.
+    asked = [keyed_client.get(f"/v1/polls/{poll['id']}/question", headers=who).json()["order"]
+             for who in (person(keyed_client, poll, "bob"), admin)]  # fmt: skip
+    assert {one["before_next"] for one in asked[0][:-1]} == {0.5}
+    assert {one["before_next"] for one in asked[1][:-1]} != {0.5}
     keyed_client.patch(f"/v1/polls/{poll['id']}", json={"state": "closed"}, headers=admin)
     assert keyed_client.get(address, headers=ann).status_code == 200

@@ -251,7 +251,7 @@ def test_choosing_leads_to_an_order_and_says_when_it_is_enough(base, person):
         if page.is_visible("#enough"):
             break
     assert page.is_visible("#enough")
-    assert [text for text in page.locator("#order li span:first-child").all_text_contents()] == sorted(DISHES[:4])
+    assert page.locator("#order li span:first-child").all_text_contents() == sorted(DISHES[:4])
     page.click("#adjust")
     page.wait_for_selector("#tiers .tier:nth-child(4)")
     page.goto(f"{base}/p/{poll['id']}/choose")

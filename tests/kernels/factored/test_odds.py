@@ -91,7 +91,7 @@ def test_sums_of_the_thresholds_are_derivatives_and_do_not_depend_on_the_blocks(
 def test_users_move_to_the_mode_of_their_posterior():
     lists, theta, _ = data(1)
     users = Users(np.zeros((9, 2)), np.empty((9, 2)))
-    prior = Prior(np.zeros((9, 0)), np.zeros((0, 2)), np.ones(2))
+    prior = Prior(np.zeros((9, 0)), np.zeros((0, 2)), np.ones(2), np.zeros((9, 0)))
     entries = Entries(np.empty(lists.items.size), np.empty(lists.items.size))
     values = move_users(lists, -CUTS.size, theta, prior, users, Newton(50, 1e-10), NO_NOISE, entries)
 

@@ -107,7 +107,8 @@ def test_without_a_step_values_and_sums_are_those_of_the_likelihood(ties, seed):
 def test_users_reach_the_modes_that_newton_with_the_whole_hessian_finds(ties):
     rankings, theta, users = data(2)
     modes, unused = np.zeros((rankings.n_users, K)), Entries(*np.empty((2, rankings.n_entries)))
-    moved, prior = Users(modes, np.empty_like(modes)), Prior(*nowhere(rankings), np.full(K, PENALTY))
+    moved = Users(modes, np.empty_like(modes))
+    prior = Prior(*nowhere(rankings), np.full(K, PENALTY), np.zeros((rankings.n_users, 0)))
     best = move_users(
         lists_of(rankings), TREATMENTS[ties], theta.astype(float), prior, moved, Newton(60, 1e-10), NO_NOISE, unused
     )

@@ -86,7 +86,8 @@ def log_posterior(rankings, theta, precision, ties, user, vector):
 def ascend(rankings, theta, precision, ties, *, draw=False, most=50, key=1):
     users = Users(np.zeros((rankings.n_users, K)), np.zeros((rankings.n_users, K)))
     entries = Entries(np.empty(rankings.n_entries), np.empty(rankings.n_entries))
-    prior, noise = Prior(*dependence(rankings), precision), Noise(np.uint64(key), draw)
+    prior = Prior(*dependence(rankings), precision, np.zeros((rankings.n_users, 0)))
+    noise = Noise(np.uint64(key), draw)
     values = factored.move_users(lists_of(rankings), ties, theta, prior, users, Newton(most, 1e-10), noise, entries)
     return values, *users, *entries
 

@@ -66,7 +66,7 @@ def test_noise_of_the_stages_has_the_covariance_by_which_curvature_exceeds_the_h
     one, items = np.arange(n_users + 1), np.tile(np.arange(n, dtype=np.int32), n_users)
     lists = Lists(one, n * one, items, np.tile(levels, n_users), np.full(n_users, weight))
     theta = np.column_stack((np.zeros(n), rng.normal(size=n)))  # factors of 0: a draw of the user changes no score
-    prior = Prior(np.zeros((n_users, 0)), np.zeros((0, 1)), np.ones(1))
+    prior = Prior(np.zeros((n_users, 0)), np.zeros((0, 1)), np.ones(1), np.zeros((n_users, 0)))
     found = []
     for draw in (True, False):
         entries, users = Entries(np.empty(items.size), np.empty(items.size)), Users(*np.zeros((2, n_users, 1)))

@@ -7,6 +7,8 @@ import pytest
 
 import permrank as pr
 from permrank.learning.shards import LocalEngine, using
+from permrank.models.choosing import choose_model
+from permrank.models.thurstone import questions
 from permrank.models.thurstone.problem import Problem
 from permrank.testing import ModelContract
 
@@ -56,10 +58,10 @@ def planted(n_users, n_items=12, n_factors=2, length=8, seed=0, noise=1.0):
     return pr.Rankings.from_lists(lists, items=range(n_items)), x, loads, means
 
 
-@pytest.fixture(scope="module")
-def learnt():
+@pytest.fixture(scope="module", params=["factors", "full"])
+def learnt(request):
     rankings, x, loads, means = planted(700)
-    return pr.FactoredThurstone(4, max_iter=150).fit(rankings), x, loads, means
+    return pr.FactoredThurstone(4, covariance=request.param, max_iter=120).fit(rankings), x, loads, means
 
 
 def test_planted_parameters_are_found_again(learnt):
@@ -128,6 +130,77 @@ def test_the_next_question_tells_most_and_answers_make_sure(learnt):
     assert model.rank(new, candidates)["item"].to_list() == truth.tolist()
     with pytest.raises(pr.errors.InputError, match="give at least two"):
         model.ask(new, [1])
+
+
+def test_the_gain_of_a_question_is_that_of_enumerated_orders():
+    orders = np.array(list(permutations(range(4))))
+    p = np.random.default_rng(7).integers(1, 9, len(orders))  # multiplicities: exact probabilities of all orders
+    x = np.repeat(-np.argsort(orders, axis=1), p, axis=0).astype(float)
+    pairs = np.column_stack(np.triu_indices(4, 1))
+    above = -np.argsort(orders, axis=1)
+    wins = above[:, pairs[:, 0]] > above[:, pairs[:, 1]]
+
+    def agreeing(weights):  # expected number of pairs that two people of these orders agree on
+        share = weights @ wins / weights.sum()
+        return np.sum(share**2 + (1 - share) ** 2)
+
+    expected = []
+    for answer in wins.T:
+        yes, no = p * answer, p * ~answer
+        after = (yes.sum() * agreeing(yes) + no.sum() * agreeing(no)) / p.sum()
+        expected.append(after - agreeing(p))
+    np.testing.assert_allclose(questions.information(x), expected, rtol=1e-4, atol=1e-6)
+    sure = p[(orders[:, :2] == [2, 0]).all(axis=1)].sum() / p.sum()
+    np.testing.assert_allclose(questions.sure(x, np.array([2, 0, 1, 3]), 2), sure)
+
+
+def test_ask_and_sure_agree_with_the_likelihood_of_all_orders(learnt):
+    model, items = learnt[0], [0, 3, 6, 9]
+    orders = [list(order) for order in permutations(items)]
+    p = np.exp(model.log_likelihood(pr.Rankings.from_lists(orders)))
+    p *= [order.index(3) < order.index(9) for order in orders]  # what the new person says
+    p /= p.sum()
+    new = model.fold_in([3, 9])
+    best = model.rank(new, items)["item"].to_list()
+    expected = sum(p[i] for i, order in enumerate(orders) if order[:2] == best[:2])
+    # 256 draws of one chain for each population, which are not independent: six deviations of half as many
+    tolerance = 6 * np.sqrt(expected * (1 - expected) / 128)
+    assert abs(model.sure(new, 2, items) - expected) < tolerance
+    asked = model.ask(new, items).row(0, named=True)
+    told = sum(p[i] for i, o in enumerate(orders) if o.index(asked["item"]) < o.index(asked["other"]))
+    assert abs(asked["probability"] - told) < 6 * np.sqrt(0.25 / 128)
+
+
+def test_more_data_stand_where_a_fit_of_everything_does(learnt):
+    model, x, *_ = learnt
+    everything, known = model.rankings_, list(model.user_ids)
+    grown = model.clone().fit(everything.select(users=known[:500]))
+    grown.set_params(one_draw=False)
+    with pytest.raises(pr.errors.InputError, match="was set after fit"):
+        grown.partial_fit(everything)
+    grown.set_params(one_draw=True).partial_fit(everything.select(users=known[500:]))
+    assert list(grown.user_ids) == known
+    assert grown.n_iter_ == 40
+    rows = np.repeat(range(700), 12), np.tile(range(12), 700)
+    right = [np.corrcoef(m.score_pairs(*rows), x[rows])[0, 1] for m in (model, grown)]
+    assert right[1] > right[0] - 0.03 > 0.6
+    wider = grown.partial_fit(pr.Rankings.from_lists({9999: [0, 777]}))  # and an item that nobody knew
+    assert np.isfinite(wider.score(9999, [777])).all()
+
+
+def test_answers_to_pairs_that_agree_are_taken_for_one_order():
+    rng = np.random.default_rng(3)
+    rows = [(u, *sorted(rng.choice(6, 2, replace=False).tolist())) for u in range(30) for _ in range(4)]
+
+    def chosen(rows):
+        columns = dict(zip(("user", "winner", "loser"), zip(*rows, strict=True), strict=True))
+        return type(choose_model(pr.Rankings.from_pairs(columns)).model).__name__
+
+    assert chosen(rows) == "FactoredThurstone"
+    assert chosen([row for row in rows if row[0] < 10]) == "PlackettLuce"
+    circles = [(u, *pair) for u in range(4) for pair in ((0, 1), (1, 2), (2, 0))]
+    assert chosen(rows + circles[:3]) == "FactoredThurstone"
+    assert chosen(rows + circles) == "PlackettLuce"  # four of thirty contradict themselves
 
 
 def test_ratings_have_thresholds_and_levels():

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import special, stats
 
 import permrank as pr
 from permrank.kernels.thurstone.orders import Statements
@@ -33,8 +34,8 @@ def variance(rng, prior, size):
 def from_the_prior(rng, problem, n_components):
     """Everything but utilities and what is said, drawn from the prior."""
     z, k = n_components, FACTORS
-    factors = variance(rng, (module._FACTORS[0], module._FACTORS[1] / k), (z, 1))
-    spreads = np.column_stack((np.tile(factors, (1, k)), variance(rng, module._MEANS, (z, 1))))
+    factors = variance(rng, (module._FACTORS[0], module._FACTORS[1] / k), (z, k))
+    spreads = np.column_stack((factors, variance(rng, module._MEANS, (z, 1))))
     slopes = rng.normal(size=(z, 1, k + 1)) * np.sqrt(spreads / module._ITEM_RIDGE)[:, None]
     theta = np.einsum("yj,zjk->zyk", problem.covariates, slopes)
     theta = theta + rng.normal(size=theta.shape) * np.sqrt(spreads)[:, None]
@@ -201,9 +202,8 @@ def four_freedoms(monkeypatch):
 
 def full_geweke(n_components, n_chains, n_rounds=12, wrong=None):
     rng = np.random.default_rng(4)
-    sampler = full.FullSampler(
-        blank()._replace(coordinates=np.zeros((USERS, 0))), ITEMS, n_components, True, stream_key(5)
-    )
+    problem = blank()._replace(coordinates=np.zeros((USERS, 0)))
+    sampler = full.FullSampler(problem, ITEMS, n_components, True, stream_key(5))
     begin, sweep, away = sampler.state, 0, []
     for _ in range(n_chains):
         sampler.state = begin._replace(**full_prior(rng, n_components))
@@ -239,3 +239,62 @@ def forgotten(sampler):
 @pytest.mark.parametrize("wrong", [inflated, forgotten])
 def test_a_wrong_move_of_a_full_covariance_is_noticed(wrong, four_freedoms):
     assert np.abs(full_geweke(1, 60, wrong=wrong)).max() > 6.0
+
+
+# Thresholds of ratings: their move, begun in the distribution that it must leave alone.
+
+
+def rated_problem():
+    rng = np.random.default_rng(6)
+    rows = [(u, y, 1 + int(rng.integers(3))) for u in range(3) for y in range(4)]
+    rated = pr.Rankings.from_ratings(dict(zip(("user", "item", "rating"), zip(*rows, strict=True), strict=True)))
+    thresholds, nothing = np.array([1.5, 2.5]), np.zeros((4, 0))
+    return Problem.of(rated, one_draw=True, thresholds=thresholds, co_listing=nothing, popularity=False)
+
+
+def moved_thresholds(n_starts):
+    """Thresholds drawn from their posterior given all but the utilities, on a grid, before and after one move."""
+    problem, rng = rated_problem(), np.random.default_rng(2)
+    sampler = Sampler(problem, 1, 1, True, stream_key(9))
+    state, said = sampler.state, problem.said
+    owner = np.repeat(np.arange(3), np.diff(said.slot_indptr))
+    theta = state.theta[0, said.slot_items]
+    eta = np.einsum("sk,sk->s", theta[:, :-1], state.draws[owner]) + theta[:, -1]
+    grid = np.linspace(-4.0, 4.0, 320)
+    below = special.ndtr(grid[:, None] - eta)  # variances begin at 1
+    low, middle, high = (said.slot_grades == g for g in range(3))
+    logs = np.log(below[:, low]).sum(axis=1)[:, None] + np.log1p(-below[:, high]).sum(axis=1)[None]
+    with np.errstate(divide="ignore"):
+        logs = logs + np.log(np.maximum(below[None, :, middle] - below[:, None, middle], 0.0)).sum(axis=2)
+    p = np.exp(logs - logs.max()).ravel()
+    drawn = rng.choice(p.size, size=n_starts, p=p / p.sum())
+    step = grid[1] - grid[0]
+    begin = np.column_stack(np.divmod(drawn, grid.size)) * step + grid[0] + step * (rng.random((n_starts, 2)) - 0.5)
+    after = np.empty_like(begin)
+    for i, at in enumerate(np.sort(begin, axis=1)):
+        sampler.state = state._replace(thresholds=at, x=state.x.copy())
+        sampler._move_thresholds(i, np.random.default_rng([3, i]))
+        after[i] = sampler.state.thresholds
+    return begin, after, sampler
+
+
+def agreement(begin, after):
+    """Smallest p-value that both thresholds, and their distance, are distributed alike."""
+    pairs = [(b, a) for b, a in zip(begin.T, after.T, strict=True)] + [(np.diff(begin)[:, 0], np.diff(after)[:, 0])]
+    return min(stats.ks_2samp(b, a).pvalue for b, a in pairs)
+
+
+def test_the_move_of_thresholds_leaves_their_posterior_alone():
+    begin, after, sampler = moved_thresholds(1500)
+    assert np.mean(begin[:, 0] != after[:, 0]) > 0.5
+    assert agreement(begin, after) > 1e-4
+    ends = np.concatenate(([-np.inf], sampler.state.thresholds, [np.inf]))
+    grades = sampler.problem.said.slot_grades
+    assert ((ends[grades] <= sampler.state.x) & (sampler.state.x <= ends[grades + 1])).all()
+
+
+def test_a_proposal_wider_than_its_density_is_noticed(monkeypatch):
+    draw = module._Proposal.draw
+    monkeypatch.setattr(module._Proposal, "draw", lambda self, rng: self.centre + 1.7 * (draw(self, rng) - self.centre))
+    begin, after, _ = moved_thresholds(1500)
+    assert agreement(begin, after) < 1e-6

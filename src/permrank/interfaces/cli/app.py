@@ -14,6 +14,8 @@ from permrank.interfaces.cli import answers as answer_commands
 from permrank.interfaces.cli import evaluate as evaluation_commands
 from permrank.interfaces.cli import serve as serve_command
 from permrank.interfaces.cli import statistics as statistics_commands
+from permrank.interfaces.cli import upkeep as upkeep_commands
+from permrank.interfaces.cli.compiled import SaysOnce
 from permrank.interfaces.cli.options import (
     Address,
     DataSource,
@@ -30,6 +32,7 @@ from permrank.interfaces.cli.options import (
     reads_data,
 )
 from permrank.interfaces.output import say
+from permrank.kernels.compiling import told_of_compiling
 
 
 class _Group(TyperGroup):
@@ -37,8 +40,10 @@ class _Group(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         spelling = ARGUMENT.set("--{}")
+        ctx.obj = SaysOnce()
         try:
-            return super().invoke(ctx)
+            with told_of_compiling(ctx.obj):
+                return super().invoke(ctx)
         except (PermrankError, OSError) as error:
             if isinstance(error, BrokenPipeError):
                 raise
@@ -87,6 +92,7 @@ def _options(
 
 @app.command()
 def demo(
+    context: typer.Context,
     seed: Annotated[int, typer.Option(help="Seed of the simulated people.")] = 0,
     report: Annotated[
         Path | None, typer.Option(help="Where to write the page of the comparison; among temporary files if not given.")
@@ -95,9 +101,7 @@ def demo(
     """Simulate people, learn from their lists, rank what one has not seen, compare models: offline, in seconds."""
     import tempfile
 
-    from permrank.interfaces.cli.compiled import say_if_compiling
-
-    say_if_compiling()
+    context.obj.loud = True
     from permrank.interfaces.cli.demo import run
     from permrank.storage.atomic import writable_target
 
@@ -109,6 +113,7 @@ def demo(
 @app.command()
 @reads_data
 def fit(
+    context: typer.Context,
     data: DataSource,
     output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the model.")] = Path("model.permrank"),
     model: Annotated[
@@ -181,9 +186,7 @@ def fit(
 
     Example: permrank fit ratings.rankings -m FactoredPlackettLuce --engine ray --address host:6379
     """
-    from permrank.interfaces.cli.compiled import say_if_compiling
-
-    say_if_compiling()
+    context.obj.loud = True
     from permrank.interfaces.cli.fit import (
         learn,
         require_checkpoint,
@@ -377,21 +380,10 @@ def convert(
         show(pl.DataFrame([counts]), as_json=as_json, title="written")
 
 
-@app.command()
-def doctor(as_json: Json = False) -> None:
-    """Check this installation: versions, threads, caches, data folder, start-up time and a self-test."""
-    from permrank.interfaces.cli.doctor import examine
-    from permrank.interfaces.output import show
-
-    report, healthy = examine()
-    show(report, as_json=as_json, title="permrank doctor")
-    if not healthy:
-        raise typer.Exit(1)
-
-
 answer_commands.register(app)
 statistics_commands.register(app)
 evaluation_commands.register(app)
+upkeep_commands.register(app)
 serve_command.register(app)
 
 

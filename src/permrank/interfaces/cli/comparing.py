@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -59,6 +60,7 @@ _STYLES = {
 }  # fmt: skip
 # Folders of a saved comparison, by question.
 SAVED: dict[Question, str] = {"order": "ordering", "find": "finding"}
+_LEFT_OUT = "left-out.json"  # why one of them is missing
 _LONGEST_NAME = 24  # longer names, those with settings, take two lines
 _BORDER = 3  # of a column: a line and two spaces
 
@@ -241,9 +243,11 @@ def left_out_texts(why: LeftOut) -> list[str]:
     return [f"{QUESTIONS[question][0]} is left out: {text}." for question, text in why.items()]
 
 
-def saved_comparisons(folder: str) -> list[Comparison]:
+def saved_comparisons(folder: str) -> tuple[list[Comparison], LeftOut]:
     """What ``--save`` wrote to a folder, one comparison for each question; none if it is no such folder."""
-    return [Comparison.load(part) for name in SAVED.values() if is_saved(part := Path(folder) / name)]
+    found = [Comparison.load(part) for name in SAVED.values() if is_saved(part := Path(folder) / name)]
+    path = Path(folder) / _LEFT_OUT
+    return found, json.loads(path.read_text(encoding="utf-8")) if found and path.is_file() else {}
 
 
 def require_new_folder(folder: Path) -> None:
@@ -254,11 +258,13 @@ def require_new_folder(folder: Path) -> None:
         raise InputError(f"the folder {folder.parent} does not exist; make it first")
 
 
-def save_comparisons(found: list[Comparison], folder: Path) -> None:
-    """Write one comparison for each question into a new folder."""
+def save_comparisons(found: list[Comparison], left_out: LeftOut, folder: Path) -> None:
+    """Write one comparison for each question into a new folder, and why a question is missing."""
     with atomic_folder(folder) as temporary:
         for comparison in found:
             comparison.save(temporary / SAVED[comparison.question])
+        if left_out:
+            (temporary / _LEFT_OUT).write_text(json.dumps(left_out), encoding="utf-8")
 
 
 def show_comparisons(found: list[Comparison], left_out: LeftOut, *, as_json: bool, report: Path | None) -> None:

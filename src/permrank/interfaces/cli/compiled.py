@@ -1,18 +1,21 @@
-"""Whether this run will compile: to be asked before kernels are imported, for some are compiled then."""
+"""What the command line says of compiling: that it happens, and that it happens once."""
 
 from __future__ import annotations
 
+import sys
+
 from permrank.interfaces.output import say
-from permrank.kernels.jit import cache_folder
 
 
-def is_compiled() -> bool:
-    """Whether kernels of an earlier run are kept, so that this one need not compile most of them."""
-    folder = cache_folder()
-    return folder is not None and any(folder.glob("*.nbc"))
+class SaysOnce:
+    """Called with every kernel that is compiled, says so at the first one; elsewhere than on a terminal if ``loud``."""
 
+    def __init__(self) -> None:
+        self.loud = False
+        self._said = False
 
-def say_if_compiling() -> None:
-    """Say, before it is waited for, that a first run compiles."""
-    if not is_compiled():
-        say("this first run compiles, which takes up to a minute; the next one need not", err=True)
+    def __call__(self, kernel: str) -> None:
+        """Say it."""
+        if not self._said and (self.loud or sys.stderr.isatty()):
+            self._said = True
+            say("compiling what this needs, once; 'permrank warm' compiles ahead", err=True)

@@ -171,8 +171,7 @@ def compare(
         writable_target(report)
     if save is not None:
         comparing.require_new_folder(save)
-    left_out: dict[Any, str] = {}
-    found = comparing.saved_comparisons(data)
+    found, left_out = comparing.saved_comparisons(data)
     if not found:
         chosen = comparing.models_of(models or ("" if model else "all"), model or [])
         asked, left_out = comparing.questions_of(
@@ -187,7 +186,7 @@ def compare(
             comparing.show_comparisons(found, left_out, as_json=as_json, report=report)
     finally:  # what was computed reaches the terminal before a disk can be full, and the disk though a pipe is closed
         if save is not None:
-            comparing.save_comparisons(found, save)
+            comparing.save_comparisons(found, left_out, save)
             say(f"results kept in {save}", err=True)
         if report is not None:
             from permrank.interfaces.report.report import write_report

@@ -41,7 +41,7 @@ def open_rankings(source: str, **options: Any) -> Rankings:
         rankings = datasets.load(source, **given)
         rankings = rankings.with_unlisted_last() if unlisted == "last" else rankings
         return with_about(rankings, *about, features=features)
-    if not Path(source).exists() and not Path(source).suffix:
+    if not Path(source).exists() and not Path(source).suffix and not set("*?[") & set(source):
         raise UnknownIdError("file or data set", source, datasets.names())
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ChoiceSetWarning)

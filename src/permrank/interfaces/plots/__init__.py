@@ -197,30 +197,7 @@ def plot(
     user: object = None,
     rankings: Any = None,
 ) -> Any:
-    """Draw a fitted model; this is ``model.plot``.
-
-    Parameters
-    ----------
-    model : Ranker
-    kind : str, optional
-        ``worths`` (scores, with bars for comparisons), ``positions`` (probability of every position, as a heat map),
-        ``communities``, ``map`` (items by two factors), ``effects`` (of a `SpectralAnalysis`), ``chains`` (of a
-        log-linear model), ``learning`` and ``validation`` (curves) or ``reliability``. `kinds` says which a model has;
-        the first of them if not given.
-    path : str or Path, optional
-        Write it to this file too (PNG, SVG or PDF, by the ending).
-    n_items : int, optional
-        The most items that are shown.
-    user : id, or new user, optional
-        Whose positions, or chains; everybody's if not given.
-    rankings : Rankings or Split, optional
-        Held-out rankings, for ``reliability``.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        It shows itself in a notebook, and has a method ``save(path)``.
-    """
+    """Draw a fitted model; this is ``model.plot``, and takes the same arguments (`Ranker.plot`)."""
     known = kinds(model)
     if kind is None and not known:
         raise NotSupportedError(f"there is no picture of a {type(model).__name__}")

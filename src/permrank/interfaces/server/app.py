@@ -113,4 +113,4 @@ def warm_up() -> None:
     people["a"].add("tiers", '[["x"], ["y", "z"], ["w"]]')
     people["b"].add("pair", '["y", "x"]')
     items = [{"id": name, "title": name} for name in "wxyz"]
-    GroupResult(items, Ballots(people, 2, 2))
+    GroupResult(items, Ballots(people, {}, 2, 2))

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import time
+from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from scipy.special import ndtr
 
+from permrank.data.rankings import Rankings
 from permrank.interfaces.server.ballots import Ballots, Person, rankings_of
-from permrank.interfaces.server.results import GroupResult, estimated
 from permrank.models.plackett_luce.person import PersonPosterior, person_posterior
+from permrank.models.plackett_luce.pooled import PlackettLuce
 from permrank.models.thurstone.questions import information
 from permrank.randomness import generator
 from permrank.types import Array, Float64Array
@@ -22,18 +25,23 @@ ENOUGH = 0.85
 """Share of all pairs that the order so far is expected to have right, from which on it is enough."""
 # Items that a question is sought among, draws of their scores, and the least that a question should gain, in pairs.
 _CANDIDATES, _DRAWS, _LEAST_GAIN = 24, 1024, 0.02
-# Up to so many people the group's order is taken without the person, who would be counted twice; pairs up to _MOST.
+# Up to so many people the others' order is fitted without the person; certainty is over so many items at the most.
 _FEW_PEOPLE, _MOST = 50, 300
+# Fits that are kept, and how old one of many people may be, in seconds.
+_KEPT, _OLDEST = 1_000, 10.0
 
 
-def next_question(group: GroupResult, ballots: Ballots, who: str | None, kind: str = "pair") -> dict[str, Any]:
-    """The question that tells most about a person's order, the order so far, and how sure it is."""
-    person = ballots.people.get(who or "", Person())
-    posterior = known_of(group, ballots, who, person)
-    mean, n = posterior.mean, len(group.ids)
-    order = np.lexsort((np.arange(n), -mean))
+def next_question(ids: Sequence[str], person: Person, common: Float64Array, kind: str = "pair") -> dict[str, Any]:
+    """The question that tells most about a person's order, the order so far, and how sure it is.
+
+    common: scores of the items to the others, in the order of ids.
+    """
+    place = {item: at for at, item in enumerate(ids)}
+    lists = [[[place[item] for item in tier] for tier in tiers] for tiers in person.lists()]
+    posterior, n = person_posterior(lists, common, PERSON_SCALE), len(ids)
+    order = np.lexsort((np.arange(n), -posterior.mean))
     certainty = share_right(posterior, order if n <= _MOST else order[:_MOST])
-    asked = question(posterior, group.ids, person, kind)
+    asked = question(posterior, ids, person, kind)
     answered = len(person.choices)
     gain = 0.0 if asked is None else asked[1]
     return {
@@ -42,26 +50,44 @@ def next_question(group: GroupResult, ballots: Ballots, who: str | None, kind: s
         "certainty": certainty,
         "enough": asked is None or (answered > 0 and (certainty >= ENOUGH or gain < _LEAST_GAIN)),
         "answered": answered,
-        "order": _so_far(posterior, order, group.ids),
+        "order": _so_far(posterior, order, ids),
     }
 
 
-def known_of(group: GroupResult, ballots: Ballots, who: str | None, person: Person) -> PersonPosterior:
-    """Posterior of a person's scores, around what the others think."""
-    common = group.scores
-    if who in ballots.people and len(ballots.people) <= _FEW_PEOPLE:
-        others = rankings_of(ballots._replace(people={k: v for k, v in ballots.people.items() if k != who}), group.ids)
-        known = others is not None and others.has_order
-        common = estimated(others, group.ids)[0] if others is not None and known else np.zeros(len(group.ids))
-    place = {item: at for at, item in enumerate(group.ids)}
-    lists = [[[place[item] for item in tier] for tier in tiers] for tiers in person.lists()]
-    return person_posterior(lists, common, PERSON_SCALE)
+class Common:
+    """What others think, as scores of the items: fitted again only when the others have said something new."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[tuple[str, str], tuple[tuple[int, int], float, Float64Array]] = OrderedDict()
+
+    def scores(self, poll: str, ids: Sequence[str], ballots: Ballots, who: str | None) -> Float64Array:
+        """Scores without a person, who would be counted twice among few; among many, of all, a few seconds old."""
+        few = len(ballots.people) <= _FEW_PEOPLE
+        name = who if few and who in ballots.people else ""
+        seqs = [seq for person, seq in ballots.last.items() if person != name]
+        state, key, now = (max(seqs, default=0), len(seqs)), (poll, name or ""), time.monotonic()
+        kept = self._kept.get(key)
+        if kept is None or (kept[0] != state and (few or now - kept[1] > _OLDEST)):
+            people = {person: said for person, said in ballots.people.items() if person != name}
+            rankings = rankings_of(ballots._replace(people=people), ids)
+            ordered = rankings is not None and rankings.has_order
+            found = fitted(rankings, ids) if rankings is not None and ordered else np.zeros(len(ids))
+            kept = self._kept[key] = (state, now, found)
+            if len(self._kept) > _KEPT:
+                self._kept.popitem(last=False)
+        return kept[2]
+
+
+def fitted(rankings: Rankings, ids: Sequence[str]) -> Float64Array:
+    """Scores of items in the order of ids."""
+    model = PlackettLuce(prior="gaussian").fit(rankings, verbose=False)
+    return np.asarray(model.scores_[[rankings.item_ids.index(item) for item in ids]])
 
 
 def question(
     posterior: PersonPosterior, ids: Sequence[str], person: Person, kind: str
 ) -> tuple[list[str], float] | None:
-    """Two items (or four) and the expected gain in pairs put right; None where everything has been asked."""
+    """Two items (or four) and the expected gain (see `information`); None where everything has been asked."""
     n = len(ids)
     items = np.arange(n)
     if n > _CANDIDATES:

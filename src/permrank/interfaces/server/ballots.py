@@ -45,21 +45,26 @@ class Person:
 
 
 class Ballots(NamedTuple):
-    """All that counts of a poll, by person, up to an answer."""
+    """All that counts of a poll, by person, up to an answer; and the number of each person's last one."""
 
     people: dict[str, Person]
-    seq: int
-    n_answers: int
+    last: dict[str, int]
+    seq: int = 0
+    n_answers: int = 0
 
+    @classmethod
+    def of(cls, rows: Iterable[sqlite3.Row]) -> Ballots:
+        """What counts of answers in the order of their numbers."""
+        return cls({}, {}).added(rows)
 
-def collect(rows: Iterable[sqlite3.Row]) -> Ballots:
-    """What counts of answers in the order of their numbers."""
-    people: dict[str, Person] = {}
-    seq = n_answers = 0
-    for row in rows:
-        people.setdefault(row["person"], Person()).add(row["kind"], row["said"])
-        seq, n_answers = int(row["seq"]), n_answers + 1
-    return Ballots(people, seq, n_answers)
+    def added(self, rows: Iterable[sqlite3.Row]) -> Ballots:
+        """With more answers, which are added to these people."""
+        seq, n_answers = self.seq, self.n_answers
+        for row in rows:
+            self.people.setdefault(row["person"], Person()).add(row["kind"], row["said"])
+            seq, n_answers = int(row["seq"]), n_answers + 1
+            self.last[row["person"]] = seq
+        return self._replace(seq=seq, n_answers=n_answers)
 
 
 def weight_of(lists: Sequence[Tiers], n_items: int) -> float:

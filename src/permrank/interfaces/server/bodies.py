@@ -155,6 +155,7 @@ class NewAnswers(Body):
     person: Name | None = Field(None, description="Whose they are, by name; with an admin's key only.")
 
 
+_Rating = Annotated[float, Field(allow_inf_nan=False)]
 _Tier = Annotated[list[AnyId], Field(min_length=1, max_length=MOST_ITEMS)]
 
 
@@ -163,7 +164,7 @@ class Someone(Body):
 
     person: AnyId | None = None
     ranking: Annotated[list[AnyId | _Tier], Field(max_length=MOST_ITEMS)] | None = None
-    ratings: Annotated[dict[str, float], Field(max_length=MOST_ITEMS)] | None = None
+    ratings: Annotated[dict[str, _Rating], Field(max_length=MOST_ITEMS)] | None = None
 
 
 class Recommend(Someone):
@@ -206,7 +207,7 @@ class PersonList(Body):
     """What a person says, a list or ratings as the model's data are: kept, used at once, and learnt from."""
 
     ranking: Annotated[list[AnyId | _Tier], Field(min_length=1, max_length=MOST_ITEMS)] | None = None
-    ratings: Annotated[dict[str, float], Field(min_length=1, max_length=MOST_ITEMS)] | None = None
+    ratings: Annotated[dict[str, _Rating], Field(min_length=1, max_length=MOST_ITEMS)] | None = None
 
 
 class ProblemDocument(BaseModel):

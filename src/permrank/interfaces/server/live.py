@@ -10,7 +10,10 @@ from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from permrank.interfaces.server.ballots import Ballots, collect
+import numpy as np
+
+from permrank.interfaces.server.asking import Common, next_question
+from permrank.interfaces.server.ballots import Ballots, Person
 from permrank.interfaces.server.polls import items_of
 from permrank.interfaces.server.problems import Problem
 from permrank.interfaces.server.results import GroupResult
@@ -26,18 +29,20 @@ class Polls:
     def __init__(self, store: Store, numbers: ThreadPoolExecutor, most_streams: int) -> None:
         self.store, self.numbers = store, numbers
         self._kept: OrderedDict[str, tuple[tuple[int, ...], Ballots, GroupResult]] = OrderedDict()
+        self._ballots: OrderedDict[str, tuple[int, Ballots]] = OrderedDict()
+        self._common = Common()
         self._turns: dict[str, asyncio.Lock] = {}
         self._streams: dict[str, set[asyncio.Event]] = {}
         self._most = most_streams
         self._watch: asyncio.Task[None] | None = None
 
     def state(self, poll: str) -> tuple[int, ...]:
-        """What a result depends on: the last answer, how many there are, and how many people were erased."""
-        row = self.store.row("SELECT coalesce(max(seq), 0), count(*) FROM answers WHERE poll = ?", poll)
+        """What a result depends on: the number of the last answer, and how many people were erased."""
+        row = self.store.row("SELECT max(seq) FROM answers WHERE poll = ?", poll)
         gone = self.store.row("SELECT count(*) FROM erasures WHERE poll = ?", poll)
         assert row is not None
         assert gone is not None
-        return int(row[0]), int(row[1]), int(gone[0])
+        return int(row[0] or 0), int(gone[0])
 
     async def result(self, poll: str) -> tuple[Ballots, GroupResult]:
         """What counts of a poll, and its result, as of now; worked out once for all who ask at the same time."""
@@ -53,8 +58,32 @@ class Polls:
             return kept[1], kept[2]
 
     def _made(self, poll: str) -> tuple[Ballots, GroupResult]:
-        ballots = collect(self.store.rows("SELECT * FROM answers WHERE poll = ? ORDER BY seq", poll))
+        ballots = self._collected(poll)
         return ballots, GroupResult(items_of(self.store, poll), ballots)
+
+    def _collected(self, poll: str) -> Ballots:
+        """What counts of a poll as of now; only new answers are read. Called in the thread of numbers alone."""
+        gone = self.state(poll)[1]
+        kept = self._ballots.get(poll)
+        ballots = kept[1] if kept is not None and kept[0] == gone else Ballots({}, {})
+        rows = self.store.rows("SELECT * FROM answers WHERE poll = ? AND seq > ? ORDER BY seq", poll, ballots.seq)
+        ballots = ballots.added(rows)
+        self._ballots[poll] = (gone, ballots)
+        self._ballots.move_to_end(poll)
+        while len(self._ballots) > _KEPT:
+            self._ballots.popitem(last=False)
+        return ballots
+
+    async def question(self, poll: str, who: str | None, kind: str, *, hidden: bool) -> dict[str, Any]:
+        """The next question to a person; where the result is hidden, what others think plays no part in it."""
+
+        def work() -> dict[str, Any]:
+            ballots, ids = self._collected(poll), [item["id"] for item in items_of(self.store, poll)]
+            common = np.zeros(len(ids)) if hidden else self._common.scores(poll, ids, ballots, who)
+            return next_question(ids, ballots.people.get(who or "", Person()), common, kind)
+
+        found: dict[str, Any] = await self.run(work)
+        return found
 
     async def run(self, work: Callable[[], Any]) -> Any:
         """Work with numbers, in their thread."""

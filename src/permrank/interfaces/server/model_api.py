@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from fastapi import Path as PathParameter
 
+from permrank.errors import NotSupportedError
 from permrank.interfaces.server import polls as work
 from permrank.interfaces.server.access import Caller
 from permrank.interfaces.server.bodies import (
@@ -23,7 +24,7 @@ from permrank.interfaces.server.bodies import (
 )
 from permrank.interfaces.server.polls_api import ERRORS, All, Limit, Who
 from permrank.interfaces.server.problems import Problem
-from permrank.interfaces.server.serving import Version, age, person_id, place_of
+from permrank.interfaces.server.serving import Version, age, asked_about, person_id, place_of
 from permrank.interfaces.server.state import State
 
 router = APIRouter(
@@ -71,20 +72,20 @@ async def recommend(body: Recommend, who: Who, state: All) -> dict[str, Any]:
     exclude = {place_of(version, item, "exclude") for item in body.exclude}
     found = await state.serving.recommend(someone, body.k, exclude)
     if body.reasons:
-        sentences = await state.serving.run(lambda: [_because(version, someone, one["item"]) for one in found])
+        sentences = await state.serving.run(
+            lambda: [_because(version, asked_about(version, someone), one) for one in found]
+        )
         found = [one | {"because": text} for one, text in zip(found, sentences, strict=True)]
     return {"items": found, **_stamp(version)}
 
 
-def _because(version: Version, someone: Any, item: Any) -> str | None:
-    from permrank.errors import NotSupportedError
-
+def _because(version: Version, someone: Any, one: dict[str, Any]) -> str | None:
+    """Why an item is recommended, without its name; None where the model gives no reasons."""
     try:
-        said: str = version.model.because(someone, item)
+        said: str = version.model.because(someone, one["item"])
     except NotSupportedError:
         return None
-    name, _, reason = said.partition(": ")
-    return reason or name
+    return said.removeprefix(f"{one['title']}: ")
 
 
 @router.post("/recommend/batch", summary="The same for many people")
@@ -100,7 +101,8 @@ async def _asked(state: State, version: Version, body: Someone, question: Any) -
     """A question about somebody, in the thread of numbers."""
 
     def work() -> Any:
-        return question(version.model, state.serving.reference(version, body, light=False))
+        someone = state.serving.reference(version, body, light=False)
+        return question(version.model, asked_about(version, someone))
 
     return await state.serving.run(work)
 

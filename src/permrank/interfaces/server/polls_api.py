@@ -16,7 +16,6 @@ from fastapi.responses import StreamingResponse
 
 from permrank.interfaces.server import polls as work
 from permrank.interfaces.server.access import Caller
-from permrank.interfaces.server.asking import next_question
 from permrank.interfaces.server.ballots import Person, ranking_lines, rankings_of
 from permrank.interfaces.server.bodies import NewAnswers, NewKey, NewPerson, NewPoll, PollChange, ProblemDocument
 from permrank.interfaces.server.keys import Key, make_key
@@ -256,10 +255,8 @@ async def mine(poll: Poll, who: Who, state: All) -> dict[str, Any]:
 async def ask(poll: Poll, who: Who, state: All, kind: Literal["pair", "best_worst"] = "pair") -> dict[str, Any]:
     """The question that tells most about the caller's order, the order so far, and whether it is enough."""
     who.require("vote", poll)
-    work.require_poll(state.store, poll)
-    ballots, group = await state.polls.result(poll)
-    found: dict[str, Any] = await state.polls.run(lambda: next_question(group, ballots, who.person(poll), kind))
-    return found
+    row = work.require_poll(state.store, poll)
+    return await state.polls.question(poll, who.person(poll), kind, hidden=not is_shown(row, who, state))
 
 
 @router.get("/polls/{poll}/result", summary="What the group thinks")
@@ -289,15 +286,20 @@ async def result(
     }  # fmt: skip
 
 
-def require_shown(row: sqlite3.Row, who: Caller, state: State) -> None:
-    """Refuse a result that the organiser does not show yet."""
+def is_shown(row: sqlite3.Row, who: Caller, state: State) -> bool:
+    """Whether the organiser shows the result to a caller yet."""
     if who.may("admin", row["id"]) or row["shows"] == "always" or row["state"] == "closed":
-        return
+        return True
     if any(key.role == "read" and key.poll == row["id"] for key in who.keys):
-        return
+        return True
     person = who.person(row["id"])
     voted = person and state.store.row("SELECT 1 FROM answers WHERE poll = ? AND person = ? LIMIT 1", row["id"], person)
-    if row["shows"] == "closed" or not voted:
+    return row["shows"] == "voted" and bool(voted)
+
+
+def require_shown(row: sqlite3.Row, who: Caller, state: State) -> None:
+    """Refuse a result that the organiser does not show yet."""
+    if not is_shown(row, who, state):
         when = "when the poll is closed" if row["shows"] == "closed" else "once you have voted"
         raise Problem(403, f"the result is shown {when}", remedy="come back then")
 

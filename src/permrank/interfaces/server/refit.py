@@ -19,7 +19,7 @@ from permrank.data.joining import joined
 from permrank.data.rankings import Rankings
 from permrank.errors import PermrankError
 from permrank.evaluation.number_of_communities import choose_communities
-from permrank.interfaces.server.ballots import Ballots, collect
+from permrank.interfaces.server.ballots import Ballots
 from permrank.interfaces.server.polls import MODEL, items_of
 from permrank.interfaces.server.settings import ENVIRONMENT, Settings
 from permrank.interfaces.server.store import Store
@@ -37,7 +37,8 @@ def main() -> None:
     settings = Settings.from_json(os.environ[ENVIRONMENT])
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
     store, parent = Store(settings.db), os.getppid()
-    os.nice(10)
+    if hasattr(os, "nice"):
+        os.nice(10)
     while os.getppid() == parent:
         try:
             with warnings.catch_warnings():
@@ -126,7 +127,7 @@ def find_communities(store: Store, poll: str) -> None:
     kept = store.row("SELECT seq FROM communities WHERE poll = ?", poll)
     if newest is None or newest[0] == 0 or (kept is not None and int(kept["seq"]) == int(newest[0])):
         return
-    ballots = collect(store.rows("SELECT * FROM answers WHERE poll = ? ORDER BY seq", poll))
+    ballots = Ballots.of(store.rows("SELECT * FROM answers WHERE poll = ? ORDER BY seq", poll))
     found = json.dumps(communities_of(ballots, [item["id"] for item in items_of(store, poll)]))
     row = (poll, ballots.seq, found, time.time())
     store.write(lambda db: db.execute("INSERT OR REPLACE INTO communities VALUES (?, ?, ?, ?)", row)).result()

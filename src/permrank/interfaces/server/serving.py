@@ -254,6 +254,11 @@ def person_id(model: Ranker, person: str | int) -> str | int:
         raise Problem(404, f"unknown user {person!r}; ids are whole numbers", field="person") from error
 
 
+def asked_about(version: Version, someone: UserReference) -> Any:
+    """Who a question is about as the model's own methods take it: known people by their id."""
+    return version.model.user_ids[someone] if isinstance(someone, int) else someone
+
+
 def age(version: Version) -> float:
     """Seconds since a version was made."""
     return max(0.0, time.time() - version.created)

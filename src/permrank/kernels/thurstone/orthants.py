@@ -1,11 +1,11 @@
 """Probabilities of orders of normal numbers that are not independent: GHK with minimax tilting.
 
-A strict ranking of x ~ N(μ, H Hᵀ + D) says that the differences y_i = x_i - x_(i+1) are positive. With y = m + L z, rows
-divided by the diagonal of L, that is z_i > b_i - Σ_(j<i) A_ij z_j. Geweke, Hajivassiliou and Keane draw z_i from N(0, 1)
-beyond its bound and multiply the probabilities of that. Here z_i comes from N(τ_i, 1) (Botev 2017), with τ at the saddle
-point of the logarithm of the weight, so that the weights vary little even where the ranking is very unlikely. The saddle
-point solves t + (M - 1) h(t) = b with M = (1 + A)(1 + A)ᵀ and h = φ / Φ̄ the hazard rate, and τ = Aᵀ h(t): the gradient of
-a convex function of h.
+A strict ranking of x ~ N(μ, H Hᵀ + D) says that the differences y_i = x_i - x_(i+1) are positive. With y = m + L z and
+rows divided by the diagonal of L, that is z_i > b_i - Σ_(j<i) A_ij z_j. Geweke, Hajivassiliou and Keane draw z_i from
+N(0, 1) beyond its bound and multiply the probabilities of that. Here z_i comes from N(τ_i, 1) (Botev 2017), with τ at
+the saddle point of the logarithm of the weight, so that the weights vary little even where the ranking is very
+unlikely. The saddle point solves t + (M - 1) h(t) = b with M = (1 + A)(1 + A)ᵀ and h = φ / Φ̄ the hazard rate, the
+gradient of a convex function of h; then τ = Aᵀ h(t).
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ def _tied_point(lower, means, levels, alphas, shift_key, point, e):
 
 @njit(error_model="numpy", parallel=True)
 def ghk(indptr, items, levels, theta, variances, log_shares, centres, alphas, n_groups, n_points, key):
-    """Logarithms of the probabilities of orders of new people with their factors integrated out: (n_rankings, n_groups).
+    """Logarithms of probabilities of orders of new people with their factors integrated out: (n_rankings, n_groups).
 
     Averages over ``n_points`` points of a lattice with its own random shift for every group, draw and component. theta:
     (n_draws, n_components, n_items, K + 1); centres: (n_draws, n_rankings, K).

@@ -36,7 +36,7 @@ MOST_DENSE = 8192
 _MOST_KEPT, _FEWEST = 1 << 26, 50
 # Elementwise power of the filter: alone 0.5 is a little better, beside factors 0.7 is (Gowalla, LastFM; decision 14).
 _POWER = 0.7
-# The exponent s of the items, and what else is tried where people's held-out entries can tell (decision 21).
+# The exponent s of the items, and what else is tried where people's held-out entries can tell (decision 24).
 USUAL_EXPONENT, OTHER_EXPONENT = 0.5, 0.4
 # Where the search for the penalties begins, and the factor between two that are tried: the error is flat in both.
 _FIRST_RIDGE, _FIRST_SHARE, _FACTOR, _MOST_TRIED = 100.0, 0.5, 3.0, 9

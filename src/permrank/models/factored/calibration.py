@@ -10,12 +10,14 @@ were held out are likeliest. The personal weight matters for the order too.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
 
 from permrank.data.hold_out import held_out_entries, keep_entries
+from permrank.models.factored.passes import People
 from permrank.models.factored.problem import Problem
 from permrank.models.priors.co_listing import co_listing_coordinates
 from permrank.types import Float64Array, Int64Array
@@ -66,6 +68,11 @@ class HeldOut:
         self._common: list[Float64Array] = []
         self._personal: list[Float64Array] = []
         self._squared_noise = np.zeros(users.size)
+
+    @cached_property
+    def people(self) -> People:
+        """Those of whom pairs are held out."""
+        return People.of(self.problem, np.unique(self._users))
 
     def state(self) -> dict[str, Float64Array]:
         """What was observed, as arrays by name."""
@@ -196,11 +203,11 @@ def hold_out_pairs(problem: Problem, seed: int, fold: int = 0) -> HeldOut | None
     users = np.searchsorted(rankings.user_bounds, both[:, 0], side="right") - 1
     rest = keep_entries(rankings, ~held)
     # What is listed together is that of the rest, too: a rare item would be known for what its only readers list.
-    has_table = problem.co_listing.shape[1] > 0
+    n_dimensions = problem.co_listing.shape[1]
+    table = co_listing_coordinates(rest, seed % 2**32, n_dimensions) if n_dimensions else problem.co_listing
     seen = Problem.of(
         rest, problem.ties, shuffle=problem.shuffle, intercepts=problem.intercepts, thresholds=problem.thresholds,
-        odds=problem.odds, co_listing=co_listing_coordinates(rest, seed % 2**32) if has_table else problem.co_listing,
-        known=problem.known,
+        odds=problem.odds, co_listing=table, known=problem.known,
     )  # fmt: skip
     items = rankings.items.astype(np.int64)
     return HeldOut(seen, users, items[both[:, 0]], items[both[:, 1]])

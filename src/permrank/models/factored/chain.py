@@ -237,7 +237,7 @@ def draw_posterior(
             fold_seen = stage.fold
             held = folds[stage.fold] if stage.fold < len(folds) else None
             wanted = sweep >= stage.window if held else observed.wants(sweep, stage.window)
-            value, found = sampler.sweep(sweep, keep=wanted)
+            value, found = sampler.sweep(sweep, keep=wanted, people=held.people if held else None)
             if held and found:
                 held.observe(found.items, found.users, sampler.noise, found.variances)
             elif found:
@@ -298,7 +298,7 @@ def _tried(problem: Problem, n_factors: int, scale: float, key: Key, n_sweeps: i
         return None
     sampler = Sampler(held.problem, n_factors, scale, key, None)
     for sweep in range(n_sweeps):
-        _, kept = sampler.sweep(sweep, keep=sweep >= n_sweeps // 2)
+        _, kept = sampler.sweep(sweep, keep=sweep >= n_sweeps // 2, people=held.people)
         if kept:
             held.observe(kept.items, kept.users, sampler.noise, kept.variances)
     return held

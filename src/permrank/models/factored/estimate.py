@@ -259,7 +259,8 @@ class FactoredEstimate(Estimate):
         fits = len(table) == 2 and table[0] == n_items and len(slopes) == 3 and slopes[1] >= table[1]
         if not fits or slopes != (n_kept, slopes[1], self.n_columns):
             raise InputError(f"co_listing_ and user_slopes_ have shapes {table} and {slopes}, which do not fit")
-        if np.shape(self.item_variances) != shape[:2] or np.any(np.asarray(self.item_variances) < 0):
+        variances = np.asarray(self.item_variances)
+        if variances.shape not in (shape[:2], (1, shape[1])) or np.any(variances < 0):
             raise InputError("item_variances_ does not fit the items, or holds values below 0")
         check_damping(np.asarray(self.damping))
 

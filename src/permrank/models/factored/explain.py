@@ -16,8 +16,15 @@ def contributions(
 ) -> tuple[Int64Array, Float64Array]:
     """Listed items, and what each adds to the score of an item for the user beyond what it adds to items on average.
 
-    `FactoredPlackettLuce._reasons` says how. modes: of the user under every draw, (n_kept, K). shares: (n_items,), of
-    the items in the average.
+    At the mode of a user's posterior, precision * (W_u - mean) = Σ_e g_e H_e over the listed entries, g_e being how
+    much more often an item was chosen than expected; the mean is itself a sum over what was listed, whatever its order
+    (see ``co_listing``). So the personal part of a score is a sum over the list: W_u H_y = Σ_e (c_e H_y + g_e
+    <H_e, H_y> / precision), averaged over the draws, with H_y as the mean scores have it in the basis of each. Of that
+    an entry is credited with what it adds beyond the mean over items, each as often as it is listed: scores are about
+    differences, and what raises all items alike is no reason for one of them. The rest is what the item has for
+    everybody, and that mean.
+
+    modes: of the user under every draw or near them, (n_kept, K). shares: (n_items,), of the items in the average.
     """
     (lists, ties), coordinates, precision = estimate.lists(said), estimate.coordinates(said), estimate.precisions()
     items = lists.items

@@ -12,8 +12,8 @@ from permrank.models.factored.calibration import Weights
 from permrank.models.priors.effects import EFFECTS, stacked
 from permrank.types import Array, Float64Array
 
-# Draws of the items that are kept whole, for probabilities and new users.
-WHOLE = 8
+# Draws of the items that are kept whole, for probabilities and new users (decision 22).
+WHOLE = 5
 # Rank of the mean scores, in numbers of factors: every draw has its own basis, so the mean needs more than one draw.
 _RANK = 2
 _NAMES = ("items", "slopes_kept", "variances")
@@ -90,7 +90,7 @@ class Posterior(NamedTuple):
     ----------
     items : float16 (n_whole, n_rows, n_columns + 1)
     slopes : float16 (n_whole, n_dimensions, n_columns)
-    variances : float16 (n_whole, n_rows)
+    variances : float16 (1, n_rows)
         What the items' own uncertainty adds to the variance of their scores, which means given the users leave out.
     mean : MeanScores
     weights : Weights
@@ -117,8 +117,8 @@ class Draws:
     when there would be more every second one goes and from then on only every second one comes.
     """
 
-    def __init__(self, n_users: int, n_items: int, n_factors: int) -> None:
-        self._n_users, self._n_items, self._n_factors = n_users, n_items, n_factors
+    def __init__(self, n_users: int, n_items: int, n_factors: int, n_draws: int = WHOLE) -> None:
+        self._n_users, self._n_items, self._n_factors, self._most = n_users, n_items, n_factors, min(WHOLE, n_draws)
         self._mean = MeanProduct(n_users, n_items, _RANK * n_factors)
         self._intercepts = np.zeros(n_items)
         self._whole: tuple[list[Array], ...] = ([], [], [])
@@ -132,7 +132,7 @@ class Draws:
 
     def n_bytes(self, n_rows: int, n_draws: int) -> int:
         """Memory that so many draws will take."""
-        whole = 2 * (self._n_factors + 3) * n_rows * min(n_draws, 3 * WHOLE)
+        whole = 2 * (self._n_factors + 3) * n_rows * min(n_draws, 3 * self._most)
         return whole + 4 * 3 * _RANK * self._n_factors * (self._n_users + self._n_items)
 
     def add(self, found: Found, sweeps: int) -> None:
@@ -141,7 +141,7 @@ class Draws:
         self._mean.add(found.users, found.items, self._n_factors, sweeps)
         self._intercepts += sweeps * found.items[: self._n_items, -1]
         self._effects.append(found.effects)
-        if len(self._whole[0]) == 2 * WHOLE:
+        if len(self._whole[0]) == 2 * self._most:
             self._stride *= 2
             for parts in self._whole:
                 del parts[::2]
@@ -153,8 +153,9 @@ class Draws:
     def posterior(self, weights: Weights, error: float) -> Posterior:
         """What is kept of the draws so far; at least one."""
         held = len(self._whole[0])
-        chosen = np.unique(np.linspace(0, held - 1, WHOLE).round().astype(int)) if held > WHOLE else range(held)
+        chosen = np.unique(np.linspace(held - 1, 0, min(held, self._most)).round().astype(int))
         items, slopes, variances = (np.stack([parts[i] for i in chosen]) for parts in self._whole)
+        variances = variances.mean(axis=0, keepdims=True, dtype=np.float32).astype(np.float16)
         users, of_items = self._mean.factors()
         bases = np.array([onto(of_items, draw.astype(np.float64), self._n_factors) for draw in items], np.float32)
         intercepts = (self._intercepts / self.n_draws).astype(np.float32)

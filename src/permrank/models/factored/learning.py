@@ -93,7 +93,7 @@ class Settings(NamedTuple):
                 found.error, *found.effects, **rules,
             )  # fmt: skip
 
-        keeper = partial(Draws, rankings.n_users, rankings.n_items, n_factors)
+        keeper = partial(Draws, rankings.n_users, rankings.n_items, n_factors, self.n_draws)
         key = stream_key(self.seed)
         return mapped(draw_posterior(problem, n_factors, scale, self.n_draws, key, n_sweeps, keeper), learned)
 
@@ -114,7 +114,7 @@ class Settings(NamedTuple):
                 score_error=found.error, **dict(zip(EFFECTS, found.effects, strict=True)), **rules,
             )  # fmt: skip
 
-        keeper = partial(Draws, rankings.n_users, rankings.n_items, before.n_factors)
+        keeper = partial(Draws, rankings.n_users, rankings.n_items, before.n_factors, self.n_draws)
         draws = draw_posterior(
             problem, before.n_factors, before.factor_scale, self.n_draws, key, n_sweeps, keeper, start
         )
@@ -142,7 +142,7 @@ def _last_modes(estimate: FactoredEstimate, rankings: Rankings) -> Float64Array:
         return np.asarray(estimate.user_factors, np.float64)
     last = replace(
         estimate, item_draws=estimate.item_draws[-1:], bases=estimate.bases[-1:],
-        user_slopes=estimate.user_slopes[-1:], item_variances=estimate.item_variances[-1:],
+        user_slopes=estimate.user_slopes[-1:],
     )  # fmt: skip
     return race.fold_in(last, Said(rankings, rankings.items))[:, 0]
 

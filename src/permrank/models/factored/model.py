@@ -18,7 +18,7 @@ from permrank.data.with_attributes import with_warm
 from permrank.distributions.base import RankingDistribution
 from permrank.distributions.damped import DampedLuce
 from permrank.distributions.luce import LuceMixture
-from permrank.errors import InputError
+from permrank.errors import InputError, NotSupportedError
 from permrank.learning.fit import Job, as_digest
 from permrank.learning.learner import Learner
 from permrank.models.answers import nearest
@@ -126,7 +126,7 @@ class FactoredPlackettLuce(Ranker):
         Places of the items by what is listed together; no dimension where that does not stand out from chance.
     user_slopes_ : float16 (n_kept, n_dimensions, n_factors)
         How the prior mean of a user's factors depends on the mean place of the items listed.
-    item_variances_ : float16 (n_kept, n_items + n_thresholds)
+    item_variances_ : float16 (1, n_items + n_thresholds)
         What an item's own uncertainty adds to the variance of its score, which probabilities average over.
     damping_ : float64 (n_stages,)
         Damping factors of the stages; one 1 without damping.
@@ -409,17 +409,9 @@ class FactoredPlackettLuce(Ranker):
         return nearest(similarity, own, k, self.user_ids)
 
     def _reasons(self, user: UserReference, item: int) -> Reasons:
-        """A score as a sum over the list, and what the item has for everybody.
-
-        At the mode of a user's posterior, precision * (W_u - mean) = Σ_e g_e H_e over the listed entries, g_e being how
-        much more often an item was chosen than expected; the mean is itself a sum over what was listed, whatever its
-        order (see ``co_listing``). So the personal part of a score is a sum over the list: W_u H_y = Σ_e (c_e H_y +
-        g_e <H_e, H_y> / precision), averaged over the draws. Of that an entry is credited with what it adds beyond the
-        mean over items, each as often as it is listed: scores are about differences, and what raises all items alike is
-        no reason for one of them. The rest is what the item has for everybody, and that mean.
-        """
+        """A score as a sum over the list (see explain.py), and the rest: what the item has for everybody."""
         if self.estimate_.is_damped:
-            self._refuse("explain with damping; fit with damping='none', for which a score is a sum over the list,")
+            raise NotSupportedError("a damped model cannot answer explain(); fit with damping='none'")
         often = np.bincount(self.rankings_.items, self.rankings_.entry_weights(), len(self.item_ids))
         said, modes = self._said(user), self._near_modes(user)
         listed, parts = contributions(self.estimate_, said, modes, item, often / often.sum())

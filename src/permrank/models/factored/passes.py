@@ -9,13 +9,13 @@ import numpy as np
 from numba import get_num_threads
 
 from permrank.data.item_view import entries_by_item
-from permrank.kernels.factored.arguments import Entries, Items, Kept, Newton, Noise, Prior, Users
+from permrank.kernels.factored.arguments import NO_NOISE, Entries, Items, Kept, Newton, Noise, Prior, Users
 from permrank.kernels.factored.items import item_steps, item_sums, steps_from_sums
 from permrank.kernels.factored.odds import threshold_sums
 from permrank.kernels.lists import Lists
 from permrank.learning.shards import Shard, blocks_by_entries, gathered, n_blocks_of, present_engine, shards_of
 from permrank.models.factored.problem import Problem, UserPass
-from permrank.ragged import owners
+from permrank.ragged import frozen, indptr_of, owners, ranges
 from permrank.types import Float64Array, Int32Array, Int64Array, Key
 
 # Adding up a block must cost little beside its entries: 128 entries of an item for each, but never below 4 blocks.
@@ -88,6 +88,43 @@ class Part(NamedTuple):
         prior = Prior(self.shard.data[0], move.slopes, move.precision, pull)
         noise, entries = Noise(move.key, move.draw, self.spans[0].start), Entries(self.residual, self.curvature)
         return move.user_pass(self.lists, move.theta, prior, Users(modes, draws), move.newton, noise, entries)
+
+
+class People(NamedTuple):
+    """Some of the users, with their lists.
+
+    Attributes
+    ----------
+    users : int64
+        Ascending.
+    lists : Lists
+    coordinates : float64 (n, n_dimensions)
+    """
+
+    users: Int64Array
+    lists: Lists
+    coordinates: Float64Array
+
+    @classmethod
+    def of(cls, problem: Problem, users: Int64Array) -> People:
+        """These users of a problem."""
+        lists = problem.lists
+        first, last = lists.user_indptr[users], lists.user_indptr[users + 1]
+        chosen = ranges(first, last)
+        entries = ranges(lists.indptr[chosen], lists.indptr[chosen + 1])
+        bounds = indptr_of(last - first), indptr_of(lists.indptr[chosen + 1] - lists.indptr[chosen])
+        own = Lists(*frozen(*bounds, lists.items[entries], lists.levels[entries], lists.weights[chosen]))
+        return cls(users, own, problem.user_coordinates[users])
+
+    def modes(self, move: Move, modes: Float64Array, pull: Float64Array) -> Float64Array:
+        """Modes of all users, of whom only these are moved."""
+        own, found, n = modes[self.users], modes.copy(), self.lists.items.size
+        prior = Prior(self.coordinates, move.slopes, move.precision, pull[self.users])
+        entries = Entries(np.empty(n), np.empty(n))
+        users = Users(own, np.empty_like(own))
+        move.user_pass(self.lists, move.theta, prior, users, move.newton, NO_NOISE, entries)
+        found[self.users] = own
+        return found
 
 
 def _moved(

@@ -10,7 +10,7 @@ from permrank.kernels.factored.arguments import NOTHING_KEPT, Items, Kept, Newto
 from permrank.learning.learner import State
 from permrank.models.factored import odds
 from permrank.models.factored.kept import Found
-from permrank.models.factored.passes import Move, Passes
+from permrank.models.factored.passes import Move, Passes, People
 from permrank.models.factored.prior_means import ItemPrior, UserPrior, coefficients, explained, restore, state_of
 from permrank.models.factored.problem import Problem
 from permrank.models.priors.effects import effects_of
@@ -73,8 +73,11 @@ class Sampler:
         """How the prior means of the users' factors depend on their coordinates and features."""
         return self._users.slopes
 
-    def sweep(self, number: int, *, keep: bool) -> tuple[float, Found | None]:
-        """Draw everything once; returns the log-posterior of the users' modes, and what is kept, if asked."""
+    def sweep(self, number: int, *, keep: bool, people: People | None = None) -> tuple[float, Found | None]:
+        """Draw everything once; returns the log-posterior of the users' modes, and what is kept, if asked.
+
+        people: those who are of interest in what is kept, if not all are.
+        """
         problem, prior = self.problem, self._prior
         if problem.shuffle:
             self._passes.use(problem.in_sweep(self._key, number))
@@ -84,7 +87,7 @@ class Sampler:
         values, self.modes, self.draws = self._passes.users(move, self.modes, self.draws, pull)
         means = self._room() if keep and not problem.shuffle else NOTHING_KEPT
         steps = self._item_steps(Noise(stream_key(int(self._key), number, 1), noisy), means)
-        kept = self._smoothed(means) if keep else None
+        kept = self._smoothed(means, people) if keep else None
         moved = self._moved_thresholds(number, noisy) if problem.odds else None
         self.theta += steps
         if moved is not None:
@@ -138,7 +141,7 @@ class Sampler:
         """By how much the last draw of the users differs from their modes."""
         return np.asarray(self.draws - self.modes)
 
-    def _smoothed(self, means: Kept) -> Found:
+    def _smoothed(self, means: Kept, people: People | None) -> Found:
         """What is kept of a sweep: the conditional mean of the items given the users drawn, and the users' modes there.
 
         A draw of the items carries noise that only a large average removes; their mean given the users' draw carries
@@ -149,7 +152,8 @@ class Sampler:
             none = np.zeros(self.problem.n_rows)
             return Found(self.theta.copy(), self.modes.copy(), self.slopes.copy(), none, self._effects())
         mean, pull = self.theta + means.steps, self._users.friends_pull(self.modes)
-        users = self._passes.modes(self._move(mean, np.uint64(0), False, Newton(2, 1e-4)), self.modes.copy(), pull)
+        move = self._move(mean, np.uint64(0), False, Newton(1, 1e-4))
+        users = people.modes(move, self.modes, pull) if people else self._passes.modes(move, self.modes.copy(), pull)
         means.variance[self._prior.new] += self._prior.variance_of_new()
         return Found(mean, users, self.slopes.copy(), means.variance, self._effects())
 

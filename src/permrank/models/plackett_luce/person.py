@@ -91,8 +91,10 @@ def person_posterior(
         top = scores.max(axis=1, keepdims=True)
         weight = np.exp(scores - top)
         total = weight.sum(axis=1, keepdims=True)
-        value = picks @ x - float(np.sum(top + np.log(total))) - 0.5 * precision * float(np.sum((x - centre) ** 2))
-        return value, weight / total
+        value = (
+            float(picks @ x) - float(np.sum(top + np.log(total))) - 0.5 * precision * float(np.sum((x - centre) ** 2))
+        )
+        return value, np.asarray(weight / total)
 
     x, (value, shares) = centre.copy(), evaluated(centre)
     for _ in range(_MOST_STEPS):
@@ -109,7 +111,8 @@ def person_posterior(
         if np.abs(size * step).max() < _TOL:
             break
     mean[spoken] = x
-    return PersonPosterior(mean, spoken, np.linalg.inv(_curvature(shares, precision)), prior_scale)
+    covariance = np.asarray(np.linalg.inv(_curvature(shares, precision)), np.float64)
+    return PersonPosterior(mean, spoken, covariance, prior_scale)
 
 
 def _curvature(shares: Float64Array, precision: float) -> Float64Array:

@@ -40,8 +40,10 @@ def were_chosen(rankings: Rankings, seed: int) -> bool:
     return bool(co_listing_coordinates(rankings, seed).shape[1] > 0)
 
 
-def co_listing_coordinates(rankings: Rankings, seed: int) -> Float64Array:
+def co_listing_coordinates(rankings: Rankings, seed: int, n_dimensions: int | None = None) -> Float64Array:
     """Coordinates of the items in as few dimensions as exceed the permutation null: (n_items, n_dimensions).
+
+    n_dimensions: how many these are, if it is known from nearly the same lists.
 
     Their mean over all entries is 0, and in every dimension those of the users (`user_coordinates`) have deviation 1.
     """
@@ -54,10 +56,12 @@ def co_listing_coordinates(rankings: Rankings, seed: int) -> Float64Array:
         return np.zeros((counts.size, 0))
     size = min(most + _SPARE + 1, n_listed, rankings.n_users)
     values, vectors = _singular(bounds, items, counts, rng.normal(size=(counts.size, size)), _ROUNDS)
-    start = rng.normal(size=(counts.size, min(size, _CHANCE)))
-    chance, _ = _singular(bounds, rng.permutation(items), counts, start, _CHANCE_ROUNDS)
-    edge = chance[1] if chance.size > 1 else np.inf
-    above = np.flatnonzero(values[1 : most + 1] > edge) + 1
+    if n_dimensions is None:
+        start = rng.normal(size=(counts.size, min(size, _CHANCE)))
+        chance, _ = _singular(bounds, rng.permutation(items), counts, start, _CHANCE_ROUNDS)
+        above = np.flatnonzero(values[1 : most + 1] > (chance[1] if chance.size > 1 else np.inf)) + 1
+    else:
+        above = np.arange(1, min(n_dimensions, most, size - 1) + 1)
     table = vectors[:, above] / np.sqrt(counts + _MORE_OF_ITEM)[:, None]
     table -= np.einsum("y,yk->k", counts / counts.sum(), table)
     table[counts == 0] = 0.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,14 +19,14 @@ from permrank.models.thurstone.problem import Problem, coordinates_of
 from permrank.models.thurstone.sampler import Sampler, State
 from permrank.ragged import indptr_of, ranges
 from permrank.randomness import stream_key
-from permrank.types import Array, Float64Array, Named
+from permrank.types import Array, Float64Array, Int64Array, Named
 
 # Sweeps by default: this many entries are visited in all, within the bounds.
 _ENTRIES_VISITED, _FEWEST_SWEEPS, _MOST_SWEEPS = 20_000_000, 100, 600
-# Items at most that have a full covariance matrix by default, and at all: the moves of a user who speaks of all take n³.
+# Items at most that have a full covariance matrix by default, and at all: moves of a user who speaks of all take n³.
 _MOST_ITEMS, _MOST_FULL = 50, 200
 # A component for so many people for each number in its mean and covariance, and at most so many.
-_PEOPLE, _MOST_COMPONENTS = 10, 6
+_PEOPLE, _MOST_COMPONENTS = 10, 4
 # Draws are kept after the first third of the sweeps.
 _FIRST_KEPT = 3
 # Utilities are kept with every draw where users speak of few items: so many times the numbers of a user's factors.
@@ -36,6 +36,26 @@ _DRAWN = (
     "item_draws", "noise_variances", "shares", "threshold_draws", "flips", "user_slopes", "user_means",
     "user_components", "utilities",
 )  # fmt: skip
+
+
+class Begun(NamedTuple):
+    """An estimate of less data, and where its items stand among all."""
+
+    estimate: ThurstoneEstimate
+    places: Int64Array
+
+    def state(self, state: State) -> State:
+        """A state that begins at the last draw, as far as it fits."""
+        theta, variances = state.theta.copy(), state.variances.copy()
+        last, own = self.estimate.item_draws[-1], self.estimate.noise_variances[-1]
+        theta[:, self.places, -1] = last[..., -1]
+        if last.shape[2] == theta.shape[2]:
+            theta[:, self.places], variances[:, self.places] = last, own
+        shares, thresholds = self.estimate.shares[-1], self.estimate.threshold_draws[-1]
+        return state._replace(
+            theta=theta, variances=variances, shares=np.maximum(shares.astype(np.float64), 1e-300),
+            thresholds=thresholds.astype(np.float64) if thresholds.size else state.thresholds,
+        )  # fmt: skip
 
 
 class Settings(NamedTuple):
@@ -56,15 +76,29 @@ class Settings(NamedTuple):
         """From all parameters of a model."""
         return cls(**{name: parameters[name] for name in cls._fields})
 
-    def learner(self, rankings: Rankings, n_sweeps: int, rules: Named) -> Learner[ThurstoneEstimate]:
-        """From the data alone."""
+    def learner(
+        self, rankings: Rankings, n_sweeps: int, rules: Named, begun: Begun | None = None
+    ) -> Learner[ThurstoneEstimate]:
+        """From the data alone, or from an estimate of less data."""
         thresholds = thresholds_of(rankings, odds=True) if self.rating_thresholds else np.zeros(0)
+        if begun is not None and thresholds.size:
+            thresholds = begun.estimate.thresholds
         full = self.is_full(rankings, thresholds)
         table = coordinates_of(rankings, self.seed, wanted=self.co_listing and not full)
         problem = Problem.of(rankings, one_draw=self.one_draw, thresholds=thresholds, co_listing=table, popularity=True)
         kind = FullSampler if full else Sampler
-        sizes = rankings.n_items if full else self.n_factors, self.n_components or usual_components(rankings, full=full)
-        return draw_posterior(problem, rankings.n_users, self, kind, sizes, n_sweeps, rules)
+        n_components = begun.estimate.shares.shape[1] if begun else self.n_components
+        n_components = n_components or usual_components(rankings, full=full)
+        sizes = rankings.n_items if full else self.n_factors, n_components
+
+        def sampler() -> Sampler:
+            key = stream_key(self.seed) if begun is None else stream_key(self.seed, 1)
+            made = kind(problem, *sizes, self.item_noise, key)
+            if begun is not None:
+                made.state = begun.state(made.state)
+            return made
+
+        return draw_posterior(problem, rankings.n_users, sampler, sizes, kept_sweeps(n_sweeps, self.n_draws), rules)
 
     def is_full(self, rankings: Rankings, thresholds: Float64Array) -> bool:
         """Whether there is a full covariance matrix."""
@@ -176,14 +210,12 @@ def _compact(part: Any) -> Array:
 def draw_posterior(
     problem: Problem,
     n_users: int,
-    settings: Settings,
-    kind: type[Sampler],
+    make: Callable[[], Sampler],
     sizes: tuple[int, int],
-    n_sweeps: int,
+    wanted: list[int],
     rules: Named,
 ) -> Learner[ThurstoneEstimate]:
-    """Sweeps of the sampler; some of its states are kept. sizes: numbers of factors and of components."""
-    wanted = kept_sweeps(n_sweeps, settings.n_draws)
+    """Sweeps of a sampler; the wanted ones are kept. sizes: numbers of factors and of components."""
     n_factors, n_components = sizes
     n_numbers = n_components * problem.n_items * (n_factors + 3)
     n_numbers += n_users * (n_factors + 2) * (1 + _TIMES_FACTORS)
@@ -193,7 +225,7 @@ def draw_posterior(
     )  # fmt: skip
 
     def steps(kept: Kept | None) -> Iterator[Step[ThurstoneEstimate]]:
-        sampler = kind(problem, *sizes, settings.item_noise, stream_key(settings.seed))
+        sampler, n_sweeps = make(), wanted[-1] + 1
         collected, done = _Collected(problem, n_users, rules), 0
         if kept:
             sampler.state = State(**{name: kept[name] for name in State._fields})

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import polars as pl
@@ -15,31 +17,31 @@ from permrank.data.validate import require_rankings
 from permrank.distributions.base import RankingDistribution
 from permrank.distributions.thurstone import NormalUtilities
 from permrank.errors import InputError
-from permrank.kernels.thurstone.answers import pair_probabilities
-from permrank.kernels.thurstone.users import Rounds
+from permrank.learning.fit import Job, as_digest
 from permrank.learning.learner import Learner
 from permrank.models.answers import mean_cosine, named_columns, nearest
 from permrank.models.factored.problem import one_user
+from permrank.models.fitting import learn_into, more_rankings
 from permrank.models.ranker import Ranker
-from permrank.models.thurstone import questions
-from permrank.models.thurstone.estimate import Asked, Chains, Said, ThurstoneEstimate
-from permrank.models.thurstone.learning import Settings, usual_sweeps
+from permrank.models.thurstone import answers, questions
+from permrank.models.thurstone.estimate import Chains, Said, ThurstoneEstimate
+from permrank.models.thurstone.learning import Begun, Settings, usual_sweeps
 from permrank.models.thurstone.likelihood import log_likelihoods
 from permrank.models.thurstone.parameters import PARAMETERS
 from permrank.models.users import NewUser, UserReference, new_user
-from permrank.ragged import indptr_of, ranges
+from permrank.ragged import ranges
 from permrank.randomness import stream_key
-from permrank.types import Array, Float64Array, Int64Array, Named
+from permrank.types import Array, Callback, Float64Array, Int64Array, Named
 
-# Rounds of a user's chain for each kept draw when probabilities are asked for: with 64 of those, 256 in all.
-_ROUNDS = 4
-# Where many users are asked about, rounds are that few that so many chains are moved, but never less than one.
-_VISITS = 100_000
+if TYPE_CHECKING:
+    from permrank.learning.checkpoints import Checkpoint
+
 # Candidates whose pairs are all looked at when the next question is chosen: 276 pairs, in some 20 ms.
 _MOST_ASKED = 24
+# `partial_fit` makes this part of the sweeps; before it what concerns how learning goes on may be changed.
+_SHARE_OF_SWEEPS, _OF_LEARNING = 3, frozenset({"max_iter", "n_draws", "seed"})
 # Users whose chains are run together where many are asked about and no utilities are kept.
 _TOGETHER = 500
-_ONE_ROUND = Rounds(0, 1, 1)
 # A probability is kept away from 0 and 1 by so much, where it is the mean over draws.
 _SURE = 1e-9
 
@@ -62,7 +64,7 @@ class FactoredThurstone(Ranker):
         "full" is any covariance matrix of the items, for orders of up to 200 items; "auto" takes it up to 50.
     n_components : int, optional
         Populations that the people are a mixture of, each with its own items' means and factors. By default 1, and with
-        a full covariance one for every ten people for each of its numbers, at most 6.
+        a full covariance one for every ten people for each of its numbers, at most 4.
     item_noise : bool
         Whether σ_y is learnt for every item, around 1; else it is 1.
     rating_thresholds : bool
@@ -155,6 +157,47 @@ class FactoredThurstone(Ranker):
     def _learner(self, rankings: Rankings) -> Learner[ThurstoneEstimate]:
         return Settings.of(self.get_params()).learner(rankings, self._sweeps(rankings), self._rules())
 
+    def partial_fit(
+        self,
+        rankings: Rankings,
+        *,
+        callback: Callback | None = None,
+        verbose: bool | None = None,
+        checkpoint: Checkpoint | str | Path | None = None,
+    ) -> Self:
+        """Add users, items and statements to a fitted model, in a third of the sweeps of a full fit.
+
+        The chain goes on from the last draw of the items, with as many components; new items are where a fit begins.
+        ``max_iter``, ``n_draws`` and ``seed`` may be set before; any other parameter that was changed since is refused.
+
+        Parameters
+        ----------
+        rankings : Rankings
+            A newer rating of an item replaces an older one of the same user; lists without ratings are added.
+        callback, verbose, checkpoint
+            As in `fit`.
+
+        Examples
+        --------
+        >>> import permrank as pr
+        >>> old = pr.Rankings.from_lists({"ann": ["a", "b", "c"], "bob": ["c", "b", "a"]})
+        >>> model = pr.FactoredThurstone(max_iter=30).fit(old)
+        >>> model.partial_fit(pr.Rankings.from_lists({"cat": ["d", "a"]})).user_ids.index("cat")
+        2
+        """
+        everything = more_rankings(self, rankings, _OF_LEARNING)
+        before, n_sweeps = self.estimate_, max(1, self._sweeps(everything) // _SHARE_OF_SWEEPS)
+        places = everything.item_ids.ids.search_sorted(self.rankings_.item_ids.ids).to_numpy().astype(np.int64)
+
+        def learner() -> Learner[ThurstoneEstimate]:
+            begun = Begun(before, places)
+            return Settings.of(self.get_params()).learner(everything, n_sweeps, self._rules(), begun)
+
+        digest = as_digest(before.item_draws[-1])
+        job = Job(type(self).__name__, learner, n_sweeps, everything, self.get_params(), digest)
+        learn_into(self, job, callback, verbose, checkpoint)
+        return self
+
     # Scores: means of utilities
 
     def _scores(self, user: UserReference, items: Int64Array) -> Float64Array:
@@ -218,22 +261,6 @@ class FactoredThurstone(Ranker):
             state = self._state(said)
         return Chains.at(state["utilities"], state["components"][:, None], estimate.n_columns)
 
-    def _pairs(self, user: UserReference, pairs: Int64Array) -> Float64Array:
-        """P(first before second) of pairs of items (n_pairs, 2) for a user, under every draw: (n_kept, n_pairs)."""
-        said = self._said(user)
-        asked, chains = self.estimate_.asked(said, pairs.ravel()), self._chains(user, said)
-        return self._told(asked, chains, np.array([0, len(pairs)]), _ROUNDS)
-
-    def _told(self, asked: Asked, chains: Chains, bounds: Int64Array, n_rounds: int) -> Float64Array:
-        """Probabilities of pairs by user, of the users from bounds[u] to bounds[u + 1]: (n_kept, n_pairs)."""
-        fresh, numbers, total = not self.estimate_.one_draw, asked.items.reshape(-1, 2), 0.0
-        for turn in range(n_rounds):
-            if turn > 0:
-                chains.advance(asked, _ONE_ROUND, stream_key(self.seed, 2, turn))
-            where = chains.x, chains.components, bounds, numbers
-            total += pair_probabilities(*asked[:3], fresh, *where)
-        return np.asarray(total / n_rounds)
-
     def _prefers_pairs(self, who: Int64Array, first: Int64Array, second: Int64Array) -> Float64Array:
         estimate, order, told = self.estimate_, np.argsort(who, kind="stable"), np.empty(who.size)
         users, n_pairs = np.unique(who, return_counts=True)
@@ -242,45 +269,28 @@ class FactoredThurstone(Ranker):
             part, count = users[begin : begin + size], n_pairs[begin : begin + size]
             rows = order[n_pairs[:begin].sum() :][: count.sum()]
             said = self._said_by(part)
-            asked = estimate.asked(said, np.column_stack((first, second))[rows].ravel())
             if len(estimate.utilities):
                 slots = ranges(estimate.slot_indptr[part], estimate.slot_indptr[part + 1])
                 chains = Chains.at(estimate.utilities[:, slots], estimate.user_components[:, part], estimate.n_columns)
             else:
                 chains = estimate.chains(said)[0]
-            n_rounds = int(np.clip(_VISITS // chains.components.size, 1, _ROUNDS))
-            told[rows] = self._told(asked, chains, indptr_of(count), n_rounds).mean(axis=0)
+            pairs = np.column_stack((first, second))[rows]
+            told[rows] = answers.pairs_of_users(estimate, said, chains, pairs, count)
         return np.where(first == second, 0.5, np.clip(told, _SURE, 1.0 - _SURE))
 
     def _distribution(self, user: UserReference, items: Int64Array) -> RankingDistribution:
-        if items.size == 2:
-            # Of two items one probability under each draw says it all: as a difference of normal utilities.
-            p = np.clip(self._pairs(user, items[None])[:, 0], _SURE, 1.0 - _SURE)
-            means = np.column_stack((ndtri(p), np.zeros(p.size)))
-            return NormalUtilities(means, np.full(means.shape, np.sqrt(0.5)))
-        return NormalUtilities(*self._utilities(user, items))
+        said, estimate = self._said(user), self.estimate_
+        chains = self._chains(user, said)
+        if items.size != 2:
+            return NormalUtilities(*answers.utilities(estimate, said, chains, items))
+        # Of two items one probability under each draw says it all: as a difference of normal utilities.
+        told = answers.pair_draws(estimate, estimate.asked(said, items), chains, np.array([0, 1]), answers.N_ROUNDS)
+        means = np.column_stack((ndtri(np.clip(told[:, 0], _SURE, 1.0 - _SURE)), np.zeros(len(told))))
+        return NormalUtilities(means, np.full(means.shape, np.sqrt(0.5)))
 
     def _utilities(self, user: UserReference, items: Int64Array) -> tuple[Float64Array, Float64Array]:
-        """Means and deviations of utilities given the user's factors: (n_kept * rounds, n_items) both.
-
-        A deviation is 0 where the user has spoken of the item: its utility is drawn itself.
-        """
         said = self._said(user)
-        asked, chains = self.estimate_.asked(said, items), self._chains(user, said)
-        place = np.full(asked.used.size, -1)
-        if self.estimate_.one_draw:
-            place[asked.said.slot_items] = np.arange(asked.said.slot_items.size)
-        slots, rows = place[asked.items], np.arange(len(chains.x))[:, None]
-        spoken, drawn = slots >= 0, []
-        for turn in range(_ROUNDS):
-            chains.advance(asked, _ONE_ROUND, stream_key(self.seed, 3, turn))
-            theta = asked.population.theta[rows, chains.components, asked.items]
-            means = np.einsum("dik,dk->di", theta[..., :-1], chains.draws[:, 0]) + theta[..., -1]
-            means[:, spoken] = chains.x[:, slots[spoken]]
-            variances = asked.population.variances[rows, chains.components, asked.items]
-            drawn.append((means, np.where(spoken, 0.0, np.sqrt(variances))))
-        means, deviations = (np.concatenate(parts) for parts in zip(*drawn, strict=True))
-        return means, deviations
+        return answers.utilities(self.estimate_, said, self._chains(user, said), items)
 
     def log_likelihood(self, rankings: Rankings) -> Float64Array:
         """Return the log-probability of each ranking with its user integrated out, as if given by somebody new.
@@ -313,9 +323,9 @@ class FactoredThurstone(Ranker):
     def ask(self, user: object, candidates: Iterable[object] | None = None, n: int = 1) -> pl.DataFrame:
         """The pairs of items whose answer is expected to tell most about the order of the candidates.
 
-        The gain of a question is by how many more of all pairs of candidates an order by majority would be right after
-        the answer, in the mean over both answers. Of more than 24 candidates those 24 are looked at whose utility is
-        least certain.
+        The gain of a question is in how many more of all pairs of candidates two draws of the person's order would
+        agree after the answer, in the mean over both answers. Of more than 24 candidates those 24 are looked at whose
+        utility is least certain.
 
         Parameters
         ----------
@@ -344,14 +354,15 @@ class FactoredThurstone(Ranker):
         require_int("n", n, 1)
         if items.size < 2:
             raise InputError(f"{items.size} candidates; a question is about two, so give at least two")
-        means, deviations = self._utilities(reference, items)
+        said = self._said(reference)
+        chains = self._chains(reference, said)
         if items.size > _MOST_ASKED:
-            spread = means.std(axis=0) ** 2 + (deviations**2).mean(axis=0)
-            kept = np.sort(np.argsort(-spread, kind="stable")[:_MOST_ASKED])
-            items, means, deviations = items[kept], means[:, kept], deviations[:, kept]
+            spread = answers.uncertainty(self.estimate_, said, chains, items)
+            items = items[np.sort(np.argsort(-spread, kind="stable")[:_MOST_ASKED])]
         pairs = np.column_stack(np.triu_indices(items.size, 1))
-        x = questions.simulated(means, deviations, int(stream_key(self.seed, 5)))
-        gains = questions.information(x, pairs)
+        utilities = answers.utilities(self.estimate_, said, chains, items)
+        x = questions.simulated(*utilities, int(stream_key(self.seed, 5)))
+        gains = questions.information(x)
         best = np.argsort(-gains, kind="stable")[: int(n)]
         first, second = items[pairs[best]].T
         told = np.mean(x[:, pairs[best, 0]] > x[:, pairs[best, 1]], axis=0)

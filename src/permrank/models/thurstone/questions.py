@@ -7,30 +7,30 @@ import numpy as np
 from permrank.types import Float64Array, Int64Array
 
 # Draws of utilities for every draw of means and deviations, where some are not known.
-_SIMULATED = 4096
+_SIMULATED = 2048
 
 
 def simulated(means: Float64Array, deviations: Float64Array, seed: int) -> Float64Array:
-    """Utilities, (n, n_items), n at least 4,096 where they are not all known: every draw as often as every other."""
+    """Utilities, (n, n_items), n at least 2,048 where they are not all known: every draw as often as every other."""
     times = 1 if not deviations.any() else -(-_SIMULATED // len(means))
     rng = np.random.default_rng(seed)
     return np.concatenate([means + deviations * rng.normal(size=means.shape) for _ in range(times)])
 
 
-def information(x: Float64Array, pairs: Int64Array) -> Float64Array:
-    """Expected gain of answers about pairs of items, in pairs of all items that are put right: (n_pairs,).
+def information(x: Float64Array, pairs: Int64Array | None = None) -> Float64Array:
+    """Expected gain of answers about pairs of items, all by default (as `numpy.triu_indices` has them): (n_pairs,).
 
-    x: draws of utilities (n, n_items). An order by majority puts Σ max(p, 1 - p) of the pairs right. The answer says on
-    which side of x_a = x_b the person is, so that the draws there are left; the gain is the mean over both answers.
+    x: draws of utilities (n, n_items). Two draws agree about a pair with probability 1 - 2 p (1 - p). An answer leaves
+    the draws on one side of x_a = x_b; over both answers p (1 - p) falls by what the answer explains of its variance,
+    cov² / (p_ab (1 - p_ab)). The gain is by how many more of all pairs two draws agree.
     """
     first, second = np.triu_indices(x.shape[1], 1)
     above = (x[:, first] > x[:, second]).astype(np.float32)
-    answer = (x[:, pairs[:, 0]] > x[:, pairs[:, 1]]).astype(np.float32)
-    share, both = answer.mean(axis=0), answer.T @ above / len(x)  # P(answer), P(answer and pair)
-    overall = above.mean(axis=0)
-    other = overall[None] - both
-    right = np.maximum(both, share[:, None] - both) + np.maximum(other, (1.0 - share)[:, None] - other)
-    return np.asarray(right.sum(axis=1) - np.maximum(overall, 1.0 - overall).sum(), np.float64)
+    answer = above if pairs is None else (x[:, pairs[:, 0]] > x[:, pairs[:, 1]]).astype(np.float32)
+    share = answer.mean(axis=0)
+    covariance = answer.T @ above / np.float32(len(x)) - np.outer(share, above.mean(axis=0))
+    known = share * (1.0 - share)
+    return np.asarray(2.0 * np.sum(covariance**2, axis=1) / np.where(known > 0.0, known, 1.0), np.float64)
 
 
 def sure(x: Float64Array, order: Int64Array, k: int) -> float:

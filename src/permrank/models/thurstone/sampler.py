@@ -20,10 +20,10 @@ from permrank.types import Array, Float64Array, Key
 
 # Scans of a user's slots in a sweep: one costs little beside the matrices that are made once a sweep.
 _SCANS = 2
-# Inverse gamma priors of variances, (shape, scale): of the factors' columns (in sum; one for all of them), of the means
+# Inverse gamma priors of variances, (shape, scale): of the factors' columns (the scale is shared by them), of the means
 # of items around their regression, and of the noise of an item, which is about 1.
 _FACTORS, _MEANS, _NOISE = (2.0, 1.0), (1.0, 0.5), (5.0, 5.0)
-# With ratings the factors' part of a utility has this variance a priori: that of `FactoredPlackettLuce` with ties, 0.7²,
+# With ratings the factors' part of a utility has this variance a priori: that of `FactoredPlackettLuce` with ties, .49,
 # in units of its logistic noise. A learnt one is larger, and predicts worse (decision 20).
 _RATED_SPREAD = 0.49 * 3.0 / np.pi**2
 # Prior precision of slopes, in units of what they explain: of items by covariates, of users by their coordinates.
@@ -194,19 +194,19 @@ class Sampler:
             state.slopes[z] = np.linalg.solve(normal.T, found + noise)
             away = theta - np.einsum("yj,jk->yk", known, state.slopes[z])
             squares = np.sum(away**2, axis=0) + _ITEM_RIDGE * np.sum(state.slopes[z] ** 2, axis=0)
-            n_factors, n_lines = self._n_factors, n_items + n_covariates
-            gammas = rng.standard_gamma([_FACTORS[0] + 0.5 * n_lines * n_factors, _MEANS[0] + 0.5 * n_lines])
-            state.spreads[z, :n_factors] = (_FACTORS[1] / n_factors + 0.5 * squares[:n_factors].sum()) / gammas[0]
-            state.spreads[z, -1] = (_MEANS[1] + 0.5 * squares[-1]) / gammas[1]
+            shape, scale = np.full(n_columns, _FACTORS[0]), np.full(n_columns, _FACTORS[1] / self._n_factors)
+            shape[-1], scale[-1] = _MEANS
+            gammas = rng.standard_gamma(shape + 0.5 * (n_items + n_covariates))
+            state.spreads[z] = (scale + 0.5 * squares) / gammas
             if self._rated:
-                state.spreads[z, :n_factors] = _RATED_SPREAD / n_factors
+                state.spreads[z, : self._n_factors] = _RATED_SPREAD / self._n_factors
                 state.spreads[z, -2], state.slopes[z, :, -2] = 1.0, 0.0
 
     def _rescale(self, rng: np.random.Generator) -> None:
         """Exact draws along two groups that leave what was said alone: they mix what single draws hold together.
 
-        All factors times c, those of the users times 1 / c: columns, slopes and prior deviation go along; with ratings
-        the users' level alone. All utilities times c, with items and thresholds.
+        A factor times c, of the users times 1 / c: its columns, slopes and prior deviation go along; with ratings the
+        users' level alone. All utilities times c, with items and thresholds.
         """
         state = self.state
         n_users, n_factors = state.draws.shape[0], self._n_factors
@@ -218,9 +218,8 @@ class Sampler:
                 gamma = rng.standard_gamma(0.5 * max(n_lines - 1, 1))
                 c = np.append(np.ones(n_factors), 1.0 / np.sqrt(gamma / (0.5 * squares[-1])))
             else:
-                rate = 0.5 * squares.sum() + _FACTORS[1] / n_factors / state.spreads[0, 0]
-                gamma = rng.standard_gamma(0.5 * n_lines * n_factors + _FACTORS[0])
-                c = np.full(n_factors, 1.0 / np.sqrt(gamma / rate))
+                rate = 0.5 * squares + _FACTORS[1] / n_factors / state.spreads[0, :n_factors]
+                c = 1.0 / np.sqrt(rng.standard_gamma(0.5 * n_lines + _FACTORS[0], size=n_factors) / rate)
             state.theta[0, :, :-1] *= c
             state.slopes[0, :, :-1] *= c
             state.spreads[0, :n_factors] *= c[:n_factors] ** 2
