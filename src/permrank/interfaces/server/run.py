@@ -6,7 +6,6 @@ import contextlib
 import logging
 import os
 import secrets
-import signal
 import sqlite3
 import subprocess
 import sys
@@ -138,8 +137,11 @@ def _learning(settings: Settings) -> Iterator[None]:
     try:
         yield
     finally:
-        learner.send_signal(signal.SIGTERM)
-        learner.wait(timeout=10.0)
+        learner.terminate()
+        try:
+            learner.wait(timeout=10.0)
+        except subprocess.TimeoutExpired:  # in the middle of a fit, which is lost in any case
+            learner.kill()
 
 
 def _serve(settings: Settings, pictures: Path | None) -> None:
