@@ -6,7 +6,8 @@
     python benchmarks/features.py links filmtrust -n 10      # friends, and a graph drawn at random
     python benchmarks/features.py cost ml-1m                 # 20 features and a million links
 
-Rows are the mean over the seeds; after the sign the standard deviation between seeds. LightFM runs in .venv-peers.
+Rows are the mean over the seeds; after the sign the standard deviation between seeds. LightFM and irspack run
+in .venv-peers.
 """
 
 from __future__ import annotations
@@ -145,7 +146,7 @@ def peer_scores(cold: Cold, seed: int, name: str) -> Scores:
     """A learner of peer_features.py, which gives scores of all users and items as factors."""
     from peers import peer_python, run_peer
 
-    python = peer_python("lightfm", "scipy")
+    python = peer_python("irspack" if name == "irspack" else "lightfm", "scipy")
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder) / "job.npz", Path(folder) / "factors.npz"
         users = cold.data.features("user")
@@ -166,6 +167,7 @@ SYSTEMS: dict[str, Callable[[Cold, int], Scores]] = {
     "feature ridge, the same for all": lambda cold, seed: ridge_scores(cold, seed, personal=False),
     "LightFM hybrid, WARP": lambda cold, seed: peer_scores(cold, seed, "warp"),
     "LightFM hybrid, logistic": lambda cold, seed: peer_scores(cold, seed, "logistic"),
+    "irspack, feature-aware iALS": lambda cold, seed: peer_scores(cold, seed, "irspack"),
     "chance": lambda cold, seed: lambda who, what: np.random.default_rng(seed).random(who.size),
 }
 

@@ -93,8 +93,8 @@ def rating_row(n_given: int, seed: int, model: pr.Ranker, dataset: str = "ml-100
 def ask_row(questions: str, seed: int, model: pr.FactoredThurstone) -> dict[str, float]:
     """Answers of new people, Sushi-10: how many are needed, and how often an order that is taken for sure is right.
 
-    ``questions``: see `pr.Ask`. 30 people of a fold, at most 20 answers each. Of a person the moment counts at which
-    ``sure`` of the best three is nearest to 0.9.
+    ``questions``: see `pr.Ask`. 30 people of a fold, at most 20 answers each. ``sure`` of the best three is looked at
+    where it lies between 0.85 and 0.95, and where it first reaches 0.9 (and is mostly larger then).
     """
     split = splits.fold_of_people(seed)
     model.fit(as_rankings(split.train, strict=True))
@@ -105,9 +105,15 @@ def ask_row(questions: str, seed: int, model: pr.FactoredThurstone) -> dict[str,
     curve = found.group_by("n_answers").agg(pl.col("pairs_right").mean()).sort("n_answers")["pairs_right"].to_numpy()
     needed = {f"answers_{share}": float(np.argmax(np.append(curve, 1.0) >= share)) for share in (0.888, 0.95)}
     after = {f"right_after_{n}": float(curve[n]) for n in (5, 11, 16)}
-    near = found.with_columns(away=(pl.col("sure") - 0.9).abs()).filter(pl.col("away") < 0.05)
-    near = near.sort("away").group_by("user", maintain_order=True).first()
-    sure = {"sure_told": near["sure"].mean(), "sure_right": near["top_right"].mean(), "n_sure": near.height}
+    near = found.filter(pl.col("sure").is_between(0.85, 0.95))
+    crossed = found.filter(pl.col("sure") >= 0.9).group_by("user", maintain_order=True).first()
+    sure: dict[str, Any] = {}
+    for name, part in (("near", near), ("crossed", crossed)):
+        sure |= {
+            f"{name}_told": part["sure"].mean(),
+            f"{name}_right": part["top_right"].mean(),
+            f"n_{name}": part.height,
+        }
     return {**needed, **after, **sure, "question_ms": 1e3 * seconds}
 
 

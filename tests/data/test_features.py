@@ -169,3 +169,17 @@ def test_damaged_links_are_refused():
     for friend, weight in (("a", 1.0), ("b", -1.0), ("b", '"x"')):
         with pytest.raises(FormatError, match="damaged"):
             Attributes.from_json(good[:-1] + "," + links % (friend, weight), "user")
+
+
+def test_numbers_with_many_values_have_squares_too(rankings):
+    size = np.exp(np.linspace(0.0, 2.0, 12))
+    made = rankings.with_features(items={"item": list("abcdefghijkl"), "size": size})
+    features = made.features("item")
+    assert features.names == ["size", "size²"]
+    assert features.groups.tolist() == [0, 0]
+    line, curve = features.of(list("abcdefghijkl")).T
+    assert_allclose([curve.mean(), curve.std(), np.mean(line * curve)], [0, 1, 0], atol=1e-12)
+    slopes = np.linalg.lstsq(np.column_stack((np.ones(12), line, line**2)), curve, rcond=None)
+    assert_allclose(slopes[1], 0, atol=1e-12)  # nothing but the square
+    assert_allclose(features.of_row({"size": float(size[3])}), [line[3], curve[3]])
+    assert not features.of_row({}).any()

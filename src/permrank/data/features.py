@@ -1,16 +1,17 @@
 """Attributes as numbers that models can learn from.
 
-Numbers, dates and truth values become one column of mean 0 and deviation 1. A category becomes a column for each value
-that at least three rows have, and a list of categories one for each word; both are 1 or 0 less their mean, so that 0
-stands for the average everywhere. What is missing is average too, and a column of its own says so. Text, identifiers
-and what is the same for all are left out. Everything is a function of the rows of the attributes, whoever is asked
-about: so a new row is encoded like the old ones.
+Numbers, dates and truth values become one column of mean 0 and deviation 1, and numbers with many values one more for
+their squares, since what is worth most is often in the middle (or at both ends). A category becomes a column for each
+value that at least three rows have, and a list of categories one for each word; both are 1 or 0 less their mean, so
+that 0 stands for the average everywhere. What is missing is average too, and a column of its own says so. Text,
+identifiers and what is the same for all are left out. Everything is a function of the rows of the attributes, whoever
+is asked about: so a new row is encoded like the old ones.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 FEWEST_OF_A_VALUE, MOST_VALUES = 3, 200
 # Text of which more than this part is different is free text, or names, or codes.
 _MOST_DIFFERENT = 0.5
+# A number with at least so many values has a column of squares; beyond so many deviations they grow no more.
+_FEWEST_TO_CURVE, _FARTHEST = 10, 3.0
 _SEPARATOR = ": "
 
 
@@ -53,6 +56,8 @@ class Encoding:
         What is taken from each column.
     scale : float
         What a number is divided by.
+    curve : tuple of float, optional
+        Mean, slope and deviation of the squares of a standardised number, which are taken out of them.
     missing : float or None
         Part of the rows where the attribute is missing, if that has a column.
     note : str
@@ -66,6 +71,7 @@ class Encoding:
     scale: float = 1.0
     missing: float | None = None
     note: str = ""
+    curve: tuple[float, float, float] | None = None
 
     @property
     def columns(self) -> list[Column]:
@@ -73,6 +79,8 @@ class Encoding:
         if self.kind == "left out":
             return []
         known = [Column(self.attribute, self.attribute)]
+        if self.curve is not None:
+            known.append(Column(f"{self.attribute}²", self.attribute))
         if self.kind != "number":
             known = [Column(f"{self.attribute}{_SEPARATOR}{value}", self.attribute, value) for value in self.values]
         gone = Column(f"{self.attribute}{_SEPARATOR}missing", f"{self.attribute}{_SEPARATOR}missing")
@@ -84,6 +92,10 @@ class Encoding:
         if self.kind == "number":
             values = _numbers(series).fill_null(float(self.means[0])).to_numpy()
             table = ((values - self.means) / self.scale)[:, None]
+            if self.curve is not None:
+                middle, slope, spread = self.curve
+                squares = np.clip(table, -_FARTHEST, _FARTHEST) ** 2
+                table = np.hstack((table, np.where(unknown[:, None], 0.0, (squares - middle - slope * table) / spread)))
         else:
             table = _indicators(series, self.values) - self.means
             table[unknown] = 0.0
@@ -119,7 +131,7 @@ class Features:
             made = _encoding(attributes.frame[name], is_title=name == attributes.title)
             pattern = attributes.frame[name].is_null().to_numpy().tobytes()
             if made.missing is not None and pattern in missing:  # missing together: once is enough
-                made = Encoding(made.attribute, made.kind, made.values, made.means, made.scale, None, made.note)
+                made = replace(made, missing=None)
             missing.add(pattern)
             encodings.append(made)
         return cls(attributes, tuple(encodings))
@@ -172,7 +184,7 @@ class Features:
                 raise InputError(f"{name}={value!r}, expected {frame[name].dtype} as in the data") from error
             if value is not None and series[-1].null_count():
                 raise InputError(f"{name}={value!r}, expected {frame[name].dtype} as in the data")
-        return self._encoded(pl.DataFrame(series))[0]
+        return np.asarray(self._encoded(pl.DataFrame(series))[0])
 
     def _encoded(self, frame: pl.DataFrame) -> Float64Array:
         tables = [each.encode(frame[each.attribute]) for each in self.encodings if each.columns]
@@ -213,7 +225,8 @@ def _encoding(series: pl.Series, *, is_title: bool) -> Encoding:
             if told is None:
                 return Encoding(name, "left out", note="the same for all")
             spread = 1.0
-        return Encoding(name, "number", (), np.array([mean]), spread, told, words)
+        curve = _curve((values.to_numpy() - mean) / spread) if known.n_unique() >= _FEWEST_TO_CURVE else None
+        return Encoding(name, "number", (), np.array([mean]), spread, told, words, curve)
     lists = series.dtype == pl.List(pl.String)
     flat = known.list.unique().explode().drop_nulls() if lists else known
     counts = flat.value_counts(sort=True).rename({flat.name: "value"}) if len(flat) else None
@@ -232,6 +245,14 @@ def _encoding(series: pl.Series, *, is_title: bool) -> Encoding:
     words = ", ".join(part for part in (words, f"{rare:,} rare values have no column" if rare else "") if part)
     means = _indicators(known, tuple(kept)).mean(axis=0)
     return Encoding(name, "list" if lists else "category", tuple(kept), means, 1.0, told, words)
+
+
+def _curve(values: Float64Array) -> tuple[float, float, float] | None:
+    """What makes the squares of standardised values of mean 0, deviation 1 and uncorrelated with them."""
+    squares = np.clip(values, -_FARTHEST, _FARTHEST) ** 2
+    slope = float(np.mean(squares * values))
+    spread = float(np.std(squares - slope * values))
+    return (float(squares.mean()), slope, spread) if spread > 1e-6 else None
 
 
 def _numbers(series: pl.Series) -> pl.Series:

@@ -9,7 +9,8 @@ from permrank.data.hold_out import hold_out
 from permrank.errors import InputError
 from permrank.kernels.plackett_luce.likelihood import BRESLOW
 from permrank.models.factored.calibration import HeldOut, best_weights, hold_out_pairs
-from permrank.models.factored.problem import Problem, anchored_lists, lists_of, one_user, shrunk_means, thresholds_of
+from permrank.models.factored.problem import Problem, anchored_lists, lists_of, one_user, thresholds_of
+from permrank.models.priors.item_covariates import informed_prior, shrunk_means
 from permrank.models.priors.regression import Regression, Scales
 
 
@@ -170,3 +171,25 @@ def test_probabilities_of_tied_lists_are_better_with_the_temperature_than_withou
     loss = {t: np.mean(np.logaddexp(0, -t * np.array(differences))) for t in (1.0, 1.0 / model.temperature_)}
     assert model.temperature_ > 1.2
     assert loss[1.0] < loss[1.0 / model.temperature_] - 0.003
+
+
+def test_an_informed_prior_finds_what_a_planted_regression_says():
+    rng = np.random.default_rng(5)
+    n_items, n_users = 200, 800
+    quality = rng.normal(size=n_items)
+    rows = [(u, int(i)) for u in range(n_users) for i in rng.permutation(n_items)[:10]]
+    users, items = (np.array(column) for column in zip(*rows, strict=True))
+    ratings = np.round(3.0 + quality[items] + 0.3 * rng.normal(size=items.size))
+    rankings = pr.Rankings.from_ratings({"user": users, "item": items, "rating": ratings})
+    order = quality[rankings.item_ids.ids.to_numpy()]
+    scores = 0.7 * order + 0.2 * rng.normal(size=order.size)
+    prior = informed_prior(rankings, scores, np.full(order.size, 0.01))
+    assert np.corrcoef(prior.centre, order)[0, 1] > 0.7  # means of worths, e^rating, are no line in the quality
+    assert 0.2 < prior.scale < 0.8 * scores.std()  # what the regression leaves, and not the spread of the scores
+    away = prior.centre + 0.3
+    step = 1e-6 * rng.normal(size=order.size)
+    slope = (prior.value(away + step) - prior.value(away - step)) / 2.0
+    assert slope == pytest.approx(float(prior.gradient(away) @ step), rel=1e-4)
+    chosen, expected = rng.random((2, order.size)) + 0.5
+    best = prior.maximise(away, chosen, expected)
+    np.testing.assert_allclose(chosen - expected * np.exp(best - away) + prior.gradient(best), 0.0, atol=1e-8)

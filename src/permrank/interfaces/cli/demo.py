@@ -71,7 +71,8 @@ def run(seed: int, report: Path) -> None:
     console.print(plain(f"   with pictures: {report}"), soft_wrap=True)
     console.print(
         f"[dim]{time.perf_counter() - begin:.1f} s in all. Next: permrank fit YOUR.csv -o m.permrank, "
-        "permrank recommend m.permrank SOMEBODY, permrank compare YOUR.csv --report out.html[/dim]"
+        "permrank recommend m.permrank SOMEBODY, permrank compare YOUR.csv --report out.html; "
+        "for a group that ranks together: permrank serve --demo[/dim]"
     )
 
 

@@ -87,7 +87,7 @@ def fitted(rankings: Rankings, ids: Sequence[str]) -> Float64Array:
 def question(
     posterior: PersonPosterior, ids: Sequence[str], person: Person, kind: str
 ) -> tuple[list[str], float] | None:
-    """Two items (or four) and the expected gain in pairs put right; None where everything has been asked."""
+    """Two items (or four) and the expected gain (see `information`); None where everything has been asked."""
     n = len(ids)
     items = np.arange(n)
     if n > _CANDIDATES:

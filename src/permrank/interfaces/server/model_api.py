@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from fastapi import Path as PathParameter
 
+from permrank.errors import NotSupportedError
 from permrank.interfaces.server import polls as work
 from permrank.interfaces.server.access import Caller
 from permrank.interfaces.server.bodies import (
@@ -72,21 +73,19 @@ async def recommend(body: Recommend, who: Who, state: All) -> dict[str, Any]:
     found = await state.serving.recommend(someone, body.k, exclude)
     if body.reasons:
         sentences = await state.serving.run(
-            lambda: [_because(version, asked_about(version, someone), one["item"]) for one in found]
+            lambda: [_because(version, asked_about(version, someone), one) for one in found]
         )
         found = [one | {"because": text} for one, text in zip(found, sentences, strict=True)]
     return {"items": found, **_stamp(version)}
 
 
-def _because(version: Version, someone: Any, item: Any) -> str | None:
-    from permrank.errors import NotSupportedError
-
+def _because(version: Version, someone: Any, one: dict[str, Any]) -> str | None:
+    """Why an item is recommended, without its name; None where the model gives no reasons."""
     try:
-        said: str = version.model.because(someone, item)
+        said: str = version.model.because(someone, one["item"])
     except NotSupportedError:
         return None
-    name, _, reason = said.partition(": ")
-    return reason or name
+    return said.removeprefix(f"{one['title']}: ")
 
 
 @router.post("/recommend/batch", summary="The same for many people")

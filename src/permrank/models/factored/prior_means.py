@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from permrank.models.factored.problem import Problem, item_mentions
+from permrank.models.factored.problem import Problem
 from permrank.models.priors.effects import Coefficients, shares_of
+from permrank.models.priors.item_covariates import item_mentions
 from permrank.models.priors.regression import Regression, Scales
 from permrank.types import Float64Array, Key
 

@@ -15,14 +15,13 @@ from permrank.kernels.factored.arguments import Entries, Newton, Noise, Prior, U
 from permrank.kernels.factored.users import move_users
 from permrank.kernels.lists import Lists
 from permrank.models.priors.co_listing import user_coordinates
+from permrank.models.priors.item_covariates import item_mentions, rating_worths, shrunk_means
 from permrank.models.priors.known import Known
 from permrank.models.priors.regression import imputed
 from permrank.ragged import frozen
 from permrank.randomness import stream_key
-from permrank.types import Array, Float64Array, Int32Array, Key
+from permrank.types import Float64Array, Int32Array, Key
 
-# Ratings of a user, or of an item, that pull its mean half-way from the overall mean: a usual choice.
-_HALF_MEAN = 5.0
 # The most thresholds between ratings, in lists and with proportional odds, where one costs nothing: a finer scale is
 # cut at its quantiles.
 _MOST_IN_LISTS, _MOST_WITH_ODDS = 9, 31
@@ -186,7 +185,7 @@ class Problem(NamedTuple):
         mentions = item_mentions(rankings)
         columns = [np.log1p(mentions)]
         if rankings.ratings is not None and not odds:
-            columns.append(shrunk_means(_worths(rankings.ratings), rankings, rankings.entry_users(np.int32)))
+            columns.append(shrunk_means(rating_worths(rankings.ratings), rankings, rankings.entry_users(np.int32)))
         base = np.column_stack([*columns, table])
         # What does not differ between the items that are listed says nothing about the others.
         listed = base[mentions > 0]
@@ -204,7 +203,7 @@ class Problem(NamedTuple):
     @property
     def n_base(self) -> int:
         """Covariates of the items that are no features."""
-        return self.covariates.shape[1] - self.known.items.shape[1]
+        return int(self.covariates.shape[1] - self.known.items.shape[1])
 
     @property
     def n_rows(self) -> int:
@@ -232,30 +231,3 @@ class Problem(NamedTuple):
 
 def _arranged(rankings: Rankings, thresholds: Float64Array, odds: bool) -> Lists:
     return odds_lists(rankings, thresholds) if odds else anchored_lists(rankings, thresholds, rankings.n_items)
-
-
-def _worths(ratings: Array) -> Float64Array:
-    """e^(standardised rating), the scale on which worths are added up."""
-    values = ratings.astype(np.float64)
-    spread = values.std()
-    # A single rating far out must not rule all others: five deviations are enough.
-    return np.asarray(np.exp(np.clip((values - values.mean()) / (spread if spread > 0 else 1.0), -5.0, 5.0)))
-
-
-def item_mentions(rankings: Rankings) -> Float64Array:
-    """How often each item is mentioned, weights of rankings counted."""
-    weights = rankings.entry_weights()
-    return np.asarray(np.bincount(rankings.items, weights, rankings.n_items), np.float64)
-
-
-def shrunk_means(values: Float64Array, rankings: Rankings, owner: Int32Array) -> Float64Array:
-    """Shrunk mean of the values (n_entries,) of each item, after the users' own means have been taken out."""
-    values = values - values.mean()
-    n_users, n_items = rankings.n_users, rankings.n_items
-    user_counts = np.bincount(owner, minlength=n_users) + _HALF_MEAN
-    item_counts = np.bincount(rankings.items, minlength=n_items) + _HALF_MEAN
-    of_items = np.zeros(n_items)
-    for _ in range(10):  # alternating shrunk means settle to three digits in about five rounds
-        of_users = np.bincount(owner, values - of_items[rankings.items], n_users) / user_counts
-        of_items = np.bincount(rankings.items, values - of_users[owner], n_items) / item_counts
-    return np.asarray(of_items)

@@ -300,9 +300,9 @@ class LatentPlackettLuce(CommunityRanker):
 
 
 def pooled_scores(rankings: Rankings, ties: str) -> Float64Array:
-    """Scores of everybody together, with the treatment of ties nearest to the model's."""
+    """Scores of everybody together around what the covariates of the items tell, with the nearest treatment of ties."""
     with warnings.catch_warnings():
         # A centre for a prior need not be found to the last digit.
         warnings.simplefilter("ignore", ConvergenceWarning)
         model = PlackettLuce(prior="gaussian", ties="breslow" if ties == "breslow" else "efron")
-        return model.fit(rankings, verbose=False).scores_
+        return model.fit(rankings, verbose=False)._informed_scores()

@@ -22,6 +22,7 @@ from permrank.models.plackett_luce.existence import require_estimates, require_p
 from permrank.models.plackett_luce.inference import drawn_from, draws_ties, evaluated_at, likelihood_at
 from permrank.models.plackett_luce.luce import LuceChoiceRanker
 from permrank.models.plackett_luce.statistics import PooledStatistics
+from permrank.models.priors.item_covariates import informed_prior
 from permrank.models.priors.item_scores import Flat, GammaPrior, GaussianPrior, Prior
 from permrank.models.profile import Evaluated
 from permrank.models.standard_errors import errors_frame, require_few
@@ -246,6 +247,14 @@ class PlackettLuce(WorthRanker, LuceChoiceRanker):
             if settled:
                 break
         return prior
+
+    def _informed_scores(self) -> Float64Array:
+        """Scores under a prior whose mean depends on how often an item is mentioned and on its mean rating."""
+        rankings, scores = self.rankings_, self.scores_
+        _, _, expected = PooledStatistics.of(rankings, TIES[self.ties])(scores)
+        variances = 1.0 / (expected + self.estimate_.score_prior().curvature(scores))
+        prior = informed_prior(rankings, scores, variances)
+        return run(self._solver(rankings, scores, prior, self.tol), max_iter=self._sweeps(rankings)).estimate
 
     # What the model answers
 

@@ -35,35 +35,39 @@ class Flat(NamedTuple):
 
 
 class GaussianPrior(NamedTuple):
-    """Scores are normal around 0.
+    """Scores are normal around a centre.
 
     Attributes
     ----------
     scale : float
         Standard deviation.
+    centre : float, or float64 (n_items,)
     """
 
     scale: float
+    centre: Float64Array | float = 0.0
 
     def value(self, scores: Float64Array) -> float:
         """Log-density, constants left out."""
-        return -0.5 * float(scores @ scores) / self.scale**2
+        away = scores - self.centre
+        return -0.5 * float(away @ away) / self.scale**2
 
     def gradient(self, scores: Float64Array) -> Float64Array:
         """Of the log-density."""
-        return -scores / self.scale**2
+        return -(scores - self.centre) / self.scale**2
 
     def curvature(self, scores: Float64Array) -> Float64Array:
         """Minus the second derivative of the log-density."""
         return np.full_like(scores, 1.0 / self.scale**2)
 
     def maximise(self, scores: Float64Array, chosen: Float64Array, expected: Float64Array) -> Float64Array:
-        """argmax_t chosen t - expected e^(t - scores) - t² / 2 scale².
+        """argmax_t chosen t - expected e^(t - scores) - (t - centre)² / 2 scale².
 
-        With E = expected e^-scores and p = 1 / scale² the slope chosen - E e^t - p t vanishes at
+        With E = expected e^-scores and p = 1 / scale² the slope chosen + p centre - E e^t - p t vanishes at
         t = u - log(E / p), where e^u + u = chosen / p + log(E / p): e^u is Wright's omega of the right side.
         """
         precision = 1.0 / self.scale**2
+        chosen = chosen + precision * self.centre
         log_ratio = np.log(np.maximum(expected, 1e-300)) - scores - np.log(precision)
         wanted = chosen / precision + log_ratio
         power = wrightomega(wanted)

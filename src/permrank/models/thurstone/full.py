@@ -74,7 +74,7 @@ class FullSampler(Sampler):
         omega, centre, means, inverses = c**2 * omega, c * centre, c * means, inverses / c**2
         np.multiply(state.x, c, out=state.x)
         for z, inverse in enumerate(inverses):
-            state.theta[z], state.variances[z] = _with_factors(np.linalg.inv(inverse), means[z])
+            state.theta[z], state.variances[z] = _with_factors(np.asarray(np.linalg.inv(inverse), np.float64), means[z])
         strengths = np.array([freedom, m, kappa, precision])
         self.state = state._replace(shape=np.column_stack((omega, centre)), strengths=strengths)
 

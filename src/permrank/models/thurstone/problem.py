@@ -55,8 +55,9 @@ class Problem(NamedTuple):
         said, first = statements_of(rankings, rankings.items, thresholds, one_draw=one_draw, copies=copies)
         depth = np.zeros(said.slot_items.size, np.int64)
         cyclic = depths(said, depth) if thresholds.size == 0 else np.zeros(1, bool)
-        rated = {"thresholds": thresholds, "odds": thresholds.size > 0}
-        known = Covariates.of(rankings, 0, shuffle=False, intercepts=True, co_listing=co_listing, **rated).covariates
+        known = Covariates.of(
+            rankings, 0, shuffle=False, intercepts=True, thresholds=thresholds, odds=True, co_listing=co_listing
+        ).covariates
         coordinates = user_coordinates(co_listing, rankings.user_bounds, rankings.items)
         rows = np.repeat(np.arange(rankings.n_users), np.diff(np.append(first, said.user_indptr.size - 1)))
         return cls(

@@ -31,6 +31,7 @@ function draw() {
   cards.replaceChildren(...asked.items.map(card));
   document.getElementById("skip").hidden = !asked.items.length;
   document.getElementById("enough").hidden = !asked.enough;
+  document.querySelector(".sofar").hidden = asked.answered === 0; // before, it would be what the others think
   document.getElementById("answered").textContent = asked.answered;
   document.getElementById("sure").value = asked.certainty;
   document.getElementById("percent").textContent = `${percent(asked.certainty)} of all pairs in the right order`;

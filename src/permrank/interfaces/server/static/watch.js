@@ -22,7 +22,7 @@ function row(person) {
     await load();
   };
   return make("li", {}, make("span", {}, person.name ?? "without a name"),
-    make("span", { class: "small" }, `${person.answers} answers`),
+    make("span", { class: "small" }, `${person.answers} ${person.answers === 1 ? "answer" : "answers"}`),
     make("button", { class: "button quiet aside", type: "button", "aria-label": `Erase ${person.name ?? person.id}`, onclick: remove }, "Erase"));
 }
 
