@@ -184,7 +184,7 @@ class Features:
                 raise InputError(f"{name}={value!r}, expected {frame[name].dtype} as in the data") from error
             if value is not None and series[-1].null_count():
                 raise InputError(f"{name}={value!r}, expected {frame[name].dtype} as in the data")
-        return self._encoded(pl.DataFrame(series))[0]
+        return np.asarray(self._encoded(pl.DataFrame(series))[0])
 
     def _encoded(self, frame: pl.DataFrame) -> Float64Array:
         tables = [each.encode(frame[each.attribute]) for each in self.encodings if each.columns]
