@@ -65,8 +65,9 @@ class _Worker:
 
     def __init__(self, threads: int) -> None:
         import numba
+        from numba.core import config
 
-        numba.set_num_threads(max(1, min(threads, numba.config.NUMBA_NUM_THREADS)))
+        numba.set_num_threads(max(1, min(threads, config.NUMBA_NUM_THREADS)))  # type: ignore[attr-defined]
         self._held: dict[int, Any] = {}
         self._function: tuple[bytes, Any] = (b"", None)
 

@@ -103,9 +103,6 @@ def serve(
     for path in (model, items, pictures):
         if path is not None and not path.exists():
             raise InputError(f"there is no file {path}")
-    from permrank.interfaces.cli.compiled import say_if_compiling
-
-    say_if_compiling()
     from permrank.interfaces.server.run import start
     from permrank.interfaces.server.settings import Settings
 

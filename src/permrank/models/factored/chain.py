@@ -22,14 +22,15 @@ from permrank.randomness import stream_key
 from permrank.types import Float64Array, Int64Array, Key
 
 # The most sweeps that folds of held-out entries take together, in parts of all, and the fewest of one of several.
-_PART_HELD_OUT, _FOLD_SWEEPS = 0.6, 36
+_PART_HELD_OUT, _FOLD_SWEEPS = 1 / 2, 36
 # The first fold begins with so many sweeps in which the chain finds its way, others with those in which it forgets what
 # it saw, never more than a part of the fold; then so many are measured. If the two halves of these disagree they are
 # forgotten, and twice as many are measured.
 _FINDING, _FORGETTING, _FIRST_WINDOW, _PART_FORGETTING = 24, 16, 16, 0.6
-# When everything is seen, so many sweeps are left out first, never more than a part of all. If draws still disagree
-# after so many times as many, these are left out too, provided that as many are to come.
-_SETTLING, _PART_SETTLING, _AGAIN = 16, 1 / 3, 4
+# When everything is seen, so many sweeps are left out first, after folds or without, never more than a part of all. If,
+# without folds, draws still disagree after so many times as many, these are left out too, provided that as many are to
+# come.
+_AFTER_FOLDS, _SETTLING, _PART_SETTLING, _AGAIN = 4, 16, 1 / 3, 4
 # Whether halves agree is asked after so many draws, and again after so many more.
 _FEWEST_DRAWS, _MORE_DRAWS = 16, 8
 # Halves agree if the error of the mean makes at most this part of the variance of score differences; for the weights
@@ -73,6 +74,8 @@ class Stage(NamedTuple):
     def whole(cls, fold: int, begun: int, n_sweeps: int, quiet: int = 0) -> Stage:
         """The stage in which everything is seen, until the last of the sweeps; quiet: first sweeps without noise."""
         left = n_sweeps - begun
+        if begun:  # the chain has found its way while folds were held out
+            return cls(fold, begun, begun + min(_AFTER_FOLDS, int(left * _PART_SETTLING)), n_sweeps + 1)
         settling = max(min(_SETTLING, int(left * _PART_SETTLING)), min(quiet, left - 1))
         again = _AGAIN * settling
         return cls(fold, begun, begun + settling, begun + again if 0 < 2 * again <= left else n_sweeps + 1)

@@ -25,7 +25,7 @@ from permrank.randomness import stream_key
 from permrank.types import Array, Float64Array, Named
 
 # Draws end when means over them are steady, after so many sweeps at the most.
-_MOST_SWEEPS = 500
+_MOST_SWEEPS = 600
 # The point estimate goes on until it has converged, which takes hundreds of sweeps where penalties are weak.
 _MOST_ASCENTS = 5_000
 
@@ -108,10 +108,11 @@ class Settings(NamedTuple):
 
         def learned(found: Posterior) -> FactoredEstimate:
             users, items, intercepts, bases = found.mean
+            effects: Named = dict(zip(EFFECTS, found.effects, strict=True))
             return replace(
                 before, item_draws=found.items, user_factors=users, item_factors=items, item_intercepts=intercepts,
                 bases=bases, co_listing=problem.co_listing, user_slopes=found.slopes, item_variances=found.variances,
-                score_error=found.error, **dict(zip(EFFECTS, found.effects, strict=True)), **rules,
+                score_error=found.error, **effects, **rules,
             )  # fmt: skip
 
         keeper = partial(Draws, rankings.n_users, rankings.n_items, before.n_factors, self.n_draws)

@@ -88,7 +88,7 @@ class FactoredPlackettLuce(Ranker):
         uniform; a short sequence goes on with its last value. They are for strict orders: rankings with ties need
         ``ties="shuffle"``.
     max_iter : int, optional
-        The most sweeps over the data, by default 500 under ``draws`` and 5,000 under ``point``. Draws end earlier when
+        The most sweeps over the data, by default 600 under ``draws`` and 5,000 under ``point``. Draws end earlier when
         means over their two halves agree (``score_error_``); ``converged_`` says whether they did.
     n_draws : int
         The most draws that are looked at, evenly spread over the last part of the sweeps. Scores are averaged over

@@ -47,7 +47,7 @@ PARAMETERS = Declared(
         former_values={"learnt": "learned"},
         help="Benter's factors of the scores at each stage of a list.",
     ),
-    max_iter=Integer(1, MOST_SWEEPS, also=(None,), help="Most sweeps; None: 500 of draws, 5,000 for point."),
+    max_iter=Integer(1, MOST_SWEEPS, also=(None,), help="Most sweeps; None: 600 of draws, 5,000 for point."),
     n_draws=Integer(1, MOST_DRAWS, when=("method", "draws"), help="Draws that are kept."),
     tol=Float(above=0.0, when=("method", "point"), help="Ends when the objective gains less than this part of itself."),
     seed=Seed(help="Of the draws."),

@@ -57,7 +57,7 @@ class PositionwiseLogLinear(LogLinearRanker):
     n_steps : int
         Moves of a chain in a sweep of contrastive learning; 0 for as many as the list has items (the paper).
     max_iter : int, optional
-        Sweeps: all of them are made under ``posterior`` (60 to 300 if not given, fewer for more data) and contrastive
+        Sweeps: draws of ``posterior`` may end earlier (60 to 300 at most if not given), all are made by contrastive
         learning (200), and no more than these by the others (500).
     n_draws : int
         Draws that are kept.
