@@ -6,7 +6,8 @@
     python benchmarks/features.py links filmtrust -n 10      # friends, and a graph drawn at random
     python benchmarks/features.py cost ml-1m                 # 20 features and a million links
 
-Rows are the mean over the seeds; after the sign the standard deviation between seeds. LightFM and irspack run in .venv-peers.
+Rows are the mean over the seeds; after the sign the standard deviation between seeds. LightFM and irspack run
+in .venv-peers.
 """
 
 from __future__ import annotations

@@ -73,6 +73,15 @@ class Server:
                 found[pid] = int(lines.get("VmRSS", "0 kB").split()[0]) / 1024
         return found
 
+    def processor(self):
+        """Processor seconds of the web processes so far."""
+        learner = [pid for pid in self.memory() if "refit" in Path(f"/proc/{pid}/cmdline").read_text()]
+        total = 0.0
+        for pid in self.memory():
+            fields = Path(f"/proc/{pid}/stat").read_text().rsplit(") ", 1)[1].split()
+            total += 0.0 if pid in learner else (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return total
+
     def kill(self):
         """End all its processes at once."""
         os.killpg(self.process.pid, signal.SIGKILL)
@@ -121,18 +130,22 @@ async def load(port, n_clients, n_requests, make, acknowledged=None):
     return times, time.perf_counter() - began
 
 
-def told(what, times, seconds):
-    ordered = sorted(times)
-    p99 = ordered[int(0.99 * len(ordered))]
-    rate = len(times) / seconds
-    print(f"{what:42} {rate:8.0f} a second   median {1e3 * statistics.median(times):6.1f} ms   p99 {1e3 * p99:6.1f} ms")
+def measured(what, server, n_clients, n_requests, make):
+    """Rate and times as a client sees them; and what the server's processors spent, which others do not change."""
+    before = server.processor()
+    times, seconds = asyncio.run(load(server.port, n_clients, n_requests, make))
+    spent = 1e3 * (server.processor() - before) / len(times)
+    p99 = sorted(times)[int(0.99 * len(times))]
+    told = f"median {1e3 * statistics.median(times):6.1f} ms   p99 {1e3 * p99:6.1f} ms   processor {spent:.2f} ms each"
+    print(f"{what:42} {len(times) / seconds:8.0f} a second   {told}", flush=True)
 
 
 def measure(options):
     with tempfile.TemporaryDirectory() as folder:
         server = Server(folder, options.model, options.workers)
         server.wait("/health/ready")
-        print(f"{'start until ready':42} {time.perf_counter() - server.began:8.1f} s")
+        seconds, spent = time.perf_counter() - server.began, server.processor()
+        print(f"{'start until ready':42} {seconds:8.1f} s          processor {spent:.1f} s", flush=True)
         try:
             if options.model:
                 fold_in(server, options)
@@ -154,7 +167,7 @@ def fold_in(server, options):
         return "POST", "/v1/model/recommend", {"ranking": lists[n % len(lists)], "k": 10}, None
 
     asyncio.run(load(server.port, options.clients, 200, make))
-    told("fold-in of ten and ten best", *asyncio.run(load(server.port, options.clients, options.requests, make)))
+    measured("fold-in of ten and ten best", server, options.clients, options.requests, make)
 
 
 def people(server, n, items=10):
@@ -173,7 +186,7 @@ def pair(poll, keys, tag="k"):
 
 def answers(server, options):
     poll, keys = people(server, options.clients)
-    told("durable answers", *asyncio.run(load(server.port, options.clients, options.requests, pair(poll, keys))))
+    measured("durable answers", server, options.clients, options.requests, pair(poll, keys))
     stored = sqlite3.connect(server.db).execute("SELECT count(*) FROM answers WHERE poll = ?", (poll,)).fetchone()[0]
     print(f"{'  of these in the file':42} {stored:8d}")
 
@@ -189,7 +202,7 @@ def question(server):
         return "GET", f"/v1/polls/{poll}/question", None, keys[0]
 
     asyncio.run(load(server.port, 1, 2, make))
-    told("next question, 1,000 items, one client", *asyncio.run(load(server.port, 1, 40, make)))
+    measured("next question, 1,000 items, one client", server, 1, 40, make)
 
 
 async def killed_under_load(server, n_clients, make, got, wait):
@@ -212,12 +225,14 @@ def kills(options):
                 poll, keys = people(server, options.clients)
             got: list[int] = []
             asyncio.run(
-                killed_under_load(server, options.clients, pair(poll, keys, f"{turn}-"), got, rng.uniform(0.1, 0.6))
+                killed_under_load(server, options.clients, pair(poll, keys, f"{turn}-"), got, rng.uniform(0.2, 1.5))
             )
             rows = sqlite3.connect(server.db).execute("SELECT client_key FROM answers WHERE poll = ?", (poll,))
             there = {row[0] for row in rows}
             lost += sum(f"{turn}-{n}" not in there for n in got)
             acknowledged += len(got)
+            if turn % 10 == 9:
+                print(f"{turn + 1} kills, {acknowledged:,} acknowledged, {lost} lost", flush=True)
             sound = sqlite3.connect(server.db).execute("PRAGMA integrity_check").fetchone()[0]
             if sound != "ok":
                 raise RuntimeError(sound)

@@ -1,11 +1,11 @@
 """Attributes as numbers that models can learn from.
 
 Numbers, dates and truth values become one column of mean 0 and deviation 1, and numbers with many values one more for
-their squares, since what is worth most is often in the middle (or at both ends). A category becomes a column for each value
-that at least three rows have, and a list of categories one for each word; both are 1 or 0 less their mean, so that 0
-stands for the average everywhere. What is missing is average too, and a column of its own says so. Text, identifiers
-and what is the same for all are left out. Everything is a function of the rows of the attributes, whoever is asked
-about: so a new row is encoded like the old ones.
+their squares, since what is worth most is often in the middle (or at both ends). A category becomes a column for each
+value that at least three rows have, and a list of categories one for each word; both are 1 or 0 less their mean, so
+that 0 stands for the average everywhere. What is missing is average too, and a column of its own says so. Text,
+identifiers and what is the same for all are left out. Everything is a function of the rows of the attributes, whoever
+is asked about: so a new row is encoded like the old ones.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ class Features:
                 raise InputError(f"{name}={value!r}, expected {frame[name].dtype} as in the data") from error
             if value is not None and series[-1].null_count():
                 raise InputError(f"{name}={value!r}, expected {frame[name].dtype} as in the data")
-        return self._encoded(pl.DataFrame(series))[0]
+        return np.asarray(self._encoded(pl.DataFrame(series))[0])
 
     def _encoded(self, frame: pl.DataFrame) -> Float64Array:
         tables = [each.encode(frame[each.attribute]) for each in self.encodings if each.columns]

@@ -37,7 +37,7 @@ def fingerprint(rankings: Rankings) -> str:
     return digest.hexdigest()
 
 
-def _update(digest: hashlib._Hash, array: Array, dtype: DTypeLike = None) -> None:
+def _update(digest: hashlib._Hash, array: Array, dtype: DTypeLike | None = None) -> None:
     """Add the bytes of an array, in a wider type if one is given, a piece at a time: it may be large."""
     for first in range(0, array.size, _PIECE):
         digest.update(np.ascontiguousarray(array[first : first + _PIECE], dtype).data)

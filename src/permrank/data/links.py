@@ -77,8 +77,8 @@ class Links:
             "weight",
         )
         summed = pairs.group_by("first", "second").agg(pl.col("weight").sum()).sort("first", "second")
-        columns = (summed[name].to_numpy() for name in ("first", "second"))
-        return Edges(*(column.astype(np.int64) for column in columns), summed["weight"].to_numpy().astype(np.float64))
+        first, second = (summed[name].to_numpy().astype(np.int64) for name in ("first", "second"))
+        return Edges(first, second, summed["weight"].to_numpy().astype(np.float64))
 
     # Files
 

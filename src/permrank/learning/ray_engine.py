@@ -65,8 +65,9 @@ class _Worker:
 
     def __init__(self, threads: int) -> None:
         import numba
+        from numba.core import config
 
-        numba.set_num_threads(max(1, min(threads, numba.config.NUMBA_NUM_THREADS)))
+        numba.set_num_threads(max(1, min(threads, config.NUMBA_NUM_THREADS)))  # type: ignore[attr-defined]
         self._held: dict[int, Any] = {}
         self._function: tuple[bytes, Any] = (b"", None)
 
@@ -93,6 +94,8 @@ class _Actors:
 
         self._ray, self._ours = ray, not ray.is_initialized()
         if self._ours:
+            # Ray lets its workers give way to everything else (15); but here it is they who learn, while we wait.
+            os.environ.setdefault("RAY_worker_niceness", "0")
             try:
                 ray.init(
                     address=address, include_dashboard=False, log_to_driver=False, configure_logging=False,

@@ -237,7 +237,11 @@ def _best_frame(
 ) -> pl.DataFrame:
     """What `best_of_block` found as a frame, with ``user`` first; somebody new has no id."""
     lengths, items, scores = _joined(found)
-    ids = [None if isinstance(of, NewUser) else user for user, of in zip(asked, references, strict=True)]
+    by_title = model.user_ids.titles is not None
+    ids = [
+        model.user_ids[of] if by_title and isinstance(of, int) else None if isinstance(of, NewUser) else user
+        for user, of in zip(asked, references, strict=True)
+    ]
     user = pl.Series("user", ids, dtype=model.user_ids.ids.dtype).gather(np.repeat(np.arange(len(ids)), lengths))
     named = named_columns(model.item_ids, items)
     return pl.DataFrame({"user": user, "rank": 1 + positions(indptr_of(lengths)), **named, "score": scores})

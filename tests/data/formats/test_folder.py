@@ -56,6 +56,15 @@ def test_a_folder_is_read_back_equal(name, tmp_path):
         found.nothing  # noqa: B018
 
 
+def test_what_is_made_of_a_folder_is_no_folder(written):
+    found = pr.read(written, items={"item": [10], "colour": ["red"]})
+    assert type(found) is pr.Rankings
+    assert found.n_entries == 3
+    assert found.item_attributes["colour"].to_list() == ["red", None]
+    assert pr.read(written).select(items=[10]).n_entries == 2
+    assert pr.read(written, unlisted="last").n_users == 2
+
+
 def test_what_is_there_is_never_replaced(written):
     with pytest.raises(InputError, match="there already"):
         RATED.write(written)

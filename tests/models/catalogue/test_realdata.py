@@ -8,12 +8,14 @@ import permrank as pr
 
 @pytest.mark.realdata
 def test_hidden_films_are_found_among_all(data_folder):
-    split = pr.Catalogue().split(pr.datasets.load("ml-100k"), seed=11)
+    films = pr.datasets.load("ml-100k")
+    often = np.bincount(films.items, minlength=films.n_items) >= 50  # 603 of them, for time
+    split = pr.Catalogue().split(films.select(items=films.item_ids.take(np.flatnonzero(often))), seed=11)
     models = {
         "popularity": pr.Popularity(),
         "ones": pr.ItemToItem(ridge=500.0, dropout=0.01),
         "items": pr.ItemToItem(),
-        "both": pr.Recommender(pr.MeanRating(), n_factors=64),
+        "both": pr.Recommender(pr.MeanRating(), n_factors=32),
     }
     found = {}
     for name, model in models.items():

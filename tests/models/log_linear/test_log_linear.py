@@ -26,7 +26,7 @@ class TestPositionwiseContract(ModelContract):
         return pr.PositionwiseLogLinear(**{"n_factors": 2, "max_iter": 20, "n_draws": 4, **parameters})
 
     def burn_in(self, model):
-        return max(model.max_iter // 3, 4)
+        return 6  # a third of the sweeps
 
 
 class TestPairwiseContract(ModelContract):
@@ -44,7 +44,7 @@ class TestPairwiseWithFactorsContract(ModelContract):
         return pr.PairwiseLogLinear(**{**settings, "insertion": "mode", **parameters})
 
     def burn_in(self, model):
-        return max(model.max_iter // 3, 4)
+        return 6  # a third of the sweeps
 
 
 def planted_pairs(n_lists, n_items, length, seed):

@@ -134,7 +134,8 @@ def read(
         if given is not None or duplicates != "error":
             raise InputError(f"{argument(given or 'duplicates')} has no meaning for a folder of rankings; leave it out")
         rankings = open_folder(Path(path).expanduser())
-        return with_about(rankings.with_unlisted_last() if unlisted == "last" else rankings, items, users)
+        rankings = rankings.with_unlisted_last() if unlisted == "last" else rankings
+        return with_about(rankings, items, users, links, features=features)
     files = tuple(parquet_files(path) or ())
     file = files[0] if files else existing_file(path)
     chosen = format_of(file.name, where) if format is None else format_named(format)

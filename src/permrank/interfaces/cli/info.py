@@ -106,7 +106,8 @@ def model_summary(model: Ranker, path: Path) -> Named:
 
 def readable(values: Named) -> Named:
     """Values for a table: each community in a line with its size, what sets it apart, and who is typical."""
-    rows = {name: value for name, value in values.items() if name not in ("communities", "validation")}
+    shown = {name: value for name, value in values.items() if name not in ("communities", "validation")}
+    rows = {name.removeprefix("n_"): value for name, value in shown.items()}
     rows["community"] = {}
     for row in values.get("communities", []):
         names = row.get("titles", row["items"])

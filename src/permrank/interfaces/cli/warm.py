@@ -70,8 +70,8 @@ def _ask(model: pr.Ranker, rankings: pr.Rankings) -> None:
         lambda: model.recommend(new, k=3),
         lambda: model.rank(user, [one, other]),
         lambda: model.prefers(user, one, other),
-        lambda: model.explain(user, one),  # type: ignore[attr-defined]
-        lambda: model.similar_items(one, 2),  # type: ignore[attr-defined]
+        lambda: model.explain(user, one),
+        lambda: model.similar_items(one, 2),
     ):
         try:
             question()

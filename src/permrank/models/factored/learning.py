@@ -108,10 +108,11 @@ class Settings(NamedTuple):
 
         def learned(found: Posterior) -> FactoredEstimate:
             users, items, intercepts, bases = found.mean
+            effects: Named = dict(zip(EFFECTS, found.effects, strict=True))
             return replace(
                 before, item_draws=found.items, user_factors=users, item_factors=items, item_intercepts=intercepts,
                 bases=bases, co_listing=problem.co_listing, user_slopes=found.slopes, item_variances=found.variances,
-                score_error=found.error, **dict(zip(EFFECTS, found.effects, strict=True)), **rules,
+                score_error=found.error, **effects, **rules,
             )  # fmt: skip
 
         keeper = partial(Draws, rankings.n_users, rankings.n_items, before.n_factors, self.n_draws)

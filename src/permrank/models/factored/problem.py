@@ -203,7 +203,7 @@ class Problem(NamedTuple):
     @property
     def n_base(self) -> int:
         """Covariates of the items that are no features."""
-        return self.covariates.shape[1] - self.known.items.shape[1]
+        return int(self.covariates.shape[1] - self.known.items.shape[1])
 
     @property
     def n_rows(self) -> int:

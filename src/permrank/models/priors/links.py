@@ -103,8 +103,8 @@ class UserGraph:
             before, now = now, image / length
         nodes, weights = [], []
         for probe in range(_PROBES):
-            bands = [np.array([each[probe] for each in part]) for part in (diagonal, beside[:-1])]
-            values, vectors = eigh_tridiagonal(*bands)
+            own, next_to = (np.array([each[probe] for each in part]) for part in (diagonal, beside[:-1]))
+            values, vectors = eigh_tridiagonal(own, next_to)
             nodes.append(np.maximum(values, 0.0))
             weights.append(linked.size / _PROBES * vectors[0] ** 2)
         return np.concatenate(nodes), np.concatenate(weights)

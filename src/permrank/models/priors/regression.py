@@ -137,7 +137,7 @@ class Regression:
         coefficients = mean + solve_triangular(lower, noise, lower=True, trans="T")
         learnt = self.groups >= 0
         squares = np.sum(coefficients[learnt] ** 2 * precision, axis=1)
-        summed = np.bincount(self.groups[learnt], squares, minlength=self.n_groups)
+        summed: Float64Array = np.bincount(self.groups[learnt], squares, minlength=self.n_groups).astype(np.float64)
         return np.asarray(coefficients), scales.drawn(summed, self._counts * precision.size, rng)
 
     def means(self, coefficients: Float64Array) -> Float64Array:

@@ -19,7 +19,7 @@ from permrank.models.priors.co_listing import user_coordinates
 from permrank.models.thurstone.problem import statements_of
 from permrank.ragged import frozen, owners
 from permrank.randomness import stream_key
-from permrank.types import Array, Float64Array, Int32Array, Int64Array, Key
+from permrank.types import Array, Float64Array, Int32Array, Int64Array, Key, Named
 
 # Rounds that bring the chain of a new user to its posterior, and rounds averaged over after them, for every draw.
 _ROUNDS = Rounds(20, 10, 1)
@@ -218,6 +218,17 @@ class ThurstoneEstimate(Estimate):
         for name, values, most in (("slot_items_", items, n_items), ("user_components_", who, z)):
             if values.dtype.kind not in "iu" or (values.size and not 0 <= values.min() <= values.max() < most):
                 raise InputError(f"{name} holds values that are not indices below {most}")
+
+    def check_parameters(self, given: Named) -> None:
+        """Raise unless the draws are those of a model with these parameters."""
+        n_kept, n_components, n_items = self.item_draws.shape[:3]
+        allowed = {"auto": (given["n_factors"], n_items), "full": (n_items,), "factors": (given["n_factors"],)}
+        if n_kept > given["n_draws"]:
+            raise InputError(f"item_draws_ has {n_kept} draws, more than n_draws={given['n_draws']}")
+        if self.n_factors not in allowed[given["covariance"]]:
+            raise InputError(f"item_draws_ has {self.n_factors} factors, and n_factors is {given['n_factors']}")
+        if given["n_components"] not in (None, n_components):
+            raise InputError(f"item_draws_ has {n_components} components, not {given['n_components']}")
 
 
 # Where a new user contradicts himself and nobody did before, an answer is the wrong way round with this probability.

@@ -19,7 +19,7 @@ from permrank.distributions.thurstone import NormalUtilities
 from permrank.errors import InputError
 from permrank.learning.fit import Job, as_digest
 from permrank.learning.learner import Learner
-from permrank.models.answers import mean_cosine, named_columns, nearest
+from permrank.models.answers import mean_cosine, nearest
 from permrank.models.factored.problem import one_user
 from permrank.models.fitting import learn_into, more_rankings
 from permrank.models.ranker import Ranker
@@ -30,14 +30,11 @@ from permrank.models.thurstone.likelihood import log_likelihoods
 from permrank.models.thurstone.parameters import PARAMETERS
 from permrank.models.users import NewUser, UserReference, new_user
 from permrank.ragged import ranges
-from permrank.randomness import stream_key
 from permrank.types import Array, Callback, Float64Array, Int64Array, Named
 
 if TYPE_CHECKING:
     from permrank.learning.checkpoints import Checkpoint
 
-# Candidates whose pairs are all looked at when the next question is chosen: 276 pairs, in some 20 ms.
-_MOST_ASKED = 24
 # `partial_fit` makes this part of the sweeps; before it what concerns how learning goes on may be changed.
 _SHARE_OF_SWEEPS, _OF_LEARNING = 3, frozenset({"max_iter", "n_draws", "seed"})
 # Users whose chains are run together where many are asked about and no utilities are kept.
@@ -288,15 +285,8 @@ class FactoredThurstone(Ranker):
         means = np.column_stack((ndtri(np.clip(told[:, 0], _SURE, 1.0 - _SURE)), np.zeros(len(told))))
         return NormalUtilities(means, np.full(means.shape, np.sqrt(0.5)))
 
-    def _utilities(self, user: UserReference, items: Int64Array) -> tuple[Float64Array, Float64Array]:
-        said = self._said(user)
-        return answers.utilities(self.estimate_, said, self._chains(user, said), items)
-
     def log_likelihood(self, rankings: Rankings) -> Float64Array:
-        """Return the log-probability of each ranking with its user integrated out, as if given by somebody new.
-
-        See `log_likelihood_with_error` for the error of the estimator.
-        """
+        """Return the log-probability of each ranking with its user integrated out, as if given by somebody new."""
         return self.log_likelihood_with_error(rankings)[0]
 
     def log_likelihood_with_error(self, rankings: Rankings, error: float = 0.005) -> tuple[Float64Array, Float64Array]:
@@ -356,20 +346,7 @@ class FactoredThurstone(Ranker):
             raise InputError(f"{items.size} candidates; a question is about two, so give at least two")
         said = self._said(reference)
         chains = self._chains(reference, said)
-        if items.size > _MOST_ASKED:
-            spread = answers.uncertainty(self.estimate_, said, chains, items)
-            items = items[np.sort(np.argsort(-spread, kind="stable")[:_MOST_ASKED])]
-        pairs = np.column_stack(np.triu_indices(items.size, 1))
-        utilities = answers.utilities(self.estimate_, said, chains, items)
-        x = questions.simulated(*utilities, int(stream_key(self.seed, 5)))
-        gains = questions.information(x)
-        best = np.argsort(-gains, kind="stable")[: int(n)]
-        first, second = items[pairs[best]].T
-        told = np.mean(x[:, pairs[best, 0]] > x[:, pairs[best, 1]], axis=0)
-        one, other = named_columns(self.item_ids, first), named_columns(self.item_ids, second, "other")
-        other = {name if name == "other" else f"other_{name}": part for name, part in other.items()}
-        rank = np.arange(1, best.size + 1)
-        return pl.DataFrame({"rank": rank, **one, **other, "probability": told, "gain": gains[best]})
+        return questions.next_pairs(self.estimate_, said, chains, items, int(n), self.item_ids)
 
     def sure(self, user: object, k: int = 1, items: Iterable[object] | None = None) -> float:
         """Return the probability that the present order of the best k of the items, all by default, is right.
@@ -380,8 +357,8 @@ class FactoredThurstone(Ranker):
         chosen = self._item_indices(items)
         require_int("k", k, 1)
         order = np.lexsort((chosen, -self._scores(reference, chosen)))
-        x = questions.simulated(*self._utilities(reference, chosen), int(stream_key(self.seed, 6)))
-        return questions.sure(x, order, int(k))
+        said = self._said(reference)
+        return questions.certainty(self.estimate_, said, self._chains(reference, said), chosen, order[: int(k)])
 
     # Likeness
 
@@ -420,10 +397,4 @@ class FactoredThurstone(Ranker):
 
     def _check_learned(self) -> None:
         super()._check_learned()
-        n_kept, n_factors = len(self.item_draws_), self.estimate_.n_columns - self._rated
-        if n_kept > self.n_draws:
-            raise InputError(f"item_draws_ has {n_kept} draws, more than n_draws={self.n_draws}")
-        if n_factors not in (self.n_factors, self.item_draws_.shape[2]):
-            raise InputError(f"item_draws_ has {n_factors} factors, and n_factors is {self.n_factors}")
-        if self.n_components and self.item_draws_.shape[1] != self.n_components:
-            raise InputError(f"item_draws_ has {self.item_draws_.shape[1]} components, not {self.n_components}")
+        self.estimate_.check_parameters(self.get_params())

@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
+import polars as pl
 
+from permrank.data.vocabulary import Vocabulary
+from permrank.models.answers import named_columns
+from permrank.models.thurstone import answers
+from permrank.models.thurstone.estimate import Chains, Said, ThurstoneEstimate
+from permrank.randomness import stream_key
 from permrank.types import Float64Array, Int64Array
 
+# Candidates whose pairs are all looked at when the next question is chosen: 276 pairs, in some 20 ms.
+_MOST_ASKED = 24
 # Draws of utilities for every draw of means and deviations, where some are not known.
 _SIMULATED = 2048
 
@@ -37,3 +45,28 @@ def sure(x: Float64Array, order: Int64Array, k: int) -> float:
     """Share of draws of utilities whose first k items are those of the order, in this order."""
     found = np.argsort(-x, axis=1, kind="stable")[:, :k]
     return float(np.mean((found == order[None, :k]).all(axis=1)))
+
+
+def next_pairs(
+    estimate: ThurstoneEstimate, said: Said, chains: Chains, items: Int64Array, n: int, ids: Vocabulary
+) -> pl.DataFrame:
+    """The pairs of items whose answers tell most about one user; see `FactoredThurstone.ask`."""
+    if items.size > _MOST_ASKED:
+        spread = answers.uncertainty(estimate, said, chains, items)
+        items = items[np.sort(np.argsort(-spread, kind="stable")[:_MOST_ASKED])]
+    pairs = np.column_stack(np.triu_indices(items.size, 1))
+    x = simulated(*answers.utilities(estimate, said, chains, items), int(stream_key(estimate.seed, 5)))
+    gains = information(x)
+    best = np.argsort(-gains, kind="stable")[:n]
+    first, second = items[pairs[best]].T
+    told = np.mean(x[:, pairs[best, 0]] > x[:, pairs[best, 1]], axis=0)
+    one, other = named_columns(ids, first), named_columns(ids, second, "other")
+    other = {name if name == "other" else f"other_{name}": part for name, part in other.items()}
+    rank = np.arange(1, best.size + 1)
+    return pl.DataFrame({"rank": rank, **one, **other, "probability": told, "gain": gains[best]})
+
+
+def certainty(estimate: ThurstoneEstimate, said: Said, chains: Chains, items: Int64Array, order: Int64Array) -> float:
+    """Probability that the first of the items are these, in this order, for one user."""
+    x = simulated(*answers.utilities(estimate, said, chains, items), int(stream_key(estimate.seed, 6)))
+    return sure(x, order, order.size)

@@ -203,7 +203,7 @@ class Sampler:
                 state.spreads[z, -2], state.slopes[z, :, -2] = 1.0, 0.0
 
     def _rescale(self, rng: np.random.Generator) -> None:
-        """Exact draws along two groups that leave what was said alone: they mix what single draws hold together.
+        """Exact draws along groups that leave what was said alone: they mix what single draws hold together.
 
         A factor times c, of the users times 1 / c: its columns, slopes and prior deviation go along; with ratings the
         users' level alone. All utilities times c, with items and thresholds.
@@ -225,7 +225,24 @@ class Sampler:
             state.spreads[0, :n_factors] *= c[:n_factors] ** 2
             for array in (state.draws, state.means, state.user_slopes):
                 array /= c
+            self._recentre(rng)
         self._rescale_utilities(rng)
+
+    def _recentre(self, rng: np.random.Generator) -> None:
+        """Take a from the factors of all users and add H_y·a to the means of items: an exact draw of a.
+
+        Nothing that was said depends on a, but single draws would move it slowly where lists are long.
+        """
+        state = self.state
+        away = state.draws - np.einsum("uj,jk->uk", self.problem.coordinates, state.user_slopes)
+        loads, spread = np.ascontiguousarray(state.theta[0, :, :-1]), state.spreads[0, -1]
+        left = (state.theta[0, :, -1] - self.centres()[0, :, -1]) / spread
+        lower = np.linalg.cholesky(len(away) * np.eye(loads.shape[1]) + cross(loads, loads) / spread)
+        mean = np.linalg.solve(lower, away.sum(axis=0) - np.einsum("yk,y->k", loads, left))
+        a = np.linalg.solve(lower.T, mean + rng.normal(size=mean.size))
+        state.theta[0, :, -1] += np.einsum("yk,k->y", loads, a)
+        for array in (state.draws, state.means):
+            array -= a
 
     def _rescale_utilities(self, rng: np.random.Generator) -> None:
         state = self.state
