@@ -152,10 +152,11 @@ def effects(self: FactoredPlackettLuce, level: float = 0.9) -> pl.DataFrame:
     -------
     polars.DataFrame
         Columns ``of``, ``item_feature``, ``user_feature``, ``mean``, ``deviation``, ``low``, ``high``. Rows ``score``
-        are what a feature of an item adds to its score (in log-odds, as drawn, before the weights of scores): for
-        everybody, or, with a feature of a user, for those who have it beyond that. Numbers count by standard
-        deviations, categories against not having them. Rows ``share`` are the parts of the variance of personal scores
-        that an attribute explains, and the row ``links`` is τ, which is 0 if friends have nothing in common.
+        are what a feature of an item adds to its score (in log-odds, as the likelihood has them: before the weights
+        under which held-out pairs come true): for everybody, or, with a feature of a user, for those who have it beyond
+        that. Numbers count by standard deviations, categories against not having them. Rows
+        ``share`` are the parts of the variance of personal scores that an attribute explains, and the row ``links`` is
+        τ, which is 0 if friends have nothing in common.
 
     Examples
     --------
