@@ -67,7 +67,7 @@ def main() -> None:
     users, items, intercepts = irspack(given) if name == "irspack" else lightfm(given, name)
     seconds = time.perf_counter() - begin
     np.savez(target, users=users, items=items, intercepts=intercepts)
-    print(json.dumps({"seconds": seconds}))
+    print("\n" + json.dumps({"seconds": seconds}))  # a progress bar leaves its line open
 
 
 def _positive(table: np.ndarray) -> np.ndarray:

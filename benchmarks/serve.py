@@ -144,7 +144,8 @@ def measure(options):
     with tempfile.TemporaryDirectory() as folder:
         server = Server(folder, options.model, options.workers)
         server.wait("/health/ready")
-        print(f"{'start until ready':42} {time.perf_counter() - server.began:8.1f} s")
+        seconds, spent = time.perf_counter() - server.began, server.processor()
+        print(f"{'start until ready':42} {seconds:8.1f} s          processor {spent:.1f} s", flush=True)
         try:
             if options.model:
                 fold_in(server, options)

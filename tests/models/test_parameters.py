@@ -91,14 +91,14 @@ def test_pairs_that_would_fill_the_memory_are_counted_and_refused(model, monkeyp
     [
         (
             pr.FactoredPlackettLuce(500, n_draws=100_000, max_iter=300),
-            r"200 draws of 500 factors take .*; take fewer",
+            r"300 draws of 500 factors take .*; take fewer",
         ),
         (pr.LatentPlackettLuce(1_000, n_starts=1_000, concentration=1.0, prior_strength=1.0), "n_starts=1000 of 1000"),
         (pr.Mallows(1_000), "pairs of 3 items in 1000 communities take"),
     ],
 )
 def test_estimates_that_would_fill_the_memory_are_refused_before_they_are_made(model, what, monkeypatch):
-    monkeypatch.setattr(checks, "_free_bytes", lambda: 2**20)
+    monkeypatch.setattr(checks, "_free_bytes", lambda: 2**14)
     with pytest.raises(pr.errors.InputError, match=what):
         model.fit(RANKINGS)
 

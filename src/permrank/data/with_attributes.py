@@ -231,8 +231,9 @@ def with_warm(rankings: Rankings) -> Rankings:
     for ids in (rankings.user_ids, rankings.item_ids):
         known = ids.attributes
         parts = []
-        if known is not None and known.features is not None:
-            parts.append(known.frame[ids.kind])
+        features = Features.learnt_from(known)
+        if features is not None and features.columns:
+            parts.append(features.attributes.frame[ids.kind])
         if known is not None and known.links is not None and known.links.learnt:
             parts += [known.links.frame["user"], known.links.frame["friend"].rename("user")]
         some = pl.concat(parts).unique() if parts else None

@@ -40,8 +40,8 @@ class ColdItems(Protocol):
     >>> import permrank as pr
     >>> rankings = pr.datasets.load("simulated", n_users=50, n_items=40, list_length=20)
     >>> split = pr.ColdItems(share=0.25).split(rankings, seed=0)
-    >>> split.train.n_items, split.test.n_items, split.cold
-    (30, 40, 'items')
+    >>> split.train.n_items, split.cold
+    (30, 'items')
     """
 
     share: float = 0.2

@@ -94,6 +94,8 @@ class _Actors:
 
         self._ray, self._ours = ray, not ray.is_initialized()
         if self._ours:
+            # Ray lets its workers give way to everything else (15); but here it is they who learn, while we wait.
+            os.environ.setdefault("RAY_worker_niceness", "0")
             try:
                 ray.init(
                     address=address, include_dashboard=False, log_to_driver=False, configure_logging=False,

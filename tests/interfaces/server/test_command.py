@@ -90,7 +90,7 @@ def test_one_command_starts_a_poll_with_links_and_ctrl_c_ends_it(tmp_path):
                 urllib.request.urlopen(f"http://127.0.0.1:{port}/v1/polls")
         finally:
             server.send_signal(signal.SIGINT)
-            output = server.communicate(timeout=30)[0]
+            output = server.communicate(timeout=120)[0]
     assert "What shall we cook?" in output
     link = re.search(r"vote: +(http://127.0.0.1:\d+/join/pr_\S+)", output)
     assert link, output

@@ -20,6 +20,7 @@ from permrank.interfaces.server.settings import Settings
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs Playwright: pip install playwright")
 uvicorn = pytest.importorskip("uvicorn")
+playwright.expect.set_options(timeout=60_000)  # a busy machine is no failure
 
 pytestmark = [
     pytest.mark.browser,
@@ -86,6 +87,7 @@ def person(chromium, base):
         )
         contexts.append(context)
         page = context.new_page()
+        page.set_default_timeout(60_000)
         if quiet:
             page.on("console", lambda message: said.append(message.text))
             page.on("pageerror", lambda error: said.append(str(error)))

@@ -82,8 +82,9 @@ def test_modes_of_some_people_are_those_of_all_people(ratings):
         sampler.sweep(sweep, keep=False)
     some, before = np.array([3, 4, 17, 29]), sampler.modes.copy()
     move = partial(sampler._move, sampler.theta + 0.1, np.uint64(0), False)
-    all_people = sampler._passes.modes(move(Newton(3, 1e-9)), sampler.modes.copy())
-    found = People.of(problem, some).modes(move(Newton(3, 1e-9)), sampler.modes)
+    pull = sampler._users.friends_pull(sampler.modes)
+    all_people = sampler._passes.modes(move(Newton(3, 1e-9)), sampler.modes.copy(), pull)
+    found = People.of(problem, some).modes(move(Newton(3, 1e-9)), sampler.modes, pull)
     np.testing.assert_array_equal(found[some], all_people[some])
     assert np.abs(found[some] - before[some]).max() > 1e-3
     others = np.setdiff1d(np.arange(N_USERS), some)

@@ -125,7 +125,8 @@ def test_new_people_are_told_from_ratings_and_from_lists():
         part = slice(rankings.indptr[user], rankings.indptr[user + 1])
         said = dict(zip(rankings.item_ids.take(rankings.items[part]).to_list(), rankings.ratings[part], strict=True))
         new = model.fold_in(said)
-        assert np.corrcoef(model.score(new), model.score(user))[0, 1] > 0.999
+        # Means over the few draws that are kept whole, and over all of them.
+        assert np.corrcoef(model.score(new), model.score(user))[0, 1] > 0.99
         explained = model.explain(new, 3)
         np.testing.assert_allclose(explained["contribution"].sum(), model.score(new, [3])[0], rtol=1e-6)
         best = sorted(said, key=said.get, reverse=True)

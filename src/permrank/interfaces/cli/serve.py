@@ -103,8 +103,10 @@ def serve(
     for path in (model, items, pictures):
         if path is not None and not path.exists():
             raise InputError(f"there is no file {path}")
+    from permrank.interfaces.server.settings import Settings, one_blas_thread
+
+    one_blas_thread()
     from permrank.interfaces.server.run import start
-    from permrank.interfaces.server.settings import Settings
 
     names = [*(allow_host or []), *([urlsplit(public_url).hostname or ""] if public_url else [])]
     settings = Settings(

@@ -6,7 +6,6 @@ import contextlib
 import logging
 import os
 import secrets
-import signal
 import sqlite3
 import subprocess
 import sys
@@ -22,7 +21,7 @@ from permrank.interfaces.output import say
 from permrank.interfaces.server import polls
 from permrank.interfaces.server.bodies import Item, NewPoll
 from permrank.interfaces.server.keys import keep_key, make_key
-from permrank.interfaces.server.settings import ENVIRONMENT, Settings, require_reachable
+from permrank.interfaces.server.settings import ENVIRONMENT, Settings, learner_environment, require_reachable
 from permrank.interfaces.server.store import Store
 
 
@@ -134,12 +133,15 @@ def _bracketed(host: str) -> str:
 def _learning(settings: Settings) -> Iterator[None]:
     """The process that learns again, beside the web processes."""
     os.environ[ENVIRONMENT] = settings.to_json()
-    learner = subprocess.Popen([sys.executable, "-m", "permrank.interfaces.server.refit"])
+    learner = subprocess.Popen([sys.executable, "-m", "permrank.interfaces.server.refit"], env=learner_environment())
     try:
         yield
     finally:
-        learner.send_signal(signal.SIGTERM)
-        learner.wait(timeout=10.0)
+        learner.terminate()
+        try:
+            learner.wait(timeout=10.0)
+        except subprocess.TimeoutExpired:  # in the middle of a fit, which is lost in any case
+            learner.kill()
 
 
 def _serve(settings: Settings, pictures: Path | None) -> None:

@@ -152,8 +152,9 @@ def effects(self: FactoredPlackettLuce, level: float = 0.9) -> pl.DataFrame:
     -------
     polars.DataFrame
         Columns ``of``, ``item_feature``, ``user_feature``, ``mean``, ``deviation``, ``low``, ``high``. Rows ``score``
-        are what a feature of an item adds to its score (in log-odds): for everybody, or, with a feature of a user, for
-        those who have it beyond that. Numbers count by standard deviations, categories against not having them. Rows
+        are what a feature of an item adds to its score (in log-odds, as the likelihood has them: before the weights
+        under which held-out pairs come true): for everybody, or, with a feature of a user, for those who have it beyond
+        that. Numbers count by standard deviations, categories against not having them. Rows
         ``share`` are the parts of the variance of personal scores that an attribute explains, and the row ``links`` is
         τ, which is 0 if friends have nothing in common.
 
@@ -174,14 +175,9 @@ def effects(self: FactoredPlackettLuce, level: float = 0.9) -> pl.DataFrame:
     user_names = users.names if users is not None else []
     rows: list[tuple[str, str | None, str | None, Float64Array]] = []
     if np.ndim(estimate.item_effects) == 2:
-        scale = float(estimate.temperature)
-        personal = scale * float(estimate.personal_weight)
-        rows += [
-            ("score", name, None, scale * draws)
-            for name, draws in zip(item_names, estimate.item_effects.T, strict=True)
-        ]
+        rows += [("score", name, None, draws) for name, draws in zip(item_names, estimate.item_effects.T, strict=True)]
         for user, of_user in zip(user_names, np.moveaxis(estimate.pair_effects, 0, -1), strict=True):
-            rows += [("score", item, user, personal * draws) for item, draws in zip(item_names, of_user, strict=True)]
+            rows += [("score", item, user, draws) for item, draws in zip(item_names, of_user, strict=True)]
         for features, shares in ((items, estimate.item_shares), (users, estimate.user_shares)):
             attributes = [] if features is None else dict.fromkeys(column.attribute for column in features.columns)
             for name, draws in zip(attributes, shares.T, strict=True):

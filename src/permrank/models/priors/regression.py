@@ -21,8 +21,11 @@ from scipy.linalg import cho_solve, solve_triangular
 from permrank.kernels.cooccurrence import cross
 from permrank.types import Float64Array, Int64Array
 
-# Scales of coefficients in deviations of what is regressed: beyond these nothing changes.
+# Variances of coefficients in those of what is regressed: beyond these nothing changes.
 _LEAST_VARIANCE, _MOST_VARIANCE = 1e-8, 1e4
+# In a regression none is below this part of what one column of noise would seem to tell, 1 / n: near 0 coefficients and
+# their scale would hold each other there for hundreds of sweeps, though the factors have begun to depend on the column.
+_LEAST_OF_NOISE = 0.25
 
 
 class Scales(NamedTuple):
@@ -46,10 +49,16 @@ class Scales(NamedTuple):
         """Wide: what tells much is seen at once, and what tells nothing is shrunk soon."""
         return cls(np.ones(n_groups), np.ones(n_groups), 1.0, 1.0)
 
-    def drawn(self, squares: Float64Array, counts: Float64Array, rng: np.random.Generator) -> Scales:
+    def drawn(
+        self,
+        squares: Float64Array,
+        counts: Float64Array,
+        rng: np.random.Generator,
+        least: float = _LEAST_VARIANCE,
+    ) -> Scales:
         """All of them in turn, given the sum of squares of each group's coefficients and their number."""
         groups = _inverse_gamma((1.0 + counts) / 2.0, 1.0 / self.mixing + squares / 2.0, rng)
-        groups = np.clip(groups, _LEAST_VARIANCE, _MOST_VARIANCE)
+        groups = np.clip(groups, least, _MOST_VARIANCE)
         mixing = _inverse_gamma(np.ones(groups.size), 1.0 / self.whole + 1.0 / groups, rng)
         shape = np.array((1.0 + groups.size) / 2.0)
         whole = float(_inverse_gamma(shape, np.array(1.0 / self.whole_mixing + np.sum(1.0 / mixing)), rng))
@@ -102,6 +111,7 @@ class Regression:
         self._linked = None if linked is None else np.ascontiguousarray(linked)
         self._linked_gram = 0.0 if linked is None else cross(self.known, self._linked)
         self.n_groups = int(groups.max(initial=-1)) + 1
+        self._least = max(_LEAST_VARIANCE, _LEAST_OF_NOISE / max(float(np.sum(weights)), 1.0))
         self._counts = np.bincount(groups[groups >= 0], minlength=self.n_groups).astype(np.float64)
 
     def posterior(self, wanted: Float64Array, scales: Scales, tau: float = 0.0) -> tuple[Float64Array, Float64Array]:
@@ -138,7 +148,7 @@ class Regression:
         learnt = self.groups >= 0
         squares = np.sum(coefficients[learnt] ** 2 * precision, axis=1)
         summed: Float64Array = np.bincount(self.groups[learnt], squares, minlength=self.n_groups).astype(np.float64)
-        return np.asarray(coefficients), scales.drawn(summed, self._counts * precision.size, rng)
+        return np.asarray(coefficients), scales.drawn(summed, self._counts * precision.size, rng, self._least)
 
     def means(self, coefficients: Float64Array) -> Float64Array:
         """Prior means of all rows: (n, m)."""
