@@ -102,3 +102,13 @@ def test_ghk_of_a_tie_is_the_sum_over_its_orders():
     middle = by_ghk([[2, 3, 0, 1]], [[0, 0, 1, 1]], theta, variances, shares)[0]
     both = [[*a, *b] for a in permutations([2, 3]) for b in permutations([0, 1])]
     np.testing.assert_allclose(middle, by_ghk(both, [[0, 1, 2, 3]] * 4, theta, variances, shares).sum(), rtol=5e-3)
+
+
+def test_ghk_is_right_for_rankings_that_hardly_ever_occur():
+    rng = np.random.default_rng(3)
+    theta, variances, shares = np.zeros((1, 1, 6, 3)), rng.uniform(0.5, 1.5, (1, 1, 6)), np.ones((1, 1))
+    theta[0, 0, :, 2] = np.arange(6) * 1.2  # the best come last
+    found = np.log(by_ghk([range(6)], [range(6)], theta, variances, shares, n_points=256)[0])
+    expected = chain(theta[0, 0, :, 2], np.sqrt(variances[0, 0]))
+    assert expected < -20.0
+    np.testing.assert_allclose(found, expected, rtol=0, atol=0.005)

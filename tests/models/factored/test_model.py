@@ -127,7 +127,8 @@ def test_folding_in_a_users_own_list_gives_that_users_scores():
     model = pr.FactoredPlackettLuce(4, max_iter=60).fit(rankings)
     for user in list(rankings.user_ids)[:5]:
         new = model.fold_in(rankings.lists(user)[0])
-        assert np.corrcoef(model.score(new), model.score(user))[0, 1] > 0.999
+        # Somebody new is found under the few draws that are kept whole, a known person under all of them.
+        assert np.corrcoef(model.score(new), model.score(user))[0, 1] > 0.99
     many = model.fold_in_many(rankings.select(users=list(rankings.user_ids)[:5]))
     np.testing.assert_allclose(many[4], new.state["modes"], rtol=0, atol=1e-6)
 
