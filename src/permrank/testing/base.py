@@ -27,7 +27,7 @@ class Contract:
         raise NotImplementedError(f"{type(self).__name__} defines no make(**parameters), which returns a new model")
 
     def burn_in(self, model: Ranker) -> int:
-        """Sweeps before the first estimate; a posterior by draws has some."""
+        """The most sweeps before the first estimate; a posterior by draws has some."""
         return 0
 
     def load(self, path: Path) -> Ranker:

@@ -41,6 +41,6 @@ class ModelContract(LearningContract, AnswerContract, FileContract):
     >>> rankings = pr.Rankings.from_lists([["a", "b"], ["b", "a", "c"]])
     >>> TestBorda().test_fit_returns_the_model_and_leaves_its_parameters_alone(rankings)
 
-    Two methods may be overridden besides: ``make(**parameters)`` returns a new model, and ``burn_in(model)`` the number
-    of sweeps before the first estimate (0).
+    Two methods may be overridden besides: ``make(**parameters)`` returns a new model, and ``burn_in(model)`` the most
+    sweeps before the first estimate (0).
     """

