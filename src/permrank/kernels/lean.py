@@ -5,19 +5,22 @@ holds a copy of everything before it, and each is optimised and translated as a 
 the first three are handed on as they are, and what the kernel links is optimised and translated with it. The code does
 the same; a kernel with a large body compiles in half the time or less.
 
-This leans on how Numba is built inside. Where it is built otherwise, kernels are compiled in its own way.
+This leans on how Numba is built inside. With versions that nobody has tried, kernels are compiled in its own way.
 """
 
 import contextlib
 import functools
 
+import numba
 from numba.core import codegen
 
-# What Numba (0.61 to 0.68) names the libraries of a loop: the body and its two wrappers.
+# Whether the version of Numba is one that this was tried with.
+KNOWN = (0, 61) <= numba.version_info.short <= (0, 68)
+# What these versions name the libraries of a loop: the body and its two wrappers.
 _PARTS = ("__numba_parfor_gufunc", "<numba.np.ufunc.wrappers._GufuncWrapper", "parallelgufuncwrapper")
 
 
-class _Library(codegen.JITCodeLibrary):
+class _Library(codegen.JITCodeLibrary if KNOWN else object):
     """A library whose parts of loops are linked only."""
 
     def finalize(self):
@@ -73,8 +76,9 @@ def _set_environments(whole):
 
 def make_lean(kernel):
     """Have a parallel kernel compiled in this way."""
-    maker = kernel._compiler
-    maker.compile = functools.partial(_compile, maker, maker.compile)
+    if KNOWN:
+        maker = kernel._compiler
+        maker.compile = functools.partial(_compile, maker, maker.compile)
 
 
 def _compile(maker, compile_, *arguments):

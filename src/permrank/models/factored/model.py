@@ -11,7 +11,6 @@ import numpy as np
 import polars as pl
 
 from permrank.checks import require_int, require_memory
-from permrank.data.joining import joined
 from permrank.data.rankings import Rankings
 from permrank.data.validate import require_rankings
 from permrank.data.with_attributes import with_warm
@@ -31,8 +30,7 @@ from permrank.models.factored.learning import Settings, grown, usual_sweeps
 from permrank.models.factored.new_items import fold_in_item
 from permrank.models.factored.parameters import PARAMETERS
 from permrank.models.factored.problem import one_user
-from permrank.models.fitting import learn_into
-from permrank.models.parameters import changed_params
+from permrank.models.fitting import learn_into, more_rankings
 from permrank.models.priors.known import Known
 from permrank.models.ranker import Ranker
 from permrank.models.users import NewUser, UserReference
@@ -44,7 +42,7 @@ if TYPE_CHECKING:
 Ties = Literal["exact", "efron", "breslow", "partition", "shuffle"]
 # `partial_fit` makes this part of the sweeps; before it what concerns how learning goes on may be changed.
 _SHARE_OF_SWEEPS = 3
-_OF_LEARNING = {"max_iter", "n_draws", "tol", "seed"}
+_OF_LEARNING = frozenset({"max_iter", "n_draws", "tol", "seed"})
 # Vectors of a user that are drawn, evenly over the draws of the items that are kept: the sampling error of an averaged
 # probability is at most 0.5 / sqrt(64) = 0.06 and mostly a tenth of that.
 _USER_DRAWS = 64
@@ -253,16 +251,7 @@ class FactoredPlackettLuce(Ranker):
         >>> model.partial_fit(pr.Rankings.from_lists({"cat": ["d", "a"]})).user_ids.index("cat")
         2
         """
-        self._require_fitted()
-        self._validate()
-        for name in set(changed_params(self)) - _OF_LEARNING:
-            raise InputError(
-                f"{name}={getattr(self, name)!r} was set after fit, which learnt with {self.fitted_params_[name]!r}; "
-                "set it back to go on, or fit all the data anew"
-            )
-        if require_rankings(rankings).n_entries == 0:
-            raise InputError("there is nothing to add: no ranking has an item")
-        everything = self._prepared(joined(self.rankings_, rankings))
+        everything = self._prepared(more_rankings(self, rankings, _OF_LEARNING))
         start, n_sweeps = grown(self.estimate_, self.rankings_, everything), self._sweeps(everything)
         if self.method == "draws":
             n_sweeps = max(1, n_sweeps // _SHARE_OF_SWEEPS)
