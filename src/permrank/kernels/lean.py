@@ -20,7 +20,7 @@ KNOWN = (0, 61) <= numba.version_info.short <= (0, 68)
 _PARTS = ("__numba_parfor_gufunc", "<numba.np.ufunc.wrappers._GufuncWrapper", "parallelgufuncwrapper")
 
 
-class _Library(codegen.JITCodeLibrary if KNOWN else object):
+class _Library(codegen.JITCodeLibrary if KNOWN else object):  # type: ignore[misc]
     """A library whose parts of loops are linked only."""
 
     def finalize(self):
