@@ -15,8 +15,8 @@ import numba
 from numba.core import codegen
 
 # Whether the version of Numba is one that this was tried with.
-KNOWN = (0, 61) <= numba.version_info.short <= (0, 68)
-# What these versions name the libraries of a loop: the body and its two wrappers.
+KNOWN = numba.version_info.short == (0, 68)
+# What it names the libraries of a loop: the body and its two wrappers.
 _PARTS = ("__numba_parfor_gufunc", "<numba.np.ufunc.wrappers._GufuncWrapper", "parallelgufuncwrapper")
 
 
