@@ -1,7 +1,6 @@
 """Applications and clients of the tests of the service."""
 
 import contextlib
-import time
 
 import pytest
 
@@ -17,14 +16,11 @@ DISHES = ["curry", "pizza", "ramen", "salad", "tacos"]
 
 
 @contextlib.contextmanager
-def serving(path, *, ready=True, **options):
-    """A client of a running application; it is ready, unless that is not waited for."""
+def serving(path, **options):
+    """A client of a running application, which lets nobody in before it is ready."""
     app = create_app(Settings(str(path), **({"rate": 0.0} | options)))
     with TestClient(app, base_url="http://localhost") as client:
         client.app_state = app.app.state.all
-        until = time.monotonic() + 120.0
-        while ready and client.get("/health/ready").status_code != 200 and time.monotonic() < until:
-            time.sleep(0.05)
         yield client
 
 
