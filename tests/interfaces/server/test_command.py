@@ -144,9 +144,9 @@ def test_one_command_starts_a_poll_with_links_and_lets_in_who_has_one_once_it_is
     with pytest.raises(urllib.error.HTTPError, match="401"):
         ask("GET", "/v1/polls")
     text = output.read_text()
-    assert "What shall we cook?" in text
+    assert "What shall we cook?: 10 items\n" in text
     assert re.search(r"vote: +(http://127.0.0.1:\d+/join/pr_\S+)", text), text
-    poll = ask("GET", "/v1/polls", key=re.search(r"administer: .*/join/(pr_\S+)   ", text)[1])["polls"][0]["id"]
+    poll = ask("GET", "/v1/polls", key=re.search(r"all polls: .*/join/(pr_\S+)", text)[1])["polls"][0]["id"]
     read = re.search(r"result: .*/join/(pr_\S+)", text)[1]
     until = time.monotonic() + 120.0
     while time.monotonic() < until and not ask("GET", f"/v1/polls/{poll}/result", key=read)["communities"]:
@@ -166,7 +166,7 @@ def test_lists_that_are_sent_are_learnt_by_a_process_of_its_own_and_all_change_o
     (first,) = {(one["version"], one["items"][0]["item"]) for one in told()}
     assert first == (0, "dish 0")
     for n in range(40):  # more people than the model has, who want dish 5
-        ask("PUT", f"/v1/model/people/new{n}", {"ranking": ["dish 5", "dish 4", "dish 3", "dish 0"]}, key)
+        ask("PUT", f"/v1/model/people/new{n}", {"ranking": [f"dish {at}" for at in range(5, -1, -1)]}, key)
     until = time.monotonic() + 120.0
     while time.monotonic() < until:
         about = ask("GET", "/v1/model", key=key)

@@ -47,9 +47,10 @@ def start(
     if demo:
         from permrank.interfaces.server.demo import simulate
 
-        first = _announce(store, base, settings, simulate(store))
+        made, is_new = simulate(store)
+        first = _announce(store, base, settings, made, is_new=is_new)
     if admin is not None:
-        say(f"administer:  {base}/join/{admin}   (the key is shown this once)")
+        say(f"all polls:   {base}/join/{admin}   (the key is shown this once)")
     elif not settings.keys and settings.on_loopback:
         say(f"make polls:  {base}/admin   (open to this machine; --admin-key new asks for keys)")
     if settings.model is not None:
@@ -123,7 +124,7 @@ def read_items(path: Path) -> list[Item]:
     return found
 
 
-def _announce(store: Store, base: str, settings: Settings, poll: NewPoll) -> str:
+def _announce(store: Store, base: str, settings: Settings, poll: NewPoll, *, is_new: bool = False) -> str:
     """Make a poll unless one of this title is open already, and say its links; gives the one to vote."""
     row = store.row("SELECT id FROM polls WHERE title = ? AND state = 'open'", poll.title)
 
@@ -132,7 +133,10 @@ def _announce(store: Store, base: str, settings: Settings, poll: NewPoll) -> str
         return made, {role: make_key(db, role, made) for role in ("vote", "read", "admin")} if settings.keys else {}
 
     made, keys = store.write(job).result()
-    say(f"{poll.title}: {len(poll.items)} items" + ("" if row is None else " (the poll is there already, and goes on)"))
+    say(
+        f"{poll.title}: {len(poll.items)} items"
+        + ("" if row is None or is_new else " (the poll is there already, and goes on)")
+    )
     links = {
         "vote": f"/join/{keys['vote']}" if keys else f"/p/{made}",
         "result": f"/join/{keys['read']}" if keys else f"/p/{made}/result",
