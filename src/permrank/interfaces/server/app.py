@@ -15,7 +15,7 @@ from fastapi.responses import PlainTextResponse, Response
 from starlette.staticfiles import StaticFiles
 
 from permrank import __version__
-from permrank.interfaces.server import model_api, pages, polls_api, problems
+from permrank.interfaces.server import described, model_api, pages, polls_api, problems
 from permrank.interfaces.server.ballots import Ballots, Person
 from permrank.interfaces.server.limits import Guard
 from permrank.interfaces.server.results import GroupResult
@@ -57,6 +57,7 @@ def create_app(settings: Settings, pictures: str | None = None) -> Any:
     if pictures or os.environ.get("PERMRANK_PICTURES"):
         app.mount("/pictures", StaticFiles(directory=pictures or os.environ["PERMRANK_PICTURES"]))
     _add_health(app)
+    described.install(app)
     app.add_exception_handler(problems.Problem, _page_or_problem)
     return Guard(app, settings, state.metrics)
 
