@@ -145,3 +145,11 @@ def test_friends_are_found_alike_and_strangers_not():
     # Somebody new with friends has their taste.
     new = found.fold_in([], friends=[0, 60, 120, 180])
     assert np.corrcoef(found.score(new), scores[0])[0, 1] > 0.3
+
+
+def test_point_estimates_refuse_what_they_would_not_learn_from(world):
+    rankings = world[0]
+    with pytest.raises(InputError, match="method='draws'"):
+        pr.FactoredPlackettLuce(n_factors=2, method="point", max_iter=2).fit(rankings)
+    plain = rankings.with_features(items=False, users=False)
+    pr.FactoredPlackettLuce(n_factors=2, method="point", max_iter=5, tol=1e9).fit(plain)
