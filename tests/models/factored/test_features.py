@@ -149,7 +149,8 @@ def test_friends_are_found_alike_and_strangers_not():
 
 def test_point_estimates_refuse_what_they_would_not_learn_from(world):
     rankings = world[0]
+    model = pr.FactoredPlackettLuce(n_factors=2, method="point")
     with pytest.raises(InputError, match="method='draws'"):
-        pr.FactoredPlackettLuce(n_factors=2, method="point", max_iter=2).fit(rankings)
+        model.fit(rankings)
     plain = rankings.with_features(items=False, users=False)
-    pr.FactoredPlackettLuce(n_factors=2, method="point", max_iter=5, tol=1e9).fit(plain)
+    assert model._prepared(plain) is plain
