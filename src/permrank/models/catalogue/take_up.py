@@ -21,6 +21,7 @@ from permrank.models.catalogue.blend import (
 )
 from permrank.models.catalogue.descent import descend
 from permrank.models.catalogue.entries import Entries, Scale, user_weights
+from permrank.models.catalogue.friends import Friends, choose_strength
 from permrank.models.catalogue.item_weights import (
     MOST_DENSE,
     OTHER_EXPONENT,
@@ -34,6 +35,7 @@ from permrank.models.catalogue.item_weights import (
 )
 from permrank.models.catalogue.least_squares import Factors, FactorScores, Sweeps, Weighting, improvements
 from permrank.models.catalogue.ranker import popularity_of
+from permrank.models.priors.links import UserGraph
 from permrank.randomness import generator, stream_key
 from permrank.types import Array, Float64Array, Int64Array
 
@@ -84,12 +86,13 @@ class Data(NamedTuple):
 
 
 class TakeUp(NamedTuple):
-    """What was learnt: weights from item to item, factors, and the share of the factors in the blend."""
+    """What was learnt: weights from item to item, factors, the share of these in the blend, and that of friends."""
 
     items: ItemWeights
     penalties: Penalties
     factors: Factors
     share: float
+    friends: float = 0.0
 
 
 class TakeUpScores:
@@ -228,10 +231,12 @@ def _more_factors(part: Data, number: int, start: Array, seed: int, weighting: W
     return factors_of(part, number, weighting, _MORE_SWEEPS, seed, start)
 
 
-def learn_take_up(data: Data, n_factors: int | None, seed: int) -> Iterator[tuple[float, TakeUp]]:
+def learn_take_up(
+    data: Data, n_factors: int | None, seed: int, graph: UserGraph | None = None
+) -> Iterator[tuple[float, TakeUp]]:
     """Learn items by items, then factors beside them; gives the NDCG of what is hidden and what was learnt so far.
 
-    Without a number of factors it is chosen too.
+    Without a number of factors it is chosen too. graph: links between the users, whose strength is chosen last.
     """
     penalties = penalties_of(data)
     shown = penalties or Penalties(0.0, 0.0)
@@ -252,5 +257,14 @@ def learn_take_up(data: Data, n_factors: int | None, seed: int) -> Iterator[tupl
     trial = more_factors(part, few, items, judges, numbers[1:], seed)
     scores = judged([items, FactorScores(trial)], [[1.0 - share, share] for share in SHARES], judges)
     chosen = best_by_one_standard_error(scores, SHARES.index(0.5))
+    strength = 0.0
+    if graph is not None:
+        rows = [items, FactorScores(trial)]
+        shares = [1.0 - SHARES[chosen], SHARES[chosen]]
+        strength = choose_strength(
+            Friends.of(graph, part.entries, data.n_items),
+            lambda entries: standardised_sum([each.rows(entries) for each in rows], shares),
+            judges,
+        )
     factors = factors_of(data, trial.items.shape[1], trial.weighting, _MORE_SWEEPS, seed, trial.items)
-    yield float(scores[chosen].mean()), TakeUp(weights, shown, factors, SHARES[chosen])
+    yield float(scores[chosen].mean()), TakeUp(weights, shown, factors, SHARES[chosen], strength)
