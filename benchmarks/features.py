@@ -4,6 +4,7 @@
     python benchmarks/features.py given ml-100k -n 10        # with and without features
     python benchmarks/features.py noise ml-100k -n 10        # fifty columns that tell nothing
     python benchmarks/features.py links filmtrust -n 10      # friends, and a graph drawn at random
+    python benchmarks/features.py links lastfm-friends       # the same for what people take up, published split
     python benchmarks/features.py cost ml-1m                 # 20 features and a million links
 
 Rows are the mean over the seeds; after the sign the standard deviation between seeds. LightFM and irspack run
@@ -237,6 +238,48 @@ def with_and_without(name: str, what: str, n: int, seeds: list[int]) -> None:
         show(f"{name}, {n} given, {kind}", rows, seconds[kind])
 
 
+def found_with_links(seeds: list[int], hold_out: bool) -> None:
+    """Recall@20 and NDCG@20 of the published test part with links, without, and with as many at random.
+
+    hold_out: of a fifth of the training part instead, for which the seeds draw.
+    """
+    train, test = pr.datasets.load("lastfm-friends"), pr.datasets.load("lastfm-friends", part="test")
+    found: dict[str, list[dict[str, float]]] = {}
+    seconds: dict[str, list[float]] = {}
+    for seed in seeds:
+        known, hidden = train, test
+        if hold_out:
+            out = np.random.default_rng(seed).random(train.n_entries) < 0.2
+            hidden, known = part_of(train, out), part_of(train, ~out)
+        for kind, data in variants(known, "links", seed).items():
+            begin = time.perf_counter()
+            model = pr.Recommender(seed=seed).fit(data.with_links(False) if kind == "without" else data)
+            seconds.setdefault(kind, []).append(time.perf_counter() - begin)
+            row = found_of(model, hidden) | {"weight": float(model.friend_weight_)}
+            found.setdefault(kind, []).append(row)
+    for kind, rows in found.items():
+        show(f"lastfm-friends, {kind}", rows, seconds[kind])
+
+
+def found_of(model: pr.Recommender, test: pr.Rankings, k: int = 20) -> dict[str, float]:
+    """Recall and NDCG of the entries of a test part over the whole catalogue."""
+    discounts = 1.0 / np.log2(np.arange(2, k + 2))
+    recall, gain = [], []
+    places = [model.item_ids.get(item) for item in test.item_ids]  # an item that nobody has cannot be found
+    who, what = model.user_ids.get, np.array([-1 if place is None else place for place in places])
+    for place, name in enumerate(test.user_ids):
+        wanted, user = what[test.items[test.user_bounds[place] : test.user_bounds[place + 1]]], who(name)
+        if not wanted.size or user is None:
+            continue
+        row = np.array(model._score_rows([user])[0], np.float64)
+        known = model.rankings_
+        row[known.items[known.user_bounds[user] : known.user_bounds[user + 1]]] = -np.inf
+        hit = np.isin(np.argsort(-row, kind="stable")[:k], wanted)
+        recall.append(hit.sum() / wanted.size)
+        gain.append(float(hit @ discounts) / float(discounts[: min(wanted.size, k)].sum()))
+    return {f"recall@{k}": float(np.mean(recall)), f"ndcg@{k}": float(np.mean(gain))}
+
+
 def cost(name: str, n_links: int = 1_000_000, sweeps: int = 6) -> None:
     """Seconds of a few sweeps with and without 20 features and many links."""
     data = pr.datasets.load(name)
@@ -263,10 +306,13 @@ if __name__ == "__main__":
     parser.add_argument("-n", type=int, default=10)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
     parser.add_argument("--systems", nargs="+", default=list(SYSTEMS))
+    parser.add_argument("--hold-out", action="store_true", help="judge on a part of the training data (lastfm)")
     given = parser.parse_args()
     if given.what == "cold":
         cold_items(given.data, given.seeds, given.systems)
     elif given.what == "cost":
         cost(given.data)
+    elif given.data == "lastfm-friends":
+        found_with_links(given.seeds, given.hold_out)
     else:
         with_and_without(given.data, given.what, given.n, given.seeds)

@@ -10,6 +10,8 @@ import venv
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+# What is installed under another name than it is imported by.
+_PACKAGES = {"lightfm": "rectools-lightfm"}
 
 
 def peer_python(*packages: str) -> str:
@@ -19,7 +21,7 @@ def peer_python(*packages: str) -> str:
     if not python.exists():
         print("setting up .venv-peers", file=sys.stderr)
         venv.create(folder, with_pip=True)
-    missing = [name for name in packages if not _installed(python, name)]
+    missing = [_PACKAGES.get(name, name) for name in packages if not _installed(python, name)]
     if missing:
         print(f"installing {', '.join(missing)} into .venv-peers", file=sys.stderr)
         subprocess.run([python, "-m", "pip", "install", "-q", *missing], check=True)

@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose
 
 import permrank as pr
 from permrank.data.attributes import Attributes
+from permrank.data.features import Curves
 from permrank.data.joining import joined
 from permrank.data.with_attributes import with_warm
 from permrank.errors import FormatError, InputError, UnknownIdError
@@ -171,15 +172,33 @@ def test_damaged_links_are_refused():
             Attributes.from_json(good[:-1] + "," + links % (friend, weight), "user")
 
 
-def test_numbers_with_many_values_have_squares_too(rankings):
-    size = np.exp(np.linspace(0.0, 2.0, 12))
-    made = rankings.with_features(items={"item": list("abcdefghijkl"), "size": size})
+def test_numbers_with_many_values_have_curves_too(rankings):
+    ids, size = list("abcdefghijkl"), np.exp(np.linspace(0.0, 2.0, 12))
+    made = rankings.with_features(items={"item": ids, "size": size})
     features = made.features("item")
-    assert features.names == ["size", "size²"]
-    assert features.groups.tolist() == [0, 0]
-    line, curve = features.of(list("abcdefghijkl")).T
-    assert_allclose([curve.mean(), curve.std(), np.mean(line * curve)], [0, 1, 0], atol=1e-12)
-    slopes = np.linalg.lstsq(np.column_stack((np.ones(12), line, line**2)), curve, rcond=None)
-    assert_allclose(slopes[1], 0, atol=1e-12)  # nothing but the square
-    assert_allclose(features.of_row({"size": float(size[3])}), [line[3], curve[3]])
+    assert features.names == ["size", "size, curve 1", "size, curve 2", "size, curve 3"]
+    assert features.groups.tolist() == [0, 1, 1, 1]  # a curve has a scale of its own
+    table = features.of(ids)
+    assert_allclose(table.mean(axis=0), 0, atol=1e-12)
+    assert_allclose(table[:, 0] @ table[:, 1:], 0, atol=1e-12)
+    # Beside a straight line they are the cosines of the ranks.
+    rank = (np.arange(12) + 0.5) / 12
+    for number in (1, 2, 3):
+        wave = np.column_stack((np.ones(12), table[:, 0], np.cos(number * np.pi * rank) * np.sqrt(2) / number))
+        assert_allclose(wave @ np.linalg.lstsq(wave, table[:, number], rcond=None)[0], table[:, number], atol=1e-12)
+        assert_allclose(np.linalg.lstsq(wave, table[:, number], rcond=None)[0][2], 1)
+    assert_allclose(features.of_row({"size": float(size[3])}), table[3])
     assert not features.of_row({}).any()
+    # What is worth most in the middle is no straight line, but nearly one of the curves.
+    best = np.exp(-((rank - 0.5) ** 2) / 0.05)
+    left = [best - part @ np.linalg.lstsq(part, best, rcond=None)[0] for part in (table[:, :1], table)]
+    assert left[1].var() < 0.1 * left[0].var()
+
+
+def test_curves_of_a_million_values_stay_few():
+    values = np.random.default_rng(0).lognormal(size=30_000)
+    curves = Curves.learnt_from((values - values.mean()) / values.std())
+    assert curves.lines.shape == (2, 8)
+    assert curves.values.size <= 129
+    assert Curves.learnt_from(np.repeat(np.linspace(-1, 1, 9), 3)) is None
+    assert np.isfinite(curves.of(np.array([-1e6, 0.0, 1e6]))).all()

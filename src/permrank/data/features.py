@@ -1,7 +1,9 @@
 """Attributes as numbers that models can learn from.
 
-Numbers, dates and truth values become one column of mean 0 and deviation 1, and numbers with many values one more for
-their squares, since what is worth most is often in the middle (or at both ends). A category becomes a column for each
+Numbers, dates and truth values become one column of mean 0 and deviation 1. Numbers with many values have more columns
+for what is no straight line, since what is worth most is often in the middle, or between two years: cosines of the
+rank, cos(jπ rank) / j for j = 1, 2, ..., less the straight line, so that fast ones are small and smooth curves cost
+least. A category becomes a column for each
 value that at least three rows have, and a list of categories one for each word; both are 1 or 0 less their mean, so
 that 0 stands for the average everywhere. What is missing is average too, and a column of its own says so. Text,
 identifiers and what is the same for all are left out. Everything is a function of the rows of the attributes, whoever
@@ -29,8 +31,9 @@ if TYPE_CHECKING:
 FEWEST_OF_A_VALUE, MOST_VALUES = 3, 200
 # Text of which more than this part is different is free text, or names, or codes.
 _MOST_DIFFERENT = 0.5
-# A number with at least so many values has a column of squares; beyond so many deviations they grow no more.
-_FEWEST_TO_CURVE, _FARTHEST = 10, 3.0
+# A number with so many different values or more has curves: as many as the square root of that, and at most so many.
+# Ranks are kept at so many values.
+_FEWEST_TO_CURVE, _MOST_CURVES, _MOST_KNOTS = 10, 8, 129
 _SEPARATOR = ": "
 
 
@@ -40,6 +43,43 @@ class Column(NamedTuple):
     name: str
     attribute: str
     value: str | None = None
+
+
+class Curves(NamedTuple):
+    """Cosines of the ranks of a standardised number.
+
+    Attributes
+    ----------
+    values, ranks : float64 (n_knots,)
+        Some of the values, ascending, and the part of the rows that is below each.
+    lines : float64 (2, n_curves)
+        Mean and slope of each cosine, which are taken out of it.
+    """
+
+    values: Float64Array
+    ranks: Float64Array
+    lines: Float64Array
+
+    @classmethod
+    def learnt_from(cls, standardised: Float64Array) -> Curves | None:
+        """Those of known values of mean 0 and deviation 1; None if there are too few different ones."""
+        values, counts = np.unique(standardised, return_counts=True)
+        if values.size < _FEWEST_TO_CURVE:
+            return None
+        ranks = (np.cumsum(counts) - 0.5 * counts) / counts.sum()
+        if values.size > _MOST_KNOTS:
+            kept = np.unique(np.searchsorted(ranks, np.linspace(ranks[0], ranks[-1], _MOST_KNOTS)))
+            values, ranks = values[kept], ranks[kept]
+        n_curves = min(int(np.sqrt(values.size)), _MOST_CURVES)
+        waves = cls(values, ranks, np.zeros((2, n_curves))).of(standardised)
+        return cls(values, ranks, np.stack((waves.mean(axis=0), standardised @ waves / standardised.size)))
+
+    def of(self, standardised: Float64Array) -> Float64Array:
+        """The curves at some values: (n, n_curves)."""
+        number = np.arange(1, self.lines.shape[1] + 1)
+        ranks = np.interp(standardised, self.values, self.ranks)
+        waves = np.sqrt(2.0) * np.cos(np.pi * np.multiply.outer(ranks, number)) / number
+        return np.asarray(waves - self.lines[0] - np.multiply.outer(standardised, self.lines[1]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,8 +96,8 @@ class Encoding:
         What is taken from each column.
     scale : float
         What a number is divided by.
-    curve : tuple of float, optional
-        Mean, slope and deviation of the squares of a standardised number, which are taken out of them.
+    curves : Curves, optional
+        Of a number with many values.
     missing : float or None
         Part of the rows where the attribute is missing, if that has a column.
     note : str
@@ -71,7 +111,7 @@ class Encoding:
     scale: float = 1.0
     missing: float | None = None
     note: str = ""
-    curve: tuple[float, float, float] | None = None
+    curves: Curves | None = None
 
     @property
     def columns(self) -> list[Column]:
@@ -79,8 +119,9 @@ class Encoding:
         if self.kind == "left out":
             return []
         known = [Column(self.attribute, self.attribute)]
-        if self.curve is not None:
-            known.append(Column(f"{self.attribute}²", self.attribute))
+        if self.curves is not None:
+            numbers = range(1, self.curves.lines.shape[1] + 1)
+            known += [Column(f"{self.attribute}, curve {number}", f"{self.attribute}, curve") for number in numbers]
         if self.kind != "number":
             known = [Column(f"{self.attribute}{_SEPARATOR}{value}", self.attribute, value) for value in self.values]
         gone = Column(f"{self.attribute}{_SEPARATOR}missing", f"{self.attribute}{_SEPARATOR}missing")
@@ -92,10 +133,8 @@ class Encoding:
         if self.kind == "number":
             values = _numbers(series).fill_null(float(self.means[0])).to_numpy()
             table = ((values - self.means) / self.scale)[:, None]
-            if self.curve is not None:
-                middle, slope, spread = self.curve
-                squares = np.clip(table, -_FARTHEST, _FARTHEST) ** 2
-                table = np.hstack((table, np.where(unknown[:, None], 0.0, (squares - middle - slope * table) / spread)))
+            if self.curves is not None:
+                table = np.hstack((table, np.where(unknown[:, None], 0.0, self.curves.of(table[:, 0]))))
         else:
             table = _indicators(series, self.values) - self.means
             table[unknown] = 0.0
@@ -153,7 +192,7 @@ class Features:
 
     @property
     def groups(self) -> Int64Array:
-        """Number of the attribute of each column; missing values are an attribute of their own."""
+        """Number of the attribute of each column; curves and missing values are attributes of their own."""
         of = {name: number for number, name in enumerate(dict.fromkeys(column.attribute for column in self.columns))}
         return np.array([of[column.attribute] for column in self.columns], np.int64)
 
@@ -225,8 +264,8 @@ def _encoding(series: pl.Series, *, is_title: bool) -> Encoding:
             if told is None:
                 return Encoding(name, "left out", note="the same for all")
             spread = 1.0
-        curve = _curve((values.to_numpy() - mean) / spread) if known.n_unique() >= _FEWEST_TO_CURVE else None
-        return Encoding(name, "number", (), np.array([mean]), spread, told, words, curve)
+        curves = Curves.learnt_from((values.to_numpy() - mean) / spread)
+        return Encoding(name, "number", (), np.array([mean]), spread, told, words, curves)
     lists = series.dtype == pl.List(pl.String)
     flat = known.list.unique().explode().drop_nulls() if lists else known
     counts = flat.value_counts(sort=True).rename({flat.name: "value"}) if len(flat) else None
@@ -245,14 +284,6 @@ def _encoding(series: pl.Series, *, is_title: bool) -> Encoding:
     words = ", ".join(part for part in (words, f"{rare:,} rare values have no column" if rare else "") if part)
     means = _indicators(known, tuple(kept)).mean(axis=0)
     return Encoding(name, "list" if lists else "category", tuple(kept), means, 1.0, told, words)
-
-
-def _curve(values: Float64Array) -> tuple[float, float, float] | None:
-    """What makes the squares of standardised values of mean 0, deviation 1 and uncorrelated with them."""
-    squares = np.clip(values, -_FARTHEST, _FARTHEST) ** 2
-    slope = float(np.mean(squares * values))
-    spread = float(np.std(squares - slope * values))
-    return (float(squares.mean()), slope, spread) if spread > 1e-6 else None
 
 
 def _numbers(series: pl.Series) -> pl.Series:

@@ -29,6 +29,9 @@ def joint_gram(held, new, size):
     total = parts[0].copy()
     for b in range(1, _BLOCKS):
         total += parts[b]
+    for i in range(p + size):
+        for j in range(i):
+            total[j, i] = total[i, j]
     return total
 
 

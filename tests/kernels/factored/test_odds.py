@@ -77,14 +77,18 @@ def total(lists, theta, users, cuts):
 
 def test_sums_of_the_thresholds_are_derivatives_and_do_not_depend_on_the_blocks():
     lists, theta, users = data()
-    one = threshold_sums(np.array([0, 9]), lists, theta, CUTS.size, users)[0]
+    entries = Entries(np.empty(lists.items.size), np.empty(lists.items.size))
+    prior = Prior(np.zeros((9, 0)), np.zeros((0, 2)), np.ones(2), np.zeros((9, 0)))
+    stay = Newton(0, 0.0)
+    move_users(lists, -CUTS.size, theta, prior, Users(users.copy(), np.empty((9, 2))), stay, NO_NOISE, entries)
+    one = threshold_sums(np.array([0, 9]), lists, entries, CUTS.size)[0]
     h = 1e-4
     for j, step in enumerate(h * np.eye(CUTS.size)):
         up, middle, down = (total(lists, theta, users, CUTS + x * step) for x in (1, 0, -1))
         np.testing.assert_allclose(one[j, 0], (up - down) / (2 * h), rtol=1e-5)
         np.testing.assert_allclose(one[j, 1], -(up - 2 * middle + down) / h**2, rtol=1e-4)
         np.testing.assert_allclose(one[j, 2], np.sum(np.repeat(lists.weights, 4)[lists.levels == j]), rtol=1e-12)
-    several = threshold_sums(np.array([0, 2, 3, 9]), lists, theta, CUTS.size, users)
+    several = threshold_sums(np.array([0, 2, 3, 9]), lists, entries, CUTS.size)
     np.testing.assert_allclose(several.sum(axis=0), one, rtol=1e-12)
 
 

@@ -164,9 +164,11 @@ def test_item_steps_solve_the_newton_equations_with_diagonal_blocks():
     view = rankings.item_view
     kept = kept_of(theta)
     items, entries = Items(theta, centre, item_precision), Entries(residual, curvature)
-    steps = factored_items.item_steps(BLOCKS, view, owner, modes, items, entries, NO_NOISE, kept)
+    steps = factored_items.item_steps(BLOCKS, view, owner[view.entries], modes, items, entries, NO_NOISE, kept)
     np.testing.assert_array_equal(steps, kept.steps)
-    noisy = factored_items.item_steps(BLOCKS, view, owner, modes, items, entries, Noise(np.uint64(1), True), kept)
+    noisy = factored_items.item_steps(
+        BLOCKS, view, owner[view.entries], modes, items, entries, Noise(np.uint64(1), True), kept
+    )
     np.testing.assert_array_equal(steps, kept.steps)
     assert (noisy != steps).all()
     for y in range(rankings.n_items):
@@ -203,7 +205,7 @@ def test_item_steps_from_the_sums_of_blocks_have_the_same_bits(draw):
     entries, noise = Entries(*sides), Noise(np.uint64(3), draw)
     for bounds in (np.array([0, 50, 50, 120, 201]), np.array([0, 201])):
         walked, summed = kept_of(theta), kept_of(theta)
-        steps = factored_items.item_steps(bounds, view, owner, draws, items, entries, noise, walked)
+        steps = factored_items.item_steps(bounds, view, owner[view.entries], draws, items, entries, noise, walked)
         sums = factored_items.item_sums(bounds, lists_of(rankings), draws, entries, rankings.n_items)
         others = factored_items.steps_from_sums(sums, items, noise, summed)
         np.testing.assert_array_equal(steps, others)
@@ -259,7 +261,7 @@ def test_draws_of_an_item_have_the_covariance_of_its_system():
     _, modes, _, residual, curvature = ascend(rankings, theta, precision, BRESLOW)
     owner = np.repeat(np.arange(rankings.n_users), np.diff(rankings.indptr[rankings.user_indptr])).astype(np.int32)
     view, ones = rankings.item_view, np.ones(K + 1)
-    data = BLOCKS, view, owner, modes
+    data = BLOCKS, view, owner[view.entries], modes
     data = *data, Items(theta, np.zeros_like(theta), ones), Entries(residual, curvature)
     mean = factored_items.item_steps(*data, NO_NOISE, NOTHING_KEPT)
     n, y = 1_500, 3
@@ -279,7 +281,7 @@ def test_the_number_of_threads_changes_no_bit():
     before, results = numba.get_num_threads(), []
     owner = np.repeat(np.arange(rankings.n_users), np.diff(rankings.indptr[rankings.user_indptr])).astype(np.int32)
     view, items = rankings.item_view, Items(theta, np.zeros_like(theta), np.ones(K + 1))
-    data = np.array([0, 13, 13, 41]), view, owner
+    data = np.array([0, 13, 13, 41]), view, owner[view.entries]
     try:
         for n_threads in (1, numba.config.NUMBA_NUM_THREADS):
             numba.set_num_threads(n_threads)

@@ -79,7 +79,8 @@ def test_recommend_includes_new_items_when_asked(model):
 
 def test_new_users_are_known_by_their_features(model):
     old, young = (model.score(model.fold_in([], features={"age": age}), range(60)) for age in (2.0, -2.0))
-    salty = model.rankings_.features("item").of(range(60))[:, 2]
+    features = model.rankings_.features("item")
+    salty = features.of(range(60))[:, features.names.index("salty")]
     assert np.corrcoef(old - young, salty)[0, 1] > 0.8
     with pytest.raises(UnknownIdError, match="agee"):
         model.fold_in([], features={"agee": 1.0})
@@ -144,3 +145,12 @@ def test_friends_are_found_alike_and_strangers_not():
     # Somebody new with friends has their taste.
     new = found.fold_in([], friends=[0, 60, 120, 180])
     assert np.corrcoef(found.score(new), scores[0])[0, 1] > 0.3
+
+
+def test_point_estimates_refuse_what_they_would_not_learn_from(world):
+    rankings = world[0]
+    model = pr.FactoredPlackettLuce(n_factors=2, method="point")
+    with pytest.raises(InputError, match="method='draws'"):
+        model.fit(rankings)
+    plain = rankings.with_features(items=False, users=False)
+    assert model._prepared(plain) is plain

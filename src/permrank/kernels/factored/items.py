@@ -83,14 +83,14 @@ def _newton_step(sums, items, y, noise, kept, step):
 
 
 @njit(error_model="numpy")
-def _item_step(y, bounds, view, user_of_entry, users, items, entries, noise, kept, step):
+def _item_step(y, bounds, view, owner, users, items, entries, noise, kept, step):
     """`item_steps` for item y."""
     first, stop = view.indptr[y], view.indptr[y + 1]
     n, size = stop - first, items.theta.shape[1]
-    owners, g, c = np.empty(n, np.int64), np.empty(n), np.empty(n)
+    owners, g, c = owner[first:stop], np.empty(n), np.empty(n)
     for i in range(n):
         e = view.entries[first + i]
-        owners[i], g[i], c[i] = user_of_entry[e], entries.residual[e], entries.curvature[e]
+        g[i], c[i] = entries.residual[e], entries.curvature[e]
     sums, block = np.zeros(size + size * (size + 1) // 2), np.empty(size + size * (size + 1) // 2)
     rows, gram, start, b = np.empty((_PANEL, size - 1)), np.empty((size - 1, size - 1)), 0, 0
     while start < n:
@@ -106,17 +106,17 @@ def _item_step(y, bounds, view, user_of_entry, users, items, entries, noise, kep
 
 
 @njit(error_model="numpy", parallel=True)
-def item_steps(bounds, view, user_of_entry, users, items, entries, noise, kept):
+def item_steps(bounds, view, owner, users, items, entries, noise, kept):
     """Newton steps of all items at once given the users, with the curvature's diagonal blocks; (n_items, K + 1).
 
     Λ_y = precision + Σ c x xᵀ, step Λ^-1 (Σ g x - precision (θ_y - centre_y)), x = (W_u, 1); c is the expected number
     of choices, which bounds the Hessian of all items together, so that the joint step does not overshoot. With
     ``draw`` noise from N(0, Λ^-1) is added. bounds: (n_blocks + 1,), users of each block; entries of an item are in the
-    order of the users. kept: written, unless its arrays are empty.
+    order of the users, and ``owner`` (n_entries,) has the user of each. kept: written, unless its arrays are empty.
     """
     steps = np.empty(items.theta.shape)
     for y in prange(steps.shape[0]):
-        _item_step(np.int64(y), bounds, view, user_of_entry, users, items, entries, noise, kept, steps[y])
+        _item_step(np.int64(y), bounds, view, owner, users, items, entries, noise, kept, steps[y])
     return steps
 
 
@@ -130,7 +130,7 @@ def _block_sums(first, last, lists, users, entries, sums):
         begins[lists.items[e] + 1] += 1
     for y in range(n_items):
         begins[y + 1] += begins[y]
-    at, owners, g, c = begins.copy(), np.empty(n, np.int64), np.empty(n), np.empty(n)
+    at, owners, g, c = begins.copy(), np.empty(n, np.int32), np.empty(n), np.empty(n)
     for u in range(first, last):
         for e in range(lists.indptr[lists.user_indptr[u]], lists.indptr[lists.user_indptr[u + 1]]):
             i = at[lists.items[e]]

@@ -21,15 +21,6 @@ _BEYOND, _FARTHEST = 1e300, -700.0
 MOST_CURVED = 50.0
 
 
-@njit(error_model="numpy", inline="always")
-def _lost(x):
-    """1 - σ(x) and -log σ(x), without overflow."""
-    small = math.exp(-abs(x))
-    if x > 0.0:
-        return small / (1.0 + small), math.log1p(small)
-    return 1.0 / (1.0 + small), math.log1p(small) - x
-
-
 @njit(error_model="numpy")
 def edges_of(theta, n_thresholds):
     """Scores of the thresholds, the last rows of theta, between two that lie beyond everything: (n_thresholds + 2,)."""
@@ -76,31 +67,46 @@ def odds_statistics(levels, edges, of_user, a, b):
     return value
 
 
+@njit(error_model="numpy")
+def _lost(gradient, curvature):
+    """Probabilities p and q that the rating was not above the threshold below it, and not below the one above it.
+
+    From what `odds_statistics` leaves of an entry: p - q and p (1 - p) + q (1 - q). Their sum is at most 1, because the
+    thresholds are in order, so that one of two roots remains.
+    """
+    both = 1.0 - math.sqrt(max(0.0, 1.0 - 2.0 * curvature - gradient * gradient))
+    return 0.5 * (both + gradient), 0.5 * (both - gradient)
+
+
+@njit(error_model="numpy")
+def _add_thresholds(first, last, lists, entries, sums):
+    """`threshold_sums` of the users from ``first`` to ``last``."""
+    n_thresholds = sums.shape[0]
+    for r in range(lists.user_indptr[first], lists.user_indptr[last]):
+        weight = lists.weights[r]
+        if weight == 0.0:
+            continue
+        for e in range(lists.indptr[r], lists.indptr[r + 1]):
+            below = lists.levels[e]
+            p, q = _lost(entries.residual[e] / weight, entries.curvature[e] / weight)
+            if below > 0:
+                sums[below - 1, 0] -= weight * p
+                sums[below - 1, 1] += weight * p * (1.0 - p)
+            if below < n_thresholds:
+                sums[below, 0] += weight * q
+                sums[below, 1] += weight * q * (1.0 - q)
+                sums[below, 2] += weight
+
+
 @njit(error_model="numpy", parallel=True)
-def threshold_sums(bounds, lists, theta, n_thresholds, users):
+def threshold_sums(bounds, lists, entries, n_thresholds):
     """Sums of every block for each threshold, (n_blocks, n_thresholds, 3), the gaps between thresholds left out.
 
-    Derivative of log P by it, minus the second derivative, weight of the entries just below it.
+    Derivative of log P by it, minus the second derivative, weight of the entries just below it; entries: what the pass
+    over the users says of them.
     """
-    n_blocks, n_factors = bounds.size - 1, users.shape[1]
-    first = theta.shape[0] - n_thresholds
+    n_blocks = bounds.size - 1
     sums = np.zeros((n_blocks, n_thresholds, 3))
     for b in prange(n_blocks):
-        for u in range(bounds[b], bounds[b + 1]):
-            for r in range(lists.user_indptr[u], lists.user_indptr[u + 1]):
-                weight = lists.weights[r]
-                for e in range(lists.indptr[r], lists.indptr[r + 1]):
-                    row, below = theta[lists.items[e]], lists.levels[e]
-                    score = row[n_factors]
-                    for k in range(n_factors):
-                        score += users[u, k] * row[k]
-                    if below > 0:
-                        p, _ = _lost(score - theta[first + below - 1, n_factors])
-                        sums[b, below - 1, 0] -= weight * p
-                        sums[b, below - 1, 1] += weight * p * (1.0 - p)
-                    if below < n_thresholds:
-                        p, _ = _lost(theta[first + below, n_factors] - score)
-                        sums[b, below, 0] += weight * p
-                        sums[b, below, 1] += weight * p * (1.0 - p)
-                        sums[b, below, 2] += weight
+        _add_thresholds(bounds[b], bounds[b + 1], lists, entries, sums[b])
     return sums

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Literal
@@ -14,7 +14,9 @@ from permrank.data.rankings import Rankings
 from permrank.distributions.base import RankingDistribution
 from permrank.errors import InputError, NotSupportedError
 from permrank.learning.learner import Learner, State, Step, standing
-from permrank.models.catalogue.entries import Entries, Scale
+from permrank.models.catalogue.entries import Entries
+from permrank.models.catalogue.friends import Friends, Had, stacked
+from permrank.models.catalogue.grading import choose_scale
 from permrank.models.catalogue.implicit_factors import check_factors
 from permrank.models.catalogue.item_to_item import check_weights
 from permrank.models.catalogue.item_weights import ItemWeights, Penalties
@@ -22,10 +24,12 @@ from permrank.models.catalogue.least_squares import Factors, Weighting
 from permrank.models.catalogue.ranker import CatalogueEstimate, CatalogueRanker
 from permrank.models.catalogue.take_up import Data, TakeUp, TakeUpScores, learn_take_up
 from permrank.models.declared import MOST_FACTORS, Checked, Declared, Integer, Seed
-from permrank.models.estimates import RULE
+from permrank.models.estimates import RULE, absent
 from permrank.models.explanation import Reasons
 from permrank.models.factored.model import FactoredPlackettLuce
 from permrank.models.priors.co_listing import were_chosen
+from permrank.models.priors.known import Known
+from permrank.models.priors.links import linked_with, weights_of_new
 from permrank.models.ranker import Ranker
 from permrank.models.users import NewUser, UserReference
 from permrank.types import Array, Float64Array, Int64Array, Named
@@ -46,6 +50,7 @@ class RecommenderEstimate(CatalogueEstimate):
     weighting: Float64Array
     factor_share: float
     chosen: bool
+    friend_weight: float = field(metadata=absent(0.0))
     order: Ranker | None = field(metadata=RULE, kw_only=True)
 
     @classmethod
@@ -53,7 +58,7 @@ class RecommenderEstimate(CatalogueEstimate):
         """All parts together."""
         return cls(
             known.scale, known.popularity, *learnt.items, np.array(learnt.penalties), learnt.factors.items,
-            np.array(learnt.factors.weighting), learnt.share, chosen, order=order,
+            np.array(learnt.factors.weighting), learnt.share, chosen, learnt.friends, order=order,
         )  # fmt: skip
 
     @cached_property
@@ -77,6 +82,8 @@ class RecommenderEstimate(CatalogueEstimate):
         check_factors(self.item_factors, self.weighting, n_items)
         if not 0.0 <= float(self.factor_share) <= 1.0:
             raise InputError(f"factor_share_ is {self.factor_share}, expected a number from 0 to 1")
+        if np.shape(self.friend_weight) != () or float(self.friend_weight) < 0.0:
+            raise InputError(f"friend_weight_ is {self.friend_weight}, expected a number from 0 on")
 
 
 class Recommender(CatalogueRanker):
@@ -109,8 +116,11 @@ class Recommender(CatalogueRanker):
         Whether people chose what they list: whether what is listed together exceeds a permutation null.
     factor_share_ : float
         Share of the factors in the blend.
+    friend_weight_ : float
+        How much it counts what friends have taken up, where there are links (`Rankings.with_links`); 0 unless held-out
+        entries are found better by it.
     item_weights_, neighbour_indptr_, neighbours_, neighbour_weights_, penalties_, scale_, popularity_
-        As of `ItemToItem`.
+        As of `ItemToItem`; ``scale_`` leaves counts out if held-out entries are found better without them.
     item_factors_, weighting_
         As of `ImplicitFactors`.
 
@@ -142,6 +152,7 @@ class Recommender(CatalogueRanker):
     estimate_: RecommenderEstimate
     chosen_: bool
     factor_share_: float
+    friend_weight_: float
 
     def __init__(
         self, order: Ranker | None = None, *, n_factors: int | Literal["auto"] = "auto", seed: int = 0
@@ -155,13 +166,14 @@ class Recommender(CatalogueRanker):
         order = None
         if ordered:
             order = (FactoredPlackettLuce(seed=self.seed) if self.order is None else self.order.clone()).fit(rankings)
-        scale = Scale.of(rankings)
+        scale = choose_scale(rankings, self.seed)
         data = Data.of(rankings, scale)
         chosen = not ordered or were_chosen(rankings, self.seed)
         known = CatalogueEstimate(scale.as_array(), data.popularity())
 
         def steps(kept: State | None) -> Iterator[Step[RecommenderEstimate]]:
-            stages = learn_take_up(data, None if self.n_factors == "auto" else self.n_factors, self.seed)
+            n_factors, graph = None if self.n_factors == "auto" else self.n_factors, Known.of(rankings).graph
+            stages = learn_take_up(data, n_factors, self.seed, graph)
             found = next(stages)
 
             def estimate() -> RecommenderEstimate:
@@ -201,8 +213,32 @@ class Recommender(CatalogueRanker):
     def _score_rows(self, users: Sequence[UserReference]) -> Array:
         order = self.estimate_.order
         if self.estimate_.chosen or order is None:
-            return super()._score_rows(users)
+            rows = super()._score_rows(users)
+            weight = float(self.estimate_.friend_weight)
+            friends = self._friends() if weight > 0.0 else None
+            return rows if friends is None else friends.add(rows, self._had_by_friends(friends, users), weight)
         return np.asarray(order._score_rows([self._of(order, user) for user in users]))
+
+    def _friends(self) -> Friends | None:
+        """Links between the users, and what each has; worked out once for each estimate."""
+        found: dict[str, Any] = self.estimate_.__dict__
+        if "_friends" not in found:
+            graph, known = Known.of(self.rankings_).graph, self.estimate_.known(self.rankings_)
+            found["_friends"] = None if graph is None else Friends.of(graph, known, self.rankings_.n_items)
+        made: Friends | None = found["_friends"]
+        return made
+
+    def _had_by_friends(self, friends: Friends, users: Sequence[UserReference]) -> Had:
+        """What the friends of each have taken up."""
+        if all(isinstance(user, int) for user in users):
+            return friends.of_users(np.array(users, np.int64))
+        rows = []
+        for user in users:
+            if isinstance(user, int):
+                rows.append(friends.of_users(np.array([user])))
+            else:  # somebody new, or nobody in particular, who has no friends
+                rows.append(friends.of_new((user.state if user else {}).get("friends", np.zeros((2, 0)))))
+        return stacked(rows)
 
     def _scores(self, user: UserReference, items: Int64Array) -> Float64Array:
         order = self.estimate_.order
@@ -217,11 +253,39 @@ class Recommender(CatalogueRanker):
         """A user as the model of order knows them."""
         return user.state["order"] if isinstance(user, NewUser) else user  # type: ignore[return-value]
 
-    def fold_in(self, said: object) -> NewUser:
-        """Make a new user from a list, or from a dict of item to rating, without retraining."""
-        new = super().fold_in(said)
-        order = self.estimate_.order
-        return new if order is None else NewUser(new.rankings, {"order": order.fold_in(said)})  # type: ignore[dict-item]
+    def fold_in(
+        self,
+        said: object,
+        *,
+        features: Mapping[str, Any] | None = None,
+        friends: Iterable[object] | Mapping[Any, float] | None = None,
+    ) -> NewUser:
+        """Make a new user from a list, or from a dict of item to rating, without retraining.
+
+        Parameters
+        ----------
+        said : list or dict
+            Empty for somebody who has said nothing.
+        features : dict, optional
+            Attributes of the user, where the model of order has learnt from such features.
+        friends : ids of users, or dict of id to weight, optional
+            Users of the training data with whom the user is linked, where the model has learnt from links.
+        """
+        new, order = super().fold_in(said), self.estimate_.order
+        state: dict[str, Any] = {}
+        graph = Known.of(self.rankings_).graph if friends is not None else None
+        if friends is not None:
+            if graph is None:
+                raise InputError("the model has learnt from no links; fit it to rankings.with_links(frame)")
+            who, weights = linked_with(friends, self.user_ids)
+            state["friends"] = np.stack((who, weights_of_new(graph, who, weights)))
+        if isinstance(order, FactoredPlackettLuce):
+            state["order"] = order.fold_in(said, features=features, friends=friends)
+        elif features is not None:
+            raise InputError("features of users are for a model of order that learns from them: FactoredPlackettLuce")
+        elif order is not None:
+            state["order"] = order.fold_in(said)
+        return NewUser(new.rankings, state) if state else new
 
     @property
     def _has_distribution(self) -> bool:
@@ -253,9 +317,17 @@ class Recommender(CatalogueRanker):
         entries = self._entries([user])
         if not entries.items.size:
             nothing = np.zeros(0, np.int64)
-            return Reasons(nothing, np.zeros(0), float(np.log1p(self.popularity_[item])), _POPULARITY)
+            usual = float(np.log1p(self.popularity_[item]))
+            return Reasons(nothing, np.zeros(0), usual + self._by_friends(user, item), _POPULARITY)
         parts, baseline = self.estimate_.contributions(entries, item)
+        baseline += self._by_friends(user, item)
         return Reasons(entries.items.astype(np.int64), parts, baseline, _POPULARITY, by_order=False)
+
+    def _by_friends(self, user: UserReference, item: int) -> float:
+        """What friends add to the score of an item."""
+        if not float(self.estimate_.friend_weight) > 0.0:
+            return 0.0
+        return float(self._score_rows([user])[0, item] - super()._score_rows([user])[0, item])
 
     def similar_users(self, user: object, k: int = 10) -> pl.DataFrame:
         """Users who rank as this one does, by the model of order."""

@@ -14,7 +14,7 @@ from permrank.errors import InputError
 from permrank.models.factored.estimate import FactoredEstimate, Said
 from permrank.models.priors.co_listing import user_coordinates
 from permrank.models.priors.known import Known
-from permrank.models.priors.links import weights_of_new
+from permrank.models.priors.links import linked_with, weights_of_new
 from permrank.models.users import NewUser, new_user
 from permrank.ragged import frozen
 from permrank.types import Float64Array, Int64Array
@@ -78,11 +78,7 @@ def said_by_new(
         about = Acquaintance.of(model.estimate_, model.rankings_)
         if about.known.graph is None:
             raise InputError("the model has learnt from no links; fit it to rankings.with_links(frame)")
-        given = dict(friends) if isinstance(friends, Mapping) else dict.fromkeys(friends, 1.0)
-        who = model.user_ids.indices(list(given))
-        weights = np.array([float(weight) for weight in given.values()])
-        if not (np.isfinite(weights) & (weights > 0)).all():
-            raise InputError(f"friends={friends!r}: the weight of a link is a number above 0")
+        who, weights = linked_with(friends, model.user_ids)
         if who.size:
             scaled = weights_of_new(about.known.graph, who, weights)
             said = said._replace(pull=_pull(model, about, who, scaled))

@@ -94,18 +94,18 @@ def _window_end(begin: int, length: int, last: int) -> int:
 class Observed:
     """Which sweeps that see everything are kept, and some differences of scores by which convergence is seen.
 
-    Every sweep is kept, or every second if there are many, from the first on that is not left out. When there would be
-    more than ``n_draws`` draws only every second of these is kept from then on, and counts for two; and so on.
+    Every sweep is kept from the first on that is not left out. When there would be more than ``n_draws`` draws only
+    every second of these is kept from then on, and counts for two; and so on.
     Differences are of any users, and of items as often as they are listed.
     """
 
-    def __init__(self, problem: Problem, key: Key, n_draws: int, n_sweeps: int) -> None:
+    def __init__(self, problem: Problem, key: Key, n_draws: int) -> None:
         rng, rankings = np.random.default_rng(int(stream_key(int(key), 6))), problem.rankings
         lengths = np.diff(rankings.user_bounds)
         users, n = np.flatnonzero(lengths > 0), min(_DIFFERENCES, 8 * rankings.n_entries)
         self._users: Int64Array = users[rng.integers(users.size, size=n)] if users.size else users
         self._items: Int64Array = rankings.items[rng.integers(max(rankings.n_entries, 1), size=(2, n))].astype(np.int64)
-        self._most, self.spacing = n_draws, 2 if n_sweeps > 2 * n_draws else 1
+        self._most, self.spacing = n_draws, 1
         self._rows: list[Float64Array] = []
 
     def wants(self, sweep: int, first: int) -> bool:
@@ -196,7 +196,7 @@ def draw_posterior(
             folds = hold_out_folds(problem, seed, max(1, for_folds // _FOLD_SWEEPS))
         most_of_fold = for_folds // max(1, len(folds))
         sampler = Sampler(folds[0].problem if folds else problem, n_factors, scale, key, start)
-        observed, weights, error = Observed(problem, key, n_draws, n_sweeps), Weights(), 1.0
+        observed, weights, error = Observed(problem, key, n_draws), Weights(), 1.0
         done = fold_seen = 0
         stage = (
             Stage.of_fold(0, 0, most_of_fold)

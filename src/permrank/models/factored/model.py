@@ -205,8 +205,14 @@ class FactoredPlackettLuce(Ranker):
         return {"ties": TIES[self.ties], "precision": precision, "rule_of_damping": damping, "seed": int(self.seed)}
 
     def _prepared(self, rankings: Rankings) -> Rankings:
-        # What is known by its features alone is drawn with all else.
-        return with_warm(rankings) if self.method == "draws" else rankings
+        if self.method == "draws":  # what is known by its features alone is drawn with all else
+            return with_warm(rankings)
+        if not Known.of(rankings).is_nothing:
+            raise InputError(
+                "features and links are for method='draws'; for method='point' leave them out: "
+                "rankings.with_features(items=False, users=False).with_links(False)"
+            )
+        return rankings
 
     def _started_from(self, rankings: Rankings) -> str:
         return Known.of(rankings).digest() if self.method == "draws" else "nothing"

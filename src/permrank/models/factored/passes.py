@@ -89,6 +89,13 @@ class Part(NamedTuple):
         noise, entries = Noise(move.key, move.draw, self.spans[0].start), Entries(self.residual, self.curvature)
         return move.user_pass(self.lists, move.theta, prior, Users(modes, draws), move.newton, noise, entries)
 
+    def at_thresholds(self, n: int) -> Float64Array:
+        """What n thresholds need of the entries as `moved` left them, by block: (n_blocks, n, 3)."""
+        bounds = self.shard.bounds
+        if n == 0:
+            return np.empty((bounds.size - 1, 0, 3))
+        return np.asarray(threshold_sums(bounds, self.lists, Entries(self.residual, self.curvature), n))
+
 
 class People(NamedTuple):
     """Some of the users, with their lists.
@@ -128,32 +135,28 @@ class People(NamedTuple):
 
 
 def _moved(
-    move: Move, part: Part, modes: Float64Array, draws: Float64Array, pull: Float64Array
+    n_thresholds: int, move: Move, part: Part, modes: Float64Array, draws: Float64Array, pull: Float64Array
 ) -> tuple[Float64Array, ...]:
-    """Values, modes and draws of the users; residuals and curvatures of the entries."""
+    """Values, modes and draws of the users; what thresholds need, by block; residuals and curvatures of the entries."""
     part = part if part.residual.size else part.with_room()
-    return part.moved(move, modes, draws, pull), modes, draws, part.residual, part.curvature
+    values = part.moved(move, modes, draws, pull)
+    return values, modes, draws, part.at_thresholds(n_thresholds), part.residual, part.curvature
 
 
 def _summed(
-    move: Move, part: Part, modes: Float64Array, draws: Float64Array, pull: Float64Array
+    n_thresholds: int, move: Move, part: Part, modes: Float64Array, draws: Float64Array, pull: Float64Array
 ) -> tuple[Float64Array, ...]:
-    """Values, modes and draws of the users; what the items need, by block."""
+    """Values, modes and draws of the users; what thresholds and items need, by block."""
     part = part.with_room()
     values, lists = part.moved(move, modes, draws, pull), part.lists
     sums = item_sums(part.shard.bounds, lists, draws, Entries(part.residual, part.curvature), len(move.theta))
-    return values, modes, draws, sums
+    return values, modes, draws, part.at_thresholds(n_thresholds), sums
 
 
 def _modes(move: Move, part: Part, modes: Float64Array, pull: Float64Array) -> tuple[Float64Array, ...]:
     """Modes of the users; residuals and curvatures stay as they are."""
     part.with_room().moved(move, modes, np.empty_like(modes), pull)
     return (modes,)
-
-
-def _at_thresholds(theta: Float64Array, n_thresholds: int, part: Part, draws: Float64Array) -> tuple[Float64Array, ...]:
-    """What the thresholds need, by block."""
-    return (threshold_sums(part.shard.bounds, part.lists, theta, n_thresholds, draws),)
 
 
 class Passes:
@@ -163,11 +166,18 @@ class Passes:
     numbers, are put in the order of the items. By sums: a shard returns those of its blocks, n_rows (K + 1)(K + 4) / 2
     numbers for each, and no entry leaves it; what belongs to entries is in memory for one shard at a time. One shard
     goes by entries, several by whichever is less; large data are walked through in several shards also here.
+
+    Attributes
+    ----------
+    thresholds : float64 (n_thresholds, 3)
+        Sums for each threshold between ratings with proportional odds, written by `users`; see
+        `kernels.factored.odds.threshold_sums`.
     """
 
     def __init__(self, problem: Problem, n_columns: int) -> None:
-        self._problem = problem
-        lists = problem.lists
+        self._problem, lists = problem, problem.lists
+        self._n_thresholds = problem.thresholds.size if problem.odds else 0
+        self.thresholds = np.zeros((self._n_thresholds, 3))
         starts, n_entries = lists.indptr[lists.user_indptr], lists.items.size
         allowed = n_entries // max(1, _ENTRIES_OF_AN_ITEM * problem.n_rows)
         n_blocks = n_blocks_of(problem.rankings.n_users, allowed, fewest=_FEWEST_BLOCKS)
@@ -194,7 +204,7 @@ class Passes:
             self._parts = [before[0]._replace(shard=part.shard) if before else part.with_room()]
         if self._by_entries:
             self._view = entries_by_item(lists.items, self._problem.n_rows)
-            self._owner: Int32Array = owners(lists.indptr[lists.user_indptr], np.int32)
+            self._owner: Int32Array = owners(lists.indptr[lists.user_indptr], np.int32)[self._view.entries]
 
     def users(
         self, move: Move, modes: Float64Array, draws: Float64Array, pull: Float64Array
@@ -203,19 +213,15 @@ class Passes:
 
         pull: what links say of each (kernels/factored/arguments.py).
         """
-        job = _moved if self._by_entries else _summed
-        values, modes, draws, *self._found = gathered(partial(job, move), self._parts, modes, draws, pull)
+        job = partial(_moved if self._by_entries else _summed, self._n_thresholds, move)
+        values, modes, draws, at_thresholds, *self._found = gathered(job, self._parts, modes, draws, pull)
+        self.thresholds = np.asarray(at_thresholds.sum(axis=0))
         return values, modes, draws
 
     def modes(self, move: Move, modes: Float64Array, pull: Float64Array) -> Float64Array:
         """Modes of the users from others that may be written, while what the items need stays as `users` left it."""
         (found,) = gathered(partial(_modes, move), self._parts, modes, pull)
         return np.asarray(found)
-
-    def thresholds(self, theta: Float64Array, n_thresholds: int, draws: Float64Array) -> Float64Array:
-        """Sums for each threshold, (n_thresholds, 3); see `kernels.factored.odds.threshold_sums`."""
-        (found,) = gathered(partial(_at_thresholds, theta, n_thresholds), self._parts, draws)
-        return np.asarray(found.sum(axis=0))
 
     def items(self, given: Items, draws: Float64Array, noise: Noise, kept: Kept) -> Float64Array:
         """Steps of the items, (n_rows, K + 1), given what `users` found; see `kernels.factored.items.item_steps`."""

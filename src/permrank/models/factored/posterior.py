@@ -123,7 +123,7 @@ class Sampler:
         n = self.problem.thresholds.size
         rng = np.random.default_rng(int(stream_key(int(self._key), number, 5)))
         noise = rng.normal(size=n) if noisy else np.zeros(n)
-        return odds.moved_thresholds(self.theta[-n:, -1], self._passes.thresholds(self.theta, n, self.draws), noise)
+        return odds.moved_thresholds(self.theta[-n:, -1], self._passes.thresholds, noise)
 
     def state(self) -> Found:
         """What stands for a draw before one is kept."""

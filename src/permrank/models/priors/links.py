@@ -15,15 +15,20 @@ and gives the same bits for any number of threads.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.linalg import eigh_tridiagonal
 
 from permrank.data.links import Edges
+from permrank.data.vocabulary import Vocabulary
+from permrank.errors import InputError
 from permrank.kernels.links import link_sums
 from permrank.ragged import frozen, indptr_of
-from permrank.types import Float64Array, Key
+from permrank.types import Float64Array, Int64Array, Key
 
 # Values of τ that are tried: 0 is as good as the first.
 _GRID = np.logspace(-4.0, 3.0, 281)
@@ -57,6 +62,10 @@ class UserGraph:
         """Indices of a user's friends, and the weights of the links."""
         part = slice(int(self._indptr[user]), int(self._indptr[user + 1]))
         return self._friends[part], self._weights[part]
+
+    def matrix(self) -> sp.csr_matrix:
+        """The weights a_uv of all links, in both directions: (n_users, n_users)."""
+        return sp.csr_matrix((self._weights, self._friends, self._indptr), (self.n_users, self.n_users))
 
     def _sums(self, rows: Float64Array, tau: float, key: Key) -> Float64Array:
         """Σ_v a_uv z_uv of every user: see `kernels.links.link_sums`."""
@@ -133,3 +142,12 @@ class UserGraph:
 def weights_of_new(graph: UserGraph, friends: np.ndarray, weights: Float64Array) -> Float64Array:
     """a of the links of somebody new with these users, as if there had been these links from the beginning."""
     return np.asarray(weights / np.sqrt(weights.sum() * (graph.raw_degrees[friends] + weights)))
+
+
+def linked_with(friends: Iterable[object] | Mapping[Any, float], users: Vocabulary) -> tuple[Int64Array, Float64Array]:
+    """Indices of the friends that somebody new has, given as ids or as a dict of id to weight, and the weights."""
+    given = dict(friends) if isinstance(friends, Mapping) else dict.fromkeys(friends, 1.0)
+    weights = np.array([float(weight) for weight in given.values()])
+    if not (np.isfinite(weights) & (weights > 0)).all():
+        raise InputError(f"friends={friends!r}: the weight of a link is a number above 0")
+    return users.indices(list(given)), weights

@@ -152,7 +152,8 @@ class Passes:
         entries = shards_of(bounds, (said.user_indptr, said.indptr), ((), (), (said.levels, said.entry_slots)))
         slots = shards_of(bounds, (said.slot_indptr,), ((), (said.slot_items, said.slot_grades)))
         self._parts = [Part(*both, bool(said.one_draw)) for both in zip(entries, slots, strict=True)]
-        self._view, self._owner = entries_by_item(said.slot_items, n_items), owners(said.slot_indptr, np.int32)
+        self._view = entries_by_item(said.slot_items, n_items)
+        self._owner = owners(said.slot_indptr, np.int32)[self._view.entries]
 
     def _gather(self, function: Callable[..., tuple[Array, ...]], *of_users: Array, x: Float64Array) -> tuple[Any, ...]:
         return gathered(function, self._parts, *of_users, BySlot(x, self._indptr))
