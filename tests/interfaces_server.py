@@ -1,7 +1,7 @@
 """Applications and clients of the tests of the service."""
 
 import contextlib
-import time
+import re
 
 import pytest
 
@@ -10,21 +10,39 @@ fastapi = pytest.importorskip("fastapi", reason="needs the extra serve: pip inst
 from fastapi.testclient import TestClient  # noqa: E402
 
 from permrank.interfaces.server.app import create_app  # noqa: E402
+from permrank.interfaces.server.described import ANSWERS  # noqa: E402
 from permrank.interfaces.server.keys import make_key  # noqa: E402
 from permrank.interfaces.server.settings import Settings  # noqa: E402
 
 DISHES = ["curry", "pizza", "ramen", "salad", "tacos"]
 
 
+def answers_to(method, path):
+    """What a request is answered with by the description, or None."""
+    for (known, template), model in ANSWERS.items():
+        if known == method.lower() and re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", template), path):
+            return model
+    return None
+
+
+class CheckingClient(TestClient):
+    """A client that holds every answer against the description."""
+
+    def request(self, method, url, **options):
+        found = super().request(method, url, **options)
+        if found.status_code in (200, 201) and found.headers.get("content-type") == "application/json":
+            model = answers_to(method, found.url.path)
+            if model is not None:
+                model.model_validate(found.json(), strict=True)
+        return found
+
+
 @contextlib.contextmanager
-def serving(path, *, ready=True, **options):
-    """A client of a running application; it is ready, unless that is not waited for."""
+def serving(path, **options):
+    """A client of a running application, which lets nobody in before it is ready."""
     app = create_app(Settings(str(path), **({"rate": 0.0} | options)))
-    with TestClient(app, base_url="http://localhost") as client:
+    with CheckingClient(app, base_url="http://localhost") as client:
         client.app_state = app.app.state.all
-        until = time.monotonic() + 120.0
-        while ready and client.get("/health/ready").status_code != 200 and time.monotonic() < until:
-            time.sleep(0.05)
         yield client
 
 

@@ -66,7 +66,7 @@ MAY_IMPORT = {
     "interfaces.report": [*FLOOR, "storage", "evaluation", "interfaces"],
     "interfaces.server": [
         *READS, "data.datasets", "models", "models.plackett_luce", "models.thurstone", "models.catalogue",
-        "models.latent", "evaluation", "interfaces",
+        "models.latent", "evaluation", "storage", "interfaces",
     ],
     "interfaces.cli": [
         *READS, "storage", "kernels", "data.formats", "data.datasets", "models", "models.plackett_luce",

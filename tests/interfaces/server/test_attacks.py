@@ -201,7 +201,7 @@ def test_an_open_server_is_not_open_to_other_sites(open_client):
 
 
 def test_bodies_rates_streams_and_guesses_have_limits(tmp_path):
-    with serving(tmp_path / "a.sqlite", body_bytes=2_000, streams=0, rate=0.01, burst=60, ready=False) as client:
+    with serving(tmp_path / "a.sqlite", body_bytes=2_000, streams=0, rate=0.01, burst=60) as client:
         poll = new_poll(client)
         address = f"/v1/polls/{poll['id']}/answers"
         large = json.dumps({"answers": [{"kind": "list", "ranking": ["curry"] * 500}]})

@@ -1,20 +1,25 @@
 """The command: what it refuses, what it makes, and what it needs."""
 
 import importlib.util
+import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
+import types
+import urllib.error
 import urllib.request
 
 import pytest
 from typer.testing import CliRunner
 
+import permrank as pr
 from permrank.errors import InputError
 from permrank.interfaces.cli.app import app
-from permrank.interfaces.server.run import poll_of, read_items
+from permrank.interfaces.server.run import has_browser, poll_of, read_items
 
 
 def run(*arguments):
@@ -67,31 +72,113 @@ def test_items_come_from_lines_and_tables(tmp_path):
         poll_of("x", lines)
 
 
-@pytest.mark.skipif(os.name != "posix", reason="signals")
-def test_one_command_starts_a_poll_with_links_and_ctrl_c_ends_it(tmp_path):
-    import socket
-
+def free_port():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-c", "from permrank.interfaces.cli.app import main; main()", "serve", "--demo"]
-    command += ["--port", str(port), "--db", str(tmp_path / "a.sqlite"), "--admin-key", "new"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as server:
+        return free.getsockname()[1]
+
+
+def test_a_port_that_is_taken_is_said_before_anything_is_made(tmp_path):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        result = run("--demo", "--db", tmp_path / "a.sqlite", "--port", taken.getsockname()[1])
+    assert result.exit_code == 1
+    assert "--port" in result.output
+
+
+def test_a_page_is_opened_only_where_somebody_would_see_it(monkeypatch):
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setattr(sys, "stdout", types.SimpleNamespace(isatty=lambda: True))
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+    monkeypatch.setenv("DISPLAY", ":0")
+    assert has_browser()
+    monkeypatch.delenv("DISPLAY")
+    assert not has_browser()
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert has_browser()
+    monkeypatch.setattr(sys, "stdout", types.SimpleNamespace(isatty=lambda: False))
+    assert not has_browser()
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    """One command: a poll and a model, two web processes, keys; gives how to ask, what it says, its folder."""
+    folder, port = tmp_path_factory.mktemp("served"), free_port()
+    lists = {f"p{n}": [f"dish {at}" for at in range(6)] for n in range(9)}
+    pr.PlackettLuce(prior="gaussian").fit(pr.Rankings.from_lists(lists)).save(folder / "m.permrank")
+    command = [sys.executable, "-c", "from permrank.interfaces.cli.app import main; main()", "serve"]
+    command += [str(folder / "m.permrank"), "--demo", "--port", str(port), "--db", str(folder / "a.sqlite")]
+    command += ["--admin-key", "new", "--workers", "2", "--rate", "0", "--refit-after", "3", "--refit-every", "1"]
+    output = folder / "output.txt"
+    with output.open("w") as file, subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT) as server:
+
+        def ask(method, path, body=None, key=None):
+            data = None if body is None else json.dumps(body).encode()
+            headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
+            request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", data, headers, method=method)
+            with urllib.request.urlopen(request, timeout=120) as answer:
+                return json.load(answer)
+
+        until = time.monotonic() + 120.0
+        while time.monotonic() < until:
+            try:
+                ask("GET", "/health/live")
+                break
+            except urllib.error.URLError as error:  # refused until it is ready, and never an answer that says so
+                assert isinstance(error.reason, ConnectionRefusedError), error
+                time.sleep(0.05)
         try:
-            until = time.monotonic() + 90.0
-            while time.monotonic() < until:
-                try:
-                    with urllib.request.urlopen(f"http://127.0.0.1:{port}/health/ready", timeout=5) as answer:
-                        assert answer.status == 200
-                    break
-                except OSError:
-                    time.sleep(0.1)
-            with pytest.raises(urllib.error.HTTPError, match="401"):
-                urllib.request.urlopen(f"http://127.0.0.1:{port}/v1/polls")
+            yield ask, output, folder
         finally:
             server.send_signal(signal.SIGINT)
-            output = server.communicate(timeout=120)[0]
-    assert "What shall we cook?" in output
-    link = re.search(r"vote: +(http://127.0.0.1:\d+/join/pr_\S+)", output)
-    assert link, output
-    assert "Traceback" not in output
+            server.wait(timeout=120)
+    assert "Traceback" not in output.read_text()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_one_command_starts_a_poll_with_links_and_lets_in_who_has_one_once_it_is_ready(served):
+    ask, output, _ = served
+    for _ in range(10):  # every connection is a new one, of either process
+        assert ask("GET", "/health/ready") == {"status": "ready"}
+    with pytest.raises(urllib.error.HTTPError, match="401"):
+        ask("GET", "/v1/polls")
+    text = output.read_text()
+    assert "What shall we cook?: 10 items\n" in text
+    assert re.search(r"vote: +(http://127.0.0.1:\d+/join/pr_\S+)", text), text
+    poll = ask("GET", "/v1/polls", key=re.search(r"all polls: .*/join/(pr_\S+)", text)[1])["polls"][0]["id"]
+    read = re.search(r"result: .*/join/(pr_\S+)", text)[1]
+    until = time.monotonic() + 120.0
+    while time.monotonic() < until and not ask("GET", f"/v1/polls/{poll}/result", key=read)["communities"]:
+        time.sleep(0.1)
+    assert len(ask("GET", f"/v1/polls/{poll}/result", key=read)["communities"]) == 2  # as simulated
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_lists_that_are_sent_are_learnt_by_a_process_of_its_own_and_all_change_over(served):
+    ask, output, folder = served
+    key = re.search(r"its key: +(pr_\S+)", output.read_text())[1]
+    question = {"ranking": ["dish 2"], "k": 1}
+
+    def told():
+        return [ask("POST", "/v1/model/recommend", question, key) for _ in range(10)]
+
+    (first,) = {(one["version"], one["items"][0]["item"]) for one in told()}
+    assert first == (0, "dish 0")
+    for n in range(40):  # more people than the model has, who want dish 5
+        ask("PUT", f"/v1/model/people/new{n}", {"ranking": [f"dish {at}" for at in range(5, -1, -1)]}, key)
+    until = time.monotonic() + 120.0
+    while time.monotonic() < until:
+        about = ask("GET", "/v1/model", key=key)
+        now = {(one["version"], one["items"][0]["item"]) for one in told()}
+        if about["people"] >= 47 and now == {(about["version"], "dish 5")}:  # whichever process answers
+            break
+        time.sleep(0.1)
+    assert 47 <= about["people"] <= 49  # two more are too few for another version
+    assert about["version"] >= 1
+    assert now == {(about["version"], "dish 5")}
+    assert all(0.0 <= one["age"] < 130.0 for one in told())
+    kept = sorted((folder / "a.sqlite.models").iterdir())
+    assert 1 <= len(kept) <= 2
+    assert pr.load(kept[-1]).rankings_.n_users == about["people"]
+    assert pr.load(folder / "m.permrank").rankings_.n_users == 9  # the file that was served first stays as it was

@@ -12,7 +12,6 @@ from permrank.interfaces.server import refit
 from permrank.interfaces.server.ballots import Ballots, Person
 from permrank.interfaces.server.serving import loaded
 from permrank.interfaces.server.settings import Settings
-from permrank.models.plackett_luce.person import person_posterior
 
 
 @pytest.fixture(scope="module")
@@ -144,29 +143,6 @@ def test_two_tastes_are_found_and_one_taste_is_not_two():
     two = people([noisy(items if n % 2 else items[::-1]) for n in range(40)])
     assert len(refit.communities_of(two, items)) == 2
     assert refit.communities_of(people([noisy(items) for _ in range(19)]), items) == []  # too few to say
-
-
-def test_the_posterior_of_a_person_is_that_of_an_integral():
-    mean, scale = np.array([0.4, -0.2, 0.1]), 1.3
-    lists = [[[0], [1], [2]], [[2], [1]]]
-    found = person_posterior(lists, mean, scale)
-
-    def log_density(x):
-        choices = [(0, (0, 1, 2)), (1, (1, 2)), (2, (2, 1))]
-        likely = sum(x[c] - np.log(np.sum(np.exp(x[list(among)]))) for c, among in choices)
-        return likely - 0.5 * np.sum((x - mean) ** 2) / scale**2
-
-    step = 1e-4
-    eye = np.eye(3) * step
-    gradient = [(log_density(found.mean + e) - log_density(found.mean - e)) / (2 * step) for e in eye]
-    np.testing.assert_allclose(gradient, 0.0, atol=1e-6)
-    hessian = [[(log_density(found.mean + a + b) - log_density(found.mean + a - b) - log_density(found.mean - a + b)
-                 + log_density(found.mean - a - b)) / (4 * step**2) for a in eye] for b in eye]  # fmt: skip
-    np.testing.assert_allclose(found.covariance_of(np.arange(3)), np.linalg.inv(-np.array(hessian)), rtol=1e-4)
-    # Control: without what was said the posterior is the prior.
-    nothing = person_posterior([], mean, scale)
-    np.testing.assert_allclose(nothing.covariance_of(np.arange(3)), np.eye(3) * scale**2)
-    assert np.abs(nothing.mean - found.mean).max() > 0.1
 
 
 def test_live_results_come_as_events(open_client):

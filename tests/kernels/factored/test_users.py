@@ -166,7 +166,9 @@ def test_item_steps_solve_the_newton_equations_with_diagonal_blocks():
     items, entries = Items(theta, centre, item_precision), Entries(residual, curvature)
     steps = factored_items.item_steps(BLOCKS, view, owner[view.entries], modes, items, entries, NO_NOISE, kept)
     np.testing.assert_array_equal(steps, kept.steps)
-    noisy = factored_items.item_steps(BLOCKS, view, owner[view.entries], modes, items, entries, Noise(np.uint64(1), True), kept)
+    noisy = factored_items.item_steps(
+        BLOCKS, view, owner[view.entries], modes, items, entries, Noise(np.uint64(1), True), kept
+    )
     np.testing.assert_array_equal(steps, kept.steps)
     assert (noisy != steps).all()
     for y in range(rankings.n_items):

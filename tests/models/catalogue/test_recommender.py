@@ -16,6 +16,7 @@ from permrank.models.catalogue import take_up
 from permrank.models.catalogue.blend import best_by_one_standard_error, gains, hold_out_entries
 from permrank.models.catalogue.descent import descend
 from permrank.models.catalogue.entries import Entries
+from permrank.models.catalogue.grading import choose_scale
 from permrank.models.catalogue.take_up import Data, choose_exponent, numbers_of_factors
 from permrank.testing import ModelContract
 from permrank.testing.forging import header_of, resigned
@@ -279,3 +280,20 @@ def test_recommendations_have_the_types_of_the_ids(fitted):
     frame = fitted.recommend(["u000"], k=1)
     assert frame.schema["user"] == pl.String
     assert frame.schema["item"] == pl.Int64
+
+
+@pytest.mark.parametrize("telling", [True, False])
+def test_counts_are_left_out_if_they_say_nothing(telling):
+    """People take what their taste tells; counts are noise, or tell it from what was taken once by chance."""
+    rng, n_users, n_items = np.random.default_rng(8), 1_500, 150
+    taste = rng.normal(size=(n_users, 8)) @ rng.normal(size=(8, n_items)) / np.sqrt(2.0)
+    taken = np.argpartition(-taste - rng.gumbel(size=taste.shape), 12, axis=1)[:, :12]
+    counts = np.exp(rng.normal(0.0, 3.0, taken.shape)) + 1.0
+    if telling:
+        chance = rng.integers(n_items, size=(n_users, 12))
+        counts = np.concatenate((np.full(taken.shape, 50.0), np.ones(chance.shape)), axis=1)
+        taken = np.concatenate((taken, chance), axis=1)
+    rows = pl.DataFrame({"user": np.repeat(np.arange(n_users), taken.shape[1]), "item": taken.ravel()})
+    rows = rows.with_columns(count=counts.ravel()).group_by("user", "item", maintain_order=True).max()
+    rankings = pr.Rankings.from_interactions(rows, user="user", item="item", weight="count")
+    assert (choose_scale(rankings, 0).median > 0) == telling

@@ -35,6 +35,15 @@ def serve(
     demo: Annotated[
         bool, typer.Option("--demo", help="A poll in which simulated people have voted.", rich_help_panel=_POLL)
     ] = False,
+    browser: Annotated[
+        bool | None,
+        typer.Option(
+            "--browser/--no-browser",
+            show_default="with --demo, at a terminal with a display",
+            help="Open the first page when the server is ready.",
+            rich_help_panel=_POLL,
+        ),
+    ] = None,
     host: Annotated[
         str, typer.Option(help="Address to listen at; others than this machine's need a key.", rich_help_panel=_REACH)
     ] = "127.0.0.1",
@@ -116,7 +125,7 @@ def serve(
     )  # fmt: skip
     start(
         settings, poll=poll, items=items, demo=demo, admin_key=admin_key, is_open=is_open, pictures=pictures,
-        public=public_url.rstrip("/") if public_url else None,
+        public=public_url.rstrip("/") if public_url else None, browser=browser,
     )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from fastapi.responses import PlainTextResponse, Response
 from starlette.staticfiles import StaticFiles
 
 from permrank import __version__
-from permrank.interfaces.server import model_api, pages, polls_api, problems
+from permrank.interfaces.server import described, model_api, pages, polls_api, problems
 from permrank.interfaces.server.ballots import Ballots, Person
 from permrank.interfaces.server.limits import Guard
 from permrank.interfaces.server.results import GroupResult
@@ -23,8 +23,8 @@ from permrank.interfaces.server.settings import ENVIRONMENT, Settings
 from permrank.interfaces.server.state import State, state_of
 
 _log = logging.getLogger("permrank.serve")
-# How often a newer version of the model is looked for.
-_LOOK = 2.0
+# How often a newer version of the model is looked for; and again after one that could not be loaded, in seconds.
+_LOOK, _AGAIN = 2.0, 30.0
 
 
 def from_environment() -> Any:
@@ -38,9 +38,10 @@ def create_app(settings: Settings, pictures: str | None = None) -> Any:
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        getting_ready = asyncio.create_task(_get_ready(state))
+        await _get_ready(state)  # nobody is let in before; other web processes take the questions meanwhile
+        looking = asyncio.create_task(_look_for_versions(state))
         yield
-        getting_ready.cancel()
+        looking.cancel()
         state.close()
 
     app = FastAPI(
@@ -56,6 +57,7 @@ def create_app(settings: Settings, pictures: str | None = None) -> Any:
     if pictures or os.environ.get("PERMRANK_PICTURES"):
         app.mount("/pictures", StaticFiles(directory=pictures or os.environ["PERMRANK_PICTURES"]))
     _add_health(app)
+    described.install(app)
     app.add_exception_handler(problems.Problem, _page_or_problem)
     return Guard(app, settings, state.metrics)
 
@@ -78,9 +80,7 @@ def _add_health(app: FastAPI) -> None:
 
     @app.get("/health/ready", tags=["health"], summary="Can it answer?", responses=polls_api.ERRORS)
     async def ready(state: polls_api.All) -> dict[str, str]:
-        if not state.ready:
-            raise problems.Problem(503, "still getting ready", remedy="ask again in a second", retry=1.0)
-        state.store.row("SELECT 1")
+        state.store.row("SELECT 1")  # the rest was waited for before anybody was let in
         return {"status": "ready"}
 
     @app.get("/metrics", tags=["health"], summary="Counters for Prometheus", response_class=PlainTextResponse,
@@ -93,21 +93,26 @@ def _add_health(app: FastAPI) -> None:
 
 
 async def _get_ready(state: State) -> None:
-    """Load the model, compile what polls need, then look for newer versions."""
-    try:
-        await state.polls.run(warm_up)
-        await state.serving.run(state.serving.load_newest)
-        _settle()
-        state.ready = True
-        while state.settings.model is not None:
-            await asyncio.sleep(_LOOK)
-            newest = state.store.row("SELECT max(version) FROM model_versions")
-            current = state.serving.version
-            if newest is not None and current is not None and (newest[0] or 0) > current.number:
-                await state.serving.run(state.serving.load_newest)
-                _settle()
-    except Exception:  # it stays unready, and the log says why
-        _log.exception("the server cannot get ready")
+    """Load the model, and compile what polls need; an error ends the server."""
+    await state.polls.run(warm_up)
+    await state.serving.run(state.serving.load_newest)
+    _settle()
+
+
+async def _look_for_versions(state: State) -> None:
+    """Change over to newer versions of the model."""
+    while state.settings.model is not None:
+        await asyncio.sleep(_LOOK)
+        newest = state.store.row("SELECT max(version) FROM model_versions")
+        current = state.serving.version
+        if newest is None or current is None or (newest[0] or 0) <= current.number:
+            continue
+        try:
+            await state.serving.run(state.serving.load_newest)
+            _settle()
+        except Exception:  # a spoiled file, no memory: what is served goes on
+            _log.exception("version %s of the model cannot be loaded; the one before goes on", newest[0])
+            await asyncio.sleep(_AGAIN)
 
 
 def _settle() -> None:

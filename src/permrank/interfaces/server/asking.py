@@ -12,19 +12,25 @@ from scipy.special import ndtr
 
 from permrank.data.rankings import Rankings
 from permrank.interfaces.server.ballots import Ballots, Person, rankings_of
-from permrank.models.plackett_luce.person import PersonPosterior, person_posterior
+from permrank.models.plackett_luce.person import PersonPosterior, one_answer, person_posterior, strength_of
 from permrank.models.plackett_luce.pooled import PlackettLuce
 from permrank.models.thurstone.questions import information
 from permrank.randomness import generator
 from permrank.types import Array, Float64Array
 
-# People differ from the group by this standard deviation of the log-worths: of two items that the group likes alike,
-# somebody would choose the same one again with a probability of .89, in the mean.
 PERSON_SCALE = 5.0
-ENOUGH = 0.85
-"""Share of all pairs that the order so far is expected to have right, from which on it is enough."""
-# Items that a question is sought among, draws of their scores, and the least that a question should gain, in pairs.
-_CANDIDATES, _DRAWS, _LEAST_GAIN = 24, 1024, 0.02
+"""Standard deviation of people's own log-worths around those of the group.
+
+It says how consistent people are: of two items that the group likes alike, somebody asked twice names the same one with
+a probability of .89. That is what people did who ranked sushi twice (decision 0026).
+"""
+ENOUGH = one_answer(PERSON_SCALE)
+"""Share of all pairs that an order has right which is enough: that of somebody who has answered every pair once.
+
+A person's own answers are no better, and to be asked further would be to know them better than they do: .93.
+"""
+# Items that a question is sought among, and draws of their scores.
+_CANDIDATES, _DRAWS = 24, 1024
 # Up to so many people the others' order is fitted without the person; certainty is over so many items at the most.
 _FEW_PEOPLE, _MOST = 50, 300
 # Fits that are kept, and how old one of many people may be, in seconds.
@@ -34,7 +40,7 @@ _KEPT, _OLDEST = 1_000, 10.0
 def next_question(ids: Sequence[str], person: Person, common: Float64Array, kind: str = "pair") -> dict[str, Any]:
     """The question that tells most about a person's order, the order so far, and how sure it is.
 
-    common: scores of the items to the others, in the order of ids.
+    common: what is expected of the person from what the others think (`Common`), in the order of ids.
     """
     place = {item: at for at, item in enumerate(ids)}
     lists = [[[place[item] for item in tier] for tier in tiers] for tiers in person.lists()]
@@ -48,14 +54,14 @@ def next_question(ids: Sequence[str], person: Person, common: Float64Array, kind
         "items": [] if asked is None else asked[0],
         "gain": gain,
         "certainty": certainty,
-        "enough": asked is None or (answered > 0 and (certainty >= ENOUGH or gain < _LEAST_GAIN)),
+        "enough": asked is None or (answered > 0 and certainty >= ENOUGH),
         "answered": answered,
         "order": _so_far(posterior, order, ids),
     }
 
 
 class Common:
-    """What others think, as scores of the items: fitted again only when the others have said something new."""
+    """What is expected of a person from what others think: fitted again only when they have said something new."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[tuple[str, str], tuple[tuple[int, int], float, Float64Array]] = OrderedDict()
@@ -79,9 +85,12 @@ class Common:
 
 
 def fitted(rankings: Rankings, ids: Sequence[str]) -> Float64Array:
-    """Scores of items in the order of ids."""
+    """Scores that are expected of one more person, in the order of ids (`strength_of`)."""
     model = PlackettLuce(prior="gaussian").fit(rankings, verbose=False)
-    return np.asarray(model.scores_[[rankings.item_ids.index(item) for item in ids]])
+    likelihood = model._likelihood()
+    variance = float(np.mean(1.0 / (np.diag(likelihood.information) + likelihood.penalty)))
+    scores = model.scores_[[rankings.item_ids.index(item) for item in ids]]
+    return np.asarray(strength_of(PERSON_SCALE, variance) * scores)
 
 
 def question(

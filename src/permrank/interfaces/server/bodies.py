@@ -27,7 +27,12 @@ def _unicode(text: str) -> str:
     return text
 
 
-_Clean = (AfterValidator(_unicode), AfterValidator(_seen))
+# The description says what it can of this: no control characters but the end of a line.
+_Clean = (
+    AfterValidator(_unicode),
+    AfterValidator(_seen),
+    Field(json_schema_extra={"pattern": r"^[^\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]*$"}),
+)
 Title = Annotated[str, StringConstraints(min_length=1, max_length=200), *_Clean]
 About = Annotated[str, StringConstraints(max_length=2_000), *_Clean]
 ItemId = Annotated[str, StringConstraints(min_length=1, max_length=100), *_Clean]

@@ -14,13 +14,13 @@ _TITLE = "What shall we cook?"
 _PEOPLE, _DISHES = 40, 10
 
 
-def simulate(store: Store, seed: int = 0) -> NewPoll:
-    """A poll of ten dishes in which forty simulated people of two tastes have voted; gives what it asks."""
+def simulate(store: Store, seed: int = 0) -> tuple[NewPoll, bool]:
+    """A poll of ten dishes in which forty simulated people of two tastes have voted; and whether it is new."""
     rankings, _ = simulated(_PEOPLE, _DISHES, n_communities=2, separation=2.5, list_length=(6, 10), seed=seed)
     poll = NewPoll(title=_TITLE, about="Simulated people have voted; add your own ranking.",
                    items=[Item(title=str(name)) for name in rankings.item_ids])  # fmt: skip
     if store.row("SELECT 1 FROM polls WHERE title = ? AND state = 'open'", _TITLE) is not None:
-        return poll
+        return poll, False
 
     def job(db: sqlite3.Connection) -> None:
         made = polls.create_poll(db, poll)
@@ -31,4 +31,4 @@ def simulate(store: Store, seed: int = 0) -> NewPoll:
             polls.add_answers(db, made, person, [("tiers", json.dumps(said), "[]", None)])
 
     store.write(job).result()
-    return poll
+    return poll, True

@@ -27,9 +27,7 @@ from permrank.interfaces.server.problems import Problem
 from permrank.interfaces.server.serving import Version, age, asked_about, person_id, place_of
 from permrank.interfaces.server.state import State
 
-router = APIRouter(
-    prefix="/v1/model", tags=["model"], responses=ERRORS | {501: {"content": {"application/problem+json": {}}}}
-)
+router = APIRouter(prefix="/v1/model", tags=["model"], responses=ERRORS)
 Person = Annotated[str, PathParameter(min_length=1, max_length=200)]
 
 

@@ -34,8 +34,14 @@ Limit = Annotated[int, Query(ge=1, le=1_000)]
 
 
 def caller_of(request: Request) -> Caller:
-    """Who calls."""
-    return state_of(request).door(request)
+    """Who calls; a parameter of the API that there is not, a slip of the pen perhaps, is refused."""
+    who = state_of(request).door(request)
+    if request.url.path.startswith("/v1/"):
+        known = {parameter.alias for parameter in request.scope["route"].dependant.query_params}
+        for name in request.query_params:
+            if name not in known:
+                raise Problem(422, f"there is no parameter {name!r}", field=name, remedy="see /v1/openapi.json")
+    return who
 
 
 Who = Annotated[Caller, Depends(caller_of)]

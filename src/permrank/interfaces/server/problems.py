@@ -19,7 +19,7 @@ _TITLES = {
     400: "The request cannot be read", 401: "A key is needed", 403: "Not allowed", 404: "Not found",
     405: "Not a method of this address", 409: "In conflict with what is there", 413: "Too large",
     415: "Not JSON", 421: "Not a name of this server", 422: "The request is not valid", 429: "Too many requests",
-    500: "The server has failed", 501: "The model cannot answer this", 503: "Not ready", 507: "No room left",
+    500: "The server has failed", 503: "Not ready", 507: "No room left",
 }  # fmt: skip
 
 
@@ -58,7 +58,7 @@ def of_error(error: BaseException) -> Problem:
     if isinstance(error, UnknownIdError):
         return Problem(404, str(error), field=error.kind, remedy=f"name a known {error.kind}")
     if isinstance(error, NotSupportedError):
-        return Problem(501, str(error), remedy="ask another question, or serve a model that answers this one")
+        return Problem(409, str(error), remedy="ask another question, or serve a model that answers this one")
     if isinstance(error, InputError):
         return Problem(422, str(error), remedy="correct the value that is named")
     if isinstance(error, sqlite3.OperationalError) and "full" in str(error):

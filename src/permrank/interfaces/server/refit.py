@@ -1,7 +1,8 @@
 """A process of its own that learns again: new versions of the model, and the tastes of polls.
 
-It reads what is new in the file, works for as long as it takes, and writes one row when it is done; the web processes
-see the row and change over between two questions. The version before stays on the disk.
+It is started when there is something to learn (`learner`), and ends by itself when there is not: an idle server is the
+web processes alone. It reads what is new in the file, works for as long as it takes, and writes one row when it is
+done; the web processes see the row and change over between two questions. The version before stays on the disk.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from typing import Any
 
 from permrank.data.joining import joined
 from permrank.data.rankings import Rankings
-from permrank.errors import PermrankError
 from permrank.evaluation.number_of_communities import choose_communities
 from permrank.interfaces.server.ballots import Ballots
+from permrank.interfaces.server.due import FEWEST, changed_polls, model_is_due
 from permrank.interfaces.server.polls import MODEL, items_of
 from permrank.interfaces.server.settings import ENVIRONMENT, Settings
 from permrank.interfaces.server.store import Store
@@ -27,44 +28,35 @@ from permrank.models.files import load
 from permrank.models.latent.model import LatentPlackettLuce
 
 _log = logging.getLogger("permrank.serve.refit")
-# Versions whose files are kept; how often the file is looked at; from how many people on tastes are looked for.
-_KEPT, _LOOK, _FEWEST = 2, 2.0, 20
+# Versions whose files are kept; how often the file is looked at; seconds without work after which the process ends.
+_KEPT, _LOOK, _PATIENCE = 2, 2.0, 60.0
 _MOST_COMMUNITIES = 3
 
 
 def main() -> None:
-    """Work until the server that started this process is gone."""
+    """Work while there is something to learn and the server that started this process is there; then end."""
     settings = Settings.from_json(os.environ[ENVIRONMENT])
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
     store, parent = Store(settings.db), os.getppid()
     if hasattr(os, "nice"):
         os.nice(10)
-    while os.getppid() == parent:
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                learn_what_is_new(store, settings)
-        except (PermrankError, OSError, sqlite3.Error):
-            _log.exception("learning failed; the version before goes on")
-            time.sleep(30.0)
+    idle = 0.0
+    while os.getppid() == parent and idle < _PATIENCE:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            idle = 0.0 if learn_what_is_new(store, settings) else idle + _LOOK
         time.sleep(_LOOK)
 
 
-def learn_what_is_new(store: Store, settings: Settings) -> None:
-    """Fit the model again if it is time, and look for tastes in polls that have changed."""
-    if settings.model is not None and settings.refit_answers and model_is_due(store, settings):
+def learn_what_is_new(store: Store, settings: Settings) -> bool:
+    """Fit the model again if it is time, and look for tastes in polls that have changed; whether there was anything."""
+    due = model_is_due(store, settings)
+    if due and settings.model is not None:
         refit_model(store, settings.model)
-    for row in store.rows("SELECT id FROM polls"):
-        find_communities(store, row["id"])
-
-
-def model_is_due(store: Store, settings: Settings) -> bool:
-    """Whether there are enough new lists, and the last version is old enough."""
-    last = store.row("SELECT seq, created FROM model_versions ORDER BY version DESC LIMIT 1")
-    seq, created = (0, 0.0) if last is None else (int(last["seq"]), float(last["created"]))
-    new = store.row("SELECT count(DISTINCT person) FROM answers WHERE poll = ? AND seq > ?", MODEL, seq)
-    enough = new is not None and int(new[0]) >= settings.refit_answers
-    return enough and time.time() - created >= settings.refit_seconds
+    changed = changed_polls(store)
+    for poll in changed:
+        find_communities(store, poll)
+    return due or bool(changed)
 
 
 def refit_model(store: Store, path: str) -> int:
@@ -122,11 +114,7 @@ def _own(item: Any, items: Any) -> Any:
 
 
 def find_communities(store: Store, poll: str) -> None:
-    """Look for tastes among the rankings of a poll that has changed, and keep what was found."""
-    newest = store.row("SELECT coalesce(max(seq), 0), count(*) FROM answers WHERE poll = ?", poll)
-    kept = store.row("SELECT seq FROM communities WHERE poll = ?", poll)
-    if newest is None or newest[0] == 0 or (kept is not None and int(kept["seq"]) == int(newest[0])):
-        return
+    """Look for tastes among the rankings of a poll, and keep what was found."""
     ballots = Ballots.of(store.rows("SELECT * FROM answers WHERE poll = ? ORDER BY seq", poll))
     found = json.dumps(communities_of(ballots, [item["id"] for item in items_of(store, poll)]))
     row = (poll, ballots.seq, found, time.time())
@@ -136,7 +124,7 @@ def find_communities(store: Store, poll: str) -> None:
 def communities_of(ballots: Ballots, ids: list[str]) -> list[dict[str, Any]]:
     """Tastes, largest first: share and the items that set each apart; none where one taste explains people as well."""
     lists = [person.ranking for person in ballots.people.values() if person.ranking and len(person.ranking) > 2]
-    if len(lists) < _FEWEST:
+    if len(lists) < FEWEST:
         return []
     rankings = Rankings.from_lists(
         [[tier if len(tier) > 1 else tier[0] for tier in tiers] for tiers in lists],

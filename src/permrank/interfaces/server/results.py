@@ -12,12 +12,13 @@ from scipy.special import ndtr
 from permrank.data.rankings import Rankings
 from permrank.interfaces.server.ballots import Ballots, Person, rankings_of
 from permrank.models.plackett_luce.pooled import PlackettLuce
-from permrank.models.tie_groups import groups_of, told_apart
+from permrank.models.tie_groups import N_DRAWS, groups_of, told_apart
+from permrank.randomness import generator
 from permrank.types import Array, BoolArray, Float64Array
 
 LEVEL = 0.9
-# All pairs are compared under every draw up to so many items; and majorities are counted.
-_MOST_COMPARED, _MOST_CLOSE = 150, 8
+# All pairs are compared under every draw up to so many items, and majorities are counted; draws with more of them.
+_MOST_COMPARED, _MOST_CLOSE, _FEW_DRAWS = 150, 8, 500
 MODEL = "PlackettLuce(prior='gaussian')"
 
 
@@ -97,8 +98,9 @@ def estimated(rankings: Rankings, ids: Sequence[str]) -> tuple[Float64Array, Flo
     model = PlackettLuce(prior="gaussian").fit(rankings, verbose=False)
     index = _indices(rankings, ids)
     covariance = np.asarray(model._likelihood().covariance)[np.ix_(index, index)]
-    samples = model._score_samples(None, index)
-    return model.scores_[index], covariance, samples
+    root = np.linalg.cholesky(covariance)  # positive under the prior
+    n_draws = N_DRAWS if index.size <= _MOST_COMPARED else _FEW_DRAWS
+    return model.scores_[index], covariance, generator(0).normal(size=(n_draws, index.size)) @ root.T
 
 
 def _indices(rankings: Rankings, ids: Sequence[str]) -> Array:
@@ -111,7 +113,7 @@ def _intervals(scores: Float64Array, samples: Float64Array) -> tuple[Array, Arra
     if n <= _MOST_COMPARED:
         better = told_apart(scores, samples, LEVEL)
         return 1 + better.sum(axis=0), n - better.sum(axis=1), groups_of(better)
-    drawn = (scores + samples[:500]).argsort(axis=1)[:, ::-1].argsort(axis=1) + 1
+    drawn = (scores + samples).argsort(axis=1)[:, ::-1].argsort(axis=1) + 1
     low, high = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0, method="inverted_cdf")
     place = np.arange(1, n + 1)
     return np.minimum(low, place), np.maximum(high, place), np.zeros(n, int)

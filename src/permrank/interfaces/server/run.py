@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
+import errno
 import logging
 import os
 import secrets
+import socket
 import sqlite3
-import subprocess
 import sys
-from collections.abc import Iterator
+import webbrowser
 from pathlib import Path
 from typing import Any
 
@@ -21,29 +21,36 @@ from permrank.interfaces.output import say
 from permrank.interfaces.server import polls
 from permrank.interfaces.server.bodies import Item, NewPoll
 from permrank.interfaces.server.keys import keep_key, make_key
-from permrank.interfaces.server.settings import ENVIRONMENT, Settings, learner_environment, require_reachable
+from permrank.interfaces.server.learner import Learner
+from permrank.interfaces.server.settings import ENVIRONMENT, Settings, require_reachable
 from permrank.interfaces.server.store import Store
+from permrank.storage.container import read_bytes, read_header
 
 
 def start(
     settings: Settings, *, poll: str | None, items: Path | None, demo: bool, admin_key: str | None, is_open: bool,
-    pictures: Path | None, public: str | None,
+    pictures: Path | None, public: str | None, browser: bool | None,
 ) -> None:  # fmt: skip
     """Prepare the file, say where everything is, and serve until Ctrl-C."""
+    asked = None if poll is None else poll_of(poll, items)
+    if settings.model is not None:
+        read_header(read_bytes(Path(settings.model)), Path(settings.model))  # a damaged one is refused here
     store = Store(settings.db)
     admin, settings = _with_keys(store, settings, admin_key, is_open=is_open)
     base = (
         public or f"http://{'127.0.0.1' if settings.host == '0.0.0.0' else _bracketed(settings.host)}:{settings.port}"
     )
     say(f"permrank serves at {base}, answers in {settings.db}")
-    if poll is not None:
-        _announce(store, base, settings, poll_of(poll, items))
+    first = f"{base}/"
+    if asked is not None:
+        first = _announce(store, base, settings, asked)
     if demo:
         from permrank.interfaces.server.demo import simulate
 
-        _announce(store, base, settings, simulate(store))
+        made, is_new = simulate(store)
+        first = _announce(store, base, settings, made, is_new=is_new)
     if admin is not None:
-        say(f"administer:  {base}/join/{admin}   (the key is shown this once)")
+        say(f"all polls:   {base}/join/{admin}   (the key is shown this once)")
     elif not settings.keys and settings.on_loopback:
         say(f"make polls:  {base}/admin   (open to this machine; --admin-key new asks for keys)")
     if settings.model is not None:
@@ -53,7 +60,14 @@ def start(
             say(f"its key:     {key}   (shown this once)")
     say(f"for programs: {base}/v1/openapi.json. Ctrl-C ends it.")
     store.close()
-    with _learning(settings):
+    os.environ[ENVIRONMENT] = settings.to_json()
+
+    def ready(seconds: float) -> None:
+        say(f"ready after {seconds:.1f} s")
+        if has_browser() if browser is None and demo else browser:
+            webbrowser.open(first)
+
+    with Learner(settings, ready):
         _serve(settings, pictures)
 
 
@@ -65,6 +79,7 @@ def _with_keys(
 
     known = store.row("SELECT 1 FROM keys WHERE role = 'admin' AND poll IS NULL AND revoked IS NULL") is not None
     require_reachable(settings.host, has_key=admin_key is not None or known, is_open=is_open)
+    require_free(settings.host, settings.port)
     made = None
     if admin_key == "new" or (is_open and not settings.on_loopback and not known and admin_key is None):
         admin_key = made = f"pr_{secrets.token_hex(6)}_{secrets.token_urlsafe(24)}"
@@ -109,8 +124,8 @@ def read_items(path: Path) -> list[Item]:
     return found
 
 
-def _announce(store: Store, base: str, settings: Settings, poll: NewPoll) -> str:
-    """Make a poll unless one of this title is open already, and say its links."""
+def _announce(store: Store, base: str, settings: Settings, poll: NewPoll, *, is_new: bool = False) -> str:
+    """Make a poll unless one of this title is open already, and say its links; gives the one to vote."""
     row = store.row("SELECT id FROM polls WHERE title = ? AND state = 'open'", poll.title)
 
     def job(db: sqlite3.Connection) -> tuple[str, dict[str, str]]:
@@ -118,30 +133,41 @@ def _announce(store: Store, base: str, settings: Settings, poll: NewPoll) -> str
         return made, {role: make_key(db, role, made) for role in ("vote", "read", "admin")} if settings.keys else {}
 
     made, keys = store.write(job).result()
-    say(f"{poll.title}: {len(poll.items)} items" + ("" if row is None else " (the poll is there already, and goes on)"))
-    for role, what, path in (("vote", "vote:       ", ""), ("read", "result:     ", "/result")):
-        say(f"  {what} {base}/join/{keys[role]}" if keys else f"  {what} {base}/p/{made}{path}")
-    say(f"  administer:  {base}/join/{keys['admin']}" if keys else f"  administer:  {base}/admin/{made}")
-    return str(made)
+    say(
+        f"{poll.title}: {len(poll.items)} items"
+        + ("" if row is None or is_new else " (the poll is there already, and goes on)")
+    )
+    links = {
+        "vote": f"/join/{keys['vote']}" if keys else f"/p/{made}",
+        "result": f"/join/{keys['read']}" if keys else f"/p/{made}/result",
+        "administer": f"/join/{keys['admin']}" if keys else f"/admin/{made}",
+    }
+    for what, path in links.items():
+        say(f"  {what + ':':12} {base}{path}")
+    return f"{base}{links['vote']}"
 
 
 def _bracketed(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-@contextlib.contextmanager
-def _learning(settings: Settings) -> Iterator[None]:
-    """The process that learns again, beside the web processes."""
-    os.environ[ENVIRONMENT] = settings.to_json()
-    learner = subprocess.Popen([sys.executable, "-m", "permrank.interfaces.server.refit"], env=learner_environment())
-    try:
-        yield
-    finally:
-        learner.terminate()
+def require_free(host: str, port: int) -> None:
+    """Refuse a port that is taken, or an address that is not this machine's, before anything is made."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            learner.wait(timeout=10.0)
-        except subprocess.TimeoutExpired:  # in the middle of a fit, which is lost in any case
-            learner.kill()
+            probe.bind((host.strip("[]"), port))
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                raise InputError(f"port {port} is taken by another program; name another with --port") from error
+            raise InputError(f"--host {host} --port {port}: {error.strerror or error}") from error
+
+
+def has_browser() -> bool:
+    """Whether a page would open in a window that somebody sees: a terminal, and a display."""
+    shows = sys.platform in ("win32", "darwin") or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+    return shows and sys.stdout.isatty()
 
 
 def _serve(settings: Settings, pictures: Path | None) -> None:

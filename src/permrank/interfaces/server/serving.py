@@ -82,9 +82,7 @@ class Serving:
     def current(self) -> Version:
         """The version that is served; without one a problem."""
         if self.version is None:
-            if self.path is None:
-                raise Problem(404, "no model is served here", remedy="start with 'permrank serve MODEL'")
-            raise Problem(503, "the model is being loaded", remedy="wait for /health/ready", retry=2.0)
+            raise Problem(404, "no model is served here", remedy="start with 'permrank serve MODEL'")
         return self.version
 
     # People

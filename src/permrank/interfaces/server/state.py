@@ -30,7 +30,6 @@ class State:
         self.door = Door(self.store, settings)
         self.polls = Polls(self.store, self.numbers, settings.streams)
         self.serving = Serving(self.store, self.numbers, settings.model)
-        self.ready = False
         self._ids: OrderedDict[str, set[str]] = OrderedDict()
 
     async def written(self, job: Job) -> Any:

@@ -58,7 +58,7 @@ class Friends(NamedTuple):
     def of(cls, graph: UserGraph, entries: Entries, n_items: int) -> Friends:
         """From the graph of the links and the graded entries."""
         table = sp.csr_matrix((entries.grades, entries.items, entries.indptr), (entries.n_users, n_items))
-        people = max(np.count_nonzero(np.diff(entries.indptr)), 1)
+        people = max(int(np.count_nonzero(np.diff(entries.indptr))), 1)
         return cls(graph.matrix(), table, np.asarray(table.sum(axis=0), np.float64).ravel() / people)
 
     def of_users(self, users: Int64Array) -> Had:
@@ -97,4 +97,4 @@ def choose_strength(friends: Friends, rows_of: Callable[[Entries], Array], judge
 def stacked(parts: Sequence[Had]) -> Had:
     """What friends of several have, one after the other."""
     sums, degrees = zip(*parts, strict=True)
-    return Had(sp.vstack(sums, format="csr"), np.concatenate(degrees))
+    return Had(sp.csr_matrix(sp.vstack(sums)), np.concatenate(degrees))

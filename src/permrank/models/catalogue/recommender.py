@@ -14,8 +14,9 @@ from permrank.data.rankings import Rankings
 from permrank.distributions.base import RankingDistribution
 from permrank.errors import InputError, NotSupportedError
 from permrank.learning.learner import Learner, State, Step, standing
-from permrank.models.catalogue.entries import Entries, Scale
+from permrank.models.catalogue.entries import Entries
 from permrank.models.catalogue.friends import Friends, Had, stacked
+from permrank.models.catalogue.grading import choose_scale
 from permrank.models.catalogue.implicit_factors import check_factors
 from permrank.models.catalogue.item_to_item import check_weights
 from permrank.models.catalogue.item_weights import ItemWeights, Penalties
@@ -119,7 +120,7 @@ class Recommender(CatalogueRanker):
         How much it counts what friends have taken up, where there are links (`Rankings.with_links`); 0 unless held-out
         entries are found better by it.
     item_weights_, neighbour_indptr_, neighbours_, neighbour_weights_, penalties_, scale_, popularity_
-        As of `ItemToItem`.
+        As of `ItemToItem`; ``scale_`` leaves counts out if held-out entries are found better without them.
     item_factors_, weighting_
         As of `ImplicitFactors`.
 
@@ -165,7 +166,7 @@ class Recommender(CatalogueRanker):
         order = None
         if ordered:
             order = (FactoredPlackettLuce(seed=self.seed) if self.order is None else self.order.clone()).fit(rankings)
-        scale = Scale.of(rankings)
+        scale = choose_scale(rankings, self.seed)
         data = Data.of(rankings, scale)
         chosen = not ordered or were_chosen(rankings, self.seed)
         known = CatalogueEstimate(scale.as_array(), data.popularity())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import chain, repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -41,6 +43,8 @@ from permrank.types import Array, Float64Array, Int64Array
 # factors between two that are tried, how many, and how many sweeps each has: enough to tell them apart.
 USUAL = Weighting(400.0, 0.01)
 _FACTORS, _MOST_TRIED, _TRIED_SWEEPS = (4.0, 3.0), 8, 5
+# How many are tried again for more factors.
+_MOST_TRIED_AGAIN = 6
 # Entries from which factors are learnt while the weighting is searched for.
 _MOST_ENTRIES = 3_000_000
 # A missing entry weighs at most so much of one that is there.
@@ -165,20 +169,29 @@ def factors_of(
 
 def choose_weighting(data: Data, beside: Sequence[Part], judges: Judges, n_factors: int, seed: int) -> Weighting:
     """The weighting with which the factors, alike with the parts beside them, find most of what is hidden."""
-    share = 1.0 / (len(beside) + 1)
-
-    def at(step: tuple[int, int]) -> Weighting:
-        missing, penalty = USUAL.missing * _FACTORS[0] ** step[0], USUAL.penalty * _FACTORS[1] ** step[1]
-        return weighting_of(Weighting(missing, penalty), data.n_items)
-
     sample = data.sample(_MOST_ENTRIES, judges.users, seed)
 
-    def found(step: tuple[int, int]) -> tuple[int, Float64Array]:
-        factors = factors_of(sample, n_factors, at(step), _TRIED_SWEEPS, seed)
-        parts = [*beside, FactorScores(factors)]
-        return step[1], np.asarray(judged(parts, [[share] * len(parts)], judges)[0])
+    def learnt(weighting: Weighting) -> Factors:
+        return factors_of(sample, n_factors, weighting, _TRIED_SWEEPS, seed)
 
-    return at(descend(found, _MOST_TRIED, _better_weighting)[0])
+    return _best_factors(learnt, weighting_of(USUAL, data.n_items), beside, judges, _MOST_TRIED)[0].weighting
+
+
+def _best_factors(
+    learnt: Callable[[Weighting], Factors], start: Weighting, beside: Sequence[Part], judges: Judges, most: int
+) -> tuple[Factors, float]:
+    """The factors that find most alike with the parts beside them, by steps from a weighting, and their NDCG."""
+    parts, share = [*beside], 1.0 / (len(beside) + 1)
+    factors: dict[tuple[int, int], Factors] = {}
+
+    def found(step: tuple[int, int]) -> tuple[int, Float64Array]:
+        missing = min(start.missing * _FACTORS[0] ** step[0], _MOST_MISSING)
+        factors[step] = learnt(Weighting(missing, start.penalty * _FACTORS[1] ** step[1]))
+        together = [*parts, FactorScores(factors[step])]
+        return step[1], np.asarray(judged(together, [[share] * len(together)], judges)[0])
+
+    best, values = descend(found, most, _better_weighting)
+    return factors[best], float(values[best][1].mean())
 
 
 def _better_weighting(one: tuple[int, Float64Array], other: tuple[int, Float64Array]) -> bool:
@@ -200,25 +213,22 @@ def numbers_of_factors(n_factors: int | None, n_items: int) -> list[int]:
 def more_factors(part: Data, few: Factors, items: Part, judges: Judges, numbers: Sequence[int], seed: int) -> Factors:
     """More factors as long as these find more beside the items' weights; they begin with the fewer.
 
-    More factors can do with a smaller penalty, so that a part of it is tried as well.
+    More factors can do with a smaller penalty and a larger weight of what is missing, so that a weighting is searched
+    for again; numbers beyond the next are tried with what was found.
     """
-    best, found = few, _half(items, few, judges).mean() if numbers else 0.0
-    for number in numbers:
-        start, better = best, False
-        for penalty in (start.weighting.penalty, start.weighting.penalty / _FACTORS[1]):
-            weighting = start.weighting._replace(penalty=penalty)
-            more = factors_of(part, number, weighting, _MORE_SWEEPS, seed, start.items)
-            now = _half(items, more, judges).mean()
-            if now > found:
-                best, found, better = more, now, True
-        if not better:
+    best = few
+    last = float(judged([items, FactorScores(few)], [[0.5, 0.5]], judges)[0].mean()) if numbers else 0.0
+    for number, most in zip(numbers, chain([_MOST_TRIED_AGAIN], repeat(1)), strict=False):
+        learnt = partial(_more_factors, part, number, best.items, seed)
+        more, now = _best_factors(learnt, best.weighting, [items], judges, most)
+        if now <= last:
             break
+        best, last = more, now
     return best
 
 
-def _half(items: Part, factors: Factors, judges: Judges) -> Float64Array:
-    """NDCG of each judge when both parts count alike."""
-    return np.asarray(judged([items, FactorScores(factors)], [[0.5, 0.5]], judges)[0])
+def _more_factors(part: Data, number: int, start: Array, seed: int, weighting: Weighting) -> Factors:
+    return factors_of(part, number, weighting, _MORE_SWEEPS, seed, start)
 
 
 def learn_take_up(
