@@ -158,9 +158,9 @@ def test_point_estimates_refuse_what_they_would_not_learn_from(world):
 
 def test_intervals_of_planted_effects_cover_them():
     found = []
-    for seed in range(6):
+    for seed in range(5):
         rng = np.random.default_rng([seed, 9])
-        n_users, n_items = 100, 40
+        n_users, n_items = 150, 60
         size, kind, old = rng.integers(0, 5, n_items), rng.integers(0, 2, n_items), rng.integers(0, 2, n_users)
         x, z, age = (size - size.mean()) / size.std(), kind - kind.mean(), old - old.mean()
         everybody, of_items, of_users = (rng.normal(0.0, 0.8, 2) for _ in range(3))
@@ -175,14 +175,14 @@ def test_intervals_of_planted_effects_cover_them():
             items={"item": np.arange(n_items), "size": size, "kind": np.where(kind, "b", "a")},
             users={"user": np.arange(n_users), "age": np.where(old, "old", "a child")},
         )
-        model = pr.FactoredPlackettLuce(n_factors=3, max_iter=64, seed=seed).fit(rankings)
+        model = pr.FactoredPlackettLuce(n_factors=3, max_iter=100, seed=seed).fit(rankings)
         planted = (("size", None, everybody[0]), ("kind: b", None, everybody[1]), ("kind: b", "age: old", None))
         for item, user, value in planted:
             row = effect(model, item, user, 0.9)
             found.append((row["low"], row["mean"], row["high"], of_items @ of_users if value is None else value))
     low, mean, high, planted = np.array(found).T
     covered = np.mean((low <= planted) & (planted <= high))
-    # Of 18 intervals of 90 % fewer than 12 cover once in a thousand times; a fourth of their width would not do.
-    assert covered >= 12 / 18
-    assert np.mean(np.abs(planted - mean) <= (high - low) / 8) < 12 / 18
+    # Of 15 intervals of 90 % fewer than 10 cover twice in a thousand times; a fourth of their width would not do.
+    assert covered >= 10 / 15
+    assert np.mean(np.abs(planted - mean) <= (high - low) / 8) < 10 / 15
     assert np.corrcoef(mean, planted)[0, 1] > 0.8
