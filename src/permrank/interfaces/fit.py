@@ -22,6 +22,7 @@ def fit(
     items: object = None,
     users: object = None,
     engine: EngineChoice = None,
+    verbose: bool | None = None,
     **reading: Any,
 ) -> Ranker:
     """Fit a model to rankings, a frame or a file; without a model, one that fits the data.
@@ -40,6 +41,8 @@ def fit(
         What is known of them: titles and attributes, as for `read`.
     engine : {"local", "ray"} or RayEngine, optional
         Where it is computed, as for `Ranker.fit`.
+    verbose : bool, optional
+        Whether progress is shown, as for `Ranker.fit`.
     **reading
         Options of `read`; for a frame, names of columns, ``kind`` and ``duplicates``.
 
@@ -64,12 +67,12 @@ def fit(
         rankings = rankings_from_frame(data, **reading)
     rankings = with_about(rankings, items, users)
     if model is not None:
-        return model.fit(rankings, engine=engine)
+        return model.fit(rankings, engine=engine, verbose=verbose)
     chosen = choose_model(rankings).model
     try:
-        return chosen.fit(rankings, engine=engine)
+        return chosen.fit(rankings, engine=engine, verbose=verbose)
     except EstimateError:  # connected data can still lack one, as where all that one item loses are ties
         other = with_prior(chosen)
         if other is None:
             raise
-        return other.fit(rankings, engine=engine)
+        return other.fit(rankings, engine=engine, verbose=verbose)

@@ -244,8 +244,8 @@ def draw_posterior(
             if held and found:
                 held.observe(found.items, found.users, sampler.noise, found.variances)
             elif found:
+                observed.add(found, weights.personal)  # from then on draws may stand for twice as many sweeps
                 draws.add(found, observed.spacing)
-                observed.add(found, weights.personal)
             done, converged = sweep + 1, False
             if held and done == stage.until:
                 if done == stage.begun + most_of_fold or _steady(held.differences()):

@@ -21,6 +21,8 @@ from permrank.types import Array, Float64Array, Key
 QUIET_SWEEPS = 3
 # The precision of the intercepts around their prior means is learnt after so many sweeps.
 _FREE_SWEEPS = 10
+# The longest step of an item's factors and intercept, in standard deviations of its prior.
+_LONGEST_STEP = 3.0
 
 
 class Start(NamedTuple):
@@ -28,10 +30,6 @@ class Start(NamedTuple):
 
     theta: Float64Array
     modes: Float64Array
-
-
-# The longest step of an item's factors and intercept, in standard deviations of its prior.
-_LONGEST_STEP = 3.0
 
 
 class Sampler:
@@ -117,17 +115,18 @@ class Sampler:
             thresholds = slice(self.problem.rankings.n_items, None)
             for each in (steps, kept.steps):
                 each[:, -2], each[thresholds] = 0.0, 0.0
-                self._shorten(each)
             kept.variance[thresholds] = 0.0
+        for each in (steps, kept.steps):
+            self._shorten(each)
         return steps
 
     def _shorten(self, steps: Float64Array) -> None:
         """Steps no longer than `_LONGEST_STEP` standard deviations of the prior, in place.
 
-        Far from where its ratings belong, the likelihood of an item of few ratings is straight, and a Newton step there
-        goes beyond everything; the prior's variance would follow, and the chain with it. Elsewhere steps are shorter.
+        Far from where it belongs, the likelihood of an item of few entries is straight, and a Newton step there goes
+        beyond everything; the prior's variance would follow, and the chain with it. Elsewhere steps are shorter.
         """
-        longest = _LONGEST_STEP * np.sqrt(np.sum(1.0 / np.delete(self._prior.precision, -2)))
+        longest = _LONGEST_STEP * np.sqrt(np.sum(1.0 / self._prior.precision))
         length = np.sqrt(np.sum(steps**2, axis=1, keepdims=True))
         steps *= np.minimum(1.0, longest / np.maximum(length, longest))
 

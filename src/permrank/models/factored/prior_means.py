@@ -16,6 +16,9 @@ from permrank.types import Float64Array, Key
 
 # Precision of an intercept around its prior mean, until it is learnt.
 _FIRST_PRECISION = 4.0
+# Largest deviation of the intercepts that is learnt: two items then differ by 7 mostly, which is 1,000 to 1. People who
+# all agree would have it grow for ever, as no maximum-likelihood estimate exists.
+_LARGEST_DEVIATION = 5.0
 # An item seen this often counts half in the regression of items on their covariates.
 _HALF_TRUSTED = 5.0
 # Ridge of the two regressions, in rows' worth: covariates may be constant.
@@ -72,7 +75,8 @@ class ItemPrior:
         self.hold(theta, self.slopes)
         if self._problem.intercepts and settled:
             away = (theta - self.centre)[:n_items, -1]
-            self.precision[-1] = (self._trust.sum() + 2.0) / (float(np.sum(self._trust * away**2)) + 1.0)
+            learnt = (self._trust.sum() + 2.0) / (float(np.sum(self._trust * away**2)) + 1.0)
+            self.precision[-1] = max(learnt, _LARGEST_DEVIATION**-2)
 
     def hold(self, theta: Float64Array, slopes: Float64Array) -> None:
         """Take these coefficients."""

@@ -34,6 +34,8 @@ _FLIPS = (1.0, 19.0)
 _SHARE = 1.0
 # Precision of what is held where it is.
 _WALL = 1e12
+# A step of the thresholds is proposed with at least this precision: the noise of utilities has about 1.
+_LEAST_INFORMATION = 0.01
 
 
 _NOTHING = np.zeros(0)
@@ -291,11 +293,13 @@ class Sampler:
 
     def _threshold_proposal(self, at: Float64Array) -> _Proposal:
         sums, n = self._passes.thresholds(self.population, at, self.people), at.size
-        information = np.diag(sums[1 + n : 1 + 2 * n] + 1e-6)
         beside = sums[1 + 2 * n : 3 * n]
-        information += np.diag(beside, 1) + np.diag(beside, -1)
-        lower = np.linalg.cholesky(information)
-        centre = at + np.linalg.solve(lower.T, np.linalg.solve(lower, sums[1 : 1 + n]))
+        information = np.diag(sums[1 + n : 1 + 2 * n]) + np.diag(beside, 1) + np.diag(beside, -1)
+        # Where all agree, the likelihood does not bend, but for rounding.
+        values, vectors = np.linalg.eigh(np.nan_to_num(information))
+        values = np.maximum(values, _LEAST_INFORMATION)
+        lower = np.linalg.cholesky(np.einsum("ik,k,jk->ij", vectors, values, vectors))
+        centre = at + np.linalg.solve(lower.T, np.linalg.solve(lower, np.nan_to_num(sums[1 : 1 + n])))
         return _Proposal(float(sums[0]), centre, np.asarray(lower, np.float64))
 
 
