@@ -15,7 +15,7 @@ from scipy.sparse import coo_matrix, csr_matrix, hstack, identity
 LIKED = 4.0
 SETTINGS = {"no_components": 32, "learning_rate": 0.03, "item_alpha": 1e-6, "user_alpha": 1e-6}
 EPOCHS = 20
-IRSPACK = 1.0  # how strongly irspack's item factors are held to their regression
+IRSPACK = 0.01  # how strongly item factors are held to their regression: best of .01, 1, 30, 1000 on ML-1M, seed 10
 
 
 def lightfm(given: dict[str, np.ndarray], loss: str) -> tuple[np.ndarray, ...]:

@@ -7,15 +7,25 @@ import math
 import numpy as np
 
 from permrank.kernels.jit import njit, prange
-from permrank.kernels.streams import derive, normal
+from permrank.kernels.streams import derive, uniform
 
 
 @njit(error_model="numpy")
-def _add_link(row, other, weight, spread, stream, out):
-    """out += weight (row + other + spread noise), the noise being that of the link, whichever end asks."""
+def _add_link(row, other, weight, out):
+    """out += weight (row + other)."""
     for k in range(row.size):
-        noise = spread * normal(stream, k) if spread > 0.0 else 0.0
-        out[k] += weight * (row[k] + other[k] + noise)
+        out[k] += weight * (row[k] + other[k])
+
+
+@njit(error_model="numpy")
+def _add_noise(size, stream, out):
+    """out += size noise, the noise being that of the link, whichever end asks: normal, two at a time (Box, Muller)."""
+    for k in range(0, out.size, 2):
+        radius = size * math.sqrt(-2.0 * math.log(uniform(stream, k)))
+        angle = 2.0 * math.pi * uniform(stream, k + 1)
+        out[k] += radius * math.cos(angle)
+        if k + 1 < out.size:
+            out[k + 1] += radius * math.sin(angle)
 
 
 @njit(error_model="numpy", parallel=True)
@@ -27,6 +37,7 @@ def link_sums(indptr, friends, link, weights, rows, tau, key):
     out = np.zeros(rows.shape)
     for u in prange(rows.shape[0]):
         for p in range(indptr[u], indptr[u + 1]):
-            spread = 1.0 / math.sqrt(tau * weights[p]) if tau > 0.0 else 0.0
-            _add_link(rows[u], rows[friends[p]], weights[p], spread, derive(key, link[p]), out[u])
+            _add_link(rows[u], rows[friends[p]], weights[p], out[u])
+            if tau > 0.0:
+                _add_noise(math.sqrt(weights[p] / tau), derive(key, link[p]), out[u])
     return out

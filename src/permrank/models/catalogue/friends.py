@@ -3,7 +3,7 @@
 With a_uv the weights of links, divided by the square roots of both users' degrees, and x_v the graded entries of v,
 what friends of u have beyond what anybody has is F_u = Σ_v a_uv (x_v - mean x). A row of scores gets strength times
 F_u, in deviations of the row. Links that were drawn at random add nothing but noise. The strength is set by held-out
-entries, and is 0 unless links are better than none by two standard errors.
+entries: the best of those that are better than 0 by two standard errors, if there are any.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from permrank.models.catalogue.entries import Entries
 from permrank.models.priors.links import UserGraph
 from permrank.types import Array, Float64Array, Int64Array
 
-# Strengths that are tried, and standard errors by which the best must be better than 0.
+# Strengths that are tried, and standard errors by which one must be better than 0.
 STRENGTHS = (0.0, 0.5, 1.0, 2.0, 4.0)
 _CLEARLY = 2.0
 
@@ -58,7 +58,7 @@ class Friends(NamedTuple):
     def of(cls, graph: UserGraph, entries: Entries, n_items: int) -> Friends:
         """From the graph of the links and the graded entries."""
         table = sp.csr_matrix((entries.grades, entries.items, entries.indptr), (entries.n_users, n_items))
-        people = max(np.count_nonzero(np.diff(entries.indptr)), 1)
+        people = max(int(np.count_nonzero(np.diff(entries.indptr))), 1)
         return cls(graph.matrix(), table, np.asarray(table.sum(axis=0), np.float64).ravel() / people)
 
     def of_users(self, users: Int64Array) -> Had:
@@ -89,13 +89,12 @@ def choose_strength(friends: Friends, rows_of: Callable[[Entries], Array], judge
         rows, had = rows_of(judges.known.take(block)), friends.of_users(judges.users[block])
         for number, strength in enumerate(STRENGTHS):
             scores[number, block] = gains(friends.add(rows.copy(), had, strength), judges, int(block[0]))
-    best = int(scores.mean(axis=1).argmax())
-    gain = scores[best] - scores[0]
-    clear = gain.mean() > _CLEARLY * gain.std() / np.sqrt(gain.size)
-    return STRENGTHS[best] if clear else 0.0
+    gained = scores - scores[0]
+    mean, error = gained.mean(axis=1), gained.std(axis=1) / np.sqrt(max(judges.users.size, 1))
+    return STRENGTHS[int(np.where(mean > _CLEARLY * error, mean, 0.0).argmax())]
 
 
 def stacked(parts: Sequence[Had]) -> Had:
     """What friends of several have, one after the other."""
     sums, degrees = zip(*parts, strict=True)
-    return Had(sp.vstack(sums, format="csr"), np.concatenate(degrees))
+    return Had(sp.csr_matrix(sp.vstack(sums)), np.concatenate(degrees))
