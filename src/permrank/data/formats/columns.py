@@ -167,6 +167,7 @@ def _not_recognised(names: Sequence[str], found: Mapping[str, str], where: str) 
     if "rank" not in found and "rating" not in found:
         missing.append("rating or rank")
     _refuse_wrong_separator(names, where)
+    _refuse_columns_of_ranks(names, where)
     user, item, rating, rank, winner, loser = map(argument, ("user", "item", "rating", "rank", "winner", "loser"))
     return FormatError(
         f"{where}: no column for {' and '.join(missing)} is recognised among {_listed(names)}; pass {user}, "
@@ -182,6 +183,22 @@ def _refuse_wrong_separator(names: Sequence[str], where: str) -> None:
                 f"{where}: the only column is {names[0][:60]!r}, so it seems to be separated by {name}; "
                 "separate a .csv by commas, a .tsv by tabs"
             )
+
+
+def _refuse_columns_of_ranks(names: Sequence[str], where: str) -> None:
+    """Say what to do with a ballot a row: first, second, third; choice1, choice2; 1st, 2nd."""
+    words = [plain_word(bare(original_name(name))) for name in names]
+    ends = (("first", "second"), ("1st", "2nd"), ("1", "2"))
+    for first, second in ends:
+        for word, name in zip(words, names, strict=True):
+            head = word.removesuffix(first)
+            if word.endswith(first) and head + second in words and not head[-1:].isdigit():
+                raise FormatError(
+                    f"{where} seems to have a ballot in each row and a rank in each column, from {name!r} on; write a "
+                    "row for each rank instead, with columns user, item and rank; in Python: permrank.Rankings."
+                    "from_lists([[item for item in row if item] for row in frame.select(COLUMNS).rows()])"
+                    ".write('ballots.jsonl')"
+                )
 
 
 def _listed(names: Sequence[str]) -> str:
