@@ -8,7 +8,9 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 import permrank as pr
+from permrank.models.factored import posterior
 from permrank.models.factored.odds import moved_thresholds, settle_levels
+from permrank.models.factored.posterior import Sampler
 from permrank.models.factored.problem import Problem
 from permrank.testing.forging import header_of, resigned
 
@@ -171,3 +173,26 @@ def test_the_problem_has_a_threshold_count_for_every_entry():
 def test_without_intercepts_they_are_zero(ties):
     model = fitted(planted(60)[0], max_iter=12, n_draws=3, intercepts=False, ties=ties)
     np.testing.assert_allclose(model.item_draws_[:, :40, -1], 0.0, rtol=0, atol=1e-9)
+
+
+def test_an_item_far_from_where_its_ratings_belong_comes_back(monkeypatch):
+    rng = np.random.default_rng(12)
+    rows = [(user, int(item), float(rng.integers(1, 11))) for user in range(60) for item in rng.choice(30, 8, False)]
+    rows += [(0, 30, 1.0), (1, 30, 2.0)]  # an item of two ratings, both low
+    users, items, ratings = zip(*rows, strict=True)
+    rankings = pr.Rankings.from_ratings({"user": users, "item": items, "rating": ratings})
+    problem = Problem.of(rankings, 0, shuffle=False, intercepts=True, thresholds=np.arange(1.5, 10.0), odds=True)
+
+    def farthest():
+        sampler = Sampler(problem, 2, 1.0, np.uint64(3), None)
+        for number in range(12):
+            sampler.sweep(number, keep=False)
+        sampler.theta[30, -1] = 60.0
+        for number in range(12, 60):
+            sampler.sweep(number, keep=False)
+        return np.abs(sampler.theta[:, -1]).max()
+
+    assert farthest() < 40.0
+    monkeypatch.setattr(posterior, "_LONGEST_STEP", np.inf)  # control: a Newton step of any length
+    with np.errstate(all="ignore"), pytest.raises(ValueError, match="infs or NaNs"):
+        farthest()

@@ -30,6 +30,10 @@ class Start(NamedTuple):
     modes: Float64Array
 
 
+# The longest step of an item's factors and intercept, in standard deviations of its prior.
+_LONGEST_STEP = 3.0
+
+
 class Sampler:
     """State of the alternating draws; `sweep` draws users, then items."""
 
@@ -113,8 +117,19 @@ class Sampler:
             thresholds = slice(self.problem.rankings.n_items, None)
             for each in (steps, kept.steps):
                 each[:, -2], each[thresholds] = 0.0, 0.0
+                self._shorten(each)
             kept.variance[thresholds] = 0.0
         return steps
+
+    def _shorten(self, steps: Float64Array) -> None:
+        """Steps no longer than `_LONGEST_STEP` standard deviations of the prior, in place.
+
+        Far from where its ratings belong, the likelihood of an item of few ratings is straight, and a Newton step there
+        goes beyond everything; the prior's variance would follow, and the chain with it. Elsewhere steps are shorter.
+        """
+        longest = _LONGEST_STEP * np.sqrt(np.sum(1.0 / np.delete(self._prior.precision, -2)))
+        length = np.sqrt(np.sum(steps**2, axis=1, keepdims=True))
+        steps *= np.minimum(1.0, longest / np.maximum(length, longest))
 
     def _room(self) -> Kept:
         return Kept(np.empty_like(self.theta), np.empty(len(self.theta)))

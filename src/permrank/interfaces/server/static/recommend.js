@@ -30,8 +30,8 @@ async function recommend() {
   if (mine !== asked) return;
   document.getElementById("next").replaceChildren(...found.items.map((one) => make("li", {},
     make("b", {}, one.title), one.because ? make("span", { class: "small" }, one.because) : null)));
-  const hours = found.age / 3600;
-  const age = hours < 1 ? `${Math.round(found.age / 60)} minutes` : hours < 48 ? `${Math.round(hours)} hours` : `${Math.round(hours / 24)} days`;
+  const minutes = Math.round(found.age / 60);
+  const age = minutes < 100 ? `${minutes} min` : minutes < 48 * 60 ? `${Math.round(minutes / 60)} hours` : `${Math.round(minutes / 1440)} days`;
   document.getElementById("age").textContent = `Version ${found.version} of the model, ${age} old.`;
 }
 

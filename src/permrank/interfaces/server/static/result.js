@@ -28,6 +28,10 @@ function verdict(found) {
   const top = found.items.filter((one) => one.group === found.items[0].group && one.group);
   if (top.length === 1) return [name(top[0].item), " is the group’s favourite."];
   const sure = found.items[0].favourite;
+  if (sure < 0.5 && top.length !== 2) {
+    const most = Math.max(...found.items.map((one) => one.favourite));
+    return [name(found.items[0].item), ` is ahead, but which is the favourite is open: none has a probability above ${percent(most)}.`];
+  }
   return [name(found.items[0].item), ` leads, with a probability of ${percent(sure)} to be the favourite`,
     top.length > 1 && top.length < found.items.length ? `; ${top.length} of ${found.items.length} are still in the running.` : "."];
 }
@@ -40,7 +44,14 @@ function section(id, lines) {
 
 const list = (ids) => ids.flatMap((id, n) => (n ? [", ", name(id)] : [name(id)]));
 
+function bars(found) {
+  const many = found.items.length && found.items[0].group === 0;
+  return many ? "A bar shows where an item may stand: its true rank lies inside with a probability of 90 %. With so many items each bar is for itself, and no blocks are shown."
+    : "A bar shows where an item may stand: its true rank lies inside with a probability of 90 % for all bars together. Items of one block cannot be told apart by what was said so far.";
+}
+
 function draw(found) {
+  document.getElementById("bars").textContent = bars(found);
   const groups = found.items.map((one) => one.group);
   document.getElementById("verdict").replaceChildren(...verdict(found));
   document.getElementById("order").replaceChildren(...found.items.map((one) => row(one, found.items.length, groups)));
