@@ -25,6 +25,15 @@ def dense(edges, n_users):
     return np.diag(scaled.sum(axis=1)) - scaled
 
 
+def precision_of(made, laplacian, tau):
+    """That of all users: s (I + τ L) for those who are linked, s being the mean of what would be their variances."""
+    linked = np.diag(laplacian) > 0
+    exact = np.linalg.inv(np.eye(len(laplacian)) + tau * laplacian)
+    assert_allclose(made.scale(tau), np.mean(np.diag(exact)[linked]), rtol=0.06)  # by random vectors
+    scale = float(made.scale(tau))
+    return np.diag(np.where(linked, scale, 1.0)) + scale * tau * laplacian
+
+
 @pytest.fixture(scope="module")
 def graph():
     edges = random_edges(np.random.default_rng(4), 60, 90)
@@ -46,7 +55,8 @@ def test_users_drawn_side_by_side_have_the_joint_posterior(graph):
     # Each user has a normal observation of precision c; the posterior of all is normal with this covariance.
     rng = np.random.default_rng(1)
     c, seen = rng.uniform(0.0, 2.0, 62), rng.normal(size=(62, 2))
-    covariance = np.linalg.inv(np.eye(62) + tau * laplacian + np.diag(c))
+    prior = precision_of(made, laplacian, tau)
+    covariance = np.linalg.inv(prior + np.diag(c))
     mean = covariance @ (c[:, None] * seen)
     lower = np.linalg.cholesky(np.linalg.inv(covariance))
     away, found = np.zeros((62, 2)), []
@@ -62,8 +72,8 @@ def test_users_drawn_side_by_side_have_the_joint_posterior(graph):
     assert stats.kstest(whitened.ravel(), "norm").pvalue > 1e-4
     assert stats.kstest(1.08 * whitened.ravel(), "norm").pvalue < 1e-3  # the control
     deterministic = made.friends_pull(away, tau)
-    expected = -tau * (laplacian - np.diag(np.diag(laplacian))) @ away / (1 + tau * np.diag(laplacian))[:, None]
-    assert_allclose(deterministic[:, :2], expected, atol=1e-10)
+    expected = -(prior - np.diag(np.diag(prior))) @ away / np.diag(prior)[:, None]
+    assert_allclose(deterministic, np.column_stack((expected, np.diag(prior))), atol=1e-10)
 
 
 def test_planted_strength_is_found_again_and_none_where_there_is_none():
@@ -72,7 +82,7 @@ def test_planted_strength_is_found_again_and_none_where_there_is_none():
         edges = random_edges(rng, 200, 450)
         made, laplacian = UserGraph(edges, 200), dense(edges, 200)
         tau = np.exp(rng.uniform(-1, 2))
-        lower = np.linalg.cholesky(np.eye(200) + tau * laplacian)
+        lower = np.linalg.cholesky(precision_of(made, laplacian, tau))
         away = np.linalg.solve(lower.T, rng.normal(size=(200, 8)))
         cumulative = np.cumsum(np.exp(made.log_density(away)))
         inside += 0.05 <= np.interp(np.log(tau), np.log(_GRID), cumulative) <= 0.95

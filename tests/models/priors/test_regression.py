@@ -92,3 +92,18 @@ def test_rows_that_were_not_seen_are_predicted_from_their_features():
     same, nothing = imputed(known, features[:, :0], seen)
     assert_allclose(same, known)
     assert not nothing.any()
+
+
+def test_linked_rows_count_by_their_precision():
+    rng = np.random.default_rng(2)
+    n, p, tau, scale = 30, 3, 1.5, 0.4
+    known, wanted, linked = rng.normal(size=(n, p)), rng.normal(size=(n, 2)), np.arange(n) < 20
+    adjacency = np.triu(rng.random((n, n)) < 0.3, 1) * np.outer(linked, linked)
+    adjacency = adjacency + adjacency.T.astype(float)
+    laplacian = np.diag(adjacency.sum(axis=1)) - adjacency
+    regression = Regression(known, np.full(p, -1), 0.5, np.ones(n), laplacian @ known, linked)
+    mean, lower = regression.posterior(wanted, Scales.start(0), tau, scale)
+    precision = np.diag(np.where(linked, scale, 1.0)) + scale * tau * laplacian
+    expected = known.T @ precision @ known + 0.5 * np.eye(p)
+    assert_allclose(lower @ lower.T, expected)
+    assert_allclose(mean, np.linalg.solve(expected, known.T @ precision @ wanted))

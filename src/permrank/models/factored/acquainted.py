@@ -92,14 +92,15 @@ def modes_of_many(estimate: FactoredEstimate, users: Int64Array) -> Float64Array
 
 
 def _pull(model: FactoredPlackettLuce, about: Acquaintance, friends: Int64Array, weights: Float64Array) -> Float64Array:
-    """What friends say under every draw: τ Σ_v a_v (W_v - mean_v) / (1 + τ Σ a), and 1 + τ Σ a."""
+    """What friends say under every draw: τ Σ_v a_v (W_v - mean_v) / (1 + τ Σ a), and s (1 + τ Σ a)."""
     estimate = model.estimate_
     tau = float(np.mean(estimate.link_strength)) if np.size(estimate.link_strength) else 0.0
     strength = 1.0 + tau * float(weights.sum())
     slopes = np.asarray(estimate.user_slopes, np.float64)
     away = modes_of_many(estimate, friends) - np.einsum("uj,djk->duk", about.coordinates[friends], slopes)
     mean = tau * np.einsum("u,duk->dk", weights, away) / strength
-    return np.column_stack((mean, np.full(len(mean), strength)))
+    scale = 1.0 if about.known.graph is None or not weights.size else float(about.known.graph.scale(tau))
+    return np.column_stack((mean, np.full(len(mean), scale * strength)))
 
 
 def fold_in(

@@ -104,7 +104,8 @@ class UserPrior:
             counts = (np.diff(problem.rankings.user_bounds) > 0).astype(np.float64)
         groups = np.concatenate((np.full(table.shape[1] - known.users.shape[1], -1), known.user_groups))
         linked = None if self.graph is None else self.graph.laplacian(table)
-        self.regression = Regression(table, groups, _USER_RIDGE, counts, linked)
+        within = None if self.graph is None else self.graph.linked
+        self.regression = Regression(table, groups, _USER_RIDGE, counts, linked, within)
         self._blocks = [np.arange(n_factors)] + ([np.array([n_factors])] if problem.odds else [])
         self.slopes = np.zeros((table.shape[1], n_factors + problem.odds))
         self.scales = [Scales.start(self.regression.n_groups) for _ in self._blocks]
@@ -115,10 +116,11 @@ class UserPrior:
     def update(self, users: Float64Array, rng: Generator | None = None) -> None:
         """Slopes as these users have them, drawn where there are features; then the strength of links."""
         drawn = rng if self.regression.n_groups else None
+        links = (0.0, 1.0) if self.graph is None else (self.tau, float(self.graph.scale(self.tau)))
         for number, block in enumerate(self._blocks):
             wanted = np.ascontiguousarray(users[:, block])
             found, self.scales[number] = self.regression.drawn(
-                wanted, np.ones(block.size), self.scales[number], drawn, self.tau
+                wanted, np.ones(block.size), self.scales[number], drawn, *links
             )
             self.slopes[:, block] = found
         if self.graph is not None and rng is not None:

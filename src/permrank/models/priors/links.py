@@ -1,13 +1,15 @@
-"""Users who are linked are alike: R ~ N(0, (I + τ L)^-1) for each factor, R being users less their prior means.
+"""Users who are linked are alike: R ~ N(0, (s (I + τ L))^-1) for each factor, R being users less their prior means.
 
 L = D - A is the Laplacian of the links, weighted by a_uv = w_uv / sqrt(d_u d_v), d being the sums of the weights w of a
 user's links: so that a user with many friends is not held by each of them as one with few is. τ is learnt; where
-friends have nothing in common it goes to 0.
+friends have nothing in common it goes to 0. s = s(τ) is the mean of the diagonal of (I + τ L)^-1, so that links make
+users alike and leave their variance: without it links that mean nothing would have a large τ wherever data prefer less
+personal users. Users without links have the precision 1.
 
 Given everything else users are not independent, but they become so with one more variable for each link,
-z_uv ~ N(R_u + R_v, 1 / τ a_uv): since D - A + (D + A) = 2 D,
+z_uv ~ N(R_u + R_v, 1 / s τ a_uv): since D - A + (D + A) = 2 D,
 
-    p(R, z) ∝ exp(-½ Σ_u (1 + 2 τ D_u) |R_u|² + τ Σ_u R_u · Σ_v a_uv z_uv + ...),
+    p(R, z) ∝ exp(-½ s Σ_u (1 + 2 τ D_u) |R_u|² + s τ Σ_u R_u · Σ_v a_uv z_uv + ...),
 
 all users can be drawn side by side given z, and z given all users: a Gibbs sampler that is parallel, needs no colouring
 and gives the same bits for any number of threads.
@@ -57,6 +59,7 @@ class UserGraph:
         self._indptr, self._friends, self._link = frozen(bounds, friends, link)
         (self._weights,) = frozen(np.tile(scaled, 2)[order])
         self.degrees = np.bincount(owner, np.tile(scaled, 2), n_users)
+        self.linked = self.degrees > 0.0
 
     def friends_of(self, user: int) -> tuple[np.ndarray, Float64Array]:
         """Indices of a user's friends, and the weights of the links."""
@@ -76,17 +79,26 @@ class UserGraph:
         both = self._sums(np.ascontiguousarray(rows, np.float64), 0.0, np.uint64(0))  # (D + A) rows
         return np.asarray(2.0 * self.degrees[:, None] * rows - both)
 
+    def scale(self, tau: Float64Array | float) -> Float64Array:
+        """s(τ): mean over linked users of the diagonal of (I + τ L)⁻¹, for each τ; 1 for 0."""
+        nodes, weights = self._spectrum
+        if not nodes.size:
+            return np.ones(np.shape(tau))
+        return np.asarray(np.sum(weights / (1.0 + np.multiply.outer(tau, nodes)), axis=-1) / weights.sum())
+
     def pull(self, away: Float64Array, tau: float, key: Key, *, draw: bool) -> Float64Array:
-        """What links say about each user given z, drawn given ``away`` (n_users, k): their mean, then 1 + 2 τ D."""
-        sums = self._sums(np.ascontiguousarray(away), 0.0 if not draw else tau, key)
-        strength = 1.0 + 2.0 * tau * self.degrees
-        return np.column_stack((tau * sums / strength[:, None], strength))
+        """What links say about each user given z, drawn given ``away`` (n_users, k): their mean, then s (1 + 2 τ D)."""
+        scale = float(self.scale(tau))
+        sums = self._sums(np.ascontiguousarray(away), 0.0 if not draw else scale * tau, key)
+        strength = np.where(self.linked, scale, 1.0) + 2.0 * scale * tau * self.degrees
+        return np.column_stack((scale * tau * sums / strength[:, None], strength))
 
     def friends_pull(self, away: Float64Array, tau: float) -> Float64Array:
-        """The same given the friends themselves: mean τ Σ_v a_uv R_v / (1 + τ D_u), and 1 + τ D_u."""
-        strength = 1.0 + tau * self.degrees
+        """The same given the friends themselves: mean τ Σ_v a_uv R_v / (1 + τ D_u), and s (1 + τ D_u)."""
+        scale = float(self.scale(tau))
+        strength = np.where(self.linked, scale, 1.0) + scale * tau * self.degrees
         sums = self._sums(np.ascontiguousarray(away), 0.0, np.uint64(0)) - self.degrees[:, None] * away
-        return np.column_stack((tau * sums / strength[:, None], strength))
+        return np.column_stack((scale * tau * sums / strength[:, None], strength))
 
     @cached_property
     def _spectrum(self) -> tuple[Float64Array, Float64Array]:
@@ -124,14 +136,17 @@ class UserGraph:
         return np.asarray(np.sum(weights * np.log1p(np.multiply.outer(tau, nodes)), axis=-1))
 
     @cached_property
-    def _determinants(self) -> Float64Array:
-        return self.log_determinant(_GRID)
+    def _on_grid(self) -> tuple[Float64Array, Float64Array]:
+        """s(τ), and log det of the precision of linked users, s (I + τ L), for each τ of the grid."""
+        scale = self.scale(_GRID)
+        return scale, self.log_determinant(_GRID) + np.count_nonzero(self.linked) * np.log(scale)
 
     def log_density(self, away: Float64Array) -> Float64Array:
-        """Log-probability of each τ of the grid given users less their means (n_users, k); a priori (1 + τ)^-2 dτ."""
-        energy = float(np.sum(away * self.laplacian(away)))
-        prior = np.log(_GRID) - 2.0 * np.log1p(_GRID)  # the grid is even in log τ
-        found = prior + 0.5 * away.shape[1] * self._determinants - 0.5 * _GRID * energy
+        """Log-probability of each τ of the grid given users less their means (n_users, k); a priori dτ / τ (1 + τ)."""
+        energy, own = float(np.sum(away * self.laplacian(away))), float(np.sum(away[self.linked] ** 2))
+        prior = -np.log1p(_GRID)  # the grid is even in log τ
+        scale, determinants = self._on_grid
+        found = prior + 0.5 * away.shape[1] * determinants - 0.5 * scale * (own + _GRID * energy)
         return np.asarray(found - np.logaddexp.reduce(found))
 
     def drawn(self, away: Float64Array, rng: np.random.Generator) -> float:

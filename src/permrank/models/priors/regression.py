@@ -19,7 +19,7 @@ import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
 
 from permrank.kernels.cooccurrence import cross
-from permrank.types import Float64Array, Int64Array
+from permrank.types import BoolArray, Float64Array, Int64Array
 
 # Variances of coefficients in those of what is regressed: beyond these nothing changes.
 _LEAST_VARIANCE, _MOST_VARIANCE = 1e-8, 1e4
@@ -94,7 +94,9 @@ class Regression:
     weights : float64 (n,)
         How much a row counts: 0 for rows of which nothing but the columns is known.
     linked : float64 (n, p), optional
-        L times known, if rows have the precision I + τ L instead of I (models/priors/links.py).
+        L times known, if rows have the precision s (I + τ L) instead of I (models/priors/links.py).
+    within : bool (n,), optional
+        Rows that are linked; others have the precision 1.
     """
 
     def __init__(
@@ -104,30 +106,38 @@ class Regression:
         ridge: float,
         weights: Float64Array,
         linked: Float64Array | None = None,
+        within: BoolArray | None = None,
     ) -> None:
         self.known, self.groups, self._ridge = np.ascontiguousarray(known, np.float64), groups, ridge
         self._weighted = np.ascontiguousarray(self.known * weights[:, None])
         self._gram = cross(self._weighted, self.known)
         self._linked = None if linked is None else np.ascontiguousarray(linked)
         self._linked_gram = 0.0 if linked is None else cross(self.known, self._linked)
+        self._within = None if within is None else np.ascontiguousarray(self._weighted * within[:, None])
+        self._within_gram = 0.0 if within is None else cross(self._within, self.known)
         self.n_groups = int(groups.max(initial=-1)) + 1
         self._least = max(_LEAST_VARIANCE, _LEAST_OF_NOISE / max(float(np.sum(weights)), 1.0))
         self._counts = np.bincount(groups[groups >= 0], minlength=self.n_groups).astype(np.float64)
 
-    def posterior(self, wanted: Float64Array, scales: Scales, tau: float = 0.0) -> tuple[Float64Array, Float64Array]:
+    def posterior(
+        self, wanted: Float64Array, scales: Scales, tau: float = 0.0, scale: float = 1.0
+    ) -> tuple[Float64Array, Float64Array]:
         """Mean of the coefficients, (p, m), and a Cholesky factor L of their precision, (p, p).
 
         wanted: (n, m); where its columns have precisions around their means, the coefficients of column k have
-        ``precision[k] * L @ L.T``. tau: τ of the links, if there are any.
+        ``precision[k] * L @ L.T``. tau, scale: τ and s of the links, if there are any.
         """
         prior = np.full(self.groups.size, self._ridge)
         learnt = self.groups >= 0
         prior[learnt] = 1.0 / scales.groups[self.groups[learnt]]
-        lower = np.linalg.cholesky(self._gram + tau * self._linked_gram + np.diag(prior))
+        gram = self._gram + scale * tau * self._linked_gram + (scale - 1.0) * self._within_gram
+        lower = np.linalg.cholesky(gram + np.diag(prior))
         wanted = np.ascontiguousarray(wanted)
         seen = cross(self._weighted, wanted)
         if self._linked is not None:
-            seen = seen + tau * cross(self._linked, wanted)
+            seen = seen + scale * tau * cross(self._linked, wanted)
+        if self._within is not None:
+            seen = seen + (scale - 1.0) * cross(self._within, wanted)
         mean = cho_solve((lower, True), seen)
         return np.asarray(mean), np.asarray(lower)
 
@@ -138,9 +148,10 @@ class Regression:
         scales: Scales,
         rng: np.random.Generator | None,
         tau: float = 0.0,
+        scale: float = 1.0,
     ) -> tuple[Float64Array, Scales]:
         """Coefficients of one block given its scales, then the scales given these; means if there is no generator."""
-        mean, lower = self.posterior(wanted, scales, tau)
+        mean, lower = self.posterior(wanted, scales, tau, scale)
         if rng is None:
             return mean, scales
         noise = rng.normal(size=mean.shape) / np.sqrt(precision)
