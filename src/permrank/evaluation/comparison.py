@@ -23,7 +23,7 @@ _LEVEL = 0.05
 _KEPT = ("splits", "metric", "asked", "question", "k", "data", "command", "made")
 
 
-@dataclass
+@dataclass(repr=False)
 class Comparison:
     """What several models got on the same splits.
 
@@ -57,6 +57,8 @@ class Comparison:
     >>> found = pr.compare([pr.MeanRating(), pr.Random()], rankings, protocol=pr.Given(5))
     >>> found.metric, found.models
     ('pairs_right', ['MeanRating()', 'Random()'])
+    >>> print(str(found).splitlines()[0])
+    Comparison of 2 models on 1 split, best first
     >>> found.per_user("ndcg").columns
     ['user', 'weight', 'MeanRating()', 'Random()']
     >>> found.differences().select("model", "worse").row(1, named=True)["worse"] > 0.5  # Random loses most people
@@ -82,8 +84,23 @@ class Comparison:
     command: str = ""
     made: dict[str, str] = field(default_factory=dict)
     known: pl.DataFrame = field(default_factory=pl.DataFrame)
-    first_split: Split | None = field(default=None, repr=False)
-    _shown: Named | None = field(default=None, repr=False)
+    first_split: Split | None = None
+    _shown: Named | None = None
+
+    def _summary(self) -> pl.DataFrame:
+        return self.table().select("model", self.metric, "low", "high", "p", "verdict")
+
+    def __repr__(self) -> str:
+        n = len(self.splits)
+        told = f"Comparison of {len(self.models)} models on {n} split{'s' * (n != 1)}, best first"
+        if not self.results:
+            return told
+        plain = {"tbl_hide_dataframe_shape": True, "tbl_hide_column_data_types": True, "tbl_formatting": "NOTHING"}
+        with pl.Config(**plain, tbl_rows=-1, tbl_width_chars=120, fmt_str_lengths=60, float_precision=4):  # type: ignore[arg-type]
+            return f"{told}\n{self._summary()}"
+
+    def _repr_html_(self) -> str:
+        return self._summary()._repr_html_() if self.results else repr(self)
 
     @property
     def models(self) -> list[str]:
