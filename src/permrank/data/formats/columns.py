@@ -185,14 +185,29 @@ def _refuse_wrong_separator(names: Sequence[str], where: str) -> None:
             )
 
 
+# What columns of ranks begin with, before their number.
+_HEADS_OF_RANKS = (
+    "",
+    "choice",
+    "rank",
+    "place",
+    "position",
+    "preference",
+    "pref",
+    "vote",
+    "option",
+    "item",
+    "candidate",
+)
+
+
 def _refuse_columns_of_ranks(names: Sequence[str], where: str) -> None:
     """Say what to do with a ballot a row: first, second, third; choice1, choice2; 1st, 2nd."""
-    words = [plain_word(bare(original_name(name))) for name in names]
-    ends = (("first", "second"), ("1st", "2nd"), ("1", "2"))
-    for first, second in ends:
-        for word, name in zip(words, names, strict=True):
-            head = word.removesuffix(first)
-            if word.endswith(first) and head + second in words and not head[-1:].isdigit():
+    words = {plain_word(bare(original_name(name))): name for name in reversed(names)}
+    for first, second in (("first", "second"), ("1st", "2nd"), ("1", "2")):
+        for head in _HEADS_OF_RANKS:
+            name = words.get(head + first)
+            if name is not None and head + second in words:
                 raise FormatError(
                     f"{where} seems to have a ballot in each row and a rank in each column, from {name!r} on; write a "
                     "row for each rank instead, with columns user, item and rank; in Python: permrank.Rankings."
