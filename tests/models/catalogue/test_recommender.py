@@ -18,6 +18,7 @@ from permrank.models.catalogue.descent import descend
 from permrank.models.catalogue.entries import Entries
 from permrank.models.catalogue.grading import choose_scale
 from permrank.models.catalogue.take_up import Data, choose_exponent, numbers_of_factors
+from permrank.models.priors.co_listing import were_chosen
 from permrank.testing import ModelContract
 from permrank.testing.forging import header_of, resigned
 
@@ -85,6 +86,18 @@ def test_lists_that_were_handed_out_are_ranked_by_order():
     assert not model.chosen_
     alone = pr.PlackettLuce(prior="gaussian").fit(rankings)
     assert_array_equal(model.recommend(7)["item"], alone.recommend(7)["item"])
+
+
+@pytest.mark.parametrize(("tail", "spread", "chosen"), [(1.0, True, True), (0.0, True, False), (1.0, False, False)])
+def test_popular_items_show_that_lists_were_chosen_unless_all_are_equally_long(tail, spread, chosen):
+    """Nobody's taste shows in what is listed, but some items are listed far more often than others."""
+    rng, n_items = np.random.default_rng(4), 60
+    popularity = -tail * np.log(np.arange(1, n_items + 1))
+    lists = {}
+    for user in range(300):
+        length = rng.integers(4, 13) if spread else 8
+        lists[user] = np.argsort(-popularity - rng.gumbel(size=n_items))[:length].tolist()
+    assert were_chosen(pr.Rankings.from_lists(lists), 0) == chosen
 
 
 def test_sets_without_order_are_found_but_not_compared():

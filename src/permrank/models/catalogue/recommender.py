@@ -113,7 +113,8 @@ class Recommender(CatalogueRanker):
     order_ : Ranker or None
         The fitted model of order; None where there is no order to learn.
     chosen_ : bool
-        Whether people chose what they list: whether what is listed together exceeds a permutation null.
+        Whether people chose what they list: whether what is listed together exceeds a permutation null, or lists of
+        different lengths have some items far more often than others.
     factor_share_ : float
         Share of the factors in the blend.
     friend_weight_ : float

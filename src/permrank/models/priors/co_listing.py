@@ -27,6 +27,8 @@ _MORE_OF_ITEM, _MORE_OF_USER = 10.0, 1.0
 _ITEMS_A_VECTOR = 8
 # Fewer items, or fewer people, than this cannot show what goes together.
 _FEWEST = 20
+# Popularity that varies by more than this part of its mean does not come of handing out.
+_UNEVEN = 0.5
 # The most vectors, so many more for subspace iterations, and how many of these.
 _MOST, _SPARE, _ROUNDS = 32, 8, 8
 # The same for the largest singular value of chance, below which others follow closely: it takes more rounds.
@@ -34,10 +36,20 @@ _CHANCE, _CHANCE_ROUNDS = 8, 30
 
 
 def were_chosen(rankings: Rankings, seed: int) -> bool:
-    """Whether people chose what they list: what is listed together tells of taste, and not only of chance."""
+    """Whether people chose what they list: what is listed tells of taste, and not only of chance.
+
+    Either what is listed together does. Or people list as many items as they like and some items far more often than
+    others: then the choice shows what is popular, and tastes are too weak, or people too few, to show more.
+    """
     if rankings.n_items < _FEWEST or rankings.n_users < _FEWEST:
         return False
-    return bool(co_listing_coordinates(rankings, seed).shape[1] > 0)
+    if co_listing_coordinates(rankings, seed).shape[1] > 0:
+        return True
+    lengths, items = np.diff(rankings.user_bounds), _once(rankings)[1]
+    counts = np.bincount(items, minlength=rankings.n_items)
+    # Items that are handed out at random are listed with the variance of a count, which is at most their mean.
+    uneven = (counts.var() - counts.mean()) / counts.mean() ** 2
+    return bool(np.unique(lengths[lengths > 0]).size > 1 and uneven > _UNEVEN**2)
 
 
 def co_listing_coordinates(rankings: Rankings, seed: int, n_dimensions: int | None = None) -> Float64Array:
