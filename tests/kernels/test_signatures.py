@@ -62,7 +62,10 @@ for name in environments:
     # _ZN08NumbaEnv <lengths and names> B <length> v <number> B <options> E <types>
     names = name.removeprefix("_ZN08NumbaEnv8permrank7kernels")
     if names != name:
-        kernel, types = re.split(r"B\\d+v\\d+B", names, maxsplit=1)
+        kernel, rest = re.split(r"B\\d+v\\d+B", names, maxsplit=1)
+        # The options begin with their length; a set of them is written in an order that varies from process to process.
+        length = re.match(r"\\d+", rest).group()
+        types = rest[len(length) + int(length) :]
         found.setdefault(re.sub(r"\\d+", ".", kernel).strip("."), set()).add(types)
 print(json.dumps({name: sorted(types) for name, types in found.items()}))
 """
