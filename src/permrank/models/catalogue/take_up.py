@@ -181,17 +181,25 @@ def _best_factors(
     learnt: Callable[[Weighting], Factors], start: Weighting, beside: Sequence[Part], judges: Judges, most: int
 ) -> tuple[Factors, float]:
     """The factors that find most alike with the parts beside them, by steps from a weighting, and their NDCG."""
-    parts, share = [*beside], 1.0 / (len(beside) + 1)
-    factors: dict[tuple[int, int], Factors] = {}
+    share = 1.0 / (len(beside) + 1)
+    kept: dict[tuple[int, int], tuple[Factors, tuple[int, Float64Array]]] = {}
+
+    def at(step: tuple[int, int]) -> Factors:
+        missing = min(start.missing * _FACTORS[0] ** step[0], _MOST_MISSING)
+        return learnt(Weighting(missing, start.penalty * _FACTORS[1] ** step[1]))
 
     def found(step: tuple[int, int]) -> tuple[int, Float64Array]:
-        missing = min(start.missing * _FACTORS[0] ** step[0], _MOST_MISSING)
-        factors[step] = learnt(Weighting(missing, start.penalty * _FACTORS[1] ** step[1]))
-        together = [*parts, FactorScores(factors[step])]
-        return step[1], np.asarray(judged(together, [[share] * len(together)], judges)[0])
+        factors = at(step)
+        together = [*beside, FactorScores(factors)]
+        scores = np.asarray(judged(together, [[share] * len(together)], judges)[0])
+        # Only the best so far are held: factors of a large catalogue are large.
+        if all(_better_weighting((step[1], scores), other) for _, other in kept.values()):
+            kept.clear()
+            kept[step] = factors, (step[1], scores)
+        return step[1], scores
 
     best, values = descend(found, most, _better_weighting)
-    return factors[best], float(values[best][1].mean())
+    return kept[best][0] if best in kept else at(best), float(values[best][1].mean())
 
 
 def _better_weighting(one: tuple[int, Float64Array], other: tuple[int, Float64Array]) -> bool:

@@ -41,7 +41,7 @@ def were_chosen(rankings: Rankings, seed: int) -> bool:
     Either what is listed together does. Or people list as many items as they like and some items far more often than
     others: then the choice shows what is popular, and tastes are too weak, or people too few, to show more.
     """
-    if rankings.n_items < _FEWEST or rankings.n_users < _FEWEST:
+    if rankings.n_items < _FEWEST or rankings.n_users < _FEWEST or rankings.n_entries == 0:
         return False
     if co_listing_coordinates(rankings, seed).shape[1] > 0:
         return True
