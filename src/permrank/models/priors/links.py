@@ -35,8 +35,9 @@ from permrank.kernels.links import link_noise, link_sums
 from permrank.ragged import frozen, indptr_of
 from permrank.types import Float64Array, Int64Array, Key
 
-# Values of τ that are tried: 0 is as good as the first.
-_GRID = np.logspace(-4.0, 3.0, 281)
+# Values of τ that are tried: 0 is as good as the first. With the last, two who have no other friends are correlated by
+# τ / (1 + τ) = .91; more would tell little, and the sampler moves friends together only in steps of 1 / τ.
+_GRID = np.logspace(-4.0, 1.0, 201)
 # Lanczos steps for log det(I + τ L), and random vectors: so many, or fewer of so many users that the error is the same.
 _STEPS, _PROBES, _FEWEST_PROBES, _PROBED = 40, 16, 4, 16_384
 # Normal rows that the noise of links is made of, if there are more links.
@@ -162,13 +163,16 @@ class UserGraph:
     def log_density(self, away: Float64Array, sums: Float64Array) -> Float64Array:
         """Log-probability of each τ of the grid given users less their means (n_users, k); a priori dτ / τ (1 + τ).
 
-        sums: `sums` of ``away``.
+        Linked users are taken around their common mean, and as variable as the prior has them: only how much more alike
+        linked users are than any two counts. For links drawn at random the mean of this over all graphs is largest at
+        τ = 0, whatever mean and variance users have. sums: `sums` of ``away``.
         """
-        energy = float(np.sum(away * (self.degrees[:, None] * away - sums)))
-        own = float(np.sum(away[self.linked] ** 2))
+        energy = np.sum(away * (self.degrees[:, None] * away - sums), axis=0)
+        variance = np.maximum(away[self.linked].var(axis=0), 1e-300)
+        (scale, determinants), n_columns = self._on_grid, away.shape[1]
+        own = float(np.count_nonzero(self.linked) * n_columns)
         prior = -np.log1p(_GRID)  # the grid is even in log τ
-        scale, determinants = self._on_grid
-        found = prior + 0.5 * away.shape[1] * determinants - 0.5 * scale * (own + _GRID * energy)
+        found = prior + 0.5 * n_columns * determinants - 0.5 * scale * (own + _GRID * float(np.sum(energy / variance)))
         return np.asarray(found - np.logaddexp.reduce(found))
 
     def drawn(self, away: Float64Array, sums: Float64Array, rng: np.random.Generator) -> float:
