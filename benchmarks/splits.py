@@ -200,6 +200,17 @@ def pairs_right(test: Table, scores: np.ndarray) -> float:
     return float(np.nanmean(pairs_right_by_user(test, scores)))
 
 
+def _numbered(test: Table) -> np.ndarray:
+    """Which of the user's different ratings each row has, from 0 for the lowest: few numbers on a fine scale too."""
+    order = np.lexsort((test.ratings, test.users))
+    users, ratings = test.users[order], test.ratings[order]
+    begins = np.diff(users, prepend=-1) != 0
+    passed = np.cumsum(begins | (np.diff(ratings, prepend=np.nan) != 0))
+    numbers = np.empty(users.size, np.int64)
+    numbers[order] = passed - passed[begins][np.cumsum(begins) - 1]
+    return numbers
+
+
 def pairs_right_by_user(test: Table, scores: np.ndarray) -> np.ndarray:
     """Share of a user's pairs of different ratings that the scores put right; NaN for a user without such a pair.
 
@@ -207,7 +218,7 @@ def pairs_right_by_user(test: Table, scores: np.ndarray) -> np.ndarray:
     """
     scores = filled(test, scores)
     order = np.lexsort((scores, test.users))
-    users, scores, stars = test.users[order], scores[order], test.ratings[order]
+    users, scores, stars = test.users[order], scores[order], _numbered(test)[order]
     # Rows of one user with one score form a group; a row beats all that lie before its group, and half of its group.
     edges = np.flatnonzero((np.diff(users, prepend=-1) != 0) | (np.diff(scores, prepend=np.nan) != 0))
     sizes = np.diff(edges, append=users.size)

@@ -31,13 +31,20 @@ from permrank.kernels.streams import derive, normal
 
 # A Newton step of a user is never longer than this in any coordinate: scores then change by a factor e^few.
 _LONGEST_STEP = 2.0
+# Proportional odds: along a step that changes no score by more than c the curvature grows by e^c at the most, since
+# |d³/ds³ log σ| <= |d²/ds² log σ|. So a Newton step gains 1 - (e^c - 1 - c) / c² times gradient * step or more, which is
+# positive up to c = 1.79.
+_SURE = 1.5
 # Newton steps of a user. Typed: Numba compiles a kernel again for a literal number.
 _NEWTON_STEPS = np.int64(50)
 
 
 @njit(error_model="numpy")
 def _newton_system(lists, u, ties, of_user, user, prior, hessian, step):
-    """Cholesky factor of minus the Hessian of the log-posterior into ``hessian``, the Newton step into ``step``."""
+    """Cholesky factor of minus the Hessian of the log-posterior into ``hessian``, the Newton step into ``step``.
+
+    Returns half of gradient * step, by which the log-posterior would rise if it were quadratic.
+    """
     n_factors, n, origin = user.size, of_user.scores.size, lists.indptr[lists.user_indptr[u]]
     for k in range(n_factors):
         step[k] = prior.precision[k] * (prior.mean[k] - user[k])
@@ -51,7 +58,20 @@ def _newton_system(lists, u, ties, of_user, user, prior, hessian, step):
     add_rows(of_user.rows, n, of_user.weights, step)
     cholesky(hessian, n_factors)
     forward(hessian, step, n_factors)
+    gain = 0.0
+    for k in range(n_factors):
+        gain += 0.5 * step[k] * step[k]
     backward(hessian, step, n_factors)
+    return gain
+
+
+@njit(error_model="numpy")
+def _largest(values):
+    """max |values|."""
+    largest = 0.0
+    for i in range(values.size):
+        largest = max(largest, abs(values[i]))
+    return largest
 
 
 @njit(error_model="numpy")
@@ -88,18 +108,23 @@ def user_prior(prior, u):
 def _climb_user(lists, u, ties, edges, of_user, user, prior, newton):
     """Newton ascent of one user's log-posterior, steps halved until it does not fall; returns it and L of the Hessian.
 
-    ``user`` is moved in place, and the scores and the entries' statistics are those of the final point.
+    ``user`` is moved in place, and the scores are those of the final point. The entries' statistics are too, if the
+    third value is true: the last step allowed is not looked at after it if it cannot fall (`_SURE`).
     """
     n_factors, n, scores, change = user.size, of_user.scores.size, of_user.scores, of_user.change
     hessian, step, trial = np.empty((n_factors, n_factors)), np.empty(n_factors), np.empty(n_factors)
     set_scores(of_user, user)
     value = log_prior(user, prior) + lists_statistics(lists, u, ties, edges, of_user)
-    for _ in range(newton.most):
-        _newton_system(lists, u, ties, of_user, user, prior, hessian, step)
-        longest = 0.0
-        for k in range(n_factors):
-            longest = max(longest, abs(step[k]))
+    for number in range(newton.most):
+        gain = _newton_system(lists, u, ties, of_user, user, prior, hessian, step)
+        longest = _largest(step)
         row_products(of_user.rows, n, step, change)
+        if ties < 0 and number + 1 == newton.most and longest < _LONGEST_STEP and _largest(change) < _SURE:
+            for k in range(n_factors):
+                user[k] += step[k]
+            for e in range(n):
+                scores[e] += change[e]
+            return value + gain, hessian, False
         length, before, moved = 1.0 if longest < _LONGEST_STEP else _LONGEST_STEP / longest, 0.0, False
         for _ in range(30):
             for k in range(n_factors):
@@ -120,7 +145,7 @@ def _climb_user(lists, u, ties, edges, of_user, user, prior, newton):
         value = there
         if length * longest < newton.tol:
             break
-    return value, hessian
+    return value, hessian, True
 
 
 @njit(error_model="numpy")
@@ -129,7 +154,7 @@ def _move_user(lists, u, ties, theta, edges, prior, users, newton, noise, entrie
     first, last, n_factors = lists.user_indptr[u], lists.user_indptr[u + 1], theta.shape[1] - 1
     user, own = users.modes[u].copy(), user_prior(prior, u)
     of_user = gathered_lists(lists, u, theta)
-    value, lower = _climb_user(lists, u, ties, edges, of_user, user, own, newton)
+    value, lower, current = _climb_user(lists, u, ties, edges, of_user, user, own, newton)
     users.modes[u] = user
     if noise.draw:
         stream = derive(noise.key, noise.before + u)
@@ -148,6 +173,10 @@ def _move_user(lists, u, ties, theta, edges, prior, users, newton, noise, entrie
         if ties >= 0:
             add_stage_noise(lists, u, of_user, stream, n_factors)
     users.draws[u] = user
+    if entries.residual.size == 0:
+        return value
+    if not (current or noise.draw):
+        lists_statistics(lists, u, ties, edges, of_user)
     origin = lists.indptr[first]
     for r in range(first, last):
         for e in range(lists.indptr[r], lists.indptr[r + 1]):
@@ -162,7 +191,8 @@ def move_users(lists, ties, theta, prior, users, newton, noise, entries):
     """Move every user to the mode of its posterior given the items, and draw around it if asked.
 
     users.modes: start and result; users.draws: written, a draw from N(mode, H^-1), or the mode.
-    entries: written, weight * (chosen - expected) and weight * expected at the draws; with noise of the stages.
+    entries: written, weight * (chosen - expected) and weight * expected at the draws, with noise of the stages; unless
+    its arrays are empty.
     Returns the users' log-posteriors at the modes, constants left out, (n_users,).
     """
     values, edges = np.empty(lists.user_indptr.size - 1), edges_of(theta, max(0, -ties))
@@ -188,7 +218,7 @@ def _draw_user(lists, u, ties, theta, prior, mode, key, draws, log_density):
     """`posterior_draws` of user u given one draw of the items; draws: (size, K)."""
     n_factors, edges = mode.size, edges_of(theta, max(0, -ties))
     of_user = gathered_lists(lists, u, theta)
-    _, lower = _climb_user(lists, u, ties, edges, of_user, mode, prior, Newton(_NEWTON_STEPS, 1e-9))
+    _, lower, _ = _climb_user(lists, u, ties, edges, of_user, mode, prior, Newton(_NEWTON_STEPS, 1e-9))
     if log_density.size == 0:
         return
     _newton_system(lists, u, ties, of_user, mode, prior, lower, np.empty(n_factors))

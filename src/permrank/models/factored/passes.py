@@ -83,6 +83,10 @@ class Part(NamedTuple):
         """The same shard with new arrays."""
         return Part(self.shard, *np.empty((2, self.shard.indptrs[1][-1])))
 
+    def without_room(self) -> Part:
+        """The same shard without arrays, for a pass after which nobody asks what entries say."""
+        return self._replace(residual=np.empty(0), curvature=np.empty(0))
+
     def moved(self, move: Move, modes: Float64Array, draws: Float64Array, pull: Float64Array) -> Float64Array:
         """One pass over the users, in place; returns their values."""
         prior = Prior(self.shard.data[0], move.slopes, move.precision, pull)
@@ -125,9 +129,9 @@ class People(NamedTuple):
 
     def modes(self, move: Move, modes: Float64Array, pull: Float64Array) -> Float64Array:
         """Modes of all users, of whom only these are moved."""
-        own, found, n = modes[self.users], modes.copy(), self.lists.items.size
+        own, found = modes[self.users], modes.copy()
         prior = Prior(self.coordinates, move.slopes, move.precision, pull[self.users])
-        entries = Entries(np.empty(n), np.empty(n))
+        entries = Entries(np.empty(0), np.empty(0))
         users = Users(own, np.empty_like(own))
         move.user_pass(self.lists, move.theta, prior, users, move.newton, NO_NOISE, entries)
         found[self.users] = own
@@ -155,7 +159,7 @@ def _summed(
 
 def _modes(move: Move, part: Part, modes: Float64Array, pull: Float64Array) -> tuple[Float64Array, ...]:
     """Modes of the users; residuals and curvatures stay as they are."""
-    part.with_room().moved(move, modes, np.empty_like(modes), pull)
+    part.without_room().moved(move, modes, np.empty_like(modes), pull)
     return (modes,)
 
 
