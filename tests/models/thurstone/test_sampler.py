@@ -35,7 +35,8 @@ def from_the_prior(rng, problem, n_components):
     """Everything but utilities and what is said, drawn from the prior."""
     z, k = n_components, FACTORS
     factors = variance(rng, (module._FACTORS[0], module._FACTORS[1] / k), (z, k))
-    spreads = np.column_stack((factors, variance(rng, module._MEANS, (z, 1))))
+    means = variance(rng, module._MEANS, 1000)
+    spreads = np.column_stack((factors, means[means <= module._MOST_SPREAD][:z]))
     ridges = rng.gamma(module._RIDGES[0], size=2) / module._RIDGES[1]
     of_rows = np.array([[module._RIDGE], [ridges[0]]])
     slopes = rng.normal(size=(z, 2, k + 1)) * np.sqrt(spreads[:, None] / of_rows)

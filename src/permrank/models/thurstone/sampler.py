@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import gammaincc, gammainccinv, ndtri
 
 from permrank.kernels.cooccurrence import cross
 from permrank.kernels.factored.arguments import Items
@@ -23,6 +23,9 @@ _SCANS = 2
 # Inverse gamma priors of variances, (shape, scale): of the factors' columns (the scale is shared by them), of the means
 # of items around their regression, and of the noise of an item, which is about 1.
 _FACTORS, _MEANS, _NOISE = (2.0, 1.0), (1.0, 0.5), (5.0, 5.0)
+# Means of items deviate by at most 5 from their regression, as in the factored model: where everybody agrees, nothing
+# else bounds them.
+_MOST_SPREAD = 25.0
 # With ratings the factors' part of a utility has this variance a priori: that of `FactoredPlackettLuce` with ties, .49,
 # in units of its logistic noise. A learnt one is larger, and predicts worse (decision 20).
 _RATED_SPREAD = 0.49 * 3.0 / np.pi**2
@@ -192,7 +195,7 @@ class Sampler:
         """Slopes, prior variances of the columns around them, and the scale of every factor against its users."""
         state, known = self.state, self.problem.covariates
         n_items, n_covariates = known.shape
-        ridges = self._item_ridges()
+        ridges, free = self._item_ridges(), 0.5 * (n_items + n_covariates)
         normal = np.linalg.cholesky(self._gram + np.diag(ridges))
         for z in range(state.theta.shape[0]):
             theta = state.theta[z]
@@ -204,8 +207,13 @@ class Sampler:
             squares = np.sum(away**2, axis=0) + np.einsum("j,jk->k", ridges, state.slopes[z] ** 2)
             shape, scale = np.full(n_columns, _FACTORS[0]), np.full(n_columns, _FACTORS[1] / self._n_factors)
             shape[-1], scale[-1] = _MEANS
-            gammas = rng.standard_gamma(shape + 0.5 * (n_items + n_covariates))
-            state.spreads[z] = (scale + 0.5 * squares) / gammas
+            gammas = rng.standard_gamma(shape + free)
+            rates = scale + 0.5 * squares
+            state.spreads[z] = rates / gammas
+            if state.spreads[z, -1] > _MOST_SPREAD:  # then a draw from what is allowed
+                most = gammaincc(shape[-1] + free, rates[-1] / _MOST_SPREAD)
+                gamma = gammainccinv(shape[-1] + free, rng.random() * most) if most > 0.0 else 0.0
+                state.spreads[z, -1] = rates[-1] / max(gamma, rates[-1] / _MOST_SPREAD)
             if self._rated:
                 state.spreads[z, : self._n_factors] = _RATED_SPREAD / self._n_factors
                 state.spreads[z, -2], state.slopes[z, :, -2] = 1.0, 0.0
