@@ -11,6 +11,7 @@ import permrank
 TESTS = Path(__file__).parents[1]
 # Kernels that have several signatures on purpose, each with the reason.
 SEVERAL = {
+    "columns.gather_columns": "items of lists are read-only, the users of an item are put together by a kernel",
     "lbfgs._product": "the memory of the factored point estimate and its points are float32, all else is float64",
     "lbfgs._chunk_products": "as `_product`",
     "lbfgs.memory_products": "as `_product`",

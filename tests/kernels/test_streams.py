@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from permrank.kernels.streams import bits, derive, exponential, gumbel, uniform
+from permrank.kernels.streams import bits, derive, exponential, gumbel, many_exponentials, minus_logs, uniform
 from permrank.randomness import stream_key
 
 N_DRAWS = 20_000
@@ -61,6 +61,21 @@ def test_the_largest_and_smallest_words_stay_inside_the_open_interval():
     values = drawn(uniform, np.uint64(12345))
     assert values.min() > 0.0
     assert values.max() < 1.0
+
+
+def test_many_exponentials_are_those_of_one_counter_each(key):
+    values = np.empty(500)
+    many_exponentials(key, values)
+    assert_allclose(values, drawn(exponential, key, 500), rtol=4e-15)
+
+
+def test_logarithms_at_the_ends_of_the_interval_and_where_powers_of_two_change():
+    edges = np.array([0.5, 0.75, 1.0])
+    values = np.concatenate(([2.0**-53, 3.0 * 2.0**-53, 1e-10], np.nextafter(edges, 0.0), edges[:2]))
+    expected = [-math.log(value) for value in values]
+    found = values.copy()
+    minus_logs(found)
+    assert_allclose(found, expected, rtol=4e-15)
 
 
 @pytest.mark.parametrize(

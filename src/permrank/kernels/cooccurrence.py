@@ -13,10 +13,17 @@ def row_sums(indptr, index, rows):
     n, size = indptr.size - 1, rows.shape[1]
     out = np.zeros((n, size))
     for g in prange(n):
-        for p in range(indptr[g], indptr[g + 1]):
+        total, p, stop = out[g], indptr[g], indptr[g + 1]
+        while p + 4 <= stop:  # a sum is read and written once for four rows
+            a, b, c, d = rows[index[p]], rows[index[p + 1]], rows[index[p + 2]], rows[index[p + 3]]
+            for k in range(size):
+                total[k] += (a[k] + b[k]) + (c[k] + d[k])
+            p += 4
+        while p < stop:
             row = rows[index[p]]
             for k in range(size):
-                out[g, k] += row[k]
+                total[k] += row[k]
+            p += 1
     return out
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from permrank.kernels.columns import add_gram
 from permrank.kernels.jit import njit, prange
-from permrank.kernels.rows import add_gram
 
 # Rows are added up in so many blocks, whatever the number of threads, and copied so many at a time.
-_BLOCKS, _PANEL = 16, 64
+_BLOCKS, _PANEL = 16, 128
 
 
 @njit(error_model="numpy", parallel=True)
@@ -17,15 +17,16 @@ def joint_gram(held, new, size):
     n, p = held.shape
     parts = np.zeros((_BLOCKS, p + size, p + size))
     for b in prange(_BLOCKS):
-        begin, end, rows, ones = b * n // _BLOCKS, (b + 1) * n // _BLOCKS, np.empty((_PANEL, p + size)), np.ones(_PANEL)
+        begin, end, ones = b * n // _BLOCKS, (b + 1) * n // _BLOCKS, np.ones(_PANEL)
+        columns = np.empty((p + size, _PANEL))
         for first in range(begin, end, _PANEL):
             n_rows = min(_PANEL, end - first)
             for i in range(n_rows):
                 for j in range(p):
-                    rows[i, j] = held[first + i, j]
+                    columns[j, i] = held[first + i, j]
                 for j in range(size):
-                    rows[i, p + j] = new[first + i, j]
-            add_gram(rows, n_rows, ones, parts[b])
+                    columns[p + j, i] = new[first + i, j]
+            add_gram(columns, n_rows, ones, parts[b])
     total = parts[0].copy()
     for b in range(1, _BLOCKS):
         total += parts[b]

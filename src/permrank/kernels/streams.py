@@ -24,6 +24,9 @@ _SECOND = np.uint64(0x94D049BB133111EB)
 _ONE, _TWO = np.uint64(1), np.uint64(2)
 _SHIFT_11, _SHIFT_27, _SHIFT_30, _SHIFT_31 = np.uint64(11), np.uint64(27), np.uint64(30), np.uint64(31)
 _STEP = 2.0**-53
+# A double is 2^(exponent - bias) times its fraction.
+_FRACTION, _FRACTION_BITS, _HALF_BIT, _BIAS = np.int64(2**52 - 1), np.int64(52), np.int64(51), np.int64(1023)
+_LOG_2 = math.log(2.0)
 
 
 @njit(signature="uint64(uint64)", error_model="numpy")
@@ -58,6 +61,41 @@ def uniform(key, counter):
 def exponential(key, counter):
     """Standard exponential, -log U, in (1e-16, 36.8)."""
     return -math.log(uniform(key, counter))
+
+
+@njit(error_model="numpy")
+def minus_logs(out):
+    """-log of positive float64 numbers, in place.
+
+    x = 2^k m with m in [3/4, 3/2), and log m = 2 artanh s, s = (m - 1) / (m + 1): the series to s^19 errs by less than
+    the rounding. Loops without a call are turned into vector instructions.
+    """
+    words, powers = out.view(np.int64), np.empty(out.size)
+    for i in range(out.size):
+        word = words[i]
+        large = (word >> _HALF_BIT) & np.int64(1)  # whether the fraction is 3/2 or more
+        powers[i] = (word >> _FRACTION_BITS) - _BIAS + large
+        words[i] = (word & _FRACTION) | ((_BIAS - large) << _FRACTION_BITS)
+    for i in range(out.size):
+        s = (out[i] - 1.0) / (out[i] + 1.0)
+        square = s * s
+        series = square / 19.0 + 1.0 / 17.0
+        series = series * square + 1.0 / 15.0
+        series = series * square + 1.0 / 13.0
+        series = series * square + 1.0 / 11.0
+        series = series * square + 1.0 / 9.0
+        series = series * square + 1.0 / 7.0
+        series = series * square + 1.0 / 5.0
+        series = series * square + 1.0 / 3.0
+        out[i] = -(powers[i] * _LOG_2 + 2.0 * s * (series * square + 1.0))
+
+
+@njit(error_model="numpy")
+def many_exponentials(key, out):
+    """`exponential` of the counters from 0 on, into a float64 array, four times as fast."""
+    for i in range(out.size):
+        out[i] = uniform(key, np.uint64(i))
+    minus_logs(out)
 
 
 @njit(signature="float64(uint64, uint64)", error_model="numpy")

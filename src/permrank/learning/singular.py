@@ -8,6 +8,7 @@ from typing import TypeAlias
 import numpy as np
 
 from permrank.kernels.cooccurrence import cross
+from permrank.learning.blas import one_blas_thread
 from permrank.types import Float64Array
 
 Product: TypeAlias = Callable[[Float64Array], Float64Array]
@@ -48,12 +49,13 @@ def singular_values(
     >>> values.round(6).tolist()
     [3.0, 2.0]
     """
-    vectors = _orthonormal(start)
-    images = product(vectors)
-    for _ in range(n_rounds - 1):
-        vectors = _orthonormal(transposed(images))
+    with one_blas_thread():
+        vectors = _orthonormal(start)
         images = product(vectors)
-    squares, rotation = np.linalg.eigh(cross(images, images))
+        for _ in range(n_rounds - 1):
+            vectors = _orthonormal(transposed(images))
+            images = product(vectors)
+        squares, rotation = np.linalg.eigh(cross(images, images))
     return np.sqrt(np.maximum(squares[::-1], 0.0)), np.einsum("yk,kj->yj", vectors, rotation[:, ::-1])
 
 

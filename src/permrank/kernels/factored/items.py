@@ -12,19 +12,19 @@ from __future__ import annotations
 import numpy as np
 
 from permrank.kernels.cholesky import backward, cholesky, forward, trace_of_inverse
+from permrank.kernels.columns import add_gram, add_products, gather_columns
 from permrank.kernels.jit import njit, prange
-from permrank.kernels.rows import add_gram, add_rows
 from permrank.kernels.streams import derive, normal
 
-# Entries whose users are gathered at a time: a multiple of the four that are added up together.
-_PANEL = 64
+# Entries whose users are gathered at a time.
+_PANEL = 136
 
 
 @njit(error_model="numpy")
-def _entries_sums(users, owners, residual, curvature, sums, rows, gram):
+def _entries_sums(users, owners, residual, curvature, sums, columns, gram):
     """sums = (Σ g x, lower triangle of Σ c x xᵀ row by row) over some entries of an item, x = (W_u, 1).
 
-    owners: (n,), users of the entries; residual, curvature: (n,), their g and c. rows: (_PANEL, K) and gram: (K, K)
+    owners: (n,), users of the entries; residual, curvature: (n,), their g and c. columns: (K, _PANEL) and gram: (K, K)
     are for work.
     """
     n_factors = users.shape[1]
@@ -34,15 +34,13 @@ def _entries_sums(users, owners, residual, curvature, sums, rows, gram):
     for start in range(0, owners.size, _PANEL):
         n = min(_PANEL, owners.size - start)
         g, c = residual[start : start + n], curvature[start : start + n]
+        gather_columns(users, owners, start, n, columns)
         for e in range(n):
-            row, user = rows[e], users[owners[start + e]]
-            for k in range(n_factors):
-                row[k] = user[k]
             sums[n_factors] += g[e]
             sums[last + n_factors] += c[e]
-        add_gram(rows, n, c, gram)
-        add_rows(rows, n, g, of_g)
-        add_rows(rows, n, c, of_c)
+        add_gram(columns, n, c, gram)
+        add_products(columns, n, g, of_g)
+        add_products(columns, n, c, of_c)
     at = n_factors + 1
     for k in range(n_factors):
         for m in range(k + 1):
@@ -92,14 +90,14 @@ def _item_step(y, bounds, view, owner, users, items, entries, noise, kept, step)
         e = view.entries[first + i]
         g[i], c[i] = entries.residual[e], entries.curvature[e]
     sums, block = np.zeros(size + size * (size + 1) // 2), np.empty(size + size * (size + 1) // 2)
-    rows, gram, start, b = np.empty((_PANEL, size - 1)), np.empty((size - 1, size - 1)), 0, 0
+    columns, gram, start, b = np.empty((size - 1, _PANEL)), np.empty((size - 1, size - 1)), 0, 0
     while start < n:
         while owners[start] >= bounds[b + 1]:
             b += 1
         end = start + 1
         while end < n and owners[end] < bounds[b + 1]:
             end += 1
-        _entries_sums(users, owners[start:end], g[start:end], c[start:end], block, rows, gram)
+        _entries_sums(users, owners[start:end], g[start:end], c[start:end], block, columns, gram)
         _add_block(block, sums)
         start = end
     _newton_step(sums, items, y, noise, kept, step)
@@ -136,11 +134,11 @@ def _block_sums(first, last, lists, users, entries, sums):
             i = at[lists.items[e]]
             owners[i], g[i], c[i] = u, entries.residual[e], entries.curvature[e]
             at[lists.items[e]] += 1
-    rows, gram = np.empty((_PANEL, n_factors)), np.empty((n_factors, n_factors))
+    columns, gram = np.empty((n_factors, _PANEL)), np.empty((n_factors, n_factors))
     for y in range(n_items):
         a, b = begins[y], begins[y + 1]
         if b > a:
-            _entries_sums(users, owners[a:b], g[a:b], c[a:b], sums[y], rows, gram)
+            _entries_sums(users, owners[a:b], g[a:b], c[a:b], sums[y], columns, gram)
 
 
 @njit(error_model="numpy", parallel=True)

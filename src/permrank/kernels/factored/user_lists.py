@@ -1,7 +1,7 @@
 """What the lists of one user say at given scores: log-likelihood, derivatives in the scores, Hessian in the factors.
 
-Scores are linear in the user's vector, so the rows of a user's items are gathered once; steps then change the scores
-without a look at the items.
+Scores are linear in the user's vector, so the factors of a user's items are gathered once, a column for each factor;
+steps then change the scores without a look at the items.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from permrank.kernels.columns import add_gram, combined, gather_columns
 from permrank.kernels.factored.choices import NARROW, exponentials, strict_choices, tied_choices
 from permrank.kernels.factored.odds import odds_statistics
 from permrank.kernels.jit import njit
 from permrank.kernels.plackett_luce.likelihood import BRESLOW, EXACT, PARTITION, ranking_statistics
-from permrank.kernels.rows import add_gram, add_rows, row_products
 from permrank.kernels.streams import normal
 
 
@@ -24,7 +24,7 @@ class UserLists(NamedTuple):
 
     Attributes
     ----------
-    rows, centres : (n, K)
+    columns, centres : (K, n)
         Factors of the entries' items; of every stage the mean of its items, times the choices made.
     intercepts, scores, change : (n,)
         Intercepts of the items, the present scores, how much a step changes them.
@@ -39,7 +39,7 @@ class UserLists(NamedTuple):
         The same memory, for exponentials.
     """
 
-    rows: Any
+    columns: Any
     centres: Any
     intercepts: Any
     scores: Any
@@ -56,18 +56,17 @@ class UserLists(NamedTuple):
 
 @njit(error_model="numpy")
 def gathered_lists(lists, u, theta):
-    """Room for user u, with the rows of the items listed."""
+    """Room for user u, with the factors of the items listed."""
     start, stop = lists.indptr[lists.user_indptr[u]], lists.indptr[lists.user_indptr[u + 1]]
     n, n_factors = stop - start, theta.shape[1] - 1
-    rows, flat = np.empty((2, n, n_factors)), np.empty((10, n))
+    columns, flat = np.empty((2, n_factors, n)), np.empty((10, n))
+    own = columns[0]
+    gather_columns(theta, lists.items, start, n, own)
     for e in range(n):
-        source, row = theta[lists.items[start + e]], rows[0, e]
-        for k in range(n_factors):
-            row[k] = source[k]
-        flat[0, e] = source[n_factors]
+        flat[0, e] = theta[lists.items[start + e], n_factors]
     bits = flat[9].view(np.int64)
     return UserLists(
-        rows[0], rows[1], flat[0], flat[1], flat[2], flat[3], flat[4], flat[5], flat[6], flat[7], flat[8], flat[9], bits
+        own, columns[1], flat[0], flat[1], flat[2], flat[3], flat[4], flat[5], flat[6], flat[7], flat[8], flat[9], bits
     )
 
 
@@ -75,7 +74,7 @@ def gathered_lists(lists, u, theta):
 def set_scores(of_user, user):
     """Scores of the entries: b_y + W_u H_y."""
     n = of_user.scores.size
-    row_products(of_user.rows, n, user, of_user.scores)
+    combined(of_user.columns, n, user, of_user.scores)
     for e in range(n):
         of_user.scores[e] += of_user.intercepts[e]
 
@@ -170,6 +169,35 @@ def lists_statistics(lists, u, ties, edges, of_user):
 
 
 @njit(error_model="numpy")
+def _stage_centres(first, last, of_user, begins, stage):
+    """Fill the centres of the stages of the ranking of the entries from ``first`` to ``last``, the last stage first.
+
+    A centre is Σ of share * x over the items of the stage. begins: whether a block begins with the entry; stage: number
+    of the ranking's first centre. Four factors at a time: each waits for its own sum.
+    """
+    columns, centres, worths, own = of_user.columns, of_user.centres, of_user.worths, of_user.own
+    most = columns.shape[0] - 1
+    for k in range(0, most + 1, 4):
+        i, j, m = min(k + 1, most), min(k + 2, most), min(k + 3, most)
+        a, b, c, d = columns[k], columns[i], columns[j], columns[m]
+        of_a, of_b, of_c, of_d = 0.0, 0.0, 0.0, 0.0  # the block
+        in_a, in_b, in_c, in_d = 0.0, 0.0, 0.0, 0.0  # worths so far
+        to_a, to_b, to_c, to_d = 0.0, 0.0, 0.0, 0.0  # worths below the block
+        number = stage
+        for e in range(last - 1, first - 1, -1):
+            share, worth = own[e], worths[e]
+            of_a, of_b, of_c, of_d = of_a + share * a[e], of_b + share * b[e], of_c + share * c[e], of_d + share * d[e]
+            in_a, in_b, in_c, in_d = in_a + worth * a[e], in_b + worth * b[e], in_c + worth * c[e], in_d + worth * d[e]
+            if begins[e]:
+                exposure = of_user.exposure[e]
+                centres[k, number], centres[i, number] = of_a + exposure * to_a, of_b + exposure * to_b
+                centres[j, number], centres[m, number] = of_c + exposure * to_c, of_d + exposure * to_d
+                of_a, of_b, of_c, of_d = 0.0, 0.0, 0.0, 0.0
+                to_a, to_b, to_c, to_d = in_a, in_b, in_c, in_d
+                number += 1
+
+
+@njit(error_model="numpy")
 def add_lists_hessian(lists, u, ties, of_user, hessian):
     """Add minus the Hessian of the log-likelihood in the user's factors.
 
@@ -177,36 +205,27 @@ def add_lists_hessian(lists, u, ties, of_user, hessian):
     for Breslow's ties; for the others the blocks are taken as as many independent choices, which is never
     indefinite. With proportional odds there are no stages.
     """
-    weights, rows, centres, n_factors = of_user.weights, of_user.rows, of_user.centres, hessian.shape[0]
-    n, origin = weights.size, lists.indptr[lists.user_indptr[u]]
+    weights, n, origin = of_user.weights, of_user.weights.size, lists.indptr[lists.user_indptr[u]]
     for r in range(lists.user_indptr[u], lists.user_indptr[u + 1]):
         for e in range(lists.indptr[r] - origin, lists.indptr[r + 1] - origin):
             weights[e] = lists.weights[r] * of_user.expected[e]
-    add_gram(rows, n, weights, hessian)
+    add_gram(of_user.columns, n, weights, hessian)
     if ties < 0:
         return
-    n_stages, tail = 0, np.empty(n_factors)
+    n_stages, begins = np.int64(0), np.empty(n, np.bool_)
     for r in range(lists.user_indptr[u], lists.user_indptr[u + 1]):
-        a, end = lists.indptr[r] - origin, lists.indptr[r + 1] - origin
-        tail[:], worth_below = 0.0, 0.0
-        while end > a:
-            first = end - 1
-            while first > a and lists.levels[origin + first - 1] == lists.levels[origin + end - 1]:
-                first -= 1
-            exposure, centre = of_user.exposure[first], centres[n_stages]
-            choices = exposure * worth_below
-            for k in range(n_factors):
-                centre[k] = exposure * tail[k]
-            add_rows(rows[first:], end - first, of_user.own[first:], centre)
-            add_rows(rows[first:], end - first, of_user.worths[first:], tail)
-            for e in range(first, end):
-                choices += of_user.own[e]
-                worth_below += of_user.worths[e]
-            if choices > 0.0:
-                weights[n_stages] = -lists.weights[r] / choices
-                n_stages += 1
-            end = first
-    add_gram(centres, n_stages, weights, hessian)
+        first, last = lists.indptr[r] - origin, lists.indptr[r + 1] - origin
+        stage, in_block, worth_below, worth_so_far = n_stages, 0.0, 0.0, 0.0
+        for e in range(last - 1, first - 1, -1):
+            in_block += of_user.own[e]
+            worth_so_far += of_user.worths[e]
+            begins[e] = e == first or lists.levels[origin + e - 1] != lists.levels[origin + e]
+            if begins[e]:
+                choices = in_block + of_user.exposure[e] * worth_below
+                weights[n_stages] = -lists.weights[r] / choices if choices > 0.0 else 0.0
+                n_stages, in_block, worth_below = n_stages + 1, 0.0, worth_so_far
+        _stage_centres(first, last, of_user, begins, stage)
+    add_gram(of_user.centres, n_stages, weights, hessian)
 
 
 @njit(error_model="numpy")

@@ -16,6 +16,7 @@ import math
 import numpy as np
 
 from permrank.kernels.cholesky import backward, cholesky, forward
+from permrank.kernels.columns import add_products, combined
 from permrank.kernels.factored.arguments import Gaussian, Newton
 from permrank.kernels.factored.odds import edges_of
 from permrank.kernels.factored.user_lists import (
@@ -26,14 +27,13 @@ from permrank.kernels.factored.user_lists import (
     set_scores,
 )
 from permrank.kernels.jit import njit, prange
-from permrank.kernels.rows import add_rows, row_products
 from permrank.kernels.streams import derive, normal
 
 # A Newton step of a user is never longer than this in any coordinate: scores then change by a factor e^few.
 _LONGEST_STEP = 2.0
 # Proportional odds: along a step that changes no score by more than c the curvature grows by e^c at the most, since
-# |d³/ds³ log σ| <= |d²/ds² log σ|. So a Newton step gains 1 - (e^c - 1 - c) / c² times gradient * step or more, which is
-# positive up to c = 1.79.
+# |d³/ds³ log σ| <= |d²/ds² log σ|. So a Newton step gains 1 - (e^c - 1 - c) / c² times gradient * step or more, which
+# is positive up to c = 1.79.
 _SURE = 1.5
 # Newton steps of a user. Typed: Numba compiles a kernel again for a literal number.
 _NEWTON_STEPS = np.int64(50)
@@ -55,7 +55,7 @@ def _newton_system(lists, u, ties, of_user, user, prior, hessian, step):
     for r in range(lists.user_indptr[u], lists.user_indptr[u + 1]):
         for e in range(lists.indptr[r] - origin, lists.indptr[r + 1] - origin):
             of_user.weights[e] = lists.weights[r] * (of_user.made[e] - of_user.expected[e])
-    add_rows(of_user.rows, n, of_user.weights, step)
+    add_products(of_user.columns, n, of_user.weights, step)
     cholesky(hessian, n_factors)
     forward(hessian, step, n_factors)
     gain = 0.0
@@ -118,7 +118,7 @@ def _climb_user(lists, u, ties, edges, of_user, user, prior, newton):
     for number in range(newton.most):
         gain = _newton_system(lists, u, ties, of_user, user, prior, hessian, step)
         longest = _largest(step)
-        row_products(of_user.rows, n, step, change)
+        combined(of_user.columns, n, step, change)
         if ties < 0 and number + 1 == newton.most and longest < _LONGEST_STEP and _largest(change) < _SURE:
             for k in range(n_factors):
                 user[k] += step[k]

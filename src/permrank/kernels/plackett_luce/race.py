@@ -17,7 +17,7 @@ import math
 import numpy as np
 
 from permrank.kernels.jit import njit, prange
-from permrank.kernels.streams import exponential, gumbel
+from permrank.kernels.streams import gumbel, many_exponentials
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
 # Between e^-60 and e^4.2 = 67 times its mean time an arrival is open; outside, p or 1 - p is below 1e-25.
@@ -69,8 +69,9 @@ def _mean_times(scores):
 def _gumbel_ranks(means, key, chosen, ranks):
     """`gumbel_ranks` of one draw."""
     times = np.empty(means.size)
+    many_exponentials(key, times)
     for i in range(means.size):
-        times[i] = means[i] * exponential(key, i)
+        times[i] *= means[i]
     for c in range(chosen.size):
         own, before = times[chosen[c]], 0
         for i in range(times.size):

@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from permrank.checks import require_memory
+from permrank.learning.blas import unthreaded
 from permrank.learning.learner import Learner, State, Step, standing
 from permrank.models.factored.calibration import HeldOut, Weights, best_weights, hold_out_folds, hold_out_pairs
 from permrank.models.factored.kept import Found, Keeper
@@ -26,7 +27,7 @@ _PART_HELD_OUT, _FOLD_SWEEPS = 1 / 2, 36
 # The first fold begins with so many sweeps in which the chain finds its way, others with those in which it forgets what
 # it saw, never more than a part of the fold; then so many are measured. If the two halves of these disagree they are
 # forgotten, and twice as many are measured.
-_FINDING, _FORGETTING, _FIRST_WINDOW, _PART_FORGETTING = 24, 16, 16, 0.6
+_FINDING, _FORGETTING, _FIRST_WINDOW, _PART_FORGETTING = 16, 16, 16, 0.6
 # When everything is seen, so many sweeps are left out first, after folds or without, never more than a part of all. If,
 # without folds, draws still disagree after so many times as many, these are left out too, provided that as many are to
 # come.
@@ -267,7 +268,7 @@ def draw_posterior(
                 draws, stage = keeper(), stage._replace(window=done, until=n_sweeps + 1)
                 observed.forget()
 
-    return steps
+    return unthreaded(steps)
 
 
 def _seen(problem: Problem, folds: list[HeldOut], stage: Stage) -> Problem:

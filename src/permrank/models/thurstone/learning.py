@@ -10,6 +10,7 @@ import numpy as np
 from permrank.checks import require_memory
 from permrank.data.rankings import Rankings
 from permrank.errors import InputError
+from permrank.learning.blas import unthreaded
 from permrank.learning.learner import Learner, Step, standing
 from permrank.learning.learner import State as Kept
 from permrank.models.factored.problem import thresholds_of
@@ -250,4 +251,4 @@ def draw_posterior(
             done = sweep + 1
             yield Step(value, estimate, state, converged=done == n_sweeps, burn_in=done <= wanted[0])
 
-    return steps
+    return unthreaded(steps)

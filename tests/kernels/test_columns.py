@@ -1,21 +1,22 @@
-"""Sums over rows, four at a time, against matrix products."""
+"""Sums over the entries of columns against matrix products."""
 
 import numpy as np
 import pytest
 
-from permrank.kernels.rows import add_gram, add_rows, row_products
+from permrank.kernels.columns import add_gram, add_products, combined
 
 
-@pytest.mark.parametrize("n", [0, 1, 3, 4, 5, 11, 24, 67, 101])
+@pytest.mark.parametrize("n", [0, 1, 3, 4, 5, 11, 24, 67, 101, 700])
 @pytest.mark.parametrize("n_columns", [1, 3, 16])
 def test_sums_are_those_of_matrix_products(n, n_columns):
     rng = np.random.default_rng([n, n_columns])
     rows, weights, vector = rng.normal(size=(n + 2, n_columns)), rng.normal(size=n + 2), rng.normal(size=n_columns)
     start, gram = rng.normal(size=n_columns), rng.normal(size=(n_columns, n_columns))
     out, total, square = np.full(n + 2, np.nan), start.copy(), gram.copy()
-    row_products(rows, n, vector, out)
-    add_rows(rows, n, weights, total)
-    add_gram(rows, n, weights, square)
+    columns = np.ascontiguousarray(rows.T)
+    combined(columns, n, vector, out)
+    add_products(columns, n, weights, total)
+    add_gram(columns, n, weights, square)
     np.testing.assert_allclose(out[:n], rows[:n] @ vector, rtol=1e-12, atol=1e-12)
     assert np.isnan(out[n:]).all()
     np.testing.assert_allclose(total, start + weights[:n] @ rows[:n], rtol=1e-12, atol=1e-12)
