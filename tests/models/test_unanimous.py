@@ -7,6 +7,7 @@ import permrank as pr
 from permrank.models.factored import prior_means
 from permrank.models.factored.posterior import Sampler
 from permrank.models.factored.problem import Problem
+from permrank.models.thurstone import sampler as thurstone
 
 LISTS = pr.Rankings.from_lists({f"u{k}": list("abcdefgh") for k in range(30)})
 RATINGS = pr.Rankings.from_ratings({
@@ -51,3 +52,17 @@ def test_the_scale_of_the_intercepts_stays_where_it_tells_items_apart(monkeypatc
     monkeypatch.setattr(prior_means, "_LARGEST_DEVIATION", 1e6)  # control
     with np.errstate(all="ignore"):
         assert deviation() > 60.0
+
+
+def test_utilities_of_ratings_that_agree_stay_where_thresholds_tell_them_apart(monkeypatch):
+    def furthest():
+        try:
+            model = pr.FactoredThurstone(n_factors=2, max_iter=300, n_draws=8).fit(RATINGS)
+        except np.linalg.LinAlgError:
+            return np.inf
+        return np.abs(model.score(0, range(6))).max()
+
+    assert furthest() < 40.0
+    monkeypatch.setattr(thurstone, "_MOST_SPREAD", 1e9)  # control
+    with np.errstate(all="ignore"):
+        assert furthest() > 60.0

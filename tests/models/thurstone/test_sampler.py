@@ -23,8 +23,8 @@ def blank():
     rankings = pr.Rankings.from_lists({u: rng.permutation(ITEMS).tolist() for u in range(USERS)})
     nothing = np.zeros((ITEMS, 0))
     problem = Problem.of(rankings, one_draw=True, thresholds=np.zeros(0), co_listing=nothing, popularity=False)
-    known = rng.normal(size=(ITEMS, 1)), rng.normal(size=(USERS, 1))
-    return problem._replace(covariates=known[0], coordinates=known[1])
+    known = rng.normal(size=(ITEMS, 2)), rng.normal(size=(USERS, 1))  # of the covariates the last is of co-listing
+    return problem._replace(covariates=known[0], co_listing=known[0][:, 1:], coordinates=known[1])
 
 
 def variance(rng, prior, size):
@@ -35,17 +35,21 @@ def from_the_prior(rng, problem, n_components):
     """Everything but utilities and what is said, drawn from the prior."""
     z, k = n_components, FACTORS
     factors = variance(rng, (module._FACTORS[0], module._FACTORS[1] / k), (z, k))
-    spreads = np.column_stack((factors, variance(rng, module._MEANS, (z, 1))))
-    slopes = rng.normal(size=(z, 1, k + 1)) * np.sqrt(spreads / module._ITEM_RIDGE)[:, None]
+    means = variance(rng, module._MEANS, 1000)
+    spreads = np.column_stack((factors, means[means <= module._MOST_SPREAD][:z]))
+    ridges = rng.gamma(module._RIDGES[0], size=2) / module._RIDGES[1]
+    of_rows = np.array([[module._RIDGE], [ridges[0]]])
+    slopes = rng.normal(size=(z, 2, k + 1)) * np.sqrt(spreads[:, None] / of_rows)
     theta = np.einsum("yj,zjk->zyk", problem.covariates, slopes)
     theta = theta + rng.normal(size=theta.shape) * np.sqrt(spreads)[:, None]
-    user_slopes = rng.normal(size=(1, k)) / np.sqrt(module._USER_RIDGE)
+    user_slopes = rng.normal(size=(1, k)) / np.sqrt(ridges[1])
     draws = problem.coordinates @ user_slopes + rng.normal(size=(USERS, k))
     shares = rng.dirichlet(np.full(z, module._SHARE))
     return {
         "theta": theta, "variances": variance(rng, module._NOISE, (z, ITEMS)), "spreads": spreads, "slopes": slopes,
         "user_slopes": user_slopes, "draws": draws, "means": draws.copy(), "shares": shares,
-        "components": rng.choice(z, size=USERS, p=shares),
+        "components": rng.choice(z, size=USERS, p=shares), "item_ridge": ridges[0],
+        "user_ridge": ridges[1],
     }  # fmt: skip
 
 
@@ -78,8 +82,9 @@ def statistics(sampler):
     scaled = away / np.sqrt(state.spreads)[:, None]
     values = [
         np.log(state.spreads).mean(axis=0), np.log(state.variances).mean(), np.tanh(state.user_slopes).ravel(),
-        (scaled**2).mean(axis=(0, 1)), np.log(np.abs(state.theta).mean()), (state.draws**2).mean(axis=0),
+        (scaled**2).mean(axis=(0, 1)), np.log(np.abs(state.theta).mean()), np.log((state.draws**2).mean(axis=0)),
         np.log(np.mean(state.x**2)), np.tanh(state.theta[..., -1]).mean(), np.square(state.shares).sum(),
+        np.log(state.item_ridge), np.log(state.user_ridge),
         np.log(np.abs(state.slopes)).mean(axis=(0, 1)), np.log(np.var(state.x.reshape(USERS, ITEMS), axis=1)).mean(),
     ]  # fmt: skip
     return np.concatenate([np.atleast_1d(v) for v in values])
@@ -126,11 +131,15 @@ def narrowed(sampler):
     sampler.state.spreads[:, :FACTORS] *= 0.6
 
 
+def believed(sampler):
+    sampler.state = sampler.state._replace(item_ridge=0.3 * sampler.state.item_ridge)
+
+
 def shaken(sampler):
     sampler.state.variances[:] *= 1.2
 
 
-@pytest.mark.parametrize("wrong", [stretched, narrowed, shaken])
+@pytest.mark.parametrize("wrong", [stretched, narrowed, believed, shaken])
 def test_a_move_that_is_wrong_is_noticed(wrong):
     assert np.abs(geweke(1, 60, wrong=wrong)).max() > 6.0
 

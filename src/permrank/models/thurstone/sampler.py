@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import gammaincc, gammainccinv, ndtri
 
 from permrank.kernels.cooccurrence import cross
 from permrank.kernels.factored.arguments import Items
@@ -23,11 +23,15 @@ _SCANS = 2
 # Inverse gamma priors of variances, (shape, scale): of the factors' columns (the scale is shared by them), of the means
 # of items around their regression, and of the noise of an item, which is about 1.
 _FACTORS, _MEANS, _NOISE = (2.0, 1.0), (1.0, 0.5), (5.0, 5.0)
+# Means of items deviate by at most 5 from their regression, as in the factored model: where everybody agrees, nothing
+# else bounds them.
+_MOST_SPREAD = 25.0
 # With ratings the factors' part of a utility has this variance a priori: that of `FactoredPlackettLuce` with ties, .49,
 # in units of its logistic noise. A learnt one is larger, and predicts worse (decision 20).
 _RATED_SPREAD = 0.49 * 3.0 / np.pi**2
-# Prior precision of slopes, in units of what they explain: of items by covariates, of users by their coordinates.
-_ITEM_RIDGE, _USER_RIDGE = 1.0, 1.0
+# Prior precision of slopes, in units of what they explain: by popularity it is given; by what is listed together it is
+# learnt, for items and for users, with a gamma prior (shape, rate).
+_RIDGE, _RIDGES = 1.0, (1.0, 1.0)
 # A priori one answer in twenty is the wrong way round, as if twenty had been seen.
 _FLIPS = (1.0, 19.0)
 # Pseudo-count of every component.
@@ -59,6 +63,8 @@ class State(NamedTuple):
     shares : float64 (n_components,)
     thresholds : float64 (n_thresholds,)
     flip : float
+    item_ridge, user_ridge : float
+        Prior precisions of the slopes by what is listed together.
     shape : float64 (n_items, n_items + 1)
         Of a full covariance: what the covariances and the means of all components have in common.
     strengths : float64 (4,)
@@ -78,6 +84,8 @@ class State(NamedTuple):
     shares: Float64Array
     thresholds: Float64Array
     flip: float
+    item_ridge: float
+    user_ridge: float
     shape: Float64Array = _NOTHING
     strengths: Float64Array = _NOTHING
 
@@ -116,7 +124,7 @@ class Sampler:
             np.zeros(x.size), theta,
             np.ones((n_components, n_items)), spreads, np.zeros((n_components, n_covariates, size + 1)),
             np.zeros((n_dimensions, size)), np.full(n_components, 1.0 / n_components), thresholds,
-            0.05 if problem.contradicted else 0.0,
+            0.05 if problem.contradicted else 0.0, _RIDGE, _RIDGE,
         )  # fmt: skip
 
     @property
@@ -187,7 +195,8 @@ class Sampler:
         """Slopes, prior variances of the columns around them, and the scale of every factor against its users."""
         state, known = self.state, self.problem.covariates
         n_items, n_covariates = known.shape
-        normal = np.linalg.cholesky(self._gram + _ITEM_RIDGE * np.eye(n_covariates))
+        ridges, free = self._item_ridges(), 0.5 * (n_items + n_covariates)
+        normal = np.linalg.cholesky(self._gram + np.diag(ridges))
         for z in range(state.theta.shape[0]):
             theta = state.theta[z]
             n_columns = theta.shape[1]
@@ -195,14 +204,25 @@ class Sampler:
             found = np.linalg.solve(normal, cross(known, theta))
             state.slopes[z] = np.linalg.solve(normal.T, found + noise)
             away = theta - np.einsum("yj,jk->yk", known, state.slopes[z])
-            squares = np.sum(away**2, axis=0) + _ITEM_RIDGE * np.sum(state.slopes[z] ** 2, axis=0)
+            squares = np.sum(away**2, axis=0) + np.einsum("j,jk->k", ridges, state.slopes[z] ** 2)
             shape, scale = np.full(n_columns, _FACTORS[0]), np.full(n_columns, _FACTORS[1] / self._n_factors)
             shape[-1], scale[-1] = _MEANS
-            gammas = rng.standard_gamma(shape + 0.5 * (n_items + n_covariates))
-            state.spreads[z] = (scale + 0.5 * squares) / gammas
+            gammas = rng.standard_gamma(shape + free)
+            rates = scale + 0.5 * squares
+            state.spreads[z] = rates / gammas
+            if state.spreads[z, -1] > _MOST_SPREAD:  # then a draw from what is allowed
+                most = gammaincc(shape[-1] + free, rates[-1] / _MOST_SPREAD)
+                gamma = gammainccinv(shape[-1] + free, rng.random() * most) if most > 0.0 else 0.0
+                state.spreads[z, -1] = rates[-1] / max(gamma, rates[-1] / _MOST_SPREAD)
             if self._rated:
                 state.spreads[z, : self._n_factors] = _RATED_SPREAD / self._n_factors
                 state.spreads[z, -2], state.slopes[z, :, -2] = 1.0, 0.0
+
+    def _item_ridges(self) -> Float64Array:
+        """Prior precision of the slopes by every covariate; what is listed together comes last."""
+        ridges = np.full(self.problem.covariates.shape[1], _RIDGE)
+        ridges[ridges.size - self.problem.co_listing.shape[1] :] = self.state.item_ridge
+        return ridges
 
     def _rescale(self, rng: np.random.Generator) -> None:
         """Exact draws along groups that leave what was said alone: they mix what single draws hold together.
@@ -214,7 +234,9 @@ class Sampler:
         n_users, n_factors = state.draws.shape[0], self._n_factors
         if len(state.theta) == 1:
             centres = np.einsum("uj,jk->uk", self.problem.coordinates, state.user_slopes)
-            squares = np.sum((state.draws - centres) ** 2, axis=0) + _USER_RIDGE * np.sum(state.user_slopes**2, axis=0)
+            squares = np.sum((state.draws - centres) ** 2, axis=0) + state.user_ridge * np.sum(
+                state.user_slopes**2, axis=0
+            )
             n_lines = n_users + state.user_slopes.shape[0]
             if self._rated:  # the factors' scale is given; the loading on the level has a flat prior
                 gamma = rng.standard_gamma(0.5 * max(n_lines - 1, 1))
@@ -253,7 +275,8 @@ class Sampler:
         away = state.theta - self.centres()
         columns = np.arange(state.theta.shape[2]) != (state.theta.shape[2] - 2 if self._rated else -1)
         squares += float(np.sum((away**2 / state.spreads[:, None])[..., columns]))
-        squares += _ITEM_RIDGE * float(np.sum((state.slopes**2 / state.spreads[:, None])[..., columns]))
+        own = self._item_ridges()[:, None] * state.slopes**2 / state.spreads[:, None]
+        squares += float(np.sum(own[..., columns]))
         n += away[..., columns].size + state.slopes[..., columns].size + state.thresholds.size + self._rated
         c = float(np.sqrt(rng.standard_gamma(0.5 * n) / (0.5 * squares)))
         for array in (state.x, state.theta, state.slopes, state.thresholds):
@@ -264,7 +287,7 @@ class Sampler:
     def _draw_users_prior(self, rng: np.random.Generator, values: Float64Array) -> None:
         state, known = self.state, self.problem.coordinates
         n_dimensions, n_components = known.shape[1], state.shares.size
-        normal = np.linalg.cholesky(cross(known, known) + _USER_RIDGE * np.eye(n_dimensions))
+        normal = np.linalg.cholesky(cross(known, known) + state.user_ridge * np.eye(n_dimensions))
         noise = rng.normal(size=(n_dimensions, state.draws.shape[1]))
         slopes = np.linalg.solve(normal.T, np.linalg.solve(normal, cross(known, state.draws)) + noise)
         shares = rng.dirichlet(_SHARE + np.bincount(state.components, minlength=n_components))
@@ -272,8 +295,21 @@ class Sampler:
         if self.problem.contradicted:
             flips, total = values[:, 1].sum(), values[:, 2].sum()
             flip = float(np.clip(rng.beta(_FLIPS[0] + flips, _FLIPS[1] + total - flips), 1e-9, 0.5))
-        shares = np.maximum(shares, 1e-300)
-        self.state = state._replace(user_slopes=np.asarray(slopes, np.float64), shares=shares, flip=flip)
+        shares, slopes = np.maximum(shares, 1e-300), np.asarray(slopes, np.float64)
+        self.state = state._replace(user_slopes=slopes, shares=shares, flip=flip)
+        self._draw_ridges(rng)
+
+    def _draw_ridges(self, rng: np.random.Generator) -> None:
+        """How much what is listed together tells of items and of users."""
+        state = self.state
+        of_items = (state.slopes**2 / state.spreads[:, None])[:, len(self._gram) - self.problem.co_listing.shape[1] :]
+        if self._rated:  # the loading on the level has no slopes
+            of_items = np.delete(of_items, -2, axis=2)
+        drawn = [
+            float(rng.standard_gamma(_RIDGES[0] + 0.5 * part.size) / (_RIDGES[1] + 0.5 * np.sum(part)))
+            for part in (of_items, state.user_slopes**2)
+        ]
+        self.state = state._replace(item_ridge=drawn[0], user_ridge=drawn[1])
 
     # Thresholds
 
