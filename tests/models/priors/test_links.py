@@ -97,6 +97,22 @@ def test_planted_strength_is_found_again_and_none_where_there_is_none():
     assert np.mean(none) < 0.1
 
 
+@pytest.mark.parametrize("n_links", [150, 4000])
+def test_neither_a_common_mean_nor_another_variance_is_taken_for_likeness(n_links):
+    rng, found, controls = np.random.default_rng(n_links), [], []
+    for spread in (0.5, 1.0, 2.0) * 3:
+        made = UserGraph(random_edges(rng, 200, n_links), 200)
+        strangers = 1.5 + spread * rng.normal(size=(200, 8))
+        found.append(float(np.exp(made.log_density(strangers, made.sums(strangers))) @ _GRID))
+        # The control: with the prior's own mean and variance most of these are taken for friends.
+        own, scale = np.sum(strangers**2), made.scale(_GRID)
+        energy = np.sum(strangers * made.laplacian(strangers))
+        determinant = 8 * (made.log_determinant(_GRID) + np.count_nonzero(made.linked) * np.log(scale))
+        controls.append(_GRID[np.argmax(determinant - scale * (own + _GRID * energy))])
+    assert np.median(found) < 0.2
+    assert np.median(controls) > 1.0
+
+
 @pytest.mark.parametrize("rows", [4096, 24])
 def test_noise_of_links_has_their_covariance(graph, rows, monkeypatch):
     monkeypatch.setattr(links, "_ROWS", rows)
