@@ -118,9 +118,9 @@ class Regression:
         self._weighted = np.ascontiguousarray(self.known * weights[:, None])
         self._gram = _product(self._weighted.T, self.known)
         self._linked = None if linked is None else np.ascontiguousarray(linked)
-        self._linked_gram = 0.0 if linked is None else _product(self.known.T, self._linked)
+        self._linked_gram = 0.0 if self._linked is None else _product(self.known.T, self._linked)
         self._within = None if within is None else np.ascontiguousarray(self._weighted * within[:, None])
-        self._within_gram = 0.0 if within is None else _product(self._within.T, self.known)
+        self._within_gram = 0.0 if self._within is None else _product(self._within.T, self.known)
         self.n_groups = int(groups.max(initial=-1)) + 1
         self._least = max(_LEAST_VARIANCE, _LEAST_OF_NOISE / max(float(np.sum(weights)), 1.0))
         self._counts = np.bincount(groups[groups >= 0], minlength=self.n_groups).astype(np.float64)
