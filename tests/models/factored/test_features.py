@@ -1,11 +1,14 @@
 """Features and links in the factored model: planted ones are found, and what is new is known by them."""
 
+import numba
 import numpy as np
 import polars as pl
 import pytest
 
 import permrank as pr
 from permrank.errors import InputError, UnknownIdError
+from permrank.learning.shards import LocalEngine, using
+from permrank.models.priors import links
 
 N_USERS, N_ITEMS = 300, 60
 
@@ -120,6 +123,24 @@ def test_files_and_checkpoints_keep_all_of_it(model, world, tmp_path):
     went_on = small.clone().fit(data, checkpoint=tmp_path / "c")
     np.testing.assert_array_equal(went_on.item_draws_, whole.item_draws_)
     np.testing.assert_array_equal(went_on.link_strength_, whole.link_strength_)
+
+
+def test_the_same_bits_for_any_number_of_shards_and_threads(world, monkeypatch):
+    monkeypatch.setattr(links, "_ROWS", 8)  # rows of noise that 30 links share
+    data = world[0].select(users=range(60)).with_links({"user": list(range(30)), "friend": list(range(30, 60))})
+    small, n_threads = pr.FactoredPlackettLuce(n_factors=2, max_iter=16, seed=2), numba.get_num_threads()
+    whole = small.clone().fit(data)
+    for n_shards, threads in ((3, n_threads), (1, 1)):
+        numba.set_num_threads(threads)
+        try:
+            with using(LocalEngine(n_shards)):
+                again = small.clone().fit(data)
+        finally:
+            numba.set_num_threads(n_threads)
+        for name in ("item_draws_", "link_strength_"):
+            np.testing.assert_array_equal(getattr(again, name), getattr(whole, name))
+    other = small.clone().set_params(seed=3).fit(data)
+    assert not np.array_equal(other.link_strength_, whole.link_strength_)
 
 
 def test_friends_are_found_alike_and_strangers_not():
