@@ -71,13 +71,10 @@ class Links:
         """Who is linked with whom among these users, which are sorted, whatever the direction."""
         known = pl.DataFrame({"user": ids, "index": np.arange(len(ids))})
         both = self.frame.join(known, on="user").join(known.rename({"user": "friend", "index": "other"}), on="friend")
-        pairs = both.select(
-            pl.min_horizontal("index", "other").alias("first"),
-            pl.max_horizontal("index", "other").alias("second"),
-            "weight",
-        )
-        summed = pairs.group_by("first", "second").agg(pl.col("weight").sum()).sort("first", "second")
-        first, second = (summed[name].to_numpy().astype(np.int64) for name in ("first", "second"))
+        # Pairs as one number each: far quicker to group than two columns.
+        number = pl.min_horizontal("index", "other") * len(ids) + pl.max_horizontal("index", "other")
+        summed = both.select(number.alias("pair"), "weight").group_by("pair").agg(pl.col("weight").sum()).sort("pair")
+        first, second = np.divmod(summed["pair"].to_numpy().astype(np.int64), max(len(ids), 1))
         return Edges(first, second, summed["weight"].to_numpy().astype(np.float64))
 
     # Files

@@ -5,14 +5,12 @@ Links of user u are those from indptr[u] to indptr[u + 1].
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from permrank.kernels.jit import njit, prange
 from permrank.kernels.streams import bits
 
-_LOW, _HIGH = np.uint64(0xFFFFFFFF), np.uint64(32)
+_LOW, _HIGH, _TOP = np.uint64(0xFFFFFFFF), np.uint64(32), np.uint64(63)
 
 
 @njit(error_model="numpy")
@@ -31,13 +29,12 @@ def _add_rows(rows, places, weights, first, last, out):
 
 
 @njit(error_model="numpy")
-def _choose_rows(links, weights, n_rows, key, places, signed):
+def _choose_rows(links, roots, n_rows, key, places, signed):
     """For each link a row of noise and a sign, which are the same at both of its ends."""
     for p in range(links.size):
         word = bits(key, np.uint64(links[p]))
-        places[p] = np.int64((word & _LOW) % np.uint64(n_rows))
-        root = math.sqrt(weights[p])
-        signed[p] = root if word >> _HIGH & np.uint64(1) else -root
+        places[p] = np.int64((word & _LOW) * np.uint64(n_rows) >> _HIGH)
+        signed[p] = roots[p] if word >> _TOP else -roots[p]
 
 
 @njit(error_model="numpy", parallel=True)
@@ -50,16 +47,16 @@ def link_sums(indptr, friends, weights, rows):
 
 
 @njit(error_model="numpy", parallel=True)
-def link_noise(indptr, links, weights, normals, key):
+def link_noise(indptr, links, roots, normals, key):
     """out[u] = Σ_v sqrt(a_uv) ± e_uv, where e_uv is a row of ``normals``, chosen with its sign by key and link.
 
-    Covariance of ``out`` over keys and normals: that of one normal variable of variance a_uv for each link, at both of
-    its ends.
+    roots: sqrt(a_uv). Covariance of ``out`` over keys and normals: that of one normal variable of variance a_uv for
+    each link, at both of its ends.
     """
     out = np.zeros((indptr.size - 1, normals.shape[1]))
     for u in prange(out.shape[0]):
         first, last = indptr[u], indptr[u + 1]
         places, signed = np.empty(last - first, np.int64), np.empty(last - first)
-        _choose_rows(links[first:last], weights[first:last], normals.shape[0], key, places, signed)
+        _choose_rows(links[first:last], roots[first:last], normals.shape[0], key, places, signed)
         _add_rows(normals, places, signed, 0, last - first, out[u])
     return out

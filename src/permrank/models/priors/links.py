@@ -84,10 +84,10 @@ class UserGraph:
     def noise(self, n_columns: int, key: Key) -> Float64Array:
         """What has mean 0 and, over users, the covariance D + A: (n_users, n_columns)."""
         rng, n_rows = np.random.default_rng(int(key)), min(self.n_links, _ROWS)
-        normals, rows = rng.normal(size=(n_rows, n_columns)), self._link if n_rows == self.n_links else None
-        if rows is not None:  # each link has a row of its own
-            return np.asarray(link_sums(self._indptr, rows, self._roots, normals))
-        return np.asarray(link_noise(self._indptr, self._link, self._weights, normals, key))
+        normals = rng.normal(size=(n_rows, n_columns))
+        if n_rows == self.n_links:  # each link has a row of its own
+            return np.asarray(link_sums(self._indptr, self._link, self._roots, normals))
+        return np.asarray(link_noise(self._indptr, self._link, self._roots, normals, key))
 
     def laplacian(self, rows: Float64Array) -> Float64Array:
         """L times rows: (n_users, k)."""
