@@ -295,8 +295,8 @@ class Sampler:
         if self.problem.contradicted:
             flips, total = values[:, 1].sum(), values[:, 2].sum()
             flip = float(np.clip(rng.beta(_FLIPS[0] + flips, _FLIPS[1] + total - flips), 1e-9, 0.5))
-        shares, slopes = np.maximum(shares, 1e-300), np.asarray(slopes, np.float64)
-        self.state = state._replace(user_slopes=slopes, shares=shares, flip=flip)
+        shares = np.maximum(shares, 1e-300)
+        self.state = state._replace(user_slopes=np.asarray(slopes, np.float64), shares=shares, flip=flip)
         self._draw_ridges(rng)
 
     def _draw_ridges(self, rng: np.random.Generator) -> None:
