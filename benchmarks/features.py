@@ -4,11 +4,11 @@
     python benchmarks/features.py given ml-100k -n 10        # with and without features
     python benchmarks/features.py noise ml-100k -n 10        # fifty columns that tell nothing
     python benchmarks/features.py links filmtrust -n 10      # friends, and a graph drawn at random
+    python benchmarks/features.py social filmtrust -n 10     # peers on the same splits: Surprise, and Cornac with links
     python benchmarks/features.py links lastfm-friends       # the same for what people take up, published split
     python benchmarks/features.py cost ml-1m                 # 20 features and a million links
 
-Rows are the mean over the seeds; after the sign the standard deviation between seeds. LightFM and irspack run
-in .venv-peers.
+Rows are the mean over the seeds; after the sign the standard deviation between seeds. Peers run in .venv-peers.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import numpy as np
 import permrank as pr
 from permrank.evaluation.cold import cold_entries
 from permrank.evaluation.finding import positive_entries
-from permrank.evaluation.metrics import find_metric, per_list
+from permrank.evaluation.metrics import filled, find_metric, per_list
 from permrank.evaluation.split import Split, part_of
 
 Scores = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -51,11 +51,8 @@ class Cold:
     def measured(self, scores: Scores, k: int = 10, k_found: int = 20) -> dict[str, float]:
         """Pairs right and NDCG@10 over cold items that people rated, NDCG@20 of liked ones among all cold items."""
         rated = scores(self.test_users, self.test_items)
-        wanted = [find_metric("pairs_right"), find_metric("ndcg")]
-        options = {"relevant_from": 4.0, "top_grade": float(self.test.ratings.max())}
         grades = np.asarray(self.test.ratings, np.float64)
-        found = per_list(wanted, self.test.indptr, grades, rated, k=k, **options)
-        result = {name: float(np.nanmean(values)) for name, values in found.items()}
+        result = measured(self.test, rated, k)
         liked = positive_entries(self.data, "auto")
         least = float(self.data.ratings[liked].min())
         cold = np.flatnonzero(~self.known & (np.bincount(self.data.items, minlength=self.data.n_items) > 0))
@@ -238,6 +235,51 @@ def with_and_without(name: str, what: str, n: int, seeds: list[int]) -> None:
         show(f"{name}, {n} given, {kind}", rows, seconds[kind])
 
 
+def social_peers(name: str, n: int, seeds: list[int]) -> None:
+    """Surprise without links and Cornac's SoRec with them, on the splits of `with_and_without`."""
+    from peers import peer_python, run_peer
+
+    data = pr.datasets.load(name).with_links()
+    found: dict[str, list[dict[str, float]]] = {}
+    seconds: dict[str, list[float]] = {}
+    for seed in seeds:
+        split = pr.WeakGeneralisation(n, 5).split(data, seed=seed)
+        users, items = data.user_ids.indices, data.item_ids.indices
+        rows = [
+            (users(part.user_ids.ids)[part.entry_users()], items(part.item_ids.ids)[part.items])
+            for part in (split.train, split.test)
+        ]
+        ids = set(data.user_ids.ids.to_list())
+        pairs = [(u, v) for u, v in data.links.select("user", "friend").iter_rows() if u in ids and v in ids]
+        links = np.array([data.user_ids.indices(list(side)) for side in zip(*pairs, strict=True)])
+        job = {
+            "users": rows[0][0], "items": rows[0][1], "ratings": np.asarray(split.train.ratings, np.float64),
+            "test_users": rows[1][0], "test_items": rows[1][1], "links": links, "seed": seed,
+        }  # fmt: skip
+        for peer in ("BaselineOnly", "SVD", "SoRec"):
+            python = peer_python("surprise") if peer in ("BaselineOnly", "SVD") else peer_python("cornac")
+            with tempfile.TemporaryDirectory() as folder:
+                source, target = Path(folder) / "job.npz", Path(folder) / "scores.npy"
+                np.savez(source, **job)
+                begin = time.perf_counter()
+                settings = run_peer(python, "peer_social.py", peer, source, target)
+                seconds.setdefault(peer, []).append(time.perf_counter() - begin)
+                seen = np.isin(rows[1][1], rows[0][1])  # what nobody has rated counts for no model
+                found.setdefault(peer, []).append(measured(split.test, np.where(seen, np.load(target), np.nan)))
+            print(f"{peer}, seed {seed}: {settings}", file=sys.stderr, flush=True)
+    for peer, results in found.items():
+        show(f"{name}, {n} given, {peer}", results, seconds[peer])
+
+
+def measured(test: pr.Rankings, scores: np.ndarray, k: int = 10) -> dict[str, float]:
+    """Pairs right and NDCG@10 of the lists of a test part, as `evaluate` has them."""
+    grades = np.asarray(test.ratings, np.float64)
+    wanted = [find_metric("pairs_right"), find_metric("ndcg")]
+    options = {"relevant_from": 4.0, "top_grade": float(grades.max())}
+    found = per_list(wanted, test.indptr, grades, filled(test.indptr, scores), k=k, **options)
+    return {name: float(np.nanmean(values)) for name, values in found.items()}
+
+
 def found_with_links(seeds: list[int], hold_out: bool) -> None:
     """Recall@20 and NDCG@20 of the published test part with links, without, and with as many at random.
 
@@ -280,8 +322,8 @@ def found_of(model: pr.Recommender, test: pr.Rankings, k: int = 20) -> dict[str,
     return {f"recall@{k}": float(np.mean(recall)), f"ndcg@{k}": float(np.mean(gain))}
 
 
-def cost(name: str, n_links: int = 1_000_000, sweeps: int = 8) -> None:
-    """Processor seconds of a sweep, and before the first, with and without 20 features and many links."""
+def cost(name: str, n_links: int = 1_000_000) -> None:
+    """Processor seconds of a fit with and without 20 features and many links, and of a sweep."""
     data = pr.datasets.load(name)
     rng, ids = np.random.default_rng(0), data.user_ids.ids.to_numpy()
     items = {f"i{j}": rng.normal(size=data.n_items) for j in range(10)}
@@ -290,22 +332,24 @@ def cost(name: str, n_links: int = 1_000_000, sweeps: int = 8) -> None:
     known = known.with_features(list(items), list(users))
     pairs = rng.integers(0, ids.size, (2, n_links))
     linked = known.with_links({"user": ids[pairs[0]], "friend": ids[pairs[1]]})
-    base = None
-    # The first two are for compilation.
-    for kind, each in {"": data, " ": linked, "without": data, "20 features": known, "and links": linked}.items():
-        model, marks = pr.FactoredPlackettLuce(max_iter=sweeps), [time.process_time()]
+    pr.FactoredPlackettLuce(max_iter=8).fit(linked)  # for compilation
+    whole, sweep = [], []
+    for kind, each in {"without": data, "20 features": known, "and links": linked}.items():
+        model, marks = pr.FactoredPlackettLuce(), [time.process_time()]
         model.fit(each, callback=lambda progress, marks=marks: marks.append(time.process_time()))
-        second, before = float(np.median(np.diff(marks)[1:])), float(np.diff(marks)[0])
-        base = second if kind == "without" else base
-        if kind.strip():
-            print(
-                f"{name}, {kind}: {second:.2f} s a sweep, {second / base:.2f} times; first {before:.1f} s", flush=True
-            )
+        whole.append(time.process_time() - marks[0])
+        sweep.append(float(np.median(np.diff(marks)[1:])))
+        strength = f", tau {np.mean(model.link_strength_):.4f}" if kind == "and links" else ""
+        print(
+            f"{name}, {kind}: fit {whole[-1]:.1f} s, {whole[-1] / whole[0]:.2f} times, {model.n_iter_} sweeps; a sweep "
+            f"{sweep[-1]:.3f} s, {sweep[-1] / sweep[0]:.2f} times{strength}",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("cold", "given", "noise", "links", "cost"))
+    parser.add_argument("what", choices=("cold", "given", "noise", "links", "social", "cost"))
     parser.add_argument("data")
     parser.add_argument("-n", type=int, default=10)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
@@ -314,6 +358,8 @@ if __name__ == "__main__":
     given = parser.parse_args()
     if given.what == "cold":
         cold_items(given.data, given.seeds, given.systems)
+    elif given.what == "social":
+        social_peers(given.data, given.n, given.seeds)
     elif given.what == "cost":
         cost(given.data)
     elif given.data == "lastfm-friends":

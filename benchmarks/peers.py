@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 # What is installed under another name than it is imported by.
-_PACKAGES = {"lightfm": "rectools-lightfm"}
+_PACKAGES = {"lightfm": "rectools-lightfm", "surprise": "scikit-surprise"}
 
 
 def peer_python(*packages: str) -> str:

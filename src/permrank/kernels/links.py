@@ -1,4 +1,7 @@
-"""Sums over linked users: the same bits for any number of threads."""
+"""Sums over linked users, and noise that links share: the same bits for any number of threads.
+
+Links of user u are those from indptr[u] to indptr[u + 1].
+"""
 
 from __future__ import annotations
 
@@ -7,37 +10,56 @@ import math
 import numpy as np
 
 from permrank.kernels.jit import njit, prange
-from permrank.kernels.streams import derive, uniform
+from permrank.kernels.streams import bits
+
+_LOW, _HIGH = np.uint64(0xFFFFFFFF), np.uint64(32)
 
 
 @njit(error_model="numpy")
-def _add_link(row, other, weight, out):
-    """out += weight (row + other)."""
-    for k in range(row.size):
-        out[k] += weight * (row[k] + other[k])
+def _add_rows(rows, places, weights, first, last, out):
+    """out += Σ_p weights_p rows[places_p]: four at a time (rows.py)."""
+    whole = last - (last - first) % 4
+    for p in range(first, whole, 4):
+        a, b, c, d = rows[places[p]], rows[places[p + 1]], rows[places[p + 2]], rows[places[p + 3]]
+        q, r, s, t = weights[p], weights[p + 1], weights[p + 2], weights[p + 3]
+        for k in range(out.size):
+            out[k] += (q * a[k] + r * b[k]) + (s * c[k] + t * d[k])
+    for p in range(whole, last):
+        row = rows[places[p]]
+        for k in range(out.size):
+            out[k] += weights[p] * row[k]
 
 
 @njit(error_model="numpy")
-def _add_noise(size, stream, out):
-    """out += size noise, the noise being that of the link, whichever end asks: normal, two at a time (Box, Muller)."""
-    for k in range(0, out.size, 2):
-        radius = size * math.sqrt(-2.0 * math.log(uniform(stream, k)))
-        angle = 2.0 * math.pi * uniform(stream, k + 1)
-        out[k] += radius * math.cos(angle)
-        if k + 1 < out.size:
-            out[k + 1] += radius * math.sin(angle)
+def _choose_rows(links, weights, n_rows, key, places, signed):
+    """For each link a row of noise and a sign, which are the same at both of its ends."""
+    for p in range(links.size):
+        word = bits(key, np.uint64(links[p]))
+        places[p] = np.int64((word & _LOW) % np.uint64(n_rows))
+        root = math.sqrt(weights[p])
+        signed[p] = root if word >> _HIGH & np.uint64(1) else -root
 
 
 @njit(error_model="numpy", parallel=True)
-def link_sums(indptr, friends, link, weights, rows, tau, key):
-    """out[u] = Σ_v a_uv z_uv with z_uv = R_u + R_v + noise / sqrt(τ a_uv); without noise if τ is 0.
+def link_sums(indptr, friends, weights, rows):
+    """out[u] = Σ_v a_uv rows[v]."""
+    out = np.zeros((indptr.size - 1, rows.shape[1]))
+    for u in prange(out.shape[0]):
+        _add_rows(rows, friends, weights, indptr[u], indptr[u + 1], out[u])
+    return out
 
-    Links of user u are those from indptr[u] to indptr[u + 1]: the other user, the number of the link, and a_uv.
+
+@njit(error_model="numpy", parallel=True)
+def link_noise(indptr, links, weights, normals, key):
+    """out[u] = Σ_v sqrt(a_uv) ± e_uv, where e_uv is a row of ``normals``, chosen with its sign by key and link.
+
+    Covariance of ``out`` over keys and normals: that of one normal variable of variance a_uv for each link, at both of
+    its ends.
     """
-    out = np.zeros(rows.shape)
-    for u in prange(rows.shape[0]):
-        for p in range(indptr[u], indptr[u + 1]):
-            _add_link(rows[u], rows[friends[p]], weights[p], out[u])
-            if tau > 0.0:
-                _add_noise(math.sqrt(weights[p] / tau), derive(key, link[p]), out[u])
+    out = np.zeros((indptr.size - 1, normals.shape[1]))
+    for u in prange(out.shape[0]):
+        first, last = indptr[u], indptr[u + 1]
+        places, signed = np.empty(last - first, np.int64), np.empty(last - first)
+        _choose_rows(links[first:last], weights[first:last], normals.shape[0], key, places, signed)
+        _add_rows(normals, places, signed, 0, last - first, out[u])
     return out

@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from permrank.data.links import Edges
+from permrank.models.priors import links
 from permrank.models.priors.links import _GRID, UserGraph
 
 
@@ -50,7 +51,10 @@ def test_products_and_determinants_are_those_of_the_laplacian(graph):
         assert_allclose(made.log_determinant(tau), exact, rtol=0.06)
 
 
-def test_users_drawn_side_by_side_have_the_joint_posterior(graph):
+@pytest.mark.parametrize("rows", [4096, 24])
+def test_users_drawn_side_by_side_have_the_joint_posterior(graph, rows, monkeypatch):
+    # With a row of noise for each of 90 links, and with 24 rows that they share.
+    monkeypatch.setattr(links, "_ROWS", rows)
     (made, laplacian), tau = graph, 3.0
     # Each user has a normal observation of precision c; the posterior of all is normal with this covariance.
     rng = np.random.default_rng(1)
@@ -61,7 +65,7 @@ def test_users_drawn_side_by_side_have_the_joint_posterior(graph):
     lower = np.linalg.cholesky(np.linalg.inv(covariance))
     away, found = np.zeros((62, 2)), []
     for sweep in range(2500):
-        pull = made.pull(away, tau, np.uint64(1000 + sweep), draw=True)
+        pull = made.pull(away, made.sums(away), tau, np.uint64(1000 + sweep))
         precision = pull[:, 2:] + c[:, None]
         away = (pull[:, 2:] * pull[:, :2] + c[:, None] * seen) / precision + rng.normal(size=(62, 2)) / np.sqrt(
             precision
@@ -84,17 +88,35 @@ def test_planted_strength_is_found_again_and_none_where_there_is_none():
         tau = np.exp(rng.uniform(-1, 2))
         lower = np.linalg.cholesky(precision_of(made, laplacian, tau))
         away = np.linalg.solve(lower.T, rng.normal(size=(200, 8)))
-        cumulative = np.cumsum(np.exp(made.log_density(away)))
+        cumulative = np.cumsum(np.exp(made.log_density(away, made.sums(away))))
         inside += 0.05 <= np.interp(np.log(tau), np.log(_GRID), cumulative) <= 0.95
-        density = np.exp(made.log_density(rng.normal(size=(200, 8))))
+        noise = rng.normal(size=(200, 8))
+        density = np.exp(made.log_density(noise, made.sums(noise)))
         none.append(float(density @ _GRID))
     assert inside >= 7  # of 12 at 90 %: fewer with probability below 0.001
     assert np.mean(none) < 0.1
 
 
+@pytest.mark.parametrize("rows", [4096, 24])
+def test_noise_of_links_has_their_covariance(graph, rows, monkeypatch):
+    monkeypatch.setattr(links, "_ROWS", rows)
+    made, laplacian = graph
+    wanted = 2.0 * np.diag(np.diag(laplacian)) - laplacian  # D + A
+    found = np.array([made.noise(8, np.uint64(key)) for key in range(400)])
+    assert not np.array_equal(found[0], found[1])
+    np.testing.assert_array_equal(found[3], made.noise(8, np.uint64(3)))
+    sides = np.random.default_rng(5).normal(size=(62, 40))
+    exact = np.sum(sides * (wanted @ sides), axis=0)
+    variances = np.mean((np.swapaxes(found, 1, 2) @ sides) ** 2, axis=(0, 1))
+    # 3,200 values each, those of one key with common rows: an error of 2.5 % or a little more.
+    assert_allclose(variances, exact, rtol=0.2)
+    other = np.sum(sides * (laplacian @ sides), axis=0)
+    assert np.abs(variances / other - 1.0).max() > 0.2  # the control: D - A instead
+
+
 def test_the_same_bits_for_the_same_key(graph):
     made, _ = graph
     away = np.random.default_rng(1).normal(size=(62, 2))
-    first, second = (made.pull(away, 1.0, np.uint64(7), draw=True) for _ in range(2))
+    first, second = (made.pull(away, made.sums(away), 1.0, np.uint64(7)) for _ in range(2))
     assert_allclose(first, second, rtol=0)
-    assert not np.allclose(first, made.pull(away, 1.0, np.uint64(8), draw=True))
+    assert not np.allclose(first, made.pull(away, made.sums(away), 1.0, np.uint64(8)))

@@ -85,7 +85,7 @@ class Sampler:
             self._passes.use(problem.in_sweep(self._key, number))
         noisy = number >= self._quiet
         move = self._move(self.theta, stream_key(int(self._key), number, 0), noisy, Newton(1 if noisy else 3, 1e-6))
-        pull = self._users.pull(self.draws, stream_key(int(self._key), number, 7), draw=noisy)
+        pull = self._users.pull(self.draws, stream_key(int(self._key), number, 7) if noisy else None)
         values, self.modes, self.draws = self._passes.users(move, self.modes, self.draws, pull)
         means = self._room() if keep and not problem.shuffle else NOTHING_KEPT
         steps = self._item_steps(Noise(stream_key(int(self._key), number, 1), noisy), means)
@@ -148,7 +148,7 @@ class Sampler:
         if self.problem.known.is_nothing:
             return ()
         found = coefficients(self._prior, self._users, self.problem, self._n_factors)
-        return effects_of(found, *explained(self._prior, self.problem, found))
+        return effects_of(found, *explained(self._prior, self._users, self.problem, found))
 
     @property
     def noise(self) -> Float64Array:

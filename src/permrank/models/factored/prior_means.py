@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from permrank.models.factored.problem import Problem
-from permrank.models.priors.effects import Coefficients, shares_of
+from permrank.models.priors.effects import Coefficients, covariance_of, shares_of
 from permrank.models.priors.item_covariates import item_mentions
 from permrank.models.priors.regression import Regression, Scales
 from permrank.types import Float64Array, Key
@@ -44,6 +44,7 @@ class ItemPrior:
         self._trust, self._problem = mentions / (mentions + _HALF_TRUSTED), problem
         self.new = np.flatnonzero(mentions == 0)
         known, n_base = problem.known, problem.n_base
+        self.covariance = covariance_of(known.items, mentions > 0)
         groups = np.concatenate((np.full(n_base, -1), known.item_groups))
         self.regression = Regression(problem.covariates, groups, _ITEM_RIDGE, self._trust)
         self.slopes = np.zeros((problem.covariates.shape[1], n_factors + problem.odds + 1))
@@ -97,11 +98,16 @@ class UserPrior:
     def __init__(self, problem: Problem, n_factors: int, before: UserPrior | None = None) -> None:
         self._problem, known = problem, problem.known
         self.graph = known.graph
-        n_users, table = problem.rankings.n_users, problem.user_coordinates
+        n_users, table, listed = (
+            problem.rankings.n_users,
+            problem.user_coordinates,
+            np.diff(problem.rankings.user_bounds),
+        )
+        self.covariance = covariance_of(known.users, listed > 0)
         # Somebody without a list or a friend tells nothing of what features are worth.
         counts = np.ones(n_users)
         if known.users.shape[1] and self.graph is None:
-            counts = (np.diff(problem.rankings.user_bounds) > 0).astype(np.float64)
+            counts = (listed > 0).astype(np.float64)
         groups = np.concatenate((np.full(table.shape[1] - known.users.shape[1], -1), known.user_groups))
         linked = None if self.graph is None else self.graph.laplacian(table)
         within = None if self.graph is None else self.graph.linked
@@ -110,12 +116,13 @@ class UserPrior:
         self.slopes = np.zeros((table.shape[1], n_factors + problem.odds))
         self.scales = [Scales.start(self.regression.n_groups) for _ in self._blocks]
         self.tau = 0.0 if self.graph is None else _FIRST_TAU
+        self._found: tuple[Float64Array, Float64Array, Float64Array] | None = None
         if before is not None:
             self.scales, self.tau = before.scales, before.tau
 
     def update(self, users: Float64Array, rng: Generator | None = None) -> None:
         """Slopes as these users have them, drawn where there are features; then the strength of links."""
-        drawn = rng if self.regression.n_groups else None
+        self._found, drawn = None, rng if self.regression.n_groups else None
         links = (0.0, 1.0) if self.graph is None else (self.tau, float(self.graph.scale(self.tau)))
         for number, block in enumerate(self._blocks):
             wanted = np.ascontiguousarray(users[:, block])
@@ -124,17 +131,29 @@ class UserPrior:
             )
             self.slopes[:, block] = found
         if self.graph is not None and rng is not None:
-            self.tau = self.graph.drawn(self.away(users), rng)
+            away, sums = self._linked(users)
+            self.tau = self.graph.drawn(away, sums, rng)
 
     def away(self, users: Float64Array) -> Float64Array:
         """Users less their prior means."""
         return np.asarray(users - self.regression.means(self.slopes))
 
-    def pull(self, users: Float64Array, key: Key, *, draw: bool) -> Float64Array:
-        """What links say of each user in the next pass: mean beyond that of the regression, and strength."""
+    def _linked(self, users: Float64Array) -> tuple[Float64Array, Float64Array]:
+        """Users less their prior means, and the sums of that over friends: found once after each `update`."""
+        if self._found is None or self._found[0] is not users:
+            away = self.away(users)
+            assert self.graph is not None
+            self._found = users, away, self.graph.sums(away)
+        return self._found[1:]
+
+    def pull(self, users: Float64Array, key: Key | None) -> Float64Array:
+        """What links say of each user in the next pass: mean beyond that of the regression, and strength.
+
+        users: not written to since `update`; key: for the noise.
+        """
         if self.graph is None:
             return np.zeros((len(users), 0))
-        return self.graph.pull(self.away(users), self.tau, key, draw=draw)
+        return self.graph.pull(*self._linked(users), self.tau, key)
 
     def friends_pull(self, users: Float64Array) -> Float64Array:
         """The same given the friends at these places."""
@@ -168,12 +187,13 @@ def coefficients(items: ItemPrior, users: UserPrior, problem: Problem, n_factors
     return Coefficients(items.slopes[problem.n_base :, columns], of_users, users.tau)
 
 
-def explained(items: ItemPrior, problem: Problem, found: Coefficients) -> tuple[Float64Array, Float64Array]:
+def explained(
+    items: ItemPrior, users: UserPrior, problem: Problem, found: Coefficients
+) -> tuple[Float64Array, Float64Array]:
     """Parts of the variance of the factors that each attribute of items, and of users, explains."""
     known, n_factors = problem.known, found.users.shape[1]
     spread = 1.0 / items.precision[:n_factors]
-    mentions, lengths = item_mentions(problem.rankings), np.diff(problem.rankings.user_bounds)
     return (
-        shares_of(known.items, found.items[:, :-1], known.item_groups, spread, mentions),
-        shares_of(known.users, found.users, known.user_groups, np.ones(n_factors), lengths),
+        shares_of(items.covariance, found.items[:, :-1], known.item_groups, spread),
+        shares_of(users.covariance, found.users, known.user_groups, np.ones(n_factors)),
     )

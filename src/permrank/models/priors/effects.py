@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from permrank.types import Array, Float64Array, Int64Array
+from permrank.types import Array, BoolArray, Float64Array, Int64Array
 
 EFFECTS = ("item_effects", "pair_effects", "item_shares", "user_shares", "link_strength")
 """Draws of what features and links are worth, as estimates name them."""
@@ -48,17 +48,22 @@ def stacked(draws: list[tuple[Array, ...]]) -> tuple[Array, ...]:
     return tuple(np.stack(parts) for parts in zip(*draws, strict=True))
 
 
+def covariance_of(known: Float64Array, rows: BoolArray) -> Float64Array:
+    """Covariance of the columns over some rows; zeros if there are none."""
+    part = known[rows]
+    if not part.size:
+        return np.zeros((known.shape[1], known.shape[1]))
+    away = part - part.mean(axis=0)
+    return np.asarray(away.T @ away / len(part))
+
+
 def shares_of(
-    known: Float64Array, coefficients: Float64Array, groups: Int64Array, spread: Float64Array, rows: Float64Array
+    covariance: Float64Array, coefficients: Float64Array, groups: Int64Array, spread: Float64Array
 ) -> Float64Array:
     """Part of the variance of the factors' scores that each attribute explains: (n_groups,).
 
-    spread: variance of each factor around its mean a priori; rows: which rows count.
+    covariance: that of the columns; spread: variance of each factor around its mean a priori.
     """
-    n_groups = int(groups.max(initial=-1)) + 1
-    found = np.zeros(n_groups)
-    for group in range(n_groups):
-        part = known[rows > 0][:, groups == group] @ coefficients[groups == group]
-        found[group] = np.sum(part.var(axis=0))
-    total = known[rows > 0] @ coefficients
-    return np.asarray(found / (np.sum(total.var(axis=0)) + np.sum(spread)))
+    products = coefficients @ coefficients.T * covariance
+    found = [np.sum(products[np.ix_(groups == group, groups == group)]) for group in range(groups.max(initial=-1) + 1)]
+    return np.asarray(np.array(found) / (np.sum(products) + np.sum(spread)))

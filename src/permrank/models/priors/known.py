@@ -37,7 +37,15 @@ class Known(NamedTuple):
 
     @classmethod
     def of(cls, rankings: Rankings) -> Known:
-        """What `Rankings.with_features` and `Rankings.with_links` have said."""
+        """What `Rankings.with_features` and `Rankings.with_links` have said; made once."""
+        ids, made = (rankings.user_ids, rankings.item_ids), rankings.__dict__.get("_known")
+        if made is None or made[0] is not ids[0] or made[1] is not ids[1]:
+            made = rankings.__dict__["_known"] = (*ids, cls._made(rankings))
+        found: Known = made[2]
+        return found
+
+    @classmethod
+    def _made(cls, rankings: Rankings) -> Known:
         known = cls.nothing(rankings.n_users, rankings.n_items)
         items, users = rankings.features("item"), rankings.features("user")
         if items is not None:

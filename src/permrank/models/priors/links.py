@@ -12,7 +12,10 @@ z_uv ~ N(R_u + R_v, 1 / s τ a_uv): since D - A + (D + A) = 2 D,
     p(R, z) ∝ exp(-½ s Σ_u (1 + 2 τ D_u) |R_u|² + s τ Σ_u R_u · Σ_v a_uv z_uv + ...),
 
 all users can be drawn side by side given z, and z given all users: a Gibbs sampler that is parallel, needs no colouring
-and gives the same bits for any number of threads.
+and gives the same bits for any number of threads. Only the sums Σ_v a_uv z_uv are needed, whose covariance given R is
+(D + A) / s τ. Beyond `_ROWS` links their noise is made of so many normal rows, drawn anew in each sweep: a link takes
+one of them at random, with a random sign. The covariance of the sums is the same, and so are means and covariances of
+what normal data and these sums lead to; a sweep costs two passes over the links.
 """
 
 from __future__ import annotations
@@ -28,14 +31,17 @@ from scipy.linalg import eigh_tridiagonal
 from permrank.data.links import Edges
 from permrank.data.vocabulary import Vocabulary
 from permrank.errors import InputError
-from permrank.kernels.links import link_sums
+from permrank.kernels.links import link_noise, link_sums
 from permrank.ragged import frozen, indptr_of
 from permrank.types import Float64Array, Int64Array, Key
 
-# Values of τ that are tried: 0 is as good as the first.
-_GRID = np.logspace(-4.0, 3.0, 281)
-# Lanczos steps and random vectors for log det(I + τ L).
-_STEPS, _PROBES = 40, 16
+# Values of τ that are tried: 0 is as good as the first. With the last, two who have no other friends are correlated by
+# τ / (1 + τ) = .91; more would tell little, and the sampler moves friends together only in steps of 1 / τ.
+_GRID = np.logspace(-4.0, 1.0, 201)
+# Lanczos steps for log det(I + τ L), and random vectors: so many, or fewer of so many users that the error is the same.
+_STEPS, _PROBES, _FEWEST_PROBES, _PROBED = 40, 16, 4, 16_384
+# Normal rows that the noise of links is made of, if there are more links.
+_ROWS = 4_096
 
 
 class UserGraph:
@@ -58,6 +64,7 @@ class UserGraph:
         self.n_users, self.n_links, self.raw_degrees = n_users, edges.first.size, degrees
         self._indptr, self._friends, self._link = frozen(bounds, friends, link)
         (self._weights,) = frozen(np.tile(scaled, 2)[order])
+        (self._roots,) = frozen(np.sqrt(self._weights))
         self.degrees = np.bincount(owner, np.tile(scaled, 2), n_users)
         self.linked = self.degrees > 0.0
 
@@ -70,14 +77,21 @@ class UserGraph:
         """The weights a_uv of all links, in both directions: (n_users, n_users)."""
         return sp.csr_matrix((self._weights, self._friends, self._indptr), (self.n_users, self.n_users))
 
-    def _sums(self, rows: Float64Array, tau: float, key: Key) -> Float64Array:
-        """Σ_v a_uv z_uv of every user: see `kernels.links.link_sums`."""
-        return np.asarray(link_sums(self._indptr, self._friends, self._link, self._weights, rows, tau, key))
+    def sums(self, rows: Float64Array) -> Float64Array:
+        """A times rows: Σ_v a_uv rows_v of every user."""
+        return np.asarray(link_sums(self._indptr, self._friends, self._weights, np.ascontiguousarray(rows, np.float64)))
+
+    def noise(self, n_columns: int, key: Key) -> Float64Array:
+        """What has mean 0 and, over users, the covariance D + A: (n_users, n_columns)."""
+        rng, n_rows = np.random.default_rng(int(key)), min(self.n_links, _ROWS)
+        normals, rows = rng.normal(size=(n_rows, n_columns)), self._link if n_rows == self.n_links else None
+        if rows is not None:  # each link has a row of its own
+            return np.asarray(link_sums(self._indptr, rows, self._roots, normals))
+        return np.asarray(link_noise(self._indptr, self._link, self._weights, normals, key))
 
     def laplacian(self, rows: Float64Array) -> Float64Array:
         """L times rows: (n_users, k)."""
-        both = self._sums(np.ascontiguousarray(rows, np.float64), 0.0, np.uint64(0))  # (D + A) rows
-        return np.asarray(2.0 * self.degrees[:, None] * rows - both)
+        return np.asarray(self.degrees[:, None] * rows - self.sums(rows))
 
     def scale(self, tau: Float64Array | float) -> Float64Array:
         """s(τ): mean over linked users of the diagonal of (I + τ L)⁻¹, for each τ; 1 for 0."""
@@ -86,19 +100,23 @@ class UserGraph:
             return np.ones(np.shape(tau))
         return np.asarray(np.sum(weights / (1.0 + np.multiply.outer(tau, nodes)), axis=-1) / weights.sum())
 
-    def pull(self, away: Float64Array, tau: float, key: Key, *, draw: bool) -> Float64Array:
-        """What links say about each user given z, drawn given ``away`` (n_users, k): their mean, then s (1 + 2 τ D)."""
+    def pull(self, away: Float64Array, sums: Float64Array, tau: float, key: Key | None) -> Float64Array:
+        """What links say about each user given z, drawn given ``away`` (n_users, k): their mean, then s (1 + 2 τ D).
+
+        sums: `sums` of ``away``. Without a key z are at their means.
+        """
         scale = float(self.scale(tau))
-        sums = self._sums(np.ascontiguousarray(away), 0.0 if not draw else scale * tau, key)
+        both = self.degrees[:, None] * away + sums
+        if key is not None:
+            both += self.noise(away.shape[1], key) / np.sqrt(scale * tau)
         strength = np.where(self.linked, scale, 1.0) + 2.0 * scale * tau * self.degrees
-        return np.column_stack((scale * tau * sums / strength[:, None], strength))
+        return np.column_stack((scale * tau * both / strength[:, None], strength))
 
     def friends_pull(self, away: Float64Array, tau: float) -> Float64Array:
         """The same given the friends themselves: mean τ Σ_v a_uv R_v / (1 + τ D_u), and s (1 + τ D_u)."""
         scale = float(self.scale(tau))
         strength = np.where(self.linked, scale, 1.0) + scale * tau * self.degrees
-        sums = self._sums(np.ascontiguousarray(away), 0.0, np.uint64(0)) - self.degrees[:, None] * away
-        return np.column_stack((scale * tau * sums / strength[:, None], strength))
+        return np.column_stack((scale * tau * self.sums(away) / strength[:, None], strength))
 
     @cached_property
     def _spectrum(self) -> tuple[Float64Array, Float64Array]:
@@ -110,9 +128,10 @@ class UserGraph:
         rng, linked = np.random.default_rng(0), np.flatnonzero(self.degrees)
         if not linked.size:
             return np.zeros(0), np.zeros(0)
-        now, before = np.zeros((self.n_users, _PROBES)), np.zeros((self.n_users, _PROBES))
-        now[linked] = rng.choice((-1.0, 1.0), (linked.size, _PROBES)) / np.sqrt(linked.size)
-        diagonal, beside, length = [], [], np.zeros(_PROBES)
+        n_probes = min(_PROBES, max(_FEWEST_PROBES, -(-_PROBED // linked.size)))
+        now, before = np.zeros((self.n_users, n_probes)), np.zeros((self.n_users, n_probes))
+        now[linked] = rng.choice((-1.0, 1.0), (linked.size, n_probes)) / np.sqrt(linked.size)
+        diagonal, beside, length = [], [], np.zeros(n_probes)
         for _ in range(min(_STEPS, linked.size)):
             image = self.laplacian(now) - length * before
             diagonal.append(np.einsum("up,up->p", image, now))
@@ -123,11 +142,11 @@ class UserGraph:
                 break
             before, now = now, image / length
         nodes, weights = [], []
-        for probe in range(_PROBES):
+        for probe in range(n_probes):
             own, next_to = (np.array([each[probe] for each in part]) for part in (diagonal, beside[:-1]))
             values, vectors = eigh_tridiagonal(own, next_to)
             nodes.append(np.maximum(values, 0.0))
-            weights.append(linked.size / _PROBES * vectors[0] ** 2)
+            weights.append(linked.size / n_probes * vectors[0] ** 2)
         return np.concatenate(nodes), np.concatenate(weights)
 
     def log_determinant(self, tau: Float64Array | float) -> Float64Array:
@@ -141,17 +160,25 @@ class UserGraph:
         scale = self.scale(_GRID)
         return scale, self.log_determinant(_GRID) + np.count_nonzero(self.linked) * np.log(scale)
 
-    def log_density(self, away: Float64Array) -> Float64Array:
-        """Log-probability of each τ of the grid given users less their means (n_users, k); a priori dτ / τ (1 + τ)."""
-        energy, own = float(np.sum(away * self.laplacian(away))), float(np.sum(away[self.linked] ** 2))
+    def log_density(self, away: Float64Array, sums: Float64Array) -> Float64Array:
+        """Log-probability of each τ of the grid given users less their means (n_users, k); a priori dτ / τ (1 + τ).
+
+        Linked users are taken around their common mean, and as variable as the prior has them: only how much more alike
+        linked users are than any two counts. For links drawn at random the mean of this over all graphs is largest at
+        τ = 0, whatever mean and variance users have. sums: `sums` of ``away``.
+        """
+        energy = np.sum(away * (self.degrees[:, None] * away - sums), axis=0)
+        variance = np.maximum(away[self.linked].var(axis=0), 1e-300)
+        (scale, determinants), n_columns = self._on_grid, away.shape[1]
+        own = float(np.count_nonzero(self.linked) * n_columns)
         prior = -np.log1p(_GRID)  # the grid is even in log τ
-        scale, determinants = self._on_grid
-        found = prior + 0.5 * away.shape[1] * determinants - 0.5 * scale * (own + _GRID * energy)
+        found = prior + 0.5 * n_columns * determinants - 0.5 * scale * (own + _GRID * float(np.sum(energy / variance)))
         return np.asarray(found - np.logaddexp.reduce(found))
 
-    def drawn(self, away: Float64Array, rng: np.random.Generator) -> float:
+    def drawn(self, away: Float64Array, sums: Float64Array, rng: np.random.Generator) -> float:
         """τ given users less their means."""
-        return float(_GRID[np.searchsorted(np.cumsum(np.exp(self.log_density(away))), rng.random() * (1 - 1e-12))])
+        density = np.exp(self.log_density(away, sums))
+        return float(_GRID[np.searchsorted(np.cumsum(density), rng.random() * (1 - 1e-12))])
 
 
 def weights_of_new(graph: UserGraph, friends: np.ndarray, weights: Float64Array) -> Float64Array:

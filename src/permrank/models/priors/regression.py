@@ -132,13 +132,12 @@ class Regression:
         prior[learnt] = 1.0 / scales.groups[self.groups[learnt]]
         gram = self._gram + scale * tau * self._linked_gram + (scale - 1.0) * self._within_gram
         lower = np.linalg.cholesky(gram + np.diag(prior))
-        wanted = np.ascontiguousarray(wanted)
-        seen = cross(self._weighted, wanted)
+        rows = self._weighted
         if self._linked is not None:
-            seen = seen + scale * tau * cross(self._linked, wanted)
+            rows = rows + scale * tau * self._linked
         if self._within is not None:
-            seen = seen + (scale - 1.0) * cross(self._within, wanted)
-        mean = cho_solve((lower, True), seen)
+            rows = rows + (scale - 1.0) * self._within
+        mean = cho_solve((lower, True), cross(rows, np.ascontiguousarray(wanted)))
         return np.asarray(mean), np.asarray(lower)
 
     def drawn(
