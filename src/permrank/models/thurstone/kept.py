@@ -26,7 +26,7 @@ _DRAWN = (
 _HALF = frozenset({"item_draws"})
 
 
-class _Mean:
+class Mean:
     """Mean over draws of users' utilities: of the items, and at a low rank what users differ by from it."""
 
     def __init__(self, n_users: int, n_items: int, n_factors: int, n_components: int) -> None:
@@ -77,7 +77,7 @@ class Collected:
         self._slots = None if n_users == problem.n_users else ranges(first, last)
         self._indptr, self._items = indptr_of(last - first), self._of_slots(said.slot_items)
         self._sizes = n_users, problem.n_items, *sizes
-        self._mean, self._few = _Mean(*self._sizes), 4 * n_draws * self._items.size <= MOST_KEPT
+        self._mean, self._few = Mean(*self._sizes), 4 * n_draws * self._items.size <= MOST_KEPT
         self.drawn: dict[str, list[Array]] = {name: [] for name in _DRAWN}
         self.total, self.count = np.zeros(self._items.size), 0
 
@@ -110,7 +110,7 @@ class Collected:
         total, count, mean = self.total, self.count, self._mean
         if not self.drawn["item_draws"]:
             parts = {name: [_compact(name, part)] for name, part in self.parts(sampler.state).items()}
-            total, count, mean = self._of_slots(sampler.state.residuals), 1, _Mean(*self._sizes)
+            total, count, mean = self._of_slots(sampler.state.residuals), 1, Mean(*self._sizes)
             mean.add(sampler.state, self._users)
         stacked: Named = {name: np.stack(draws) for name, draws in parts.items()}
         if stacked["utilities"].shape[1] != self._items.size:
