@@ -272,10 +272,10 @@ def test_the_likelihood_of_all_orders_adds_up_to_one(learnt):
 
 @pytest.mark.parametrize("n_components", [1, 2])
 def test_mean_scores_are_the_mean_over_the_draws(n_components):
-    rng, users, mean = np.random.default_rng(4), np.arange(9), Mean(9, 5, 2, n_components)
-    expected = np.zeros((9, 5))
+    rng, users, mean = np.random.default_rng(4), np.arange(9), Mean(9, 4, 2, n_components)
+    expected = np.zeros((9, 4))  # as many items as the rank: nothing is left out
     for _ in range(4):
-        theta, means = rng.normal(size=(n_components, 5, 3)), rng.normal(size=(9, 2))
+        theta, means = rng.normal(size=(n_components, 4, 3)), rng.normal(size=(9, 2))
         shares, components = rng.dirichlet(np.ones(n_components)), rng.integers(n_components, size=9)
         mean.add(SimpleNamespace(theta=theta, means=means, shares=shares, components=components), users)
         expected += (np.einsum("uyk,uk->uy", theta[components][..., :-1], means) + theta[components][..., -1]) / 4
