@@ -17,7 +17,7 @@ _LOW, _HIGH = np.uint64(0xFFFFFFFF), np.uint64(32)
 
 @njit(error_model="numpy")
 def _add_rows(rows, places, weights, first, last, out):
-    """out += Σ_p weights_p rows[places_p]: four at a time (rows.py)."""
+    """out += Σ_p weights_p rows[places_p]: four at a time."""
     whole = last - (last - first) % 4
     for p in range(first, whole, 4):
         a, b, c, d = rows[places[p]], rows[places[p + 1]], rows[places[p + 2]], rows[places[p + 3]]

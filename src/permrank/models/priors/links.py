@@ -36,10 +36,10 @@ from permrank.ragged import frozen, indptr_of
 from permrank.types import Float64Array, Int64Array, Key
 
 # Values of τ that are tried: 0 is as good as the first. With the last, two who have no other friends are correlated by
-# τ / (1 + τ) = .91; more would tell little, and the sampler moves friends together only in steps of 1 / τ.
-_GRID = np.logspace(-4.0, 1.0, 201)
+# τ / (1 + τ) = .97. More would tell little, and friends move together in steps of 1 / τ: it takes about τ sweeps.
+_GRID = np.logspace(-4.0, 1.5, 221)
 # Lanczos steps for log det(I + τ L), and random vectors: so many, or fewer of so many users that the error is the same.
-_STEPS, _PROBES, _FEWEST_PROBES, _PROBED = 40, 16, 4, 16_384
+_STEPS, _PROBES, _FEWEST_PROBES, _PROBED = 20, 16, 4, 16_384
 # Normal rows that the noise of links is made of, if there are more links.
 _ROWS = 4_096
 
