@@ -296,7 +296,7 @@ class FactoredThurstone(Ranker):
         rankings : Rankings
             Every ranking is taken for that of a person of whom nothing else is known. Tied items are unordered.
         error : float
-            More points are taken until the standard error of a ranking is below this, within 16 times the first.
+            More points are taken until the standard error of a ranking is below this, within 512 times the first.
 
         Returns
         -------
