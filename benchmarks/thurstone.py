@@ -242,7 +242,7 @@ def print_table(cells: list[dict[str, Any]]) -> None:
     print("|---|---|---|---|---|")
     for row, system in sorted({(cell["row"], cell["system"]) for cell in cells}):
         own = [cell for cell in cells if (cell["row"], cell["system"]) == (row, system)]
-        names = [name for name in own[0] if name not in ("row", "system", "seed")]
+        names = [name for name in own[0] if name not in ("row", "system", "seed") and all(name in cell for cell in own)]
         told = []
         for name in names:
             values = [cell[name] for cell in own]

@@ -2,6 +2,7 @@
 
 import json
 from itertools import permutations
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import permrank as pr
 from permrank.learning.shards import LocalEngine, using
 from permrank.models.choosing import choose_model
 from permrank.models.thurstone import questions
+from permrank.models.thurstone.kept import Mean
 from permrank.models.thurstone.problem import Problem
 from permrank.testing import ModelContract
 from permrank.testing.forging import header_of, resigned
@@ -245,7 +247,7 @@ def test_a_ballot_cast_thrice_is_three_people():
     assert problem.n_users == 40
     assert problem.first_copies.tolist() in ([0, 30], [0, 10])
     model = pr.FactoredThurstone(1, max_iter=20).fit(ballots)
-    assert model.user_means_.shape[1] == 2
+    assert len(model.user_scores_) == 2
     assert np.isfinite(model.score(model.user_ids[1])).all()
     with pytest.raises(pr.errors.InputError, match="weights must be whole numbers"):
         pr.FactoredThurstone(1).fit(pr.Rankings.from_lists([["a", "b"], ["b", "a"]], weights=[1.5, 1]))
@@ -266,3 +268,18 @@ def test_the_likelihood_of_all_orders_adds_up_to_one(learnt):
     values, errors = model.log_likelihood_with_error(pr.Rankings.from_lists(orders))
     assert errors.max() < 0.05
     assert abs(np.exp(values).sum() - 1.0) < 6 * np.sqrt(np.sum((errors * np.exp(values)) ** 2)) + 1e-3
+
+
+@pytest.mark.parametrize("n_components", [1, 2])
+def test_mean_scores_are_the_mean_over_the_draws(n_components):
+    rng, users, mean = np.random.default_rng(4), np.arange(9), Mean(9, 4, 2, n_components)
+    expected = np.zeros((9, 4))  # as many items as the rank: nothing is left out
+    for _ in range(4):
+        theta, means = rng.normal(size=(n_components, 4, 3)), rng.normal(size=(9, 2))
+        shares, components = rng.dirichlet(np.ones(n_components)), rng.integers(n_components, size=9)
+        mean.add(SimpleNamespace(theta=theta, means=means, shares=shares, components=components), users)
+        expected += (np.einsum("uyk,uk->uy", theta[components][..., :-1], means) + theta[components][..., -1]) / 4
+    parts = mean.parts()
+    found = parts["item_means"] + parts["user_scores"].astype(float) @ parts["item_scores"].astype(float).T
+    np.testing.assert_allclose(found, expected, atol=0.01)
+    assert np.abs(found - expected[::-1]).max() > 0.1  # control

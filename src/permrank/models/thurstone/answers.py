@@ -71,7 +71,7 @@ def uncertainty(estimate: ThurstoneEstimate, said: Said, chains: Chains, items: 
     chains.advance(asked, _ONE_ROUND, stream_key(estimate.seed, 7))
     rows = np.arange(len(chains.x))
     several, z = estimate.shares.shape[1] > 1, chains.components[:, 0]
-    theta = estimate.item_draws[rows, z] if several else estimate.item_draws[:, 0]
+    theta = (estimate.item_draws[rows, z] if several else estimate.item_draws[:, 0]).astype(np.float32)
     drawn = chains.draws[:, 0, :, None].astype(np.float32)
     variances = np.var(np.matmul(theta[..., :-1], drawn)[..., 0] + theta[..., -1], axis=0, dtype=np.float64)
     variances += np.mean(estimate.noise_variances[rows, z], axis=0, dtype=np.float64)

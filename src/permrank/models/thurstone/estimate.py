@@ -99,7 +99,9 @@ class ThurstoneEstimate(Estimate):
     threshold_draws: Array
     flips: Array
     user_slopes: Array
-    user_means: Array
+    user_scores: Array
+    item_scores: Array
+    item_means: Array
     user_components: Array
     utilities: Array
     residuals: Array
@@ -139,18 +141,38 @@ class ThurstoneEstimate(Estimate):
         return np.where(keys[place] == wanted, self.residuals[slots[place]].astype(np.float64), 0.0)
 
     def score_pairs(self, who: Int64Array, what: Int64Array) -> Float64Array:
-        """Means of the utilities of many users and items."""
-        total = np.zeros(who.size)
-        for theta, means, components in zip(self.item_draws, self.user_means, self.user_components, strict=True):
-            rows = theta[components[who], what].astype(np.float64)
-            total += np.einsum("ek,ek->e", rows[:, :-1], means[who].astype(np.float64)) + rows[:, -1]
-        return np.asarray(total / len(self.item_draws) + self.said_of(who, what))
+        """Means of the utilities of many users and items, without the users' level."""
+        total = self.item_means[what].astype(np.float64)
+        for begin in range(0, who.size, _PAIRS_AT_ONCE):
+            part = slice(begin, begin + _PAIRS_AT_ONCE)
+            rows = self.user_scores[who[part]].astype(np.float64), self.item_scores[what[part]].astype(np.float64)
+            total[part] += np.einsum("ek,ek->e", *rows)
+        return np.asarray(total + self.said_of(who, what))
 
     def scores(self, items: Int64Array, means: Float64Array, components: Int64Array) -> Float64Array:
-        """Means of utilities of items for one user, without what was said about them: means (n_kept, n_columns)."""
+        """The same of items for one user, without what was said about them: means (n_kept, n_columns)."""
         chosen = self.item_draws[np.arange(len(means))[:, None], components[:, None], items[None]].astype(np.float64)
-        total = np.einsum("dik,dk->i", chosen[..., :-1], means) + chosen[..., -1].sum(axis=0)
+        k = self.n_factors
+        total = np.einsum("dik,dk->i", chosen[..., :k], means[:, :k]) + chosen[..., -1].sum(axis=0)
         return np.asarray(total / len(means))
+
+    # Tastes: what scores of all items differ by from their mean over users, as coordinates whose cosines are theirs
+
+    @cached_property
+    def _lengths(self) -> Float64Array:
+        """Of the columns of the items' side, which are orthogonal."""
+        lengths = np.sqrt(np.sum(self.item_scores.astype(np.float64) ** 2, axis=0))
+        return np.asarray(np.where(lengths > 0.0, lengths, 1.0))
+
+    def tastes(self) -> Float64Array:
+        """Of all known users, (n_users, rank)."""
+        return np.asarray(self.user_scores.astype(np.float64) * self._lengths)
+
+    def taste(self, means: Float64Array, components: Float64Array) -> Float64Array:
+        """Of a user with these factors and components under the draws: (rank,)."""
+        scores = self.scores(np.arange(self.item_means.size), means, components.astype(np.int64))
+        away = scores - self.item_means.astype(np.float64)
+        return np.asarray(np.einsum("y,yk->k", away, self.item_scores.astype(np.float64)) / self._lengths)
 
     # Chains of users
 
@@ -205,7 +227,8 @@ class ThurstoneEstimate(Estimate):
         self.check_shapes(
             item_draws=(n_kept, z, n_items, size), noise_variances=(n_kept, z, n_items), shares=(n_kept, z),
             threshold_draws=(n_kept, thresholds.size), flips=(n_kept,), user_slopes=(n_kept, n_dimensions, size - 1),
-            user_means=(n_kept, n_users, size - 1), user_components=(n_kept, n_users), residuals=(n_slots,),
+            user_scores=(n_users, np.shape(self.item_scores)[-1]), item_means=(n_items,), residuals=(n_slots,),
+            item_scores=(n_items, np.shape(self.user_scores)[-1]), user_components=(len(self.utilities), n_users),
             slot_indptr=(n_users + 1,), slot_items=(n_slots,), co_listing=(n_items, n_dimensions),
         )  # fmt: skip
         if np.shape(self.utilities) not in ((n_kept, n_slots), (0, n_slots)):
@@ -231,6 +254,8 @@ class ThurstoneEstimate(Estimate):
             raise InputError(f"item_draws_ has {n_components} components, not {given['n_components']}")
 
 
+# Pairs whose rows are gathered together.
+_PAIRS_AT_ONCE = 100_000
 # Where a new user contradicts himself and nobody did before, an answer is the wrong way round with this probability.
 _LEAST_FLIP = 0.05
 

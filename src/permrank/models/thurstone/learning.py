@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,11 +16,11 @@ from permrank.learning.learner import State as Kept
 from permrank.models.factored.problem import thresholds_of
 from permrank.models.thurstone.estimate import ThurstoneEstimate
 from permrank.models.thurstone.full import FullSampler
+from permrank.models.thurstone.kept import MOST_KEPT, RANK, Collected
 from permrank.models.thurstone.problem import Problem, coordinates_of
 from permrank.models.thurstone.sampler import Sampler, State
-from permrank.ragged import indptr_of, ranges
 from permrank.randomness import stream_key
-from permrank.types import Array, Float64Array, Int64Array, Named
+from permrank.types import Float64Array, Int64Array, Named
 
 # Sweeps by default: this many entries are visited in all, within the bounds.
 _ENTRIES_VISITED, _FEWEST_SWEEPS, _MOST_SWEEPS = 20_000_000, 100, 600
@@ -30,13 +30,6 @@ _MOST_ITEMS, _MOST_FULL = 50, 200
 _PEOPLE, _MOST_COMPONENTS = 10, 4
 # Draws are kept after the first third of the sweeps.
 _FIRST_KEPT = 3
-# Utilities are kept with every draw where users speak of few items: so many times the numbers of a user's factors.
-_TIMES_FACTORS = 4
-# Fields of the estimate with a slice for every draw.
-_DRAWN = (
-    "item_draws", "noise_variances", "shares", "threshold_draws", "flips", "user_slopes", "user_means",
-    "user_components", "utilities",
-)  # fmt: skip
 
 
 class Begun(NamedTuple):
@@ -137,77 +130,6 @@ def kept_sweeps(n_sweeps: int, n_draws: int) -> list[int]:
     return np.unique(np.linspace(first, n_sweeps - 1, n_draws).round().astype(int)).tolist()  # type: ignore[no-any-return]
 
 
-class _Collected:
-    """Draws that are kept, and the mean of what they leave of the utilities."""
-
-    def __init__(self, problem: Problem, n_users: int, rules: Named) -> None:
-        said = problem.said
-        self._users, self._rules, self._problem = problem.first_copies, rules, problem
-        first, last = said.slot_indptr[self._users], said.slot_indptr[self._users + 1]
-        self._slots = None if n_users == problem.n_users else ranges(first, last)
-        self._indptr, self._items = indptr_of(last - first), self._of_slots(said.slot_items)
-        n_columns = 0
-        self.drawn: dict[str, list[Array]] = {name: [] for name in _DRAWN}
-        self.total, self.count, self._n_columns = np.zeros(self._items.size), 0, n_columns
-
-    def _of_slots(self, values: Array) -> Array:
-        return np.asarray(values if self._slots is None else values[..., self._slots])
-
-    def parts(self, state: State) -> Named:
-        """What is kept of a state."""
-        small = self._items.size <= _TIMES_FACTORS * self._users.size * (state.draws.shape[1] + 1)
-        x = self._of_slots(state.x)
-        return {
-            "item_draws": state.theta, "noise_variances": state.variances, "shares": state.shares,
-            "threshold_draws": state.thresholds, "flips": np.float64(state.flip), "user_slopes": state.user_slopes,
-            "user_means": state.means[self._users], "user_components": state.components[self._users],
-            "utilities": x if small and self._problem.thresholds.size == 0 else x[:0],
-        }  # fmt: skip
-
-    def keep(self, sampler: Sampler) -> None:
-        """Keep a draw."""
-        for name, part in self.parts(sampler.state).items():
-            self.drawn[name].append(_compact(part))
-
-    def average(self, sampler: Sampler) -> None:
-        """Add to the mean of the residuals."""
-        self.total, self.count = self.total + self._of_slots(sampler.state.residuals), self.count + 1
-
-    def estimate(self, sampler: Sampler) -> ThurstoneEstimate:
-        """Of the draws so far; before the first, of the present state."""
-        parts: Named = dict(self.drawn)
-        total, count = self.total, self.count
-        if not self.drawn["item_draws"]:
-            parts = {name: [_compact(part)] for name, part in self.parts(sampler.state).items()}
-            total, count = self._of_slots(sampler.state.residuals), 1
-        stacked: Named = {name: np.stack(draws) for name, draws in parts.items()}
-        if stacked["utilities"].shape[1] != self._items.size:
-            stacked["utilities"] = np.zeros((0, self._items.size), np.float32)
-        return ThurstoneEstimate(
-            **stacked, residuals=(total / count).astype(np.float32), slot_indptr=self._indptr, slot_items=self._items,
-            thresholds=self._problem.thresholds, co_listing=self._problem.co_listing, **self._rules,
-        )  # fmt: skip
-
-    def state(self, sampler: Sampler) -> Kept:
-        """What a later run needs."""
-        like = self.parts(sampler.state)
-        stacked = {
-            f"kept_{name}": np.array(draws, _compact(like[name]).dtype).reshape(len(draws), *np.shape(like[name]))
-            for name, draws in self.drawn.items()
-        }
-        return {**stacked, "total": self.total, "count": self.count}
-
-    def resume(self, kept: Kept) -> None:
-        """Take up what `state` gave."""
-        self.drawn = {name: list(kept[f"kept_{name}"]) for name in _DRAWN}
-        self.total, self.count = kept["total"], kept["count"]
-
-
-def _compact(part: Any) -> Array:
-    values = np.asarray(part)
-    return values.astype(np.int32 if values.dtype.kind == "i" else np.float32)
-
-
 def draw_posterior(
     problem: Problem,
     n_users: int,
@@ -218,16 +140,16 @@ def draw_posterior(
 ) -> Learner[ThurstoneEstimate]:
     """Sweeps of a sampler; the wanted ones are kept. sizes: numbers of factors and of components."""
     n_factors, n_components = sizes
-    n_numbers = n_components * problem.n_items * (n_factors + 3)
-    n_numbers += n_users * (n_factors + 2) * (1 + _TIMES_FACTORS)
+    n_numbers = len(wanted) * n_components * problem.n_items * (n_factors + 3)
+    n_numbers += 2 * RANK * n_users * n_components * (n_factors + 1)
     require_memory(
-        2 * 4 * len(wanted) * n_numbers, f"{len(wanted)} draws of {n_factors} factors",
+        2 * 4 * n_numbers + MOST_KEPT, f"{len(wanted)} draws of {n_factors} factors",
         "take fewer draws (n_draws) or factors (n_factors)",
     )  # fmt: skip
 
     def steps(kept: Kept | None) -> Iterator[Step[ThurstoneEstimate]]:
         sampler, n_sweeps = make(), wanted[-1] + 1
-        collected, done = _Collected(problem, n_users, rules), 0
+        collected, done = Collected(problem, n_users, sizes, len(wanted), rules), 0
         if kept:
             sampler.state = State(**{name: kept[name] for name in State._fields})
             collected.resume(kept)

@@ -78,17 +78,17 @@ class FactoredThurstone(Ranker):
 
     Attributes
     ----------
-    item_draws_ : float32 (n_kept, n_components, n_items, n_columns + 1)
+    item_draws_ : float16 (n_kept, n_components, n_items, n_columns + 1)
         Loadings H on the factors, with ratings on the users' level, and mean μ of every item, one slice a draw.
     noise_variances_ : float32 (n_kept, n_components, n_items)
         σ².
     shares_ : float32 (n_kept, n_components)
         Of the components.
-    user_means_ : float32 (n_kept, n_users, n_columns)
-        Mean of every user's factors given the utilities of the draw.
-    user_components_ : int32 (n_kept, n_users)
-    utilities_ : float32 (n_kept, n_slots) or (0, n_slots)
-        Of the items that users speak of, where these are few.
+    user_scores_, item_scores_ : float16 (n_users, rank), (n_items, rank)
+        Their products added to ``item_means_`` are the means of utilities.
+    item_means_ : float32 (n_items,)
+    utilities_, user_components_ : float32 (n_kept, n_slots), int16 (n_kept, n_users), or (0, ...)
+        Of the items that users speak of, where all of them take at most 32 MiB.
     residuals_ : float32 (n_slots,)
         By how much the mean utility of what a user speaks of differs from what the factors say.
     slot_indptr_, slot_items_ : int64 (n_users + 1,), int32 (n_slots,)
@@ -117,7 +117,6 @@ class FactoredThurstone(Ranker):
     estimate_type = ThurstoneEstimate
     estimate_: ThurstoneEstimate
     item_draws_: Array
-    user_means_: Array
     parameters = PARAMETERS
 
     def __init__(
@@ -297,7 +296,7 @@ class FactoredThurstone(Ranker):
         rankings : Rankings
             Every ranking is taken for that of a person of whom nothing else is known. Tied items are unordered.
         error : float
-            More points are taken until the standard error of a ranking is below this, within 16 times the first.
+            More points are taken until the standard error of a ranking is below this, within 512 times the first.
 
         Returns
         -------
@@ -377,7 +376,7 @@ class FactoredThurstone(Ranker):
         return nearest(mean_cosine(rows, rows[:, index]), index, k, self.item_ids)
 
     def similar_users(self, user: object, k: int = 10) -> pl.DataFrame:
-        """Users of the training data who rank as this one does: cosine of their factors, averaged over the draws.
+        """Users of the training data who rank as this one does: cosine of what their mean utilities say of taste.
 
         Returns
         -------
@@ -386,9 +385,10 @@ class FactoredThurstone(Ranker):
         """
         reference = self._reference(user)
         place = -1 if isinstance(reference, NewUser) else int(reference or 0)
-        own = reference.state["means"] if isinstance(reference, NewUser) else self.user_means_[:, place]
-        n_factors = self.user_means_.shape[2] - self._rated
-        similarity = mean_cosine(self.user_means_[..., :n_factors], own[:, :n_factors])
+        tastes = self.estimate_.tastes()
+        state = reference.state if isinstance(reference, NewUser) else {}
+        own = self.estimate_.taste(state["means"], state["components"]) if state else tastes[place]
+        similarity = mean_cosine(tastes[None], own[None])
         return nearest(similarity, place, k, self.user_ids)
 
     @property

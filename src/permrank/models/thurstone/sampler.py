@@ -23,8 +23,8 @@ _SCANS = 2
 # Inverse gamma priors of variances, (shape, scale): of the factors' columns (the scale is shared by them), of the means
 # of items around their regression, and of the noise of an item, which is about 1.
 _FACTORS, _MEANS, _NOISE = (2.0, 1.0), (1.0, 0.5), (5.0, 5.0)
-# Means of items deviate by at most 5 from their regression, as in the factored model: where everybody agrees, nothing
-# else bounds them.
+# Means of items have a prior deviation of at most 5, as in the factored model: where everybody agrees, nothing else
+# bounds it.
 _MOST_SPREAD = 25.0
 # With ratings the factors' part of a utility has this variance a priori: that of `FactoredPlackettLuce` with ties, .49,
 # in units of its logistic noise. A learnt one is larger, and predicts worse (decision 20).
@@ -295,8 +295,8 @@ class Sampler:
         if self.problem.contradicted:
             flips, total = values[:, 1].sum(), values[:, 2].sum()
             flip = float(np.clip(rng.beta(_FLIPS[0] + flips, _FLIPS[1] + total - flips), 1e-9, 0.5))
-        shares, slopes = np.maximum(shares, 1e-300), np.asarray(slopes, np.float64)
-        self.state = state._replace(user_slopes=slopes, shares=shares, flip=flip)
+        shares = np.maximum(shares, 1e-300)
+        self.state = state._replace(user_slopes=np.asarray(slopes, np.float64), shares=shares, flip=flip)
         self._draw_ridges(rng)
 
     def _draw_ridges(self, rng: np.random.Generator) -> None:
