@@ -245,7 +245,9 @@ def print_table(cells: list[dict[str, Any]]) -> None:
         names = [name for name in own[0] if name not in ("row", "system", "seed") and all(name in cell for cell in own)]
         told = []
         for name in names:
-            values = [cell[name] for cell in own]
+            values = [cell[name] for cell in own if cell[name] is not None]  # nothing to take a mean of in that cell
+            if not values:
+                continue
             told.append(f"{name} {np.mean(values):.4f} ±{np.std(values, ddof=1) if len(values) > 1 else 0:.4f}")
         print(f"| {row} | {system} | {len(own)} | {', '.join(told)} | {BESIDE.get(row, '')} |")
 
