@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from permrank.kernels.columns import add_gram, add_products, combined
+from permrank.kernels.columns import add_gram, add_products, combined, gather_columns
 
 
 @pytest.mark.parametrize("n", [0, 1, 3, 4, 5, 11, 24, 67, 101, 700])
@@ -22,3 +22,16 @@ def test_sums_are_those_of_matrix_products(n, n_columns):
     np.testing.assert_allclose(total, start + weights[:n] @ rows[:n], rtol=1e-12, atol=1e-12)
     whole = gram + (rows[:n].T * weights[:n]) @ rows[:n]
     np.testing.assert_allclose(np.tril(square), np.tril(whole), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("n", [0, 1, 4, 7])
+def test_chosen_rows_are_gathered_as_columns(n):
+    rng = np.random.default_rng(n)
+    rows, chosen, columns = (
+        rng.normal(size=(5, 3)),
+        rng.integers(0, 5, 2 + n).astype(np.int32),
+        np.full((2, n + 1), np.nan),
+    )
+    gather_columns(rows, chosen, 2, n, columns)
+    np.testing.assert_array_equal(columns[:, :n], rows[chosen[2:], :2].T)
+    assert np.isnan(columns[:, n]).all()

@@ -109,3 +109,28 @@ def test_users_move_to_the_mode_of_their_posterior():
         slope = (objective(users.modes + away) - objective(users.modes - away)) / (2 * np.linalg.norm(away))
         assert abs(slope) < 1e-5
         assert objective(users.modes + 100 * away) < objective(users.modes)
+
+
+def test_a_last_step_that_is_not_looked_at_leaves_what_belongs_to_where_it_ends():
+    lists, theta, _ = data(2)
+    n, shape = lists.items.size, (9, 2)
+    prior = Prior(np.zeros((9, 0)), np.zeros((0, 2)), np.ones(2), np.zeros((9, 0)))
+
+    def moved(start, most, size=n):
+        users, entries = Users(start.copy(), np.empty(shape)), Entries(np.zeros(size), np.zeros(size))
+        values = move_users(lists, -CUTS.size, theta, prior, users, Newton(most, 0.0), NO_NOISE, entries)
+        return values, users.modes, entries
+
+    start = np.zeros(shape)
+    before, _, at_start = moved(start, 0)
+    told, modes, entries = moved(start, 1)
+    there, _, expected = moved(modes, 0)
+    np.testing.assert_allclose(entries.residual, expected.residual, rtol=1e-10)
+    np.testing.assert_allclose(entries.curvature, expected.curvature, rtol=1e-10)
+    assert np.abs(entries.residual - at_start.residual).max() > 0.05  # not those of where the step began
+    assert np.all(there > before)
+    # The value is told as if the posterior were quadratic, where the step was not looked at.
+    assert np.abs(told - there).max() > 1e-6
+    np.testing.assert_allclose(told - before, there - before, rtol=0.3)
+    # Nobody asks for entries: the same modes.
+    np.testing.assert_array_equal(moved(start, 1, 0)[1], modes)

@@ -16,7 +16,7 @@ from permrank.kernels.columns import add_gram, add_products, gather_columns
 from permrank.kernels.jit import njit, prange
 from permrank.kernels.streams import derive, normal
 
-# Entries whose users are gathered at a time.
+# Entries whose users are gathered at a time: no power of two, or columns would share the lines of a cache.
 _PANEL = 136
 
 
