@@ -11,7 +11,15 @@ from permrank.learning.learner import State
 from permrank.models.factored import odds
 from permrank.models.factored.kept import Found
 from permrank.models.factored.passes import Move, Passes, People
-from permrank.models.factored.prior_means import ItemPrior, UserPrior, coefficients, explained, recentre, restore, state_of
+from permrank.models.factored.prior_means import (
+    ItemPrior,
+    UserPrior,
+    coefficients,
+    explained,
+    recentre,
+    restore,
+    state_of,
+)
 from permrank.models.factored.problem import Problem
 from permrank.models.priors.effects import effects_of
 from permrank.randomness import stream_key

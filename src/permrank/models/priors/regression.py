@@ -77,6 +77,11 @@ class Scales(NamedTuple):
         return cls(values[:n].copy(), values[n : 2 * n].copy(), float(values[-2]), float(values[-1]))
 
 
+def least_variance(n_rows: float) -> float:
+    """The least that a variance of coefficients is drawn with in a regression of so many rows."""
+    return max(_LEAST_VARIANCE, _LEAST_OF_NOISE / max(n_rows, 1.0))
+
+
 def product(left: Float64Array, right: Float64Array) -> Float64Array:
     """A product of matrices with the same bits for any number of threads."""
     with one_blas_thread():
@@ -122,7 +127,7 @@ class Regression:
         self._within = None if within is None else np.ascontiguousarray(self._weighted * within[:, None])
         self._within_gram = 0.0 if self._within is None else product(self._within.T, self.known)
         self.n_groups = int(groups.max(initial=-1)) + 1
-        self._least = max(_LEAST_VARIANCE, _LEAST_OF_NOISE / max(float(np.sum(weights)), 1.0))
+        self._least = least_variance(float(np.sum(weights)))
         self._counts = np.bincount(groups[groups >= 0], minlength=self.n_groups).astype(np.float64)
 
     def posterior(
