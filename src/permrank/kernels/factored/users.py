@@ -121,13 +121,13 @@ def _climb_user(lists, u, ties, edges, of_user, user, prior, newton):
         gain = _newton_system(lists, u, ties, of_user, user, prior, hessian, step)
         longest = _largest(step)
         combined(of_user.columns, n, step, change)
-        if edges is not None:
-            if number + 1 == newton.most and longest < _LONGEST_STEP and _largest(change) < _SURE:
-                for k in range(n_factors):
-                    user[k] += step[k]
-                for e in range(n):
-                    scores[e] += change[e]
-                return value + gain, hessian, False
+        last = number + 1 == newton.most and longest < _LONGEST_STEP
+        if edges is not None and last and _largest(change) < _SURE:
+            for k in range(n_factors):
+                user[k] += step[k]
+            for e in range(n):
+                scores[e] += change[e]
+            return value + gain, hessian, False
         length, before, moved = 1.0 if longest < _LONGEST_STEP else _LONGEST_STEP / longest, 0.0, False
         for _ in range(30):
             for k in range(n_factors):
