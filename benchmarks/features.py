@@ -2,6 +2,7 @@
 
     python benchmarks/features.py cold ml-1m --seeds 0 1 2 3 4
     python benchmarks/features.py given ml-100k -n 10        # with and without features
+    python benchmarks/features.py given sushi -n 5 --model FactoredThurstone --variants without both
     python benchmarks/features.py noise ml-100k -n 10        # fifty columns that tell nothing
     python benchmarks/features.py links filmtrust -n 10      # friends, and a graph drawn at random
     python benchmarks/features.py social filmtrust -n 10     # peers on the same splits: Surprise, and Cornac with links
@@ -196,7 +197,7 @@ def show(system: str, rows: list[dict[str, float]], seconds: list[float]) -> Non
         f"{name} {np.mean([row[name] for row in rows]):.4f} ± {np.std([row[name] for row in rows]):.4f}"
         for name in rows[0]
     )
-    print(f"{system:34s} {told}  {np.mean(seconds):.1f} s, {len(rows)} seeds", flush=True)
+    print(f"{system:44s} {told}  {np.mean(seconds):.1f} s, {len(rows)} seeds", flush=True)
 
 
 def variants(data: pr.Rankings, what: str, seed: int) -> dict[str, pr.Rankings]:
@@ -217,8 +218,8 @@ def variants(data: pr.Rankings, what: str, seed: int) -> dict[str, pr.Rankings]:
     return {"without": data, "links": data.with_links(), "as many links at random": random}
 
 
-def with_and_without(name: str, what: str, n: int, seeds: list[int]) -> None:
-    """The same splits with and without features or links."""
+def with_and_without(name: str, what: str, n: int, seeds: list[int], model: str, wanted: list[str] | None) -> None:
+    """The same splits with and without features or links; wanted: some of the variants."""
     data = pr.datasets.load(name)
     least = 5 if name == "filmtrust" else 10
     protocol = pr.Given(n) if name == "sushi" else pr.WeakGeneralisation(n, least)
@@ -226,14 +227,16 @@ def with_and_without(name: str, what: str, n: int, seeds: list[int]) -> None:
     seconds: dict[str, list[float]] = {}
     for seed in seeds:
         for kind, known in variants(data, what, seed).items():
+            if wanted and kind not in wanted:
+                continue
             split = protocol.split(known, seed=seed)
-            result = pr.evaluate(pr.FactoredPlackettLuce(seed=seed), split, metrics=["pairs_right", "ndcg"])
+            result = pr.evaluate(getattr(pr, model)(seed=seed), split, metrics=["pairs_right", "ndcg"])
             strength = np.asarray(result.model.link_strength_)
             row = result.means() | ({"tau": float(np.mean(strength))} if strength.size and strength.any() else {})
             found.setdefault(kind, []).append(row)
             seconds.setdefault(kind, []).append(result.fit_seconds)
     for kind, rows in found.items():
-        show(f"{name}, {n} given, {kind}", rows, seconds[kind])
+        show(f"{model}, {name}, {n} given, {kind}", rows, seconds[kind])
 
 
 def social_peers(name: str, n: int, seeds: list[int]) -> None:
@@ -391,6 +394,8 @@ if __name__ == "__main__":
     parser.add_argument("-n", type=int, default=10)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
     parser.add_argument("--systems", nargs="+", default=list(SYSTEMS))
+    parser.add_argument("--model", default="FactoredPlackettLuce", help="for given, noise and links")
+    parser.add_argument("--variants", nargs="+", help="some of those that given, noise and links compare")
     parser.add_argument("--hold-out", action="store_true", help="judge on a part of the training data (lastfm)")
     given = parser.parse_args()
     if given.what == "cold":
@@ -404,4 +409,4 @@ if __name__ == "__main__":
     elif given.data == "lastfm-friends":
         found_with_links(given.seeds, given.hold_out)
     else:
-        with_and_without(given.data, given.what, given.n, given.seeds)
+        with_and_without(given.data, given.what, given.n, given.seeds, given.model, given.variants)

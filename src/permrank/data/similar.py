@@ -61,9 +61,8 @@ def nearest_rows(table: Float64Array, k: int) -> tuple[Int64Array, Int64Array, F
     place = np.empty(len(table), np.int64)
     place[members] = np.arange(len(table)) - np.repeat(begins, counts)
     size = min(k + 1, len(points))
-    found, near = KDTree(points).query(points, size)
-    found, near = found.reshape(len(points), size), near.reshape(len(points), size)
-    found, near = _own_first(found, near)
+    both = KDTree(points).query(points, size)
+    found, near = _own_first(*(np.reshape(each, (len(points), size)) for each in both))
     rows, parts, left = np.arange(len(table)), [], np.full(len(table), k)
     for turn in range(size):
         point = near[of_row, turn]

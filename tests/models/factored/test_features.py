@@ -7,8 +7,12 @@ import pytest
 
 import permrank as pr
 from permrank.errors import InputError, UnknownIdError
+from permrank.kernels.plackett_luce.likelihood import BRESLOW
 from permrank.learning.shards import LocalEngine, using
+from permrank.models.factored.prior_means import ItemPrior, UserPrior, recentre
+from permrank.models.factored.problem import Problem
 from permrank.models.priors import links
+from permrank.models.priors.known import Known
 
 N_USERS, N_ITEMS = 300, 60
 
@@ -43,6 +47,7 @@ def effect(model, item, user=None, level=0.95):
 
 
 def test_planted_effects_are_found(model):
+    assert len(model.item_effects_) > 2 * len(model.item_draws_)  # also from sweeps with a fold held out
     sweet, pair, noise = effect(model, "sweet"), effect(model, "salty", "age"), effect(model, "noise", "luck")
     # Planted are 0.9 and 1.2 times the deviations, which are near 1.
     assert 0.4 < sweet["low"] < sweet["high"] < 1.5
@@ -170,6 +175,41 @@ def test_friends_are_found_alike_and_strangers_not():
     # Somebody new with friends has their taste.
     new = found.fold_in([], friends=[0, 60, 120, 180])
     assert np.corrcoef(found.score(new), scores[0])[0, 1] > 0.3
+
+
+def test_a_shift_of_all_users_is_drawn_as_the_priors_have_it(world):
+    data = world[0].select(users=range(40)).with_links({"user": list(range(20)), "friend": list(range(20, 40))})
+    problem = Problem.of(data, BRESLOW, shuffle=False, intercepts=True, known=Known.of(data))
+    items, users = ItemPrior(problem, 2, 1.0), UserPrior(problem, 2)
+    users.tau, rng = 1.5, np.random.default_rng(4)
+    theta, draws = rng.normal(size=(data.n_items, 3)), rng.normal(size=(40, 2)) + 0.3
+    items.update(theta, rng=rng)
+    users.update(draws, rng)
+    scale, ones = float(users.graph.scale(users.tau)), np.ones((40, 1))
+    precision = np.diag(np.where(users.graph.linked, scale, 1.0)) + scale * users.tau * users.graph.laplacian(
+        np.eye(40)
+    )
+
+    def log_prior(a):
+        away = users.away(draws) - a
+        left = theta[:, -1] + theta[:, :2] @ a - items.centre[:, -1]
+        return -0.5 * np.sum(away * (precision @ away)) - 0.5 * items.precision[-1] * left @ left
+
+    bend = (
+        float(np.squeeze(ones.T @ precision @ ones)) * np.eye(2) + items.precision[-1] * theta[:, :2].T @ theta[:, :2]
+    )
+    h, found = 1e-3, []
+    slope = [(log_prior(h * e) - log_prior(-h * e)) / (2 * h) for e in np.eye(2)]
+    for _ in range(600):
+        shifted, moved = theta.copy(), draws.copy()
+        recentre(items, users, shifted, (moved, draws.copy()), rng)
+        found.append(draws[0] - moved[0])
+    np.testing.assert_allclose(moved @ shifted[:, :2].T + shifted[:, -1], draws @ theta[:, :2].T + theta[:, -1])
+    covariance, mean = np.linalg.inv(bend), np.linalg.solve(bend, slope)
+    z = (np.mean(found, axis=0) - mean) / np.sqrt(np.diag(covariance) / 600)
+    assert np.abs(z).max() < 4.5
+    assert np.abs(np.mean(found, axis=0) / np.sqrt(np.diag(covariance) / 600)).max() > 6  # control: a mean of 0
+    np.testing.assert_allclose(np.cov(np.transpose(found)), covariance, rtol=0.35, atol=0.2 * covariance.max())
 
 
 def test_point_estimates_refuse_what_they_would_not_learn_from(world):

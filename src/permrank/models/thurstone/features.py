@@ -5,17 +5,13 @@ Scales are those of models/priors/regression.py, as arrays with a line for every
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from permrank.models.priors.effects import Coefficients, effects_of, shares_of
 from permrank.models.priors.regression import Scales, least_variance
 from permrank.models.thurstone.problem import Problem
+from permrank.models.thurstone.state import State
 from permrank.types import Array, Float64Array, Int64Array
-
-if TYPE_CHECKING:
-    from permrank.models.thurstone.sampler import State
 
 
 def first_scales(n_blocks: int, groups: Int64Array) -> Float64Array:
@@ -46,7 +42,7 @@ def drawn_scales(
     for each, part in zip(scales, squares, strict=True):
         part = part.reshape(groups.size, -1)
         sums: Float64Array = np.bincount(groups, part.sum(axis=1), n_groups).astype(np.float64)
-        counts: Float64Array = np.bincount(groups, minlength=n_groups) * float(part.shape[1])
+        counts: Float64Array = (np.bincount(groups, minlength=n_groups) * part.shape[1]).astype(np.float64)
         found.append(Scales.unpacked(each).drawn(sums, counts, rng, least_variance(n_rows)).packed())
     return np.stack(found)
 

@@ -14,7 +14,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import multigammaln
 
-from permrank.models.thurstone.sampler import Sampler, State
+from permrank.models.thurstone.sampler import Sampler
+from permrank.models.thurstone.state import State
 from permrank.randomness import stream_key
 from permrank.types import Float64Array
 

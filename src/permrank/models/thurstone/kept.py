@@ -12,7 +12,8 @@ from permrank.models.priors.effects import EFFECTS
 from permrank.models.priors.effects import stacked as stacked_effects
 from permrank.models.thurstone.estimate import ThurstoneEstimate
 from permrank.models.thurstone.problem import Problem
-from permrank.models.thurstone.sampler import Sampler, State
+from permrank.models.thurstone.sampler import Sampler
+from permrank.models.thurstone.state import State
 from permrank.ragged import indptr_of, ranges
 from permrank.types import Array, Int64Array, Named
 

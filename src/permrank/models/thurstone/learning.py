@@ -19,7 +19,8 @@ from permrank.models.thurstone.estimate import ThurstoneEstimate
 from permrank.models.thurstone.full import FullSampler
 from permrank.models.thurstone.kept import MOST_KEPT, RANK, Collected
 from permrank.models.thurstone.problem import Problem, coordinates_of
-from permrank.models.thurstone.sampler import Sampler, State
+from permrank.models.thurstone.sampler import Sampler
+from permrank.models.thurstone.state import State
 from permrank.randomness import stream_key
 from permrank.types import Float64Array, Int64Array, Named
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import polars as pl
@@ -27,11 +27,12 @@ from permrank.models.fitting import learn_into, more_rankings
 from permrank.models.priors.known import Known
 from permrank.models.ranker import Ranker
 from permrank.models.thurstone import answers, questions
+from permrank.models.thurstone.acquainted import features_of, fold_in, warm_items
 from permrank.models.thurstone.estimate import Chains, Said, ThurstoneEstimate
 from permrank.models.thurstone.learning import Begun, Settings, has_features, usual_sweeps
 from permrank.models.thurstone.likelihood import log_likelihoods
 from permrank.models.thurstone.parameters import PARAMETERS
-from permrank.models.users import NewUser, UserReference, new_user
+from permrank.models.users import NewUser, UserReference
 from permrank.ragged import ranges
 from permrank.types import Array, Callback, Float64Array, Int64Array, Named
 
@@ -61,7 +62,8 @@ class FactoredThurstone(Ranker):
         Whether all rankings of a user come from one vector of utilities, as pairs compared in one sitting do; False
         draws ε anew for every ranking. Ratings with thresholds have an ε for every rating.
     covariance : {"auto", "factors", "full"}
-        "full" is any covariance matrix of the items, for orders of up to 200 items; "auto" takes it up to 50.
+        "full" is any covariance matrix of the items, for orders of up to 200 items without features; "auto" takes it up
+        to 50.
     n_components : int, optional
         Populations that the people are a mixture of, each with its own items' means and factors. By default 1, and with
         a full covariance one for every ten people for each of its numbers, at most 4.
@@ -100,8 +102,11 @@ class FactoredThurstone(Ranker):
         Probability that an answer is the wrong way round; 0 if nobody contradicts himself.
     thresholds_, threshold_draws_ : float64 (n_thresholds,), float32 (n_kept, n_thresholds)
         Ratings between which the thresholds stand, and utilities at which they do.
-    co_listing_, user_slopes_ : float64 (n_items, n_dimensions), float32 (n_kept, n_dimensions, n_columns)
-        Coordinates of the items by what is listed together, and how the prior means of users depend on them.
+    co_listing_, user_slopes_ : float64 (n_items, n_dimensions), float32 (n_kept, n_dimensions + n_features, n_columns)
+        Coordinates of the items by what is listed together, and how the prior means of users depend on them, and on
+        features of users.
+    item_effects_, pair_effects_, item_shares_, user_shares_ : float32
+        Draws of what features are worth, where there are any: see `effects`. Links are not learnt from.
 
     Examples
     --------
@@ -221,36 +226,7 @@ class FactoredThurstone(Ranker):
 
     # New users
 
-    def fold_in(self, said: object, *, features: Mapping[str, Any] | None = None) -> NewUser:
-        """Make a new user from a list, a dict of item to rating, or `Rankings` of one user: the items stay as they are.
-
-        The chain of a user runs once for every kept draw of the items.
-
-        Parameters
-        ----------
-        said : list, dict or Rankings
-            Empty for somebody who has said nothing.
-        features : dict, optional
-            Attributes of the user, where the model has learnt from such features.
-        """
-        self._require_fitted()
-        made, known = new_user(said, self.rankings_), {}
-        if features is not None:
-            encoder = self.rankings_.features("user")
-            if encoder is None or not self.estimate_.n_user_features:
-                raise InputError(
-                    "the model has learnt from no features of users; fit it to rankings.with_features(users=)"
-                )
-            known = {"features": encoder.of_row(features)[None]}
-        state = self._state(self._said(NewUser(made.rankings, known)))
-        return NewUser(made.rankings, state | known)
-
-    def _warm_items(self) -> Int64Array:
-        if np.ndim(self.estimate_.item_effects) != 2 or self.rankings_.features("item") is None:
-            return np.zeros(0, np.int64)
-        return np.flatnonzero(np.bincount(self.rankings_.items, minlength=self.rankings_.n_items) == 0)
-
-    effects = effects
+    fold_in, effects, _warm_items = fold_in, effects, warm_items
 
     def _state(self, said: Said) -> dict[str, Float64Array]:
         chains, items = self.estimate_.chains(said)
@@ -263,16 +239,13 @@ class FactoredThurstone(Ranker):
         kept = np.zeros(self.rankings_.n_users, bool)
         kept[users] = True
         rankings = restrict(self.rankings_, kept, np.ones(self.rankings_.n_items, bool))
-        return Said(rankings, rankings.items, self._features_of(users))
+        return Said(rankings, rankings.items, features_of(self, users))
 
     def _said(self, user: UserReference) -> Said:
         if isinstance(user, NewUser):
             return Said(user.rankings, self._aligned_items(user.rankings), user.state.get("features"))
         rankings = one_user(self.rankings_, int(user or 0))
-        return Said(rankings, self._aligned_items(rankings), self._features_of(np.array([int(user or 0)])))
-
-    def _features_of(self, users: Int64Array) -> Float64Array | None:
-        return Known.of(self.rankings_).users[users] if self.estimate_.n_user_features else None
+        return Said(rankings, self._aligned_items(rankings), features_of(self, np.array([int(user or 0)])))
 
     # Probabilities: averages over the posterior of items and user
 

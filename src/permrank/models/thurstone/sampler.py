@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 from scipy.special import gammaincc, gammainccinv, ndtri
@@ -14,10 +13,12 @@ from permrank.kernels.factored.arguments import Items
 from permrank.kernels.thurstone.conditioning import Population
 from permrank.kernels.thurstone.users import Rounds
 from permrank.models.priors.effects import covariance_of
+from permrank.models.priors.regression import product
 from permrank.models.thurstone.estimate import first_utilities
 from permrank.models.thurstone.features import drawn_scales, effects_at, first_scales, precisions, with_popularity
 from permrank.models.thurstone.passes import Passes, People
 from permrank.models.thurstone.problem import Problem
+from permrank.models.thurstone.state import State
 from permrank.models.thurstone.thresholds import Proposal
 from permrank.randomness import stream_key
 from permrank.types import Array, Float64Array, Key
@@ -44,59 +45,6 @@ _SHARE = 1.0
 _WALL = 1e12
 
 
-_NOTHING = np.zeros(0)
-
-
-class State(NamedTuple):
-    """All that a sweep depends on.
-
-    Attributes
-    ----------
-    x, components, draws, means, residuals
-        See `People`.
-    theta : float64 (n_components, n_items, n_columns + 1)
-        Loadings on the factors, on the users' level if there are ratings, and mean of every item.
-    variances : float64 (n_components, n_items)
-    spreads : float64 (n_components, n_columns + 1)
-        Prior variances of the columns of theta.
-    slopes : float64 (n_components, n_covariates, n_columns + 1)
-        How prior means of items depend on what is known of them.
-    user_slopes : float64 (n_dimensions, n_columns)
-    shares : float64 (n_components,)
-    thresholds : float64 (n_thresholds,)
-    flip : float
-    item_ridge, user_ridge : float
-        Prior precisions of the slopes by what is listed together.
-    shape : float64 (n_items, n_items + 1)
-        Of a full covariance: what the covariances and the means of all components have in common.
-    strengths : float64 (4,)
-        How closely they follow it; see `FullSampler`.
-    item_scales, user_scales : float64 (2, n), (1 or 2, n)
-        Learnt scales of the coefficients of features (features.py): of factors and means of items; of factors of users,
-        and of their level if there are ratings.
-    """
-
-    x: Float64Array
-    components: Array
-    draws: Float64Array
-    means: Float64Array
-    residuals: Float64Array
-    theta: Float64Array
-    variances: Float64Array
-    spreads: Float64Array
-    slopes: Float64Array
-    user_slopes: Float64Array
-    shares: Float64Array
-    thresholds: Float64Array
-    flip: float
-    item_ridge: float
-    user_ridge: float
-    shape: Float64Array = _NOTHING
-    strengths: Float64Array = _NOTHING
-    item_scales: Float64Array = _NOTHING
-    user_scales: Float64Array = _NOTHING
-
-
 class Sampler:
     """State of the draws; `sweep` draws everything once."""
 
@@ -120,6 +68,9 @@ class Sampler:
             covariance_of(known.items, listed),
             covariance_of(known.users, np.ones(len(known.users), bool)),
         )
+        of_users = problem.coordinates[speaks] if self._silent.size else problem.coordinates
+        self._told_users = np.ascontiguousarray(of_users)
+        self._user_gram = cross(self._told_users, self._told_users)
         self.state = self._start(n_components)
 
     def _start(self, n_components: int) -> State:
@@ -174,7 +125,7 @@ class Sampler:
         self._number, rng = number, np.random.default_rng(int(stream_key(int(self._key), number, 5)))
         if self._rated:
             self._move_thresholds(number, rng)
-        centres = np.einsum("uj,jk->uk", self.problem.coordinates, self.state.user_slopes)
+        centres = self._user_centres()
         key = stream_key(int(self._key), number, 0)
         values, people = self._passes.users(self.population, centres, Rounds(0, 1, _SCANS), key, self.people)
         self._put(people)
@@ -290,7 +241,7 @@ class Sampler:
         state = self.state
         n_users, n_factors = state.draws.shape[0], self._n_factors
         if len(state.theta) == 1:
-            centres = np.einsum("uj,jk->uk", self.problem.coordinates, state.user_slopes)
+            centres = self._user_centres()
             n_told = self.problem.co_listing.shape[1]
             squares = np.sum((state.draws - centres) ** 2, axis=0) + state.user_ridge * np.sum(
                 state.user_slopes[:n_told] ** 2, axis=0
@@ -319,7 +270,7 @@ class Sampler:
         Nothing that was said depends on a, but single draws would move it slowly where lists are long.
         """
         state = self.state
-        away = state.draws - np.einsum("uj,jk->uk", self.problem.coordinates, state.user_slopes)
+        away = state.draws - self._user_centres()
         loads, spread = np.ascontiguousarray(state.theta[0, :, :-1]), state.spreads[0, -1]
         left = (state.theta[0, :, -1] - self.centres()[0, :, -1]) / spread
         lower = np.linalg.cholesky(len(away) * np.eye(loads.shape[1]) + cross(loads, loads) / spread)
@@ -345,15 +296,21 @@ class Sampler:
 
     # Users given their factors
 
+    def _user_centres(self) -> Float64Array:
+        """Prior means of the users: (n_users, n_columns)."""
+        n_told, slopes = self.problem.co_listing.shape[1], self.state.user_slopes
+        centres = np.einsum("uj,jk->uk", self.problem.coordinates[:, :n_told], slopes[:n_told])
+        if self.problem.known.users.shape[1]:
+            centres += product(self.problem.coordinates[:, n_told:], slopes[n_told:])
+        return np.asarray(centres)
+
     def _draw_users_prior(self, rng: np.random.Generator, values: Float64Array) -> None:
-        state, known = self.state, self.problem.coordinates
-        n_dimensions, n_components, draws = known.shape[1], state.shares.size, state.draws
-        if self._silent.size:
-            known, draws = (np.ascontiguousarray(rows[self._speaks]) for rows in (known, draws))
-        gram, slopes = cross(known, known), np.zeros((n_dimensions, draws.shape[1]))
-        noise = rng.normal(size=slopes.shape)
+        state, known, n_components = self.state, self._told_users, self.state.shares.size
+        draws = np.ascontiguousarray(state.draws[self._speaks]) if self._silent.size else state.draws
+        noise = rng.normal(size=(known.shape[1], draws.shape[1]))
+        slopes = np.zeros(noise.shape)
         for block, ridges in zip(_blocks(self._of_users), self._user_ridges(), strict=True):
-            normal = np.linalg.cholesky(gram + np.diag(ridges))
+            normal = np.linalg.cholesky(self._user_gram + np.diag(ridges))
             found = np.linalg.solve(normal, cross(known, np.ascontiguousarray(draws[:, block])))
             slopes[:, block] = np.linalg.solve(normal.T, found + noise[:, block])
         shares = rng.dirichlet(_SHARE + np.bincount(state.components, minlength=n_components))
