@@ -67,8 +67,6 @@ def _swap_users(
     lists: UserLists, theta: Float64Array, prior: Prior, users: Users, newton: Newton, noise: Noise, entries: Entries
 ) -> Float64Array:
     """A `UserPass`; its lists have position functions in the place of levels."""
-    if entries.residual.size == 0:  # the kernel works in them, whoever asks
-        entries = Entries(*np.empty((2, lists.items.size)))
     return np.asarray(move_swap_users(lists, theta, prior.precision, users, newton, noise, entries))
 
 
@@ -98,7 +96,7 @@ def modes_of(
     items, values = frozen(items, entry_positions(rankings, position))
     found = np.zeros((len(item_draws), rankings.n_users, n_factors))
     lists = UserLists(rankings.user_indptr, rankings.indptr, items, values, rankings.weights)
-    entries = Entries(np.empty(items.size), np.empty(items.size))
+    entries = Entries(np.empty(0), np.empty(0))
     for modes, stored in zip(found, item_draws, strict=True):
         theta, users = np.asarray(stored, np.float64), Users(modes, np.empty_like(modes))
         move_swap_users(lists, theta, np.ones(n_factors), users, Newton(50, 1e-9), NO_NOISE, entries)
