@@ -25,6 +25,7 @@ from permrank.models.log_linear.lists import (
     likelihoods,
     lists_of_rankings,
     no_pairs,
+    partners_of,
     position_functions,
     shards_of_lists,
     statistics,
@@ -195,12 +196,12 @@ def _ascend(
     precision: Float64Array, free: Float64Array, tol: float,
 ) -> Learner[Float64Array]:  # fmt: skip
     nothing = no_pairs(start.intercepts.size)
-    shards = shards_of_lists(lists, nothing)
+    shards, nobody = shards_of_lists(lists, nothing), partners_of(nothing)
 
     def descended(x: Float64Array) -> tuple[float, Float64Array]:
         here = start.split(x)
         unary = here.scores(lists.items, users)[:, None]
-        values, slope, _ = likelihoods(shards, structure, width, unary, positions, nothing, np.zeros(0))
+        values, slope, _ = likelihoods(shards, structure, width, unary, positions, nothing, nobody, np.zeros(0))
         gradient = precision * x - here.gradient(slope[:, 0], lists.items, users)
         return float(0.5 * precision @ x**2 - values @ lists.weights), free * gradient
 

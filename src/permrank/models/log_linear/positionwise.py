@@ -22,9 +22,6 @@ from permrank.models.log_linear.lists import no_pairs, position_table
 from permrank.models.users import UserReference
 from permrank.types import Array, Float64Array, Int64Array
 
-# Sweeps by default: this many swaps are visited in all, within the bounds.
-_SWAPS_VISITED, _FEWEST_SWEEPS, _MOST_SWEEPS = 100_000_000, 60, 300
-
 
 class PositionwiseLogLinear(LogLinearRanker):
     """Position-wise log-linear model of rankings with factors of users (§4.5.1).
@@ -133,13 +130,9 @@ class PositionwiseLogLinear(LogLinearRanker):
             raise InputError("factor_scale=None is for point estimates; method='posterior' needs a prior")
 
     def _sweeps(self, rankings: Rankings) -> int:
-        if self.max_iter is not None:
-            return self.max_iter
-        if self.method != "posterior":
+        if self.max_iter is None and self.method != "posterior":
             return {"contrastive": 200, "persistent": 200}.get(self.method, 500)
-        lengths = np.diff(rankings.indptr).astype(np.float64)
-        wanted = _SWAPS_VISITED / max(0.5 * float(np.sum(lengths**2)), 1.0)
-        return int(np.clip(wanted, _FEWEST_SWEEPS, _MOST_SWEEPS))
+        return self._draw_sweeps(rankings)
 
     def _learner(self, rankings: Rankings) -> Learner[LogLinearEstimate]:
         nothing, n_sweeps = no_pairs(rankings.n_items), self._sweeps(rankings)
