@@ -141,7 +141,7 @@ def enumerated(model, user, items):
     for draw, modes in zip(model.item_draws_.astype(float), model.user_modes_.astype(float), strict=True):
         k = modes.shape[1]
         unary = draw[codes, k:].copy()
-        unary[:, 0] += draw[codes, :k] @ modes[index]
+        unary[:, 0] += model.personal_weight_ * draw[codes, :k] @ modes[index]
         orders = [
             order
             for order in itertools.permutations(range(codes.size))

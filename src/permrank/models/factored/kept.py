@@ -203,9 +203,9 @@ class WholeDraws:
         self._items.append(found.items.astype(np.float32))
         self._users.append(found.users.astype(np.float32))
 
-    def posterior(self, weights: Weights, error: float) -> tuple[Array, Array]:
-        """Items (n_draws, n_rows, K + 1) and users (n_draws, n_users, K)."""
-        return np.stack(self._items), np.stack(self._users)
+    def posterior(self, weights: Weights, error: float) -> tuple[Array, Array, float]:
+        """Items (n_draws, n_rows, K + 1), users (n_draws, n_users, K), and what the factors' part of a score counts."""
+        return np.stack(self._items), np.stack(self._users), weights.personal
 
     def state(self) -> State:
         """What a checkpoint has to hold."""

@@ -100,6 +100,7 @@ class LogLinearRanker(Ranker):
     estimate_: LogLinearEstimate
     item_draws_: Array
     user_modes_: Array
+    personal_weight_: float
     n_factors: int
     n_draws: int
     seed: int
@@ -125,7 +126,7 @@ class LogLinearRanker(Ranker):
         swaps = 2.0 * float(np.sum(half * np.minimum(half, MOST_DISTANCES)))
         return int(np.clip(_SWAPS_VISITED / max(swaps, 1.0), _FEWEST_SWEEPS, _MOST_SWEEPS))
 
-    def _draws(self, rankings: Rankings, n_sweeps: int, intercepts: bool = True) -> Learner[tuple[Array, Array]]:
+    def _draws(self, rankings: Rankings, n_sweeps: int, intercepts: bool = True) -> Learner[tuple[Array, Array, float]]:
         scale = usual_scale(rankings) if self.factor_scale == "auto" else float(self.factor_scale)
         return draw_factors(
             rankings, self.position, self.n_factors, scale, self.n_draws, self.seed, n_sweeps, intercepts
@@ -139,8 +140,10 @@ class LogLinearRanker(Ranker):
                 f"{longest}; take another method, for example 'relocation'"
             )
 
-    def _estimate(self, items: Array, users: Array, pairs: Pairs, values: Float64Array, **more: float) -> Any:
-        parts = items, users, pairs.indptr, pairs.items, values
+    def _estimate(
+        self, items: Array, users: Array, pairs: Pairs, values: Float64Array, personal: float = 1.0, **more: float
+    ) -> Any:
+        parts = items, users, pairs.indptr, pairs.items, values, float(personal)
         made: Any = self.estimate_type
         return made(*parts, *more.values(), **self._rules())
 

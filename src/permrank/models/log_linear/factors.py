@@ -71,21 +71,30 @@ def _swap_users(
     return np.asarray(move_swap_users(lists, theta, prior.precision, users, newton, noise, entries))
 
 
+def _by_positions(position: str | Sequence[float], problem: Problem) -> Problem:
+    """The same data for the likelihood of swaps."""
+    (positions,) = frozen(entry_positions(problem.rankings, position))
+    # Prior means of the users stay 0 here: only items depend on co-listing.
+    return problem._replace(
+        user_pass=_swap_users, lists=problem.lists._replace(levels=positions),
+        user_coordinates=np.zeros((problem.rankings.n_users, 0)), adapted=partial(_by_positions, position),
+    )  # fmt: skip
+
+
 def draw_factors(
     rankings: Rankings, position: str | Sequence[float], n_factors: int, scale: float, n_draws: int, seed: int,
     n_sweeps: int, intercepts: bool,
-) -> Learner[tuple[Array, Array]]:  # fmt: skip
-    """Alternate draws of users and items, as in the factored Plackett-Luce model, with the likelihood of swaps."""
+) -> Learner[tuple[Array, Array, float]]:  # fmt: skip
+    """Alternate draws of users and items, as in the factored Plackett-Luce model, with the likelihood of swaps.
+
+    The third of what is found is the weight of the factors' part of a score, from pairs that were held out.
+    """
     problem = Problem.of(
         rankings, 0, shuffle=False, intercepts=intercepts, co_listing=co_listing_coordinates(rankings, seed)
     )
-    (positions,) = frozen(entry_positions(rankings, position))
-
-    # Prior means of the users stay 0 here: only items depend on co-listing.
-    problem = problem._replace(
-        user_pass=_swap_users, lists=problem.lists._replace(levels=positions),
-        user_coordinates=np.zeros((rankings.n_users, 0)),
-    )  # fmt: skip
+    problem = _by_positions(position, problem)
+    if not n_factors:  # there is no such part
+        problem = problem._replace(adapted=None)
     keeper = partial(WholeDraws, rankings.n_users, n_factors)
     return draw_posterior(problem, n_factors, scale, n_draws, stream_key(seed), n_sweeps, keeper)
 

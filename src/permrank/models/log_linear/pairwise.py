@@ -25,6 +25,7 @@ from permrank.ragged import frozen, indptr_of, owners
 from permrank.types import Array, Float64Array, Int64Array, Named
 
 _PAIR_SWEEPS = 200
+_FACTORS = ("items", "users", "personal")  # names of what the draws give
 RULES = {"expected": EXPECTED, "mode": MODE, "published": PUBLISHED}
 
 
@@ -94,6 +95,8 @@ class PairwiseLogLinear(LogLinearRanker):
     item_draws_ : (n_kept, n_items, n_factors + degree)
         Factors of items, and coefficients γ.
     user_modes_ : (n_kept, n_users, n_factors)
+    personal_weight_ : float
+        As in `PositionwiseLogLinear`.
     pair_indptr_, pair_items_, pair_values_ : arrays
         λ of item a before ``pair_items_[j]`` is ``pair_values_[j]``, for j from ``pair_indptr_[a]`` to
         ``pair_indptr_[a + 1]``.
@@ -214,17 +217,21 @@ class PairwiseLogLinear(LogLinearRanker):
     def _factors_then_pairs(self, rankings: Rankings, task: Task) -> Learner[PairwiseEstimate]:
         """Two stages: factors by draws, then pairs with the factors as they are."""
         pairs, n_sweeps, in_all = task.pairs, self._draw_sweeps(rankings), self._sweeps(rankings)
-        draws = mapped(self._draws(rankings, n_sweeps), lambda found: {"items": found[0], "users": found[1]})
+        draws = mapped(self._draws(rankings, n_sweeps), lambda found: dict(zip(_FACTORS, found, strict=True)))
 
         def unpaired(found: State) -> Any:
             values = np.zeros(pairs.items.size)
-            return self._estimate(found["items"], found["users"], pairs, values, pair_scale=0.0)
+            return self._estimate(found["items"], found["users"], pairs, values, found["personal"], pair_scale=0.0)
 
         def pairs_given(found: State) -> Learner[PairwiseEstimate]:
-            items, users = found["items"], found["users"]
-            given = task._replace(scores=_mean_scores(items, users))
+            items, users, personal = (found[name] for name in _FACTORS)
+            given = task._replace(scores=_mean_scores(items, users, float(personal)))
             learner, scale = self._pairs_learner(given, in_all, n_sweeps)
-            return mapped(learner, lambda point: self._estimate(items, users, pairs, point.pairs, pair_scale=scale))
+
+            def learned(point: Parameters) -> Any:
+                return self._estimate(items, users, pairs, point.pairs, personal, pair_scale=scale)
+
+            return mapped(learner, learned)
 
         return in_turn(draws, pairs_given, unpaired) if pairs.items.size else mapped(draws, unpaired)
 
@@ -285,13 +292,13 @@ class PairwiseLogLinear(LogLinearRanker):
             raise InputError(f"item_draws_ has shape {np.shape(self.item_draws_)}, which does not fit the parameters")
 
 
-def _mean_scores(items: Array, users: Array) -> Any:
+def _mean_scores(items: Array, users: Array, personal: float) -> Any:
     """(users, items) to scores averaged over the draws, as coefficients (n, 1)."""
 
     def scores(who: Array, what: Array) -> Float64Array:
         total = np.zeros(len(what))
         for theta, modes in zip(items, users, strict=True):
-            total += np.einsum("ek,ek->e", theta[what, :-1], modes[who]) + theta[what, -1]
+            total += personal * np.einsum("ek,ek->e", theta[what, :-1], modes[who]) + theta[what, -1]
         return total[:, None] / len(items)
 
     return scores

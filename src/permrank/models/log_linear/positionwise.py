@@ -67,6 +67,9 @@ class PositionwiseLogLinear(LogLinearRanker):
     item_draws_ : (n_kept, n_items, n_factors + 1)
         Factors and intercept of every item, one slice a draw.
     user_modes_ : (n_kept, n_users, n_factors)
+    personal_weight_ : float
+        Weight of the factors' part of a score: what suits pairs of items best that were held out of the lists while the
+        draws began. 1 for point estimates.
 
     Examples
     --------
@@ -139,11 +142,11 @@ class PositionwiseLogLinear(LogLinearRanker):
         self._check_lengths(rankings, self.method)
         if self.method == "posterior":
 
-            def drawn(found: tuple[Array, Array]) -> Any:
-                items, users = found
+            def drawn(found: tuple[Array, Array, float]) -> Any:
+                items, users, personal = found
                 if not self.n_factors:  # the posterior of the items alone is narrow: its mean will do
                     items, users = items.mean(axis=0, keepdims=True), users[:1]
-                return self._estimate(items, users, nothing, np.zeros(0))
+                return self._estimate(items, users, nothing, np.zeros(0), personal)
 
             return mapped(self._draws(rankings, n_sweeps, bool(self.intercepts)), drawn)
         table = position_table(rankings.lengths, self.position, 1)
