@@ -7,10 +7,10 @@ lists, people who use the scale differently), ``long-tail`` (half stars, the med
 (opposite tastes), ``sixty-people``. The measure is NDCG@10 over a user's held-out ratings, on Sushi the share of the
 pairs that are put right. Behind a mean, the p-value of the paired randomisation test over people (all seeds together)
 against the best of the row. ``off`` is how far the share of pairs that came true is from what was predicted in the bin
-of 1,000 pairs or more where it is furthest, in points, the bins of all seeds together, for people the model knows and
-for people that it has only folded in; ``covers`` the share of held-out items whose rank lies in the 90 % interval, with
-the mean width of it in parts of the list (only where ranks are fine: strict lists and continuous ratings; an interval
-of three whole ranks must be too wide).
+of 1,000 pairs or more where it is furthest, in points ± their standard error (from the sums over people), the bins of
+all seeds together, for people the model knows and for people that it has only folded in; ``covers`` the share of
+held-out items whose rank lies in the 90 % interval, with the mean width of it in parts of the list (only where ranks
+are fine: strict lists and continuous ratings; an interval of three whole ranks must be too wide).
 
 Every cell is written to ``--folder`` when it is done, and not computed again. Seeds 0 to 4 are for reports; develop on
 others (``--seeds 10 11``).
@@ -213,7 +213,7 @@ SYSTEMS: dict[str, Callable[[Split, int], tuple[np.ndarray, pr.Ranker | None]]] 
 
 
 def reliability(model: pr.Ranker, test: Table, references: dict[int, Any], fine: bool) -> dict[str, Any]:
-    """Sums of what was predicted, what came true and pairs by tenths; coverage and width of intervals where fine."""
+    """Sums by tenths: predicted, came true, pairs, squared residuals of people; coverage and width where fine."""
     rng, known = np.random.default_rng(0), np.isin(test.items, model.item_ids.ids.to_numpy())
     predicted, observed, covered, widths = [], [], [], []
     order = np.argsort(test.users, kind="stable")
@@ -242,22 +242,28 @@ def reliability(model: pr.Ranker, test: Table, references: dict[int, Any], fine:
         return {}
     told, came = np.concatenate(predicted), np.concatenate(observed)
     place = np.minimum(np.floor(10 * told), 9).astype(int)
-    sums = [np.bincount(place, weights, 10).tolist() for weights in (told, came, np.ones(told.size))]
-    found: dict[str, Any] = {"bins": sums}
+    sums = [np.bincount(place, weights, 10) for weights in (told, came, np.ones(told.size))]
+    of_people = np.repeat(10 * np.arange(len(predicted)), [part.size for part in predicted]) + place
+    residuals = np.bincount(of_people, came - told, 10 * len(predicted)).reshape(-1, 10)
+    found: dict[str, Any] = {"bins": np.stack((*sums, np.sum(residuals**2, axis=0))).tolist()}
     if widths:
         found |= {"covers": float(np.mean(covered)), "wide": float(np.mean(widths))}
     return found
 
 
-def furthest(parts: list[dict[str, Any]]) -> tuple[float, float, int] | None:
-    """Points by which the furthest bin is off, the prediction there, and its pairs; of several seeds together."""
-    predicted, came, n = np.sum([part["bins"] for part in parts], axis=0)
+def furthest(parts: list[dict[str, Any]]) -> tuple[float, float, float, int] | None:
+    """Points by which the furthest bin is off, their standard error, the prediction there, and its pairs.
+
+    The bins of several seeds together. Pairs of one person go together, so the error is from the sums over people.
+    """
+    predicted, came, n, squares = np.sum([part["bins"] for part in parts], axis=0)
     enough = n >= FEWEST
     if not enough.any():
         return None
     off = np.where(enough, (came - predicted) / np.maximum(n, 1), 0.0)
     worst = int(np.abs(off).argmax())
-    return 100 * float(off[worst]), float(predicted[worst] / n[worst]), int(n[worst])
+    error = 100 * float(np.sqrt(squares[worst]) / n[worst])
+    return 100 * float(off[worst]), error, float(predicted[worst] / n[worst]), int(n[worst])
 
 
 def folded(split: Split, seed: int, fine: bool, parameters: dict[str, Any]) -> dict[str, Any]:
@@ -314,7 +320,9 @@ def told(parts: list[dict[str, Any]]) -> str:
     """Reliability of one or several seeds."""
     parts = [part for part in parts if part]
     worst = furthest(parts) if parts else None
-    text = "too few pairs" if worst is None else f"{worst[0]:+.1f} at {worst[1]:.2f} ({worst[2]:,} pairs)"
+    text = (
+        "too few pairs" if worst is None else f"{worst[0]:+.1f} ± {worst[1]:.1f} at {worst[2]:.2f} ({worst[3]:,} pairs)"
+    )
     if parts and "covers" in parts[0]:
         covers, wide = (np.mean([part[name] for part in parts]) for name in ("covers", "wide"))
         text += f", covers {covers:.3f} wide {wide:.2f}"

@@ -8,6 +8,8 @@
 - ``wide``     2 million people x 1 million items x 20 million entries, with the model's file
 - ``ray``      a sweep by two workers of Ray over one by two threads, 20 million entries
 - ``growth``   processor seconds a sweep for 1, 4, 16 and 64 million entries, and the slope
+- ``passes``   the passes of a sweep of 20 million entries, each as a share of what the memory could move: of all bytes
+  that it reads and writes, and of those that do not fit a cache (all but the rows of the items)
 
 ``--sweeps`` makes fewer sweeps than the default, and says so; ``--scale 0.1`` makes everything smaller. ``--folder``
 keeps the simulated files for the next time.
@@ -23,7 +25,9 @@ import sys
 import tempfile
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -114,6 +118,59 @@ def child_fit(path: str, sweeps: str, engine: str, save: str) -> dict[str, float
     return found
 
 
+def child_passes(path: str, sweeps: str) -> dict[str, float]:
+    """Median seconds of each pass after the fits are under way, its bytes, and the bandwidth of two threads."""
+    import permrank as pr
+    from permrank.models.factored.passes import Passes
+
+    rankings = pr.read(path)
+    seconds: dict[str, list[float]] = {name: [] for name in ("users", "items", "modes")}
+    for name, noted in seconds.items():
+        setattr(Passes, name, _timed(getattr(Passes, name), noted))
+    pr.FactoredPlackettLuce(FACTORS, max_iter=int(sweeps)).fit(rankings, verbose=False)
+    n, of_people, k = rankings.n_entries, rankings.n_users * 8, FACTORS + 1
+    rows, states = 8 * (k + 1) * n, of_people * (4 * k + 8)  # of items, by entries; modes and draws read and written
+    streamed = {
+        "users": n * (4 + 4 + 2 * 8) + states,  # item, level; residual and curvature written
+        "items": n * (4 + 2 * 8 + 8 * k),  # user, residual, curvature, the row of the user
+        "modes": n * (4 + 4) + states // 2,
+    }
+    found = {"entries": n, "bandwidth": _bandwidth()}
+    for name, noted in seconds.items():
+        took, whole = float(np.median(noted[len(noted) // 2 :])), streamed[name] + (0 if name == "items" else rows)
+        found |= {f"{name}": took, f"{name}_share": whole / took / found["bandwidth"]}
+        found[f"{name}_beyond_caches"] = streamed[name] / took / found["bandwidth"]
+    return found
+
+
+def _timed(method: Callable[..., Any], noted: list[float]) -> Callable[..., Any]:
+    def timed(*arguments: Any) -> Any:
+        begin = time.perf_counter()
+        result = method(*arguments)
+        noted.append(time.perf_counter() - begin)
+        return result
+
+    return timed
+
+
+def _bandwidth() -> float:
+    """Bytes a second that two threads read and write: a[i] = b[i] + s c[i] over arrays far beyond the caches."""
+    import numba
+
+    @numba.njit(parallel=True)
+    def triad(a, b, c, scale):
+        for i in numba.prange(a.size):
+            a[i] = b[i] + scale * c[i]
+
+    a, b, c = np.zeros(1 << 26), np.ones(1 << 26), np.ones(1 << 26)
+    took = []
+    for _ in range(6):
+        begin = time.perf_counter()
+        triad(a, b, c, 2.0)
+        took.append(time.perf_counter() - begin)
+    return 3.0 * a.nbytes / min(took)
+
+
 def child_arrays(path: str, target: str) -> dict[str, float]:
     import permrank as pr
 
@@ -169,8 +226,18 @@ def growth(folder: Path, size: tuple[int, int, int], sweeps: int) -> None:
     print(f"processor seconds a sweep grow as entries to the power {np.polyfit(logs[:, 0], logs[:, 1], 1)[0]:.2f}")
 
 
-JOBS = {"read": read, "fit": fit, "hundred": hundred, "wide": hundred, "ray": ray, "growth": growth}
-CHILDREN = {"read": child_read, "folder": child_folder, "fit": child_fit, "arrays": child_arrays}
+def passes(folder: Path, size: tuple[int, int, int], sweeps: int) -> None:
+    show("passes", alone("passes", data_for(folder, size), sweeps or 20))
+
+
+JOBS = {"read": read, "fit": fit, "hundred": hundred, "wide": hundred, "ray": ray, "growth": growth, "passes": passes}
+CHILDREN = {
+    "read": child_read,
+    "folder": child_folder,
+    "fit": child_fit,
+    "arrays": child_arrays,
+    "passes": child_passes,
+}
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""The parts of a parallel loop are compiled with the kernel, and not each alone as well."""
+"""What a kernel calls is compiled with it, and not alone as well."""
 
 import numba
 import numpy as np
@@ -6,7 +6,11 @@ import pytest
 from numba.core import codegen
 
 from permrank.kernels import jit, lean
-from permrank.kernels.jit import prange
+from permrank.kernels.jit import njit, prange
+
+pytestmark = pytest.mark.skipif(
+    not lean.KNOWN, reason="this version of Numba has not been tried: kernels are compiled in its way"
+)
 
 
 def squares(x):
@@ -16,20 +20,88 @@ def squares(x):
     return out
 
 
-@pytest.mark.skipif(not lean.KNOWN, reason="this version of Numba has not been tried: kernels are compiled in its way")
-def test_only_the_kernel_is_optimised_and_with_numba_alone_its_parts_are_too(monkeypatch):
-    optimised, optimise = [], codegen.CPUCodeLibrary._optimize_final_module
+@njit
+def _root(x):
+    if x < 0.0:
+        raise ValueError("below 0")
+    return np.sqrt(x)
+
+
+@njit
+def _twice_the_root(x):
+    return 2.0 * _root(x)
+
+
+@njit
+def _sum_of_roots(x):
+    total = 0.0
+    for i in range(x.size):
+        total += _twice_the_root(x[i])
+    return total
+
+
+def _forget():
+    for made in (_root, _twice_the_root, _sum_of_roots):
+        made._reset_overloads()
+
+
+@pytest.fixture
+def optimised(monkeypatch):
+    """Names of the libraries that are optimised; nothing is loaded from a cache, nor compiled before."""
+    _forget()
+    names, optimise = [], codegen.CPUCodeLibrary._optimize_final_module
 
     def noted(library):
-        optimised.append(library.name)
+        names.append(library.name)
         optimise(library)
 
     monkeypatch.setattr(codegen.CPUCodeLibrary, "_optimize_final_module", noted)
     monkeypatch.setattr(jit, "cache_folder", lambda: None)
+    return names
+
+
+def test_only_the_kernel_is_optimised_and_with_numba_alone_its_parts_are_too(optimised):
     for made, n_parts in ((jit.njit(squares, parallel=True), 0), (numba.njit(parallel=True)(squares), 3)):
         optimised.clear()
         np.testing.assert_array_equal(made(np.arange(100.0)), np.arange(100.0) ** 2)
+        parts = ("__numba_parfor_gufunc", "<numba.np.ufunc.wrappers._GufuncWrapper", "parallelgufuncwrapper")
         assert "squares" in optimised
-        assert sum(name.startswith(lean._PARTS) for name in optimised) == n_parts
+        assert sum(name.startswith(parts) for name in optimised) == n_parts
     # Code of others is left alone, also after a kernel.
     assert numba.core.registry.cpu_target.target_context.codegen()._library_class is codegen.JITCodeLibrary
+
+
+def test_what_a_kernel_calls_is_compiled_again_when_python_calls_it(optimised):
+    assert _sum_of_roots(np.array([1.0, 4.0])) == 6.0
+    assert optimised == ["_sum_of_roots"]
+    assert [lean.is_part(found.library) for found in _root.overloads.values()] == [True]
+    assert _root(9.0) == 3.0
+    assert _twice_the_root(9.0) == 6.0
+    assert optimised == ["_sum_of_roots", "_root", "_twice_the_root"]
+    assert not any(lean.is_part(found.library) for found in _root.overloads.values())
+    assert _root(16.0) == 4.0  # without another compilation
+    assert len(optimised) == 3
+
+
+def test_errors_of_what_a_kernel_calls_are_raised(optimised):
+    with pytest.raises(ValueError, match="below 0"):
+        _sum_of_roots(np.array([1.0, -1.0]))
+
+
+def test_a_kernel_that_does_not_compile_leaves_the_next_as_it_should_be(optimised):
+    @njit
+    def bad(x):
+        return _root(x) + "text"
+
+    with pytest.raises(numba.TypingError):
+        bad(1.0)
+    assert lean._compiling == []
+    assert _root(25.0) == 5.0
+
+
+def test_parts_are_not_written_to_the_cache_and_the_kernel_is(tmp_path, monkeypatch):
+    monkeypatch.setattr(jit, "cache_folder", lambda: tmp_path)
+    _forget()
+    assert _sum_of_roots(np.array([4.0])) == 4.0
+    names = {path.name.rsplit("-", 1)[0].rsplit(".", 1)[1] for path in tmp_path.iterdir()}
+    assert names == {"_sum_of_roots"}

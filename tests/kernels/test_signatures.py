@@ -12,6 +12,12 @@ TESTS = Path(__file__).parents[1]
 # Kernels that have several signatures on purpose, each with the reason.
 SEVERAL = {
     "columns.gather_columns": "items of lists are read-only, the users of an item are put together by a kernel",
+    "factored.user_lists.add_lists_hessian": "ratings by odds and lists, each without the code of the other",
+    "factored.user_lists.lists_statistics": "as `add_lists_hessian`",
+    "factored.users._newton_system": "as `add_lists_hessian`",
+    "factored.users._climb_user": "as `add_lists_hessian`",
+    "factored.users._move_user": "as `add_lists_hessian`",
+    "factored.users._move_users": "as `add_lists_hessian`",
     "lbfgs._product": "the memory of the factored point estimate and its points are float32, all else is float64",
     "lbfgs._chunk_products": "as `_product`",
     "lbfgs.memory_products": "as `_product`",

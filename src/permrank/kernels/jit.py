@@ -37,7 +37,7 @@ from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 
 from permrank.kernels.compiling import tell_of
-from permrank.kernels.lean import make_lean
+from permrank.kernels.lean import is_part, make_lean
 
 __all__ = ["cache_folder", "njit", "prange"]
 
@@ -66,8 +66,7 @@ def njit(function=None, signature=None, **options):
     # A wrapper for other compiled code that takes kernels as values, which none does, is left out.
     made = numba.njit(nogil=True, no_cfunc_wrapper=True, **options)(function)
     if not config.DISABLE_JIT:
-        if options.get("parallel"):
-            make_lean(made)
+        make_lean(made)
         # The whole name of the module: machine code knows it, and moving a file does not change its digest.
         path, module = Path(function.__code__.co_filename), function.__module__.removeprefix("permrank.kernels.")
         try:
@@ -116,7 +115,8 @@ class _KernelCache(NullCache):
     def save_overload(self, sig, cres):
         """Write a compiled signature; a disk that refuses is no error, the code is there."""
         folder = cache_folder()
-        if folder is None or cres.library.has_dynamic_globals or any(not part.can_cache for part in cres.lifted):
+        lasting = not cres.library.has_dynamic_globals and all(part.can_cache for part in cres.lifted)
+        if folder is None or is_part(cres.library) or not lasting:
             return
         payload = dumps((self._name, sig, cres._reduce()))
         path = self._path(folder, sig, cres.library.codegen)

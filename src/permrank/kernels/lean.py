@@ -1,30 +1,41 @@
-"""Parallel kernels compiled once instead of four times.
+"""Kernels compiled once, with all that they call, instead of layer by layer.
 
-Numba makes four libraries of machine code for a `prange` loop: the body, two wrappers around it, and the kernel; each
-holds a copy of everything before it, and each is optimised and translated as a whole. Only the kernel is ever run. Here
-the first three are handed on as they are, and what the kernel links is optimised and translated with it. The code does
-the same; a kernel with a large body compiles in half the time or less.
+Numba makes a library of machine code of every function that a kernel calls, of what these call, and of its own
+functions for arrays; for a `prange` loop it makes three more: the body and two wrappers around it. Each holds a copy of
+everything below it, and each is optimised and translated as a whole, though only the kernel is ever run. Here all
+libraries but that of the kernel are handed on as they are, and what the kernel links is optimised and translated with
+it. The code does the same; the kernels of a first fit compile in half the time.
+
+A function that was compiled for a kernel has no machine code of its own. It is compiled again when Python calls it,
+which tests do.
 
 This leans on how Numba is built inside. With versions that nobody has tried, kernels are compiled in its own way.
 """
 
-import contextlib
 import functools
 
 import numba
 from numba.core import codegen
+from numba.core.compiler_lock import global_compiler_lock
 
 # Whether the version of Numba is one that this was tried with.
 KNOWN = numba.version_info.short == (0, 68)
-# What it names the libraries of a loop: the body and its two wrappers.
-_PARTS = ("__numba_parfor_gufunc", "<numba.np.ufunc.wrappers._GufuncWrapper", "parallelgufuncwrapper")
+
+# Names of the functions that are being compiled, from the kernel inwards; under the lock of Numba's compiler.
+_compiling: list[str] = []
+# Environments of functions without machine code, until a kernel that links them defines their addresses.
+_environments: dict[str, object] = {}
 
 
 class _Library(codegen.JITCodeLibrary if KNOWN else object):  # type: ignore[misc]
-    """A library whose parts of loops are linked only."""
+    """A library that is linked only, unless it is that of the kernel."""
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.is_part = self.name != _compiling[0] or len(_compiling) > 1
 
     def finalize(self):
-        if not self._is_part():
+        if not self.is_part:
             super().finalize()
             _set_environments(self._codegen)
             return
@@ -38,20 +49,17 @@ class _Library(codegen.JITCodeLibrary if KNOWN else object):  # type: ignore[mis
 
     @property
     def codegen(self):
-        return _Waiting(self._codegen) if self._is_part() else self._codegen
+        return _Waiting(self._codegen) if self.is_part else self._codegen
 
     def get_pointer_to_function(self, name):
-        if self._is_part():
+        if self.is_part:
             self._ensure_finalized()
             return 0  # it has no machine code, and nobody calls it
         return super().get_pointer_to_function(name)
 
-    def _is_part(self):
-        return self.name.startswith(_PARTS)
-
 
 class _Waiting:
-    """The code generator as a part of a loop sees it: the address of its environment is known when the kernel is."""
+    """The code generator as a part sees it: the address of its environment is known when the kernel is."""
 
     def __init__(self, whole):
         self._whole = whole
@@ -60,40 +68,61 @@ class _Waiting:
         return getattr(self._whole, name)
 
     def set_env(self, name, environment):
-        _environments.append((name, environment))
-
-
-# Under the lock of Numba's compiler.
-_environments: list[tuple[str, object]] = []
+        _environments[name] = environment
 
 
 def _set_environments(whole):
-    while _environments:
-        name, environment = _environments.pop()
-        if whole._engine.is_symbol_defined(name):
-            whole.set_env(name, environment)
+    for name in [name for name in _environments if whole._engine.is_symbol_defined(name)]:
+        whole.set_env(name, _environments.pop(name))
+
+
+def is_part(library):
+    """Whether a library has no machine code of its own."""
+    return getattr(library, "is_part", False)
 
 
 def make_lean(kernel):
-    """Have a parallel kernel compiled in this way."""
+    """Have a kernel, or what kernels call, compiled in this way."""
     if KNOWN:
         maker = kernel._compiler
         maker.compile = functools.partial(_compile, maker, maker.compile)
+        maker._customize_flags = _without_wrapper
+        kernel.compile = functools.partial(_compile_for_use, kernel, kernel.compile)
+        kernel.add_overload = functools.partial(_add_overload, kernel, kernel.add_overload)
 
 
 def _compile(maker, compile_, *arguments):
-    with _libraries(maker.targetdescr.target_context.codegen()):
+    whole = maker.targetdescr.target_context.codegen()
+    before = whole._library_class
+    if before not in (codegen.JITCodeLibrary, _Library):  # somebody else's
         return compile_(*arguments)
-
-
-@contextlib.contextmanager
-def _libraries(whole):
-    if whole._library_class is not codegen.JITCodeLibrary:  # a kernel that is compiled for another, or another Numba
-        yield
-        return
     whole._library_class = _Library
+    _compiling.append(maker.py_func.__qualname__)
     try:
-        yield
+        return compile_(*arguments)
     finally:
-        whole._library_class = codegen.JITCodeLibrary
-        _environments.clear()
+        _compiling.pop()
+        whole._library_class = before
+
+
+def _without_wrapper(flags):
+    """What is compiled for a kernel is not called by Python."""
+    flags.no_cpython_wrapper = len(_compiling) > 1
+    return flags
+
+
+def _compile_for_use(kernel, compile_, signature):
+    """For Python, a function that was compiled for a kernel only is compiled again."""
+    with global_compiler_lock:
+        if not _compiling:
+            arguments, _ = numba.core.sigutils.normalize_signature(signature)
+            if is_part(getattr(kernel.overloads.get(tuple(arguments)), "library", None)):
+                del kernel.overloads[tuple(arguments)]
+        return compile_(signature)
+
+
+def _add_overload(kernel, add, result):
+    if is_part(result.library):
+        kernel.overloads[tuple(result.signature.args)] = result  # for callers that are compiled
+    else:
+        add(result)

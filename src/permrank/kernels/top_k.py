@@ -71,15 +71,17 @@ def _best_of_row(row, k, items):
         found += row[y] > least
     # Of those that tie with the k-th best the first; then all in order.
     n_above, above, tied, n_tied = found, 0, 0, k - found
-    values = np.empty(n_above)
     for y in range(row.size):
         if row[y] > least:
-            items[above], values[above] = y, -row[y]
+            items[n_above - 1 - above] = y
             above += 1
         elif row[y] == least and tied < n_tied:
             items[n_above + tied] = y
             tied += 1
-    items[:n_above] = items[:n_above][np.argsort(values, kind="mergesort")]
+    # Upwards and stable, from the last to the first; then turned round.
+    stable_sort(row, items[:n_above], np.empty(n_above, np.int64))
+    for y in range(n_above // 2):
+        items[y], items[n_above - 1 - y] = items[n_above - 1 - y], items[y]
 
 
 @njit(error_model="numpy", parallel=True)

@@ -135,7 +135,7 @@ def laplace_precision(rankings, theta, precision, ties, user, mode):
     lists, prior, lower = lists_of(rankings), Gaussian(prior_means(rankings)[user], precision), np.zeros((K, K))
     of_user = user_lists.gathered_lists(lists, user, theta)
     user_lists.set_scores(of_user, mode)
-    user_lists.lists_statistics(lists, user, ties, np.zeros(2), of_user)
+    user_lists.lists_statistics(lists, user, ties, None, of_user)
     factored._newton_system(lists, user, ties, of_user, mode, prior, lower, np.empty(K))
     lower = np.tril(lower)
     return lower @ lower.T

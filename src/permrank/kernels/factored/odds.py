@@ -21,14 +21,14 @@ _BEYOND, _FARTHEST = 1e300, -700.0
 MOST_CURVED = 50.0
 
 
-@njit(error_model="numpy")
-def edges_of(theta, n_thresholds):
-    """Scores of the thresholds, the last rows of theta, between two that lie beyond everything: (n_thresholds + 2,)."""
-    first, last = theta.shape[0] - n_thresholds, theta.shape[1] - 1
-    edges = np.empty(n_thresholds + 2)
-    edges[0], edges[n_thresholds + 1] = -_BEYOND, _BEYOND
-    for j in range(n_thresholds):
-        edges[j + 1] = theta[first + j, last]
+def edges_of(thetas, n_thresholds):
+    """Scores of the thresholds, the last rows of theta, between two that lie beyond everything: (n_thresholds + 2,).
+
+    Of several draws of theta, a row for each.
+    """
+    edges = np.full((*thetas.shape[:-2], n_thresholds + 2), _BEYOND)
+    edges[..., 0] = -_BEYOND
+    edges[..., 1:-1] = thetas[..., thetas.shape[-2] - n_thresholds :, -1]
     return edges
 
 

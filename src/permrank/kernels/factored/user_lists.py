@@ -156,15 +156,20 @@ def _ranking(levels, ties, of_user, a, b):
 
 @njit(error_model="numpy")
 def lists_statistics(lists, u, ties, edges, of_user):
-    """Weighted log-likelihood of the rankings of user u at the present scores; fills the entries' statistics."""
+    """Weighted log-likelihood of the rankings of user u at the present scores; fills the entries' statistics.
+
+    ties, edges: see users.py.
+    """
     value, origin = 0.0, lists.indptr[lists.user_indptr[u]]
     for r in range(lists.user_indptr[u], lists.user_indptr[u + 1]):
         start, stop = lists.indptr[r], lists.indptr[r + 1]
         if stop == start:
             continue
         levels, a, b = lists.levels[start:stop], start - origin, stop - origin
-        part = odds_statistics(levels, edges, of_user, a, b) if ties < 0 else _ranking(levels, ties, of_user, a, b)
-        value += lists.weights[r] * part
+        if ties is not None:
+            value += lists.weights[r] * _ranking(levels, ties, of_user, a, b)
+        if edges is not None:
+            value += lists.weights[r] * odds_statistics(levels, edges, of_user, a, b)
     return value
 
 
@@ -203,15 +208,22 @@ def add_lists_hessian(lists, u, ties, of_user, hessian):
 
     Σ_e expected_e x xᵀ - Σ_stages v vᵀ / (choices), v = Σ of share * x over the stage: exact for strict rankings and
     for Breslow's ties; for the others the blocks are taken as as many independent choices, which is never
-    indefinite. With proportional odds there are no stages.
+    indefinite. With proportional odds (no ties) there are no stages.
     """
     weights, n, origin = of_user.weights, of_user.weights.size, lists.indptr[lists.user_indptr[u]]
     for r in range(lists.user_indptr[u], lists.user_indptr[u + 1]):
         for e in range(lists.indptr[r] - origin, lists.indptr[r + 1] - origin):
             weights[e] = lists.weights[r] * of_user.expected[e]
     add_gram(of_user.columns, n, weights, hessian)
-    if ties < 0:
-        return
+    if ties is not None:
+        n_stages = _set_stages(lists, u, of_user)
+        add_gram(of_user.centres, n_stages, weights, hessian)
+
+
+@njit(error_model="numpy")
+def _set_stages(lists, u, of_user):
+    """Fill the centres of all stages and their weights, minus 1 / choices; returns how many they are."""
+    weights, n, origin = of_user.weights, of_user.weights.size, lists.indptr[lists.user_indptr[u]]
     n_stages, begins = np.int64(0), np.empty(n, np.bool_)
     for r in range(lists.user_indptr[u], lists.user_indptr[u + 1]):
         first, last = lists.indptr[r] - origin, lists.indptr[r + 1] - origin
@@ -225,7 +237,7 @@ def add_lists_hessian(lists, u, ties, of_user, hessian):
                 weights[n_stages] = -lists.weights[r] / choices if choices > 0.0 else 0.0
                 n_stages, in_block, worth_below = n_stages + 1, 0.0, worth_so_far
         _stage_centres(first, last, of_user, begins, stage)
-    add_gram(of_user.centres, n_stages, weights, hessian)
+    return n_stages
 
 
 @njit(error_model="numpy")

@@ -6,7 +6,9 @@ items are updated side by side from per-entry residuals and curvatures (items.py
 no sums that depend on threads. With ``draw`` the update ends in a draw from the Gaussian at the mode.
 
 ``ties`` is a treatment of ties, or minus the number of thresholds between ratings: then entries have proportional odds
-(odds.py), and the place of their levels is taken by how many thresholds lie below.
+(odds.py), and the place of their levels is taken by how many thresholds lie below. Inside, ``ties`` is None for
+proportional odds and ``edges``, the scores of the thresholds (`edges_of`), is None for lists: what is asked of an
+argument that is None is known when a kernel is compiled, so that each kind has its own, without the other's code.
 """
 
 from __future__ import annotations
@@ -119,7 +121,8 @@ def _climb_user(lists, u, ties, edges, of_user, user, prior, newton):
         gain = _newton_system(lists, u, ties, of_user, user, prior, hessian, step)
         longest = _largest(step)
         combined(of_user.columns, n, step, change)
-        if ties < 0 and number + 1 == newton.most and longest < _LONGEST_STEP and _largest(change) < _SURE:
+        last = number + 1 == newton.most and longest < _LONGEST_STEP
+        if edges is not None and last and _largest(change) < _SURE:
             for k in range(n_factors):
                 user[k] += step[k]
             for e in range(n):
@@ -149,7 +152,7 @@ def _climb_user(lists, u, ties, edges, of_user, user, prior, newton):
 
 
 @njit(error_model="numpy")
-def _move_user(lists, u, ties, theta, edges, prior, users, newton, noise, entries):
+def _move_user(lists, u, ties, edges, theta, prior, users, newton, noise, entries):
     """`move_users` for user u; its log-posterior at the mode."""
     first, last, n_factors = lists.user_indptr[u], lists.user_indptr[u + 1], theta.shape[1] - 1
     user, own = users.modes[u].copy(), user_prior(prior, u)
@@ -170,7 +173,7 @@ def _move_user(lists, u, ties, theta, edges, prior, users, newton, noise, entrie
             user[k] += away[k]
         set_scores(of_user, user)
         lists_statistics(lists, u, ties, edges, of_user)
-        if ties >= 0:
+        if ties is not None:
             add_stage_noise(lists, u, of_user, stream, n_factors)
     users.draws[u] = user
     if entries.residual.size == 0:
@@ -187,6 +190,13 @@ def _move_user(lists, u, ties, theta, edges, prior, users, newton, noise, entrie
 
 
 @njit(error_model="numpy", parallel=True)
+def _move_users(lists, ties, edges, theta, prior, users, newton, noise, entries):
+    values = np.empty(lists.user_indptr.size - 1)
+    for u in prange(values.size):
+        values[u] = _move_user(lists, np.int64(u), ties, edges, theta, prior, users, newton, noise, entries)
+    return values
+
+
 def move_users(lists, ties, theta, prior, users, newton, noise, entries):
     """Move every user to the mode of its posterior given the items, and draw around it if asked.
 
@@ -195,16 +205,17 @@ def move_users(lists, ties, theta, prior, users, newton, noise, entries):
     its arrays are empty.
     Returns the users' log-posteriors at the modes, constants left out, (n_users,).
     """
-    values, edges = np.empty(lists.user_indptr.size - 1), edges_of(theta, max(0, -ties))
-    for u in prange(values.size):
-        values[u] = _move_user(lists, np.int64(u), ties, theta, edges, prior, users, newton, noise, entries)
-    return values
+    return _move_users(lists, *_law(ties, theta), theta, prior, users, newton, noise, entries)
+
+
+def _law(ties, thetas):
+    """Treatment of ties and None, or None and the scores of the thresholds."""
+    return (ties, None) if ties >= 0 else (None, edges_of(thetas, -ties))
 
 
 @njit(error_model="numpy", parallel=True)
-def user_log_likelihoods(lists, ties, theta, users):
-    """Weighted log-likelihood of each user's rankings at given user vectors, (n_users,)."""
-    values, edges = np.empty(lists.user_indptr.size - 1), edges_of(theta, max(0, -ties))
+def _log_likelihoods(lists, ties, edges, theta, users):
+    values = np.empty(lists.user_indptr.size - 1)
     for i in prange(values.size):
         u = np.int64(i)
         of_user = gathered_lists(lists, u, theta)
@@ -213,10 +224,15 @@ def user_log_likelihoods(lists, ties, theta, users):
     return values
 
 
+def user_log_likelihoods(lists, ties, theta, users):
+    """Weighted log-likelihood of each user's rankings at given user vectors, (n_users,)."""
+    return _log_likelihoods(lists, *_law(ties, theta), theta, users)
+
+
 @njit(error_model="numpy")
-def _draw_user(lists, u, ties, theta, prior, mode, key, draws, log_density):
+def _draw_user(lists, u, ties, edges, theta, prior, mode, key, draws, log_density):
     """`posterior_draws` of user u given one draw of the items; draws: (size, K)."""
-    n_factors, edges = mode.size, edges_of(theta, max(0, -ties))
+    n_factors = mode.size
     of_user = gathered_lists(lists, u, theta)
     _, lower, _ = _climb_user(lists, u, ties, edges, of_user, mode, prior, Newton(_NEWTON_STEPS, 1e-9))
     if log_density.size == 0:
@@ -235,6 +251,20 @@ def _draw_user(lists, u, ties, theta, prior, mode, key, draws, log_density):
 
 
 @njit(error_model="numpy", parallel=True)
+def _posterior_draws(lists, ties, edges, thetas, coordinates, slopes, precision, modes, keys, log_density):
+    (n_users, n_kept, n_factors), size = modes.shape, log_density.shape[2]
+    draws = np.empty((n_users, n_kept, size, n_factors))
+    for i in prange(n_users * n_kept):
+        u, d = np.int64(i // n_kept), i % n_kept
+        prior = Gaussian(prior_mean(coordinates[u], slopes[d]), precision)
+        own = modes[u, d], keys[d], draws[u, d], log_density[u, d]
+        if ties is not None:
+            _draw_user(lists, u, ties, None, thetas[d], prior, *own)
+        if edges is not None:
+            _draw_user(lists, u, None, edges[d], thetas[d], prior, *own)
+    return draws
+
+
 def posterior_draws(lists, ties, thetas, coordinates, slopes, precision, modes, keys, log_density):
     """Draws of each user's vector from its Laplace posterior given each draw of the items: (n_users, n_kept, size, K).
 
@@ -243,10 +273,6 @@ def posterior_draws(lists, ties, thetas, coordinates, slopes, precision, modes, 
     log_density: (n_users, n_kept, size), written: log of the Gaussian density of each draw, which importance sampling
     divides by; its size may be 0.
     """
-    (n_users, n_kept, n_factors), size = modes.shape, log_density.shape[2]
-    draws = np.empty((n_users, n_kept, size, n_factors))
-    for i in prange(n_users * n_kept):
-        u, d = np.int64(i // n_kept), i % n_kept
-        prior = Gaussian(prior_mean(coordinates[u], slopes[d]), precision)
-        _draw_user(lists, u, ties, thetas[d], prior, modes[u, d], keys[d], draws[u, d], log_density[u, d])
-    return draws
+    return _posterior_draws(
+        lists, *_law(ties, thetas), thetas, coordinates, slopes, precision, modes, keys, log_density
+    )

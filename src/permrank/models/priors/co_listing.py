@@ -74,7 +74,7 @@ def co_listing_coordinates(rankings: Rankings, seed: int, n_dimensions: int | No
         above = np.flatnonzero(values[1 : most + 1] > (chance[1] if chance.size > 1 else np.inf)) + 1
     else:
         above = np.arange(1, min(n_dimensions, most, size - 1) + 1)
-    table = vectors[:, above] / np.sqrt(counts + _MORE_OF_ITEM)[:, None]
+    table = np.ascontiguousarray(vectors[:, above]) / np.sqrt(counts + _MORE_OF_ITEM)[:, None]
     table -= np.einsum("y,yk->k", counts / counts.sum(), table)
     table[counts == 0] = 0.0
     spread = user_coordinates(table, rankings.user_bounds, rankings.items).std(axis=0)
@@ -96,7 +96,13 @@ def user_coordinates(table: Float64Array, bounds: Array, items: Array) -> Float6
     """
     if table.shape[1] == 0:
         return np.zeros((len(bounds) - 1, 0))
-    return np.asarray(row_sums(*frozen(bounds, items), table) / (np.diff(bounds) + _MORE_OF_USER)[:, None])
+    bounds, items = frozen(bounds, items)
+    return _sums(bounds, items, table) / (np.diff(bounds) + _MORE_OF_USER)[:, None]
+
+
+def _sums(bounds: Array, index: Array, rows: Float64Array) -> Float64Array:
+    # Compiled for one layout of the rows only.
+    return np.asarray(row_sums(bounds, index, np.ascontiguousarray(rows)))
 
 
 def coordinate_parts(table: Float64Array, items: Array) -> Float64Array:
@@ -114,9 +120,9 @@ def _singular(
     (bounds, items), (starts, owner) = frozen(bounds, items), frozen(view.indptr, owner)
 
     def of_people(vectors: Float64Array) -> Float64Array:
-        return np.asarray(row_sums(bounds, items, vectors * of_items[:, None]) * of_users[:, None])
+        return _sums(bounds, items, vectors * of_items[:, None]) * of_users[:, None]
 
     def of_listed(people: Float64Array) -> Float64Array:
-        return np.asarray(row_sums(starts, owner, people * of_users[:, None]) * of_items[:, None])
+        return _sums(starts, owner, people * of_users[:, None]) * of_items[:, None]
 
     return singular_values(of_people, of_listed, start, rounds)
