@@ -26,7 +26,7 @@ from permrank.models.log_linear.lists import (
     lists_of_rankings,
     no_pairs,
     partners_of,
-    position_functions,
+    position_table,
     shards_of_lists,
     statistics,
     strict_lists,
@@ -34,6 +34,7 @@ from permrank.models.log_linear.lists import (
 )
 from permrank.models.priors.co_listing import co_listing_coordinates
 from permrank.ragged import frozen, new_blocks
+from permrank.ragged import positions as positions_in_lists
 from permrank.randomness import stream_key
 from permrank.types import Array, Float64Array, Key
 
@@ -41,10 +42,8 @@ from permrank.types import Array, Float64Array, Key
 def entry_positions(rankings: Rankings, position: str | Sequence[float]) -> Float64Array:
     """Position function of every entry, averaged over the positions of its tie."""
     lengths = rankings.lengths
-    g = np.empty(rankings.n_entries)
-    table = {int(n): position_functions(int(n), position, 1)[:, 0] for n in np.unique(lengths)}
-    for r, n in enumerate(lengths):
-        g[rankings.indptr[r] : rankings.indptr[r] + n] = table[int(n)]
+    start, table = position_table(lengths, position, 1)
+    g = table[np.repeat(start[lengths], lengths) + positions_in_lists(rankings.indptr), 0]
     if rankings.has_ties:
         tie = np.cumsum(new_blocks(rankings.levels, rankings.indptr)) - 1
         g = (np.bincount(tie, g) / np.bincount(tie))[tie]
@@ -73,10 +72,10 @@ def _swap_users(
 
 def _by_positions(position: str | Sequence[float], problem: Problem) -> Problem:
     """The same data for the likelihood of swaps."""
-    (positions,) = frozen(entry_positions(problem.rankings, position))
+    (values,) = frozen(entry_positions(problem.rankings, position))
     # Prior means of the users stay 0 here: only items depend on co-listing.
     return problem._replace(
-        user_pass=_swap_users, lists=problem.lists._replace(levels=positions),
+        user_pass=_swap_users, lists=problem.lists._replace(levels=values),
         user_coordinates=np.zeros((problem.rankings.n_users, 0)), adapted=partial(_by_positions, position),
     )  # fmt: skip
 
