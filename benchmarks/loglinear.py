@@ -30,10 +30,18 @@ from permrank.kernels.log_linear.moves import (
     draw_orders,
     swap_steps,
 )
-from permrank.kernels.log_linear.pseudo_likelihood import BY_RELOCATION, BY_SWAPS, BY_WINDOWS, list_likelihoods
-from permrank.learning.shards import blocks_by_rows
+from permrank.kernels.log_linear.pseudo_likelihood import BY_RELOCATION
 from permrank.models.log_linear.diagnostics import chain_summary
-from permrank.models.log_linear.lists import pairs_of, position_functions, position_table, strict_lists
+from permrank.models.log_linear.lists import (
+    likelihoods,
+    pairs_of,
+    partners_of,
+    position_functions,
+    position_table,
+    shards_of_lists,
+    strict_lists,
+    usual_cooccurrence,
+)
 
 SEEDS = range(5)
 # Wide priors: with 4,000 lists for 45 pairs they have no influence, and the estimate is maximum likelihood.
@@ -210,28 +218,31 @@ def speed() -> None:
         order = np.random.default_rng(0).permutation(n)
         seconds = shortest(partial(swap_steps, order, unary, basis, table, np.uint64(1), n_steps))
         print(f"speed, {kind}, n = {n}: {n_steps / seconds / 1e6:.1f} million swaps a second, one thread", flush=True)
-    rankings = pr.datasets.load("ml-1m").shuffled_ties(0)
+    rankings = pr.datasets.load("ml-1m")
     begin = time.perf_counter()
-    pairs = pairs_of(rankings, 5)
+    least = usual_cooccurrence(rankings)
+    pairs = pairs_of(rankings, least)
     print(
-        f"speed, ml-1m: {pairs.items.size:,} pairs ranked together 5 times, {time.perf_counter() - begin:.1f} s",
+        f"speed, ml-1m: {pairs.items.size:,} pairs ranked together {least} times, {time.perf_counter() - begin:.1f} s",
         flush=True,
     )
-    positions = position_table(rankings.lengths, "centred", 1)
+    positions, partners = position_table(rankings.lengths, "centred", 1), partners_of(pairs)
     values = 0.1 * np.random.default_rng(0).normal(size=pairs.items.size)
     for part in (4, 2, 1):
         users = rankings.user_ids.take(np.arange(0, rankings.n_users, part)).to_list()
         lists = strict_lists(rankings.select(users=users), 0)
-        work = float(np.sum(np.diff(lists.indptr).astype(np.float64) ** 2))
-        for name, structure in (("relocation", BY_RELOCATION), ("swaps", BY_SWAPS), ("windows of 5", BY_WINDOWS)):
-            out = np.zeros((lists.items.size, 1)), np.zeros((pairs.blocks, pairs.items.size))
-            unary = np.random.default_rng(1).normal(size=(lists.items.size, 1))
-            of_lists = lists.indptr, lists.items, lists.orders, lists.weights, unary
-            bounds = blocks_by_rows(lists.weights.size, pairs.blocks)
-            job = partial(list_likelihoods, bounds, structure, 5, *of_lists, *positions, *pairs, values, *out)
-            seconds = shortest(job, 1)
-            print(f"speed, ml-1m, 1/{part} of the users, {name:<12}: Σ n² = {work / 1e6:.0f} million, {seconds:.2f} s, "
-                  f"{1e9 * seconds / work:.1f} ns each, one thread", flush=True)  # fmt: skip
+        shards = shards_of_lists(lists, pairs)
+        unary, n = np.random.default_rng(1).normal(size=(lists.items.size, 1)), lists.items.size
+        job = partial(likelihoods, shards, BY_RELOCATION, 0, unary, positions, pairs, partners, values)
+        job()
+        seconds = shortest(job, 1)
+        print(f"speed, ml-1m, 1/{part} of the users, relocation: {n / 1e6:.2f} million entries of strict lists, "
+              f"{seconds:.2f} s, {1e9 * seconds / n:.0f} ns each, one thread", flush=True)  # fmt: skip
+    for name in ("PositionwiseLogLinear", "PairwiseLogLinear"):
+        model = getattr(pr, name)
+        model(max_iter=1).fit(rankings, verbose=False)
+        few, more = (shortest(partial(model(max_iter=n).fit, rankings, verbose=False), 1) for n in (3, 8))
+        print(f"speed, ml-1m, {name}: {(more - few) / 5:.2f} s a sweep, one thread", flush=True)
 
 
 PARTS = {f.__name__: f for f in (sushi_10, sushi, movielens, normaliser, chains, speed)}

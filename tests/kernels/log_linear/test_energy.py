@@ -7,7 +7,10 @@ from hypothesis import strategies as st
 
 from permrank.kernels.log_linear import energy as ll
 from permrank.kernels.log_linear.arguments import Pairs
+from permrank.kernels.log_linear.counts import MOST_PARTNERS
 from permrank.kernels.log_linear.insertion import position_energies
+from permrank.models.log_linear import lists as ll_lists
+from permrank.models.log_linear.lists import pairs_of, weights_of_pairs
 from permrank.ragged import frozen  # the kinds of arrays that models pass, for which kernels are compiled
 from permrank.testing.oracles import log_linear_energy, random_log_linear
 
@@ -85,7 +88,6 @@ def test_stored_pairs_come_back_with_their_signs():
 @pytest.mark.parametrize("least", [1.0, 3.0, 5.0])
 def test_pairs_are_those_of_the_dense_count(least):
     import permrank as pr
-    from permrank.models.log_linear.lists import pairs_of
 
     rng = np.random.default_rng(1)
     lists = [rng.permutation(9)[: rng.integers(1, 6)].tolist() for _ in range(40)]
@@ -95,7 +97,32 @@ def test_pairs_are_those_of_the_dense_count(least):
         dense[np.ix_(items, items)] += 1
     pairs = pairs_of(rankings, least)
     found = [(a, int(b)) for a in range(9) for b in pairs.items[pairs.indptr[a] : pairs.indptr[a + 1]]]
-    assert found == [(a, b) for a in range(9) for b in range(a + 1, 9) if dense[a, b] >= least]
+    wanted = [(a, b) for a in range(9) for b in range(a + 1, 9) if dense[a, b] >= least]
+    assert found == wanted
+    np.testing.assert_array_equal(weights_of_pairs(rankings, pairs), [dense[pair] for pair in wanted])
+
+
+def test_pairs_are_no_more_than_entries(monkeypatch):
+    import permrank as pr
+
+    rng = np.random.default_rng(1)
+    rankings = pr.Rankings.from_lists([rng.permutation(40)[:12].tolist() for _ in range(60)], users=range(60))
+    assert ll_lists.usual_cooccurrence(rankings) == 5
+    monkeypatch.setattr(ll_lists, "_FEWEST_PAIRS", 1)
+    monkeypatch.setattr(ll_lists, "_MOST_PAIRS", 200)  # less than there are entries
+    least = ll_lists.usual_cooccurrence(rankings)
+    assert least > 5
+    assert pairs_of(rankings, least).items.size <= 200 < pairs_of(rankings, least - 1).items.size
+
+
+def test_long_lists_are_counted_by_a_part_of_their_items():
+    import permrank as pr
+
+    n = MOST_PARTNERS + 76
+    rankings = pr.Rankings.from_lists([list(range(n)), list(range(n - 1, -1, -1))], users=["a", "b"])
+    pairs = pairs_of(rankings, 0.5)
+    weights = weights_of_pairs(rankings, pairs)
+    np.testing.assert_allclose(weights.sum(), n * (n - 1), rtol=0.01)
 
 
 def test_places_in_a_list_with_ties_are_the_mean_over_their_orders():

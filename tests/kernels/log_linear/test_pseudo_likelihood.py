@@ -7,6 +7,8 @@ import pytest
 
 from permrank.kernels.log_linear import pseudo_likelihood as pl
 from permrank.kernels.log_linear.arguments import Orders, Pairs, Positions
+from permrank.kernels.log_linear.relocation import MOST_RELOCATED
+from permrank.models.log_linear.lists import partners_of
 from permrank.ragged import frozen  # the kinds of arrays that models pass, for which kernels are compiled
 from permrank.testing.oracles import log_linear_energy, random_log_linear
 
@@ -52,8 +54,9 @@ def evaluate(structure, order, unary, basis, values, weight=1.0, paired=True):
     pairs = (INDPTR, PARTNERS, values) if paired else (np.zeros(N + 1, np.int64), PARTNERS[:0], values[:0])
     of_entries, of_pairs = np.zeros(unary.shape), np.zeros((2, pairs[2].size))
     lists, positions = Orders(*frozen(np.array([0, N]), ITEMS, order, np.array([weight]))), Positions(STARTS, basis)
+    given = Pairs(*frozen(*pairs[:2]))
     value = pl.list_likelihoods(
-        BLOCKS, structure, WIDTH, lists, unary, positions, Pairs(*frozen(*pairs[:2])), pairs[2], of_entries, of_pairs
+        BLOCKS, structure, WIDTH, lists, unary, positions, given, partners_of(given), pairs[2], of_entries, of_pairs
     )[0]
     return value, of_entries, of_pairs.sum(axis=0)
 
@@ -99,3 +102,54 @@ def test_statistics_are_averaged_over_the_orders_of_ties():
         of_entries[:, 0], [2 * np.mean([basis[o.index(a), 0] for o in orders]) for a in range(N)]
     )
     np.testing.assert_allclose(of_pairs.sum(axis=0), 2 * signs[KEPT], rtol=0, atol=1e-12)
+
+
+def long_lists(n_lists, n, values, unary):
+    """Lists of n in the same order, of different items; the same pairs of each have parameters."""
+    order = np.random.default_rng(4).permutation(n)
+    kept = np.triu(np.ones((n, n), bool), 1)
+    row, column = np.nonzero(kept)
+    pairs = Pairs(
+        *frozen(
+            np.concatenate(([0], np.cumsum(np.tile(kept.sum(axis=1), n_lists)))),
+            np.concatenate([column + r * n for r in range(n_lists)]).astype(np.int32),
+        )
+    )
+    items = np.arange(n_lists * n, dtype=np.int32)
+    lists = Orders(*frozen(np.arange(n_lists + 1) * n, items, np.tile(order, n_lists), np.ones(n_lists)))
+    basis, starts = np.linspace(1.0, -1.0, n)[:, None], np.zeros(n + 1, np.int64)
+    of_entries, of_pairs = np.zeros((n_lists * n, 1)), np.zeros((2, pairs.items.size))
+    found = pl.list_likelihoods(
+        np.array([0, 1, n_lists]), pl.BY_RELOCATION, 0, lists, np.tile(unary, (n_lists, 1)), Positions(starts, basis),
+        pairs, partners_of(pairs), np.tile(values, n_lists), of_entries, of_pairs,
+    )  # fmt: skip
+    potentials = np.zeros((n, n))
+    potentials[row, column], potentials[column, row] = values, -values
+    return found, of_entries, of_pairs.sum(axis=0), (order, basis, potentials)
+
+
+def all_relocations(unary, order, basis, potentials):
+    """The whole sum, from the energies of every item at every position."""
+    total = 0.0
+    for source, item in enumerate(order):
+        others = np.delete(order, source)
+        moved = (unary[item, 0] - unary[others, 0]) * -np.diff(basis[:, 0]) + 2.0 * potentials[item, others]
+        weights = np.concatenate(([0.0], -np.cumsum(moved)))
+        total += weights[source] - np.logaddexp.reduce(weights)
+    return total
+
+
+def test_some_relocations_of_a_long_list_count_for_all():
+    n, n_lists = MOST_RELOCATED + 15, 60
+    rng = np.random.default_rng(5)
+    unary, values = rng.normal(size=(n, 1)), 0.1 * rng.normal(size=n * (n - 1) // 2)
+    found, of_entries, of_pairs, rest = long_lists(n_lists, n, values, unary)
+    wanted = all_relocations(unary, *rest)
+    assert found.std() > 0.001 * abs(wanted)  # not the same positions of every list
+    np.testing.assert_allclose(found.mean(), wanted, rtol=0, atol=4.0 * found.std() / np.sqrt(n_lists))
+    step = 1e-4
+    up, down = (long_lists(n_lists, n, values, unary + sign * step * np.eye(n)[:, :1])[0] for sign in (1, -1))
+    np.testing.assert_allclose(of_entries[::n, 0], (up - down) / (2 * step), rtol=1e-5, atol=1e-7)
+    moved = step * (np.arange(values.size) == 3)
+    up, down = (long_lists(n_lists, n, values + sign * moved, unary)[0] for sign in (1, -1))
+    np.testing.assert_allclose(of_pairs[3 :: values.size], (up - down) / (2 * step), rtol=1e-5, atol=1e-7)

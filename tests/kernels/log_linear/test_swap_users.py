@@ -10,6 +10,7 @@ from scipy.optimize import minimize
 from permrank.kernels.factored.arguments import NO_NOISE, Entries, Newton, Users
 from permrank.kernels.lists import Lists
 from permrank.kernels.log_linear import swap_users as su
+from permrank.kernels.log_linear import swaps as sw
 from permrank.ragged import frozen  # the kinds of arrays that models pass, for which kernels are compiled
 
 G = np.array([0.8, 0.3, 0.3, -0.4, -1.0])  # two tied in the middle
@@ -17,19 +18,20 @@ G = np.array([0.8, 0.3, 0.3, -0.4, -1.0])  # two tied in the middle
 
 def statistics(scores, weight=1.0, g=G):
     residual, degree = np.empty(g.size), np.empty(g.size)
-    value = su.swap_statistics(g, scores, weight, residual, degree)
+    value = sw.swap_statistics(sw.swaps_of(g.size, 0), g, scores, weight, residual, degree)
     return value, residual, degree
 
 
 def bend(scores, weight=1.0, g=G):
-    """Minus the Hessian, its other elements from neighbours with unit vectors for factors."""
+    """Minus the Hessian in the scores: that in the factors if these are unit vectors."""
     n = g.size
-    beside = np.empty((n, n))
-    su._neighbours(g, scores, weight, np.arange(n, dtype=np.int32), np.eye(n), n, beside)
-    return np.diag(statistics(scores, weight, g)[2]) - beside
+    residual, degree, hessian, swaps = np.empty(n), np.empty(n), np.zeros((n, n)), sw.swaps_of(n, n)
+    sw.swap_statistics(swaps, g, scores, weight, residual, degree)
+    sw.add_swap_hessian(swaps, np.eye(n), 0, weight, degree, hessian)
+    return np.tril(hessian) + np.tril(hessian, -1).T
 
 
-@pytest.mark.parametrize("n", [2, 3, 5, 6])
+@pytest.mark.parametrize("n", [1, 2, 3, 6, 13])
 def test_value_gradient_and_hessian_are_those_of_the_definition(n):
     rng = np.random.default_rng(n)
     scores, g = rng.normal(size=n), np.sort(rng.normal(size=n).round(1))[::-1].copy()
@@ -39,7 +41,7 @@ def test_value_gradient_and_hessian_are_those_of_the_definition(n):
         for i, j in itertools.combinations(range(n), 2)
         if g[i] != g[j]
     )
-    np.testing.assert_allclose(value, 1.7 * su.SHARPNESS / n * wanted, rtol=1e-12)
+    np.testing.assert_allclose(value, 1.7 * sw.SHARPNESS / n * wanted, rtol=1e-12)
     for i in range(n):
         step = np.zeros(n)
         step[i] = 1e-5
@@ -56,17 +58,17 @@ def test_long_lists_are_judged_by_a_part_of_their_swaps_that_counts_for_all():
     gap = g[:, None] - g[None, :]
     margin = (scores[:, None] - scores[None, :]) * gap
     wrong = 1 / (1 + np.exp(margin))
-    np.testing.assert_allclose(value, 0.5 * su.SHARPNESS / n * np.log1p(-wrong).sum(), rtol=0.01)
-    full = su.SHARPNESS / n * np.sum(wrong * gap, axis=1)
+    np.testing.assert_allclose(value, 0.5 * sw.SHARPNESS / n * np.log1p(-wrong).sum(), rtol=0.01)
+    full = sw.SHARPNESS / n * np.sum(wrong * gap, axis=1)
     assert np.corrcoef(residual, full)[0, 1] > 0.99
-    np.testing.assert_allclose(degree.sum(), su.SHARPNESS / n * np.sum(gap**2 * wrong * (1 - wrong)), rtol=0.02)
+    np.testing.assert_allclose(degree.sum(), sw.SHARPNESS / n * np.sum(gap**2 * wrong * (1 - wrong)), rtol=0.02)
 
 
 def test_at_equal_scores_the_information_is_a_known_multiple_of_the_full_likelihoods():
     g = np.array([0.75, 0.25, -0.25, -0.75])
     every = np.array(list(itertools.permutations(g)))
     mean = np.mean([bend(np.zeros(4), 1.0, places.copy()) for places in every], axis=0)
-    np.testing.assert_allclose(mean, su.SHARPNESS / 2 * np.cov(every.T, bias=True), rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(mean, sw.SHARPNESS / 2 * np.cov(every.T, bias=True), rtol=1e-10, atol=1e-12)
 
 
 def problem():

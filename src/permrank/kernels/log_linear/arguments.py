@@ -12,6 +12,17 @@ class Pairs(NamedTuple):
     items: Any
 
 
+class Partners(NamedTuple):
+    """The same with all partners of every item: those of a are ``items[indptr[a]:indptr[a + 1]]``, ascending.
+
+    stored: (2 n_pairs,), the number of the pair, whose parameter is that of the smaller item before the larger.
+    """
+
+    indptr: Any
+    items: Any
+    stored: Any
+
+
 class Positions(NamedTuple):
     """Position functions for every length of list: those of length n are ``table[start[n]:start[n] + n]``."""
 

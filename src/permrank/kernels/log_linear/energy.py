@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from permrank.kernels.jit import njit, prange
+from permrank.kernels.jit import njit
 
 
 @njit(error_model="numpy")
@@ -171,28 +171,3 @@ def potentials_of(ascending, order, pair_indptr, pair_items, values):
                 table[order[a], order[b]] = values[indices[a, b]]
                 table[order[b], order[a]] = -values[indices[a, b]]
     return table
-
-
-@njit(error_model="numpy", parallel=True)
-def count_pairs(view_indptr, view_entries, ranking_of_entry, indptr, items, weights, least, pair_indptr, pair_items):
-    """Pairs of items that are ranked together in lists of total weight ``least`` or more, row by row.
-
-    With an empty ``pair_items`` the numbers of pairs of each item are written to pair_indptr[item + 1], else the
-    partners are written to their rows. Parallel over items; O(Σ n²) steps, and an array of n_items for each item.
-    """
-    n_items = view_indptr.size - 1
-    fill = pair_items.size > 0
-    for a in prange(n_items):
-        together = np.zeros(n_items)
-        for index in range(view_indptr[a], view_indptr[a + 1]):
-            r = ranking_of_entry[view_entries[index]]
-            for e in range(indptr[r], indptr[r + 1]):
-                together[items[e]] += weights[r]
-        count = 0
-        for b in range(a + 1, n_items):
-            if together[b] >= least and together[b] > 0.0:
-                if fill:
-                    pair_items[pair_indptr[a] + count] = b
-                count += 1
-        if not fill:
-            pair_indptr[a + 1] = count

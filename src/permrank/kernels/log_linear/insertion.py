@@ -36,7 +36,7 @@ def position_energies(item, own, items, levels, unary, basis, pairs, pair_values
     own: (B,), coefficients of the item; items, levels, unary (n, B): the list. If the item is on the list, it is taken
     from it; basis: (at least the number of positions, B) is that of the list with the item.
     """
-    n, n_columns = items.size, basis.shape[1]
+    n, n_columns, mean = items.size, basis.shape[1], np.empty(basis.shape[1])
     energies[0] = 0.0
     position = 0
     first = 0
@@ -46,19 +46,18 @@ def position_energies(item, own, items, levels, unary, basis, pairs, pair_values
             end += 1
         size = 0
         beside = 0.0
+        mean[:] = 0.0
         for e in range(first, end):
             if items[e] != item:
                 size += 1
+                for k in range(n_columns):
+                    mean[k] += unary[e, k]
                 if pairs.items.size > 0:
                     beside += _pair_value(item, items[e], pairs, pair_values)
         for _ in range(size):
             delta = 2.0 * beside / size
             for k in range(n_columns):
-                mean = 0.0
-                for e in range(first, end):
-                    if items[e] != item:
-                        mean += unary[e, k] / size
-                delta += (own[k] - mean) * (basis[position, k] - basis[position + 1, k])
+                delta += (own[k] - mean[k] / size) * (basis[position, k] - basis[position + 1, k])
             energies[position + 1] = energies[position] + delta
             position += 1
         first = end

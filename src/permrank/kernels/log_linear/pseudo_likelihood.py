@@ -1,8 +1,8 @@
 """Likelihoods of lists and what they expect: the exact one, and the three pseudo-likelihoods of §4.3.
 
-Lists as in `log_linear_moves.advance_chains`. Every function returns the log-likelihood of one list, adds d/dγ to
-``unary_gradient`` (n, B) and d/dλ to the upper triangle of ``pair_gradient`` (n, n): for a < b the derivative in the
-parameter that is +λ if a comes first and -λ if b does.
+Lists as in `log_linear_moves.advance_chains`. Relocations are in relocation.py. Every other function returns the
+log-likelihood of one list, adds d/dγ to ``unary_gradient`` (n, B) and d/dλ to the upper triangle of ``pair_gradient``
+(n, n): for a < b the derivative in the parameter that is +λ if a comes first and -λ if b does.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import math
 import numpy as np
 
 from permrank.kernels.jit import njit, prange
-from permrank.kernels.log_linear.energy import insertion_energies, pair_indices, pair_table, softmax_of_energies
+from permrank.kernels.log_linear.energy import pair_indices, pair_table
+from permrank.kernels.log_linear.relocation import add_relocations
 from permrank.kernels.log_linear.subsets import exact_expectations
 
 BY_RELOCATION, BY_SWAPS, BY_WINDOWS, EXACT = 0, 1, 2, 3
@@ -25,36 +26,6 @@ def _add_pair(pair_gradient, a, b, value):
         pair_gradient[a, b] += value
     else:
         pair_gradient[b, a] -= value
-
-
-@njit(error_model="numpy")
-def relocations(order, unary, basis, pair, unary_gradient, pair_gradient):
-    """Σ_i log P(position of the i-th item | order of the others): every item in turn, all positions in one pass."""
-    n, n_columns = order.size, basis.shape[1]
-    energies, p, others = np.empty(n), np.empty(n), np.empty(max(n - 1, 0), order.dtype)
-    value = 0.0
-    for source in range(n):
-        item = order[source]
-        others[:source] = order[:source]
-        others[source:] = order[source + 1 :]
-        insertion_energies(others, n - 1, item, unary, basis, pair, energies)
-        value -= energies[source] + softmax_of_energies(energies, n, p)
-        above = 0.0  # P(the item comes before others[j])
-        for k in range(n_columns):
-            total = basis[source, k]
-            for j in range(n):
-                total -= p[j] * basis[j, k]
-            unary_gradient[item, k] += total
-        for j in range(n - 1):
-            above += p[j]
-            z = others[j]
-            # others[j] stands at j + 1 if the item comes before it, else at j.
-            moved = (1.0 if source <= j else 0.0) - above
-            for k in range(n_columns):
-                unary_gradient[z, k] += moved * (basis[j + 1, k] - basis[j, k])
-            if pair.shape[0] > 0:
-                _add_pair(pair_gradient, item, z, 2.0 * moved)
-    return value
 
 
 @njit(error_model="numpy")
@@ -158,8 +129,8 @@ def _basis(positions, n):
 
 
 @njit(error_model="numpy")
-def _one_list(structure, width, lists, r, unary, positions, pairs, pair_values, unary_gradient, pair_gradient):
-    """`list_likelihoods` for list r; pair_gradient: (n_pairs,)."""
+def _one_list(structure, width, lists, r, unary, positions, pairs, pair_values, unary_gradient, of_pairs):
+    """`list_likelihoods` for list r; of_pairs: (n_pairs,), the gradient."""
     start, stop, weight = lists.indptr[r], lists.indptr[r + 1], lists.weights[r]
     items, order, unary = lists.items[start:stop], lists.orders[start:stop], unary[start:stop]
     n = order.size
@@ -168,9 +139,7 @@ def _one_list(structure, width, lists, r, unary, positions, pairs, pair_values, 
     pair_indices(items[:size], pairs.indptr, pairs.items, indices)
     pair = pair_table(indices, size, pair_values)
     own = np.zeros((n, basis.shape[1]))
-    if structure == BY_RELOCATION:
-        value = relocations(order, unary, basis, pair, own, slope)
-    elif structure == BY_SWAPS:
+    if structure == BY_SWAPS:
         value = swaps(order, unary, basis, pair, own, slope)
     else:
         value = windows(order, n if structure == EXACT else width, unary, basis, pair, own, slope)
@@ -180,13 +149,13 @@ def _one_list(structure, width, lists, r, unary, positions, pairs, pair_values, 
     for a in range(size):
         for b in range(a + 1, size):
             if indices[a, b] >= 0:
-                pair_gradient[indices[a, b]] += weight * slope[a, b]
+                of_pairs[indices[a, b]] += weight * slope[a, b]
     return value
 
 
 @njit(error_model="numpy", parallel=True)
 def list_likelihoods(
-    bounds, structure, width, lists, unary, positions, pairs, pair_values, unary_gradient, pair_gradient
+    bounds, structure, width, lists, unary, positions, pairs, partners, pair_values, unary_gradient, pair_gradient
 ):
     """Log-likelihood of each list by one of the structures, weights left out, and the weighted gradient.
 
@@ -196,11 +165,14 @@ def list_likelihoods(
     """
     values = np.zeros(lists.indptr.size - 1)
     for block in prange(bounds.size - 1):
-        slopes = pair_gradient[block]
-        for r in range(bounds[block], bounds[block + 1]):
-            values[r] = _one_list(
-                structure, width, lists, r, unary, positions, pairs, pair_values, unary_gradient, slopes
-            )
+        slopes, first, last = pair_gradient[block], bounds[block], bounds[block + 1]
+        if structure == BY_RELOCATION:
+            add_relocations(first, last, lists, unary, positions, partners, pair_values, values, unary_gradient, slopes)
+        else:
+            for r in range(first, last):
+                values[r] = _one_list(
+                    structure, width, lists, r, unary, positions, pairs, pair_values, unary_gradient, slopes
+                )
     return values
 
 

@@ -8,174 +8,182 @@ uses). Tied items share the mean of g over their positions, so that their own sw
 concave in s.
 
 Rows of ``theta``, users and the two passes are as in `kernels.factored`. Lists have the position function g of each
-entry, float64, in the place of its level; of the work, ``chosen`` is the residual and ``expected`` the degree.
+entry, float64, in the place of its level. What swaps say is in swaps.py.
 """
 
 from __future__ import annotations
 
 import math
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from permrank.kernels.cholesky import backward, cholesky, forward
-from permrank.kernels.factored.arguments import Gaussian, Newton, Work
+from permrank.kernels.columns import add_products, combined, gather_columns
+from permrank.kernels.factored.arguments import Gaussian, Newton
 from permrank.kernels.factored.users import log_prior
 from permrank.kernels.jit import njit, prange
+from permrank.kernels.log_linear.swaps import add_swap_hessian, swap_statistics, swaps_of
 from permrank.kernels.streams import derive, normal
 
 _LONGEST_STEP = 2.0  # as in kernels.factored; so is the type of the next
 _NEWTON_STEPS = np.int64(30)
-SHARPNESS = 4.0
-# Every item of a long list is swapped with twice as many others as this: a sweep is then linear in the entries.
-MOST_DISTANCES = 64
+# A Newton step that changes no margin (s_i - s_j)(g_i - g_j) by more than this cannot fall: see kernels.factored.users.
+_SURE = 1.5
 
 
-@njit(error_model="numpy")
-def _distances(n):
-    """Circular distances of the swaps that count, and what each counts: all of them, or evenly spread ones.
+class SwapUser(NamedTuple):
+    """One user with n entries and K factors.
 
-    The swaps of positions i and i + d (modulo n), for d up to n / 2, are all swaps, each once (of d = n / 2 twice).
+    Attributes
+    ----------
+    swaps : Swaps
+        Room for any of the lists.
+    columns : (K, n)
+        Factors of the entries' items.
+    intercepts, scores, change, residual, degree : (n,)
+        Intercepts of the items, present scores, how much a step changes them; gradient in the scores, and the diagonal
+        of minus the Hessian.
     """
-    all_of_them = n // 2
-    kept = min(all_of_them, MOST_DISTANCES)
-    out = np.empty(kept, np.int64)
-    for t in range(kept):
-        out[t] = 1 + (t * all_of_them) // kept
-    return out, SHARPNESS / n * all_of_them / kept if kept > 0 else 0.0
+
+    swaps: Any
+    columns: Any
+    intercepts: Any
+    scores: Any
+    change: Any
+    residual: Any
+    degree: Any
 
 
 @njit(error_model="numpy")
-def _swap(gap, margin_of):
-    """log σ(margin), σ(-margin) and the curvature gap² σ (1 - σ) of one swap."""
-    small = math.exp(-abs(margin_of))
-    share = 1.0 / (1.0 + small)
-    wrong = small * share if margin_of > 0.0 else share
-    return min(margin_of, 0.0) - math.log1p(small), wrong, gap * gap * small * share * share
+def _gathered(lists, u, theta):
+    """Room for user u, with the factors of the items listed."""
+    first, last = lists.user_indptr[u], lists.user_indptr[u + 1]
+    start, n, n_factors, longest = lists.indptr[first], lists.indptr[last] - lists.indptr[first], theta.shape[1] - 1, 0
+    for r in range(first, last):
+        longest = max(longest, lists.indptr[r + 1] - lists.indptr[r])
+    columns, flat = np.empty((n_factors, n)), np.empty((5, n))
+    gather_columns(theta, lists.items, start, n, columns)
+    for e in range(n):
+        flat[0, e] = theta[lists.items[start + e], n_factors]
+    return SwapUser(swaps_of(longest, n_factors), columns, flat[0], flat[1], flat[2], flat[3], flat[4])
 
 
 @njit(error_model="numpy")
-def swap_statistics(g, scores, weight, residual, degree):
-    """Value of a list's swaps; writes the gradient in the scores, and the diagonal of minus the Hessian."""
-    n = g.size
-    value = 0.0
-    residual[:], degree[:] = 0.0, 0.0
-    distances, factor = _distances(n)
-    for d in distances:
-        part = weight * factor * (0.5 if 2 * d == n else 1.0)
-        for i in range(n):
-            j = i + d if i + d < n else i + d - n
-            gap = g[i] - g[j]
-            if gap != 0.0:
-                log_share, wrong, bend = _swap(gap, (scores[i] - scores[j]) * gap)
-                value += part * log_share
-                residual[i] += part * wrong * gap
-                residual[j] -= part * wrong * gap
-                degree[i] += part * bend
-                degree[j] += part * bend
-    return value
+def _set_scores(of_user, user):
+    """Scores of the entries: b_y + W_u H_y."""
+    n = of_user.scores.size
+    combined(of_user.columns, n, user, of_user.scores)
+    for e in range(n):
+        of_user.scores[e] += of_user.intercepts[e]
 
 
 @njit(error_model="numpy")
-def _neighbours(g, scores, weight, items, theta, n_factors, beside):
-    """Σ_j ω_ij H_j for every entry i of a list, ω being minus the Hessian's other elements; (n, K), written."""
-    n = g.size
-    beside[:] = 0.0
-    distances, factor = _distances(n)
-    for d in distances:
-        part = weight * factor * (0.5 if 2 * d == n else 1.0)
-        for i in range(n):
-            j = i + d if i + d < n else i + d - n
-            gap = g[i] - g[j]
-            if gap != 0.0:
-                _, _, bend = _swap(gap, (scores[i] - scores[j]) * gap)
-                first, second = theta[items[i]], theta[items[j]]
-                for k in range(n_factors):
-                    beside[i, k] += part * bend * second[k]
-                    beside[j, k] += part * bend * first[k]
+def _statistics(lists, u, of_user, hessian):
+    """Weighted log-likelihood of the lists of user u at the present scores; fills the entries' statistics.
 
-
-@njit(error_model="numpy")
-def _user_value(lists, u, theta, user, work):
-    """Weighted log-likelihood of the lists of user u at one vector; fills the entries' statistics."""
-    n_factors = user.size
-    value = 0.0
+    Minus its Hessian in the user's factors is written into the lower half of ``hessian``, unless that is empty.
+    """
+    origin, value = lists.indptr[lists.user_indptr[u]], 0.0
+    hessian[:] = 0.0
     for r in range(lists.user_indptr[u], lists.user_indptr[u + 1]):
-        start, stop = lists.indptr[r], lists.indptr[r + 1]
-        for e in range(start, stop):
-            row = theta[lists.items[e]]
-            total = row[n_factors]
-            for k in range(n_factors):
-                total += user[k] * row[k]
-            work.scores[e] = total
-        g, scores = lists.levels[start:stop], work.scores[start:stop]
-        value += swap_statistics(g, scores, lists.weights[r], work.chosen[start:stop], work.expected[start:stop])
+        a, b, weight = lists.indptr[r] - origin, lists.indptr[r + 1] - origin, lists.weights[r]
+        g, degree = lists.levels[lists.indptr[r] : lists.indptr[r + 1]], of_user.degree[a:b]
+        value += swap_statistics(of_user.swaps, g, of_user.scores[a:b], weight, of_user.residual[a:b], degree)
+        if hessian.size > 0:
+            add_swap_hessian(of_user.swaps, of_user.columns, a, weight, degree, hessian)
     return value
 
 
 @njit(error_model="numpy")
-def _newton_system(lists, u, theta, user, prior, work, hessian, step):
-    """Cholesky factor of minus the Hessian, Σ_i d_i x xᵀ - Σ_ij ω_ij x_i x_jᵀ + precision, and the Newton step."""
-    n_factors = user.size
+def _newton_step(of_user, user, prior, hessian, step):
+    """Cholesky factor of minus the Hessian of the log-posterior in the place of the likelihood's, and the Newton step.
+
+    Returns half of gradient * step, by which the log-posterior would rise if it were quadratic.
+    """
+    n_factors, gain = user.size, 0.0
     for k in range(n_factors):
-        step[k] = -prior.precision[k] * user[k]
-        for m in range(k):
-            hessian[k, m] = 0.0
-        hessian[k, k] = prior.precision[k]
-    for r in range(lists.user_indptr[u], lists.user_indptr[u + 1]):
-        start, stop = lists.indptr[r], lists.indptr[r + 1]
-        g, scores, items = lists.levels[start:stop], work.scores[start:stop], lists.items[start:stop]
-        beside = np.empty((stop - start, n_factors))
-        _neighbours(g, scores, lists.weights[r], items, theta, n_factors, beside)
-        for e in range(start, stop):
-            row = theta[lists.items[e]]
-            for k in range(n_factors):
-                step[k] += work.chosen[e] * row[k]
-                part = work.expected[e] * row[k] - beside[e - start, k]
-                for m in range(k + 1):
-                    hessian[k, m] += part * row[m]
+        step[k] = prior.precision[k] * (prior.mean[k] - user[k])
+        hessian[k, k] += prior.precision[k]
+    add_products(of_user.columns, of_user.residual.size, of_user.residual, step)
     cholesky(hessian, n_factors)
     forward(hessian, step, n_factors)
+    for k in range(n_factors):
+        gain += 0.5 * step[k] * step[k]
     backward(hessian, step, n_factors)
+    return gain
 
 
 @njit(error_model="numpy")
-def _climb(lists, u, theta, user, precision, work, newton):
-    """Newton ascent of one user's log-posterior, steps halved until it does not fall; returns it and the factor L."""
-    n_factors = user.size
-    hessian, step, trial = np.empty((n_factors, n_factors)), np.empty(n_factors), np.empty(n_factors)
-    prior = Gaussian(np.zeros(n_factors), precision)
-    value = log_prior(user, prior) + _user_value(lists, u, theta, user, work)
-    for _ in range(newton.most):
-        _newton_system(lists, u, theta, user, prior, work, hessian, step)
+def _most_changed(lists, u, change):
+    """The most that a change of scores may change the margin of a swap."""
+    origin, most = lists.indptr[lists.user_indptr[u]], 0.0
+    for r in range(lists.user_indptr[u], lists.user_indptr[u + 1]):
+        start, stop = lists.indptr[r], lists.indptr[r + 1]
+        if stop > start:
+            lowest, highest = change[start - origin], change[start - origin]
+            for e in range(start - origin, stop - origin):
+                lowest, highest = min(lowest, change[e]), max(highest, change[e])
+            most = max(most, (highest - lowest) * (lists.levels[start] - lists.levels[stop - 1]))
+    return most
+
+
+@njit(error_model="numpy")
+def _climb(lists, u, of_user, user, prior, newton):
+    """Newton ascent of one user's log-posterior, steps halved until it does not fall; returns it and the factor L.
+
+    The scores are those of the final point. The entries' statistics are too, if the third value is true: the last step
+    allowed is not looked at after it if it cannot fall.
+    """
+    n_factors, n, scores, change = user.size, of_user.scores.size, of_user.scores, of_user.change
+    step, trial, none = np.empty(n_factors), np.empty(n_factors), np.empty((0, 0))
+    hessian, lower = np.empty((n_factors, n_factors)), np.empty((n_factors, n_factors))
+    _set_scores(of_user, user)
+    value = log_prior(user, prior) + _statistics(lists, u, of_user, hessian if newton.most > 0 else none)
+    for number in range(newton.most):
+        lower[:] = hessian
+        gain = _newton_step(of_user, user, prior, lower, step)
         longest = 0.0
         for k in range(n_factors):
             longest = max(longest, abs(step[k]))
-        length = 1.0 if longest < _LONGEST_STEP else _LONGEST_STEP / longest
-        moved = False
+        combined(of_user.columns, n, step, change)
+        last = number + 1 == newton.most
+        if last and longest < _LONGEST_STEP and _most_changed(lists, u, change) < _SURE:
+            for k in range(n_factors):
+                user[k] += step[k]
+            for e in range(n):
+                scores[e] += change[e]
+            return value + gain, lower, False
+        length, before, moved = 1.0 if longest < _LONGEST_STEP else _LONGEST_STEP / longest, 0.0, False
         for _ in range(30):
             for k in range(n_factors):
                 trial[k] = user[k] + length * step[k]
-            there = log_prior(trial, prior) + _user_value(lists, u, theta, trial, work)
+            for e in range(n):
+                scores[e] += (length - before) * change[e]
+            before = length
+            there = log_prior(trial, prior) + _statistics(lists, u, of_user, none if last else hessian)
             if there >= value - 1e-12 * abs(value):
                 moved = True
                 break
             length *= 0.5
         if not moved:
-            _user_value(lists, u, theta, user, work)
+            _set_scores(of_user, user)
+            _statistics(lists, u, of_user, none)
             break
         user[:] = trial
         value = there
         if length * longest < newton.tol:
             break
-    return value, hessian
+    return value, lower, True
 
 
 @njit(error_model="numpy")
-def _move_user(lists, u, theta, precision, users, newton, noise, work):
+def _move_user(lists, u, theta, precision, users, newton, noise, entries):
     """`move_swap_users` for user u; its log-posterior at the mode."""
-    user, n_factors = users.modes[u], theta.shape[1] - 1
-    value, lower = _climb(lists, u, theta, user, precision, work, newton)
-    drawn = user.copy()
+    user, n_factors, nothing = users.modes[u].copy(), theta.shape[1] - 1, np.empty((0, 0))
+    of_user = _gathered(lists, u, theta)
+    value, lower, current = _climb(lists, u, of_user, user, Gaussian(np.zeros(n_factors), precision), newton)
+    users.modes[u] = user
     if noise.draw:
         stream = derive(noise.key, noise.before + u)
         away = np.empty(n_factors)
@@ -186,13 +194,20 @@ def _move_user(lists, u, theta, precision, users, newton, noise, work):
         else:
             for k in range(n_factors):
                 away[k] /= math.sqrt(precision[k])
-        drawn += away
-        _user_value(lists, u, theta, drawn, work)
-    users.draws[u] = drawn
+        for k in range(n_factors):
+            user[k] += away[k]
+        _set_scores(of_user, user)
+    users.draws[u] = user
+    if entries.residual.size == 0:
+        return value
+    if noise.draw or not current:
+        _statistics(lists, u, of_user, nothing)
+    origin = lists.indptr[lists.user_indptr[u]]
     for r in range(lists.user_indptr[u], lists.user_indptr[u + 1]):
         n = lists.indptr[r + 1] - lists.indptr[r]
         for e in range(lists.indptr[r], lists.indptr[r + 1]):
-            work.expected[e] *= n / max(n - 1.0, 1.0)
+            entries.residual[e] = of_user.residual[e - origin]
+            entries.curvature[e] = of_user.degree[e - origin] * n / max(n - 1.0, 1.0)
     return value
 
 
@@ -204,16 +219,16 @@ def move_swap_users(lists, theta, precision, users, newton, noise, entries):
     alike.
     """
     values = np.empty(lists.user_indptr.size - 1)
-    work = Work(np.empty(lists.items.size), entries.residual, entries.curvature)
     for u in prange(values.size):
-        values[u] = _move_user(lists, np.int64(u), theta, precision, users, newton, noise, work)
+        values[u] = _move_user(lists, np.int64(u), theta, precision, users, newton, noise, entries)
     return values
 
 
 @njit(error_model="numpy")
-def _several_draws(lists, u, theta, precision, user, key, work, draws, log_density):
+def _several_draws(lists, u, theta, precision, user, key, draws, log_density):
     n_factors, size = user.size, log_density.size
-    _, lower = _climb(lists, u, theta, user, precision, work, Newton(_NEWTON_STEPS, 1e-6))
+    of_user, prior = _gathered(lists, u, theta), Gaussian(np.zeros(n_factors), precision)
+    _, lower, _ = _climb(lists, u, of_user, user, prior, Newton(_NEWTON_STEPS, 1e-6))
     log_root = -0.5 * n_factors * math.log(2.0 * math.pi)
     for k in range(n_factors):
         log_root += math.log(lower[k, k])
@@ -231,11 +246,10 @@ def _several_draws(lists, u, theta, precision, user, key, work, draws, log_densi
 @njit(error_model="numpy", parallel=True)
 def swap_posterior_draws(lists, theta, precision, modes, key, size, log_density):
     """Draws of each user's vector from the Gaussian at its mode: (n_users, size, K); modes and log_density written."""
-    (n_users, n_factors), n_entries = modes.shape, lists.items.size
+    n_users, n_factors = modes.shape
     draws = np.empty((n_users, size, n_factors))
-    work = Work(np.empty(n_entries), np.empty(n_entries), np.empty(n_entries))
     for i in prange(n_users):
         u = np.int64(i)
         stream = derive(key, u)
-        _several_draws(lists, u, theta, precision, modes[u], stream, work, draws[u], log_density[u])
+        _several_draws(lists, u, theta, precision, modes[u], stream, draws[u], log_density[u])
     return draws

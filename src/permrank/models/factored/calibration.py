@@ -209,5 +209,6 @@ def hold_out_pairs(problem: Problem, seed: int, fold: int = 0) -> HeldOut | None
         rest, problem.ties, shuffle=problem.shuffle, intercepts=problem.intercepts, thresholds=problem.thresholds,
         odds=problem.odds, co_listing=table, known=problem.known,
     )  # fmt: skip
+    seen = seen if problem.adapted is None else problem.adapted(seen)
     items = rankings.items.astype(np.int64)
     return HeldOut(seen, users, items[both[:, 0]], items[both[:, 1]])

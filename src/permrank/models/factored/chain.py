@@ -183,7 +183,7 @@ def draw_posterior(
     First a part of the entries is held out: it measures the weights of the scores while the chain finds its way. A
     start, which is the state of an earlier posterior, is taken as it is and needs no such part.
     """
-    holds_out = start is None and problem.user_pass is None
+    holds_out = start is None and (problem.user_pass is None or problem.adapted is not None)
     require_memory(
         keeper().n_bytes(problem.n_rows, min(2 * n_draws, n_sweeps)),
         f"{min(n_draws, n_sweeps)} draws of {n_factors} factors", "take fewer draws (n_draws) or factors (n_factors)",

@@ -227,9 +227,9 @@ class WholeDraws:
     def forget_effects(self) -> None:
         """Nothing was."""
 
-    def posterior(self, weights: Weights, error: float) -> tuple[Array, Array]:
-        """Items (n_draws, n_rows, K + 1) and users (n_draws, n_users, K)."""
-        return np.stack(self._items), np.stack(self._users)
+    def posterior(self, weights: Weights, error: float) -> tuple[Array, Array, float]:
+        """Items (n_draws, n_rows, K + 1), users (n_draws, n_users, K), and what the factors' part of a score counts."""
+        return np.stack(self._items), np.stack(self._users), weights.personal
 
     def state(self) -> State:
         """What a checkpoint has to hold."""

@@ -141,6 +141,8 @@ class Problem(NamedTuple):
     user_pass : callable, optional
         Another pass over the users than that of Plackett-Luce, for models with another likelihood of a list. It may
         have another number for every entry in the place of ``lists.levels``.
+    adapted : callable, optional
+        For such models: from a problem of Plackett-Luce with other rankings, a part of these, to one of the same kind.
     """
 
     rankings: Rankings
@@ -156,6 +158,7 @@ class Problem(NamedTuple):
     known: Known
     unsure: Float64Array
     user_pass: UserPass | None = None
+    adapted: Callable[[Problem], Problem] | None = None
 
     def pass_over_users(self) -> UserPass:
         """That of the model."""

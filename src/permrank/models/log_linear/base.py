@@ -16,6 +16,7 @@ from permrank.distributions.log_linear import LogLinear, Question, tie_means
 from permrank.distributions.normaliser import LONGEST_EXACT, MOVES
 from permrank.errors import InputError
 from permrank.kernels.log_linear.arguments import Pairs
+from permrank.kernels.log_linear.swaps import MOST_DISTANCES
 from permrank.learning.learner import Learner
 from permrank.models.declared import (
     MOST_DRAWS,
@@ -38,6 +39,8 @@ from permrank.models.users import NewUser, UserReference, lists_of, new_user, re
 from permrank.types import Array, Float64Array, Int64Array, Named
 
 _MOST_CHAINS = 1_000
+# Sweeps of the draws by default: this many swaps are visited in all, within the bounds.
+_SWAPS_VISITED, _FEWEST_SWEEPS, _MOST_SWEEPS = 100_000_000, 60, 300
 METHODS = (*STRUCTURES, *CONTRASTS)
 
 
@@ -97,6 +100,7 @@ class LogLinearRanker(Ranker):
     estimate_: LogLinearEstimate
     item_draws_: Array
     user_modes_: Array
+    personal_weight_: float
     n_factors: int
     n_draws: int
     seed: int
@@ -114,7 +118,15 @@ class LogLinearRanker(Ranker):
         if len(self.item_draws_) > self.n_draws:
             raise InputError(f"item_draws_ has {len(self.item_draws_)} draws, more than n_draws={self.n_draws}")
 
-    def _draws(self, rankings: Rankings, n_sweeps: int, intercepts: bool = True) -> Learner[tuple[Array, Array]]:
+    def _draw_sweeps(self, rankings: Rankings) -> int:
+        """The most sweeps of the draws."""
+        if self.max_iter is not None:
+            return self.max_iter
+        half = np.diff(rankings.indptr) // 2
+        swaps = 2.0 * float(np.sum(half * np.minimum(half, MOST_DISTANCES)))
+        return int(np.clip(_SWAPS_VISITED / max(swaps, 1.0), _FEWEST_SWEEPS, _MOST_SWEEPS))
+
+    def _draws(self, rankings: Rankings, n_sweeps: int, intercepts: bool = True) -> Learner[tuple[Array, Array, float]]:
         scale = usual_scale(rankings) if self.factor_scale == "auto" else float(self.factor_scale)
         return draw_factors(
             rankings, self.position, self.n_factors, scale, self.n_draws, self.seed, n_sweeps, intercepts
@@ -128,8 +140,10 @@ class LogLinearRanker(Ranker):
                 f"{longest}; take another method, for example 'relocation'"
             )
 
-    def _estimate(self, items: Array, users: Array, pairs: Pairs, values: Float64Array, **more: float) -> Any:
-        parts = items, users, pairs.indptr, pairs.items, values
+    def _estimate(
+        self, items: Array, users: Array, pairs: Pairs, values: Float64Array, personal: float = 1.0, **more: float
+    ) -> Any:
+        parts = items, users, pairs.indptr, pairs.items, values, float(personal)
         made: Any = self.estimate_type
         return made(*parts, *more.values(), **self._rules())
 

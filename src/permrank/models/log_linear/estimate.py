@@ -9,7 +9,7 @@ import numpy as np
 
 from permrank.errors import InputError
 from permrank.kernels.log_linear.energy import potentials_of
-from permrank.models.estimates import RULE, Estimate
+from permrank.models.estimates import RULE, Estimate, absent
 from permrank.models.log_linear.lists import position_functions
 from permrank.ragged import frozen, owners
 from permrank.types import Array, Float64Array, Int32Array, Int64Array
@@ -20,7 +20,8 @@ class LogLinearEstimate(Estimate):
     """Coefficients of items under some draws, factors of users, and pairs with their λ.
 
     item_draws: (n_draws, n_items, K + B), K factors and B coefficients of position functions. user_modes: (n_draws,
-    n_users, K). Pairs: rows of items with larger ones. position: the functions g. window: length of sublists that some
+    n_users, K). Pairs: rows of items with larger ones. personal_weight: what the factors' part of a score counts, from
+    pairs of items that were held out. position: the functions g. window: length of sublists that some
     moves of chains permute. seed: of importance sampling.
     """
 
@@ -29,6 +30,7 @@ class LogLinearEstimate(Estimate):
     pair_indptr: Int64Array
     pair_items: Int32Array
     pair_values: Float64Array
+    personal_weight: float = field(metadata=absent(1.0))
     position: str | Sequence[float] = field(metadata=RULE, kw_only=True)
     window: int = field(metadata=RULE, kw_only=True)
     seed: int = field(metadata=RULE, kw_only=True)
@@ -59,7 +61,7 @@ class LogLinearEstimate(Estimate):
         k = self.n_factors
         users = np.zeros((len(self.item_draws), k)) if modes is None else modes
         found = chosen[:, :, k:].copy()
-        found[:, :, 0] += np.einsum("dik,dk->di", chosen[:, :, :k], users)
+        found[:, :, 0] += self.personal_weight * np.einsum("dik,dk->di", chosen[:, :, :k], users)
         return found
 
     def mean_pairs(self, users: Array, items: Array) -> Float64Array:
@@ -69,7 +71,7 @@ class LogLinearEstimate(Estimate):
         for theta, modes in zip(self.item_draws, self.user_modes, strict=True):
             rows = theta[items]
             total += rows[:, k:]
-            total[:, 0] += np.einsum("ek,ek->e", rows[:, :k], modes[users])
+            total[:, 0] += self.personal_weight * np.einsum("ek,ek->e", rows[:, :k], modes[users])
         return total / len(self.item_draws)
 
     def check(self, n_users: int, n_items: int) -> None:

@@ -25,7 +25,8 @@ from permrank.models.log_linear.lists import (
     likelihoods,
     lists_of_rankings,
     no_pairs,
-    position_functions,
+    partners_of,
+    position_table,
     shards_of_lists,
     statistics,
     strict_lists,
@@ -33,6 +34,7 @@ from permrank.models.log_linear.lists import (
 )
 from permrank.models.priors.co_listing import co_listing_coordinates
 from permrank.ragged import frozen, new_blocks
+from permrank.ragged import positions as positions_in_lists
 from permrank.randomness import stream_key
 from permrank.types import Array, Float64Array, Key
 
@@ -40,10 +42,8 @@ from permrank.types import Array, Float64Array, Key
 def entry_positions(rankings: Rankings, position: str | Sequence[float]) -> Float64Array:
     """Position function of every entry, averaged over the positions of its tie."""
     lengths = rankings.lengths
-    g = np.empty(rankings.n_entries)
-    table = {int(n): position_functions(int(n), position, 1)[:, 0] for n in np.unique(lengths)}
-    for r, n in enumerate(lengths):
-        g[rankings.indptr[r] : rankings.indptr[r] + n] = table[int(n)]
+    start, table = position_table(lengths, position, 1)
+    g = table[np.repeat(start[lengths], lengths) + positions_in_lists(rankings.indptr), 0]
     if rankings.has_ties:
         tie = np.cumsum(new_blocks(rankings.levels, rankings.indptr)) - 1
         g = (np.bincount(tie, g) / np.bincount(tie))[tie]
@@ -67,26 +67,33 @@ def _swap_users(
     lists: UserLists, theta: Float64Array, prior: Prior, users: Users, newton: Newton, noise: Noise, entries: Entries
 ) -> Float64Array:
     """A `UserPass`; its lists have position functions in the place of levels."""
-    if entries.residual.size == 0:  # the kernel works in them, whoever asks
-        entries = Entries(*np.empty((2, lists.items.size)))
     return np.asarray(move_swap_users(lists, theta, prior.precision, users, newton, noise, entries))
+
+
+def _by_positions(position: str | Sequence[float], problem: Problem) -> Problem:
+    """The same data for the likelihood of swaps."""
+    (values,) = frozen(entry_positions(problem.rankings, position))
+    # Prior means of the users stay 0 here: only items depend on co-listing.
+    return problem._replace(
+        user_pass=_swap_users, lists=problem.lists._replace(levels=values),
+        user_coordinates=np.zeros((problem.rankings.n_users, 0)), adapted=partial(_by_positions, position),
+    )  # fmt: skip
 
 
 def draw_factors(
     rankings: Rankings, position: str | Sequence[float], n_factors: int, scale: float, n_draws: int, seed: int,
     n_sweeps: int, intercepts: bool,
-) -> Learner[tuple[Array, Array]]:  # fmt: skip
-    """Alternate draws of users and items, as in the factored Plackett-Luce model, with the likelihood of swaps."""
+) -> Learner[tuple[Array, Array, float]]:  # fmt: skip
+    """Alternate draws of users and items, as in the factored Plackett-Luce model, with the likelihood of swaps.
+
+    The third of what is found is the weight of the factors' part of a score, from pairs that were held out.
+    """
     problem = Problem.of(
         rankings, 0, shuffle=False, intercepts=intercepts, co_listing=co_listing_coordinates(rankings, seed)
     )
-    (positions,) = frozen(entry_positions(rankings, position))
-
-    # Prior means of the users stay 0 here: only items depend on co-listing.
-    problem = problem._replace(
-        user_pass=_swap_users, lists=problem.lists._replace(levels=positions),
-        user_coordinates=np.zeros((rankings.n_users, 0)),
-    )  # fmt: skip
+    problem = _by_positions(position, problem)
+    if not n_factors:  # there is no such part
+        problem = problem._replace(adapted=None)
     keeper = partial(WholeDraws, rankings.n_users, n_factors)
     return draw_posterior(problem, n_factors, scale, n_draws, stream_key(seed), n_sweeps, keeper)
 
@@ -98,7 +105,7 @@ def modes_of(
     items, values = frozen(items, entry_positions(rankings, position))
     found = np.zeros((len(item_draws), rankings.n_users, n_factors))
     lists = UserLists(rankings.user_indptr, rankings.indptr, items, values, rankings.weights)
-    entries = Entries(np.empty(items.size), np.empty(items.size))
+    entries = Entries(np.empty(0), np.empty(0))
     for modes, stored in zip(found, item_draws, strict=True):
         theta, users = np.asarray(stored, np.float64), Users(modes, np.empty_like(modes))
         move_swap_users(lists, theta, np.ones(n_factors), users, Newton(50, 1e-9), NO_NOISE, entries)
@@ -197,12 +204,12 @@ def _ascend(
     precision: Float64Array, free: Float64Array, tol: float,
 ) -> Learner[Float64Array]:  # fmt: skip
     nothing = no_pairs(start.intercepts.size)
-    shards = shards_of_lists(lists, nothing)
+    shards, nobody = shards_of_lists(lists, nothing), partners_of(nothing)
 
     def descended(x: Float64Array) -> tuple[float, Float64Array]:
         here = start.split(x)
         unary = here.scores(lists.items, users)[:, None]
-        values, slope, _ = likelihoods(shards, structure, width, unary, positions, nothing, np.zeros(0))
+        values, slope, _ = likelihoods(shards, structure, width, unary, positions, nothing, nobody, np.zeros(0))
         gradient = precision * x - here.gradient(slope[:, 0], lists.items, users)
         return float(0.5 * precision @ x**2 - values @ lists.weights), free * gradient
 

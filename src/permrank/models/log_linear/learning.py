@@ -9,9 +9,10 @@ import numpy as np
 
 from permrank.data.hold_out import keep_entries
 from permrank.data.rankings import Rankings
-from permrank.kernels.log_linear.arguments import Moves, Pairs, Positions
+from permrank.kernels.log_linear.arguments import Moves, Pairs, Partners, Positions
 from permrank.kernels.log_linear.moves import SWAP, advance_chains
 from permrank.kernels.log_linear.pseudo_likelihood import BY_RELOCATION, BY_SWAPS, BY_WINDOWS, EXACT
+from permrank.kernels.log_linear.relocation import MOST_RELOCATED
 from permrank.learning.lbfgs import minimise
 from permrank.learning.learner import Learner, State, Step, mapped, run, standing
 from permrank.learning.shards import Shard
@@ -21,12 +22,13 @@ from permrank.models.log_linear.lists import (
     grouped,
     likelihoods,
     lists_of_rankings,
+    partners_of,
     shards_of_lists,
     statistics,
     strict_lists,
     strict_order,
+    weights_of_pairs,
 )
-from permrank.ragged import frozen
 from permrank.randomness import stream_key
 from permrank.types import Float64Array
 
@@ -56,19 +58,23 @@ class Parameters(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """What a learner needs: lists, position functions, pairs, and the precisions of the Gaussian priors."""
+    """What a learner needs: lists, position functions, pairs, and the precisions of the Gaussian priors.
 
+    The lists are those of the rankings, or orders of them.
+    """
+
+    rankings: Rankings
     lists: Lists
     positions: Positions
     pairs: Pairs
-    n_items: int
+    partners: Partners
     precisions: Parameters
     offset: Float64Array | None = None
 
     @property
     def start(self) -> Parameters:
         """No preference at all; with an offset the coefficients of items are given, (n_entries, B), and not learnt."""
-        n_items = self.n_items if self.offset is None else 0
+        n_items = self.rankings.n_items if self.offset is None else 0
         return Parameters(np.zeros((n_items, self.positions.table.shape[1])), np.zeros(self.pairs.items.size))
 
     @property
@@ -82,7 +88,7 @@ class Problem(NamedTuple):
 
     def of_items(self, of_entries: Float64Array, lists: Lists) -> Float64Array:
         """Sums over the entries of each item whose coefficients are learnt."""
-        return by_item(of_entries, lists.items, self.n_items) if self.offset is None else of_entries[:0]
+        return by_item(of_entries, lists.items, self.rankings.n_items) if self.offset is None else of_entries[:0]
 
 
 def likelihood(
@@ -91,7 +97,7 @@ def likelihood(
     """Weighted log-likelihood of all lists, cut into shards, by one of the structures, and its gradient."""
     lists = problem.lists
     values, of_entries, of_pairs = likelihoods(
-        shards, structure, width, problem.unary(point), problem.positions, problem.pairs, point.pairs
+        shards, structure, width, problem.unary(point), problem.positions, problem.pairs, problem.partners, point.pairs
     )
     gradient = Parameters(problem.of_items(of_entries, lists), of_pairs)
     return float(values @ lists.weights), gradient
@@ -154,7 +160,8 @@ class Task(NamedTuple):
         precisions = Parameters(
             np.full(shape, self.item_precision), np.full(self.pairs.items.size, self.pair_precision)
         )
-        return Problem(lists, self.positions, self.pairs, self.rankings.n_items, precisions, offset)
+        partners = partners_of(self.pairs)
+        return Problem(self.rankings, lists, self.positions, self.pairs, partners, precisions, offset)
 
 
 def learner_of(learner: str, task: Task, n_sweeps: int, first: int = 0) -> Learner[Parameters]:
@@ -230,17 +237,20 @@ def _by_contrast(task: Task, persistent: bool, n_sweeps: int, first: int) -> Lea
 def choose_pair_scale(learner: str, task: Task) -> float:
     """Standard deviation of λ a priori that suits held-out lists best, by their relocations.
 
-    A fifth of the lists is held out; the search goes along a grid from its middle until it gets worse.
+    A fifth of the lists is held out; the search goes along a grid from its middle until it gets worse. Of many lists a
+    random part is looked at.
     """
     rankings = task.rankings
-    n, work = rankings.n_rankings, float(np.sum(rankings.lengths.astype(np.float64) ** 2))
-    if n < _FEWEST_LISTS or task.pairs.items.size == 0 or work > _MOST_WORK:
+    lengths, n = rankings.lengths, rankings.n_rankings
+    order = np.random.default_rng([task.seed, n]).permutation(n)
+    work = np.cumsum((lengths * np.minimum(lengths, MOST_RELOCATED))[order])
+    n = int(np.searchsorted(work, _MOST_WORK, side="right"))
+    if n < _FEWEST_LISTS or task.pairs.items.size == 0:
         return _USUAL_SCALE
-    held = np.zeros(n, bool)
-    held[np.random.default_rng([task.seed, n]).permutation(n)[: n // 5]] = True
-    entries = np.repeat(held, rankings.lengths)
-    part = task._replace(rankings=keep_entries(rankings, ~entries), tol=1e-6)
-    test = part.problem(strict_lists(keep_entries(rankings, entries), task.seed))
+    held, seen = np.zeros((2, lengths.size), bool)
+    held[order[: n // 5]], seen[order[n // 5 : n]] = True, True
+    part = task._replace(rankings=keep_entries(rankings, np.repeat(seen, lengths)), tol=1e-6)
+    test = part.problem(strict_lists(keep_entries(rankings, np.repeat(held, lengths)), task.seed))
     found: dict[int, float] = {}
 
     def value(index: int) -> float:
@@ -261,7 +271,7 @@ def choose_pair_scale(learner: str, task: Task) -> float:
 _SCALES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 _USUAL_SCALE = 0.05  # right for Sushi, where two items are ranked together by twenty people
 _FEWEST_LISTS, _TRIAL_SWEEPS = 50, 60
-_MOST_WORK = 5e7  # Σ n² beyond which a search would take many minutes
+_MOST_WORK = 2e6  # positions of relocated items: a search takes a minute or two
 # Sweeps until the steps of contrastive learning have fallen to 1 / sqrt(2) of their first length.
 _SLOWER_AFTER = 10.0
 
@@ -280,11 +290,4 @@ def _curvature(problem: Problem) -> Float64Array:
         variance[n] = positions.table[positions.start[n] : positions.start[n] + n].var(axis=0)
     weights = np.repeat(lists.weights, lengths)
     of_items = problem.of_items(variance[np.repeat(lengths, lengths)] * weights[:, None], lists)
-    together = np.abs(statistics(_ascending(lists), positions, problem.pairs)[1])
-    return Parameters(of_items, together).joined() + 1.0
-
-
-def _ascending(lists: Lists) -> Lists:
-    """The same lists with their items in ascending order: every pair has the sign + then."""
-    strict = strict_order(lists)
-    return strict._replace(orders=frozen(strict.levels.astype(np.int64))[0])
+    return Parameters(of_items, weights_of_pairs(problem.rankings, problem.pairs)).joined() + 1.0

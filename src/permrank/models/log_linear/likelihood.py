@@ -82,7 +82,7 @@ def _integrands(
         own, levels = items[part], rankings.levels[part]
         rows, basis = theta[own], estimate.basis(own.size)
         pair = estimate.potentials(own)
-        unary = (drawn[r] @ rows[:, :k].T + rows[:, k])[:, :, None].copy()
+        unary = (estimate.personal_weight * drawn[r] @ rows[:, :k].T + rows[:, k])[:, :, None].copy()
         if own.size <= LONGEST_EXACT:
             logs[r] -= many_log_sums(unary, basis, pair)
         for j, coefficients in enumerate(unary):

@@ -9,16 +9,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from permrank.data.rankings import Rankings
-from permrank.kernels.log_linear.arguments import Orders, Pairs, Positions
-from permrank.kernels.log_linear.energy import count_pairs
+from permrank.kernels.log_linear.arguments import Orders, Pairs, Partners, Positions
+from permrank.kernels.log_linear.counts import N_BINS, Entries, count_histogram, count_pairs, pair_weights
 from permrank.kernels.log_linear.pseudo_likelihood import list_likelihoods, list_statistics
 from permrank.learning.shards import MOST_BLOCKS, Shard, blocks_by_rows, gathered, shards_of
-from permrank.ragged import frozen, indptr_of, positions, ranges
+from permrank.ragged import frozen, indptr_of, owners, positions, ranges
 from permrank.randomness import stream_key
 from permrank.types import Float64Array, Int32Array, Int64Array
 
 # Gradients of pairs are collected in blocks of lists, in no more than so many numbers altogether.
 _MOST_CELLS = 2**25
+# Lists that two items must share to have a parameter; and numbers of pairs by which it is raised.
+_USUAL_COOCCURRENCE, _FEWEST_PAIRS, _MOST_PAIRS = 5, 2**18, 2**22
 # Orders of a tied list that a learner of strict lists is shown, each with its part of the weight.
 N_SHUFFLES = 4
 
@@ -57,19 +59,51 @@ def no_pairs(n_items: int) -> Pairs:
     return Pairs(*frozen(np.zeros(n_items + 1, np.int64), np.zeros(0, np.int32)))
 
 
+def _entries(rankings: Rankings) -> Entries:
+    view = rankings.item_view
+    lists = rankings.entry_rankings(), rankings.indptr, rankings.items, rankings.weights
+    return Entries(*frozen(view.indptr, view.entries.astype(np.int64), *lists))
+
+
 def pairs_of(rankings: Rankings, least: float) -> Pairs:
     """Pairs of items that are ranked together at least so often, by weight."""
-    view = rankings.item_view
-    entries = view.entries.astype(np.int64)
-    lists = rankings.entry_rankings(), rankings.indptr, rankings.items, rankings.weights
-    data = view.indptr, entries, *lists, float(least)
-    indptr = np.zeros(rankings.n_items + 1, np.int64)
-    count_pairs(*data, indptr, np.zeros(0, np.int32))
+    entries, indptr = _entries(rankings), np.zeros(rankings.n_items + 1, np.int64)
+    count_pairs(entries, float(least), indptr, np.zeros(0, np.int32))
     indptr = np.cumsum(indptr)
     items = np.empty(int(indptr[-1]), np.int32)
     if items.size:
-        count_pairs(*data, indptr, items)
+        count_pairs(entries, float(least), indptr, items)
     return Pairs(*frozen(indptr, items))
+
+
+def usual_cooccurrence(rankings: Rankings) -> int:
+    """How often two items must be ranked together to have a parameter, where the user does not say.
+
+    Five times; more often where there were more pairs than entries otherwise, from `_FEWEST_PAIRS` pairs on, or more
+    than `_MOST_PAIRS`. A parameter for less than one entry could not be learnt, and memory stays bounded.
+    """
+    allowed = min(max(rankings.n_entries, _FEWEST_PAIRS), _MOST_PAIRS)
+    n_items, lengths = rankings.n_items, rankings.lengths.astype(np.float64)
+    if min(0.5 * n_items * (n_items - 1.0), 0.5 * float(np.sum(lengths**2)) / _USUAL_COOCCURRENCE) <= allowed:
+        return _USUAL_COOCCURRENCE  # there cannot be as many
+    at_least = np.cumsum(count_histogram(_entries(rankings))[::-1])[::-1]
+    enough = np.flatnonzero(at_least[_USUAL_COOCCURRENCE:] <= allowed)
+    return _USUAL_COOCCURRENCE + (int(enough[0]) if enough.size else N_BINS - 1)
+
+
+def partners_of(pairs: Pairs) -> Partners:
+    """The same pairs with all partners of every item."""
+    row, column = owners(pairs.indptr), pairs.items.astype(np.int64)
+    both, partner = np.concatenate((row, column)), np.concatenate((column, row))
+    order = np.lexsort((partner, both))
+    indptr = indptr_of(np.bincount(both, minlength=pairs.indptr.size - 1))
+    stored = np.tile(np.arange(row.size), 2)[order]
+    return Partners(*frozen(indptr, partner[order].astype(np.int32), stored))
+
+
+def weights_of_pairs(rankings: Rankings, pairs: Pairs) -> Float64Array:
+    """Weight of the lists in which the items of each pair are ranked together."""
+    return np.asarray(pair_weights(_entries(rankings), pairs))
 
 
 def lists_of_rankings(rankings: Rankings, items: Int32Array | None = None) -> Lists:
@@ -177,13 +211,14 @@ def likelihoods(
     unary: Float64Array,
     positions: Positions,
     pairs: Pairs,
+    partners: Partners,
     pair_values: Float64Array,
 ) -> tuple[Float64Array, Float64Array, Float64Array]:
     """Log-likelihood of each list, and the weighted gradients of all entries (n_entries, B) and pairs (n_pairs,).
 
     unary: (n_entries, B), coefficients of the entries; the rest as in `kernels.log_linear.list_likelihoods`.
     """
-    job = partial(_likelihoods, structure, width, positions, pairs, pair_values)
+    job = partial(_likelihoods, structure, width, positions, pairs, partners, pair_values)
     values, of_entries, of_pairs = gathered(job, shards, unary, level=1)
     return values, of_entries, of_pairs.sum(axis=0)
 
@@ -193,6 +228,7 @@ def _likelihoods(
     width: int,
     positions: Positions,
     pairs: Pairs,
+    partners: Partners,
     pair_values: Float64Array,
     shard: Shard,
     unary: Float64Array,
@@ -200,7 +236,8 @@ def _likelihoods(
     weights, items, orders, _ = shard.data
     slopes = np.zeros((items.size, positions.table.shape[1])), np.zeros((shard.n_blocks, pairs.items.size))
     lists = Orders(shard.indptrs[0], items, orders, weights)
-    values = list_likelihoods(shard.bounds, structure, width, lists, unary, positions, pairs, pair_values, *slopes)
+    given = lists, unary, positions, pairs, partners, pair_values
+    values = list_likelihoods(shard.bounds, structure, width, *given, *slopes)
     return values, *slopes
 
 

@@ -19,11 +19,13 @@ from permrank.models.estimates import RULE
 from permrank.models.log_linear.base import COMMON, METHODS, LogLinearRanker
 from permrank.models.log_linear.estimate import LogLinearEstimate
 from permrank.models.log_linear.learning import Parameters, Task, choose_pair_scale, learner_of, precision_of
-from permrank.models.log_linear.lists import pairs_of, position_table
+from permrank.models.log_linear.lists import pairs_of, position_table, usual_cooccurrence
 from permrank.models.users import UserReference, lists_of
 from permrank.ragged import frozen, indptr_of, owners
 from permrank.types import Array, Float64Array, Int64Array, Named
 
+_PAIR_SWEEPS = 200
+_FACTORS = ("items", "users", "personal")  # names of what the draws give
 RULES = {"expected": EXPECTED, "mode": MODE, "published": PUBLISHED}
 
 
@@ -53,8 +55,9 @@ class PairwiseLogLinear(LogLinearRanker):
     method : {"relocation", "swaps", "windows", "exact", "contrastive", "persistent"}
         For λ (and γ without factors): a pseudo-likelihood (§4.3), exact maximum likelihood for lists of up to 16
         items, or contrastive divergence (§4.2) with chains from the lists or persistent ones.
-    min_cooccurrence : int
-        How often two items must be ranked together to have a parameter.
+    min_cooccurrence : int or "auto"
+        How often two items must be ranked together to have a parameter. "auto": 5 times, or more often where there were
+        more pairs than entries of rankings otherwise (but 262,144 are allowed anyway, and 4,194,304 at the most).
     cooccurrence_above : float, optional
         The paper's "larger than a certain threshold", in place of ``min_cooccurrence``: two items have a parameter if
         they are ranked together more often than this. Both count lists by their weights.
@@ -80,7 +83,7 @@ class PairwiseLogLinear(LogLinearRanker):
     n_steps : int
         Moves of a chain in a sweep of contrastive learning; 0 for as many as the list has items (the paper).
     max_iter : int, optional
-        The most sweeps: 200 for each of the two parts if not given.
+        The most sweeps of each of the two parts: if not given, 60 to 300 for the factors and 200 for the pairs.
     n_draws : int
         Draws of the factors that are kept.
     tol : float
@@ -92,6 +95,8 @@ class PairwiseLogLinear(LogLinearRanker):
     item_draws_ : (n_kept, n_items, n_factors + degree)
         Factors of items, and coefficients γ.
     user_modes_ : (n_kept, n_users, n_factors)
+    personal_weight_ : float
+        As in `PositionwiseLogLinear`.
     pair_indptr_, pair_items_, pair_values_ : arrays
         λ of item a before ``pair_items_[j]`` is ``pair_values_[j]``, for j from ``pair_indptr_[a]`` to
         ``pair_indptr_[a + 1]``.
@@ -113,7 +118,9 @@ class PairwiseLogLinear(LogLinearRanker):
     parameters = Declared(
         COMMON,
         method=Categorical(METHODS, formerly="learner", help="Pseudo-likelihoods, exact, or by chains."),
-        min_cooccurrence=Integer(1, 1_000_000_000, help="Lists that two items must share to have a parameter."),
+        min_cooccurrence=Integer(
+            1, 1_000_000_000, also=("auto",), help="Lists that two items must share to have a parameter."
+        ),
         cooccurrence_above=Float(also=(None,), help="Instead of min_cooccurrence: more lists than this."),
         degree=Integer(1, 64, help="Degree of the polynomial of positions that items have."),
         insertion=Categorical(tuple(RULES), help="Position of an item that enters a list: expected, or likeliest."),
@@ -132,7 +139,7 @@ class PairwiseLogLinear(LogLinearRanker):
         n_factors: int = 16,
         *,
         method: str = "relocation",
-        min_cooccurrence: int = 5,
+        min_cooccurrence: int | Literal["auto"] = "auto",
         cooccurrence_above: float | None = None,
         position: str | Sequence[float] = "centred",
         degree: int = 1,
@@ -175,12 +182,11 @@ class PairwiseLogLinear(LogLinearRanker):
         return super()._rules() | {"insertion": RULES[self.insertion]}
 
     def _sweeps(self, rankings: Rankings) -> int:
-        return (2 if self.n_factors else 1) * (self.max_iter or 200)
+        return (self._draw_sweeps(rankings) if self.n_factors else 0) + (self.max_iter or _PAIR_SWEEPS)
 
     def _learner(self, rankings: Rankings) -> Learner[PairwiseEstimate]:
         self._check_lengths(rankings, self.method)
-        strict = self.cooccurrence_above
-        pairs = pairs_of(rankings, self.min_cooccurrence if strict is None else float(np.nextafter(strict, np.inf)))
+        pairs = pairs_of(rankings, self._least(rankings))
         task = Task(
             rankings, position_table(rankings.lengths, self.position, self.degree), pairs,
             precision_of(self.item_scale), 1.0, int(self.window), int(self.n_steps), float(self.tol), int(self.seed),
@@ -196,6 +202,12 @@ class PairwiseLogLinear(LogLinearRanker):
 
         return mapped(learner, learned)
 
+    def _least(self, rankings: Rankings) -> float:
+        """How often two items must be ranked together to have a parameter."""
+        if self.cooccurrence_above is not None:
+            return float(np.nextafter(self.cooccurrence_above, np.inf))
+        return usual_cooccurrence(rankings) if self.min_cooccurrence == "auto" else self.min_cooccurrence
+
     def _pairs_learner(self, task: Task, n_sweeps: int, first: int = 0) -> tuple[Learner[Parameters], float]:
         """Learner of the coefficients of pairs, and the standard deviation of their prior; 0 stands for none."""
         scale = choose_pair_scale(self.method, task) if self.pair_scale == "auto" else self.pair_scale
@@ -203,19 +215,23 @@ class PairwiseLogLinear(LogLinearRanker):
         return learner_of(self.method, task, n_sweeps, first), float(scale or 0.0)
 
     def _factors_then_pairs(self, rankings: Rankings, task: Task) -> Learner[PairwiseEstimate]:
-        """Two stages of as many sweeps each: factors by draws, then pairs with the factors as they are."""
-        pairs, n_sweeps = task.pairs, self._sweeps(rankings) // 2
-        draws = mapped(self._draws(rankings, n_sweeps), lambda found: {"items": found[0], "users": found[1]})
+        """Two stages: factors by draws, then pairs with the factors as they are."""
+        pairs, n_sweeps, in_all = task.pairs, self._draw_sweeps(rankings), self._sweeps(rankings)
+        draws = mapped(self._draws(rankings, n_sweeps), lambda found: dict(zip(_FACTORS, found, strict=True)))
 
         def unpaired(found: State) -> Any:
             values = np.zeros(pairs.items.size)
-            return self._estimate(found["items"], found["users"], pairs, values, pair_scale=0.0)
+            return self._estimate(found["items"], found["users"], pairs, values, found["personal"], pair_scale=0.0)
 
         def pairs_given(found: State) -> Learner[PairwiseEstimate]:
-            items, users = found["items"], found["users"]
-            given = task._replace(scores=_mean_scores(items, users))
-            learner, scale = self._pairs_learner(given, 2 * n_sweeps, n_sweeps)
-            return mapped(learner, lambda point: self._estimate(items, users, pairs, point.pairs, pair_scale=scale))
+            items, users, personal = (found[name] for name in _FACTORS)
+            given = task._replace(scores=_mean_scores(items, users, float(personal)))
+            learner, scale = self._pairs_learner(given, in_all, n_sweeps)
+
+            def learned(point: Parameters) -> Any:
+                return self._estimate(items, users, pairs, point.pairs, personal, pair_scale=scale)
+
+            return mapped(learner, learned)
 
         return in_turn(draws, pairs_given, unpaired) if pairs.items.size else mapped(draws, unpaired)
 
@@ -276,13 +292,13 @@ class PairwiseLogLinear(LogLinearRanker):
             raise InputError(f"item_draws_ has shape {np.shape(self.item_draws_)}, which does not fit the parameters")
 
 
-def _mean_scores(items: Array, users: Array) -> Any:
+def _mean_scores(items: Array, users: Array, personal: float) -> Any:
     """(users, items) to scores averaged over the draws, as coefficients (n, 1)."""
 
     def scores(who: Array, what: Array) -> Float64Array:
         total = np.zeros(len(what))
         for theta, modes in zip(items, users, strict=True):
-            total += np.einsum("ek,ek->e", theta[what, :-1], modes[who]) + theta[what, -1]
+            total += personal * np.einsum("ek,ek->e", theta[what, :-1], modes[who]) + theta[what, -1]
         return total[:, None] / len(items)
 
     return scores

@@ -22,9 +22,6 @@ from permrank.models.log_linear.lists import no_pairs, position_table
 from permrank.models.users import UserReference
 from permrank.types import Array, Float64Array, Int64Array
 
-# Sweeps by default: this many swaps are visited in all, within the bounds.
-_SWAPS_VISITED, _FEWEST_SWEEPS, _MOST_SWEEPS = 100_000_000, 60, 300
-
 
 class PositionwiseLogLinear(LogLinearRanker):
     """Position-wise log-linear model of rankings with factors of users (§4.5.1).
@@ -70,6 +67,9 @@ class PositionwiseLogLinear(LogLinearRanker):
     item_draws_ : (n_kept, n_items, n_factors + 1)
         Factors and intercept of every item, one slice a draw.
     user_modes_ : (n_kept, n_users, n_factors)
+    personal_weight_ : float
+        Weight of the factors' part of a score: what suits pairs of items best that were held out of the lists while the
+        draws began. 1 for point estimates.
 
     Examples
     --------
@@ -133,24 +133,20 @@ class PositionwiseLogLinear(LogLinearRanker):
             raise InputError("factor_scale=None is for point estimates; method='posterior' needs a prior")
 
     def _sweeps(self, rankings: Rankings) -> int:
-        if self.max_iter is not None:
-            return self.max_iter
-        if self.method != "posterior":
+        if self.max_iter is None and self.method != "posterior":
             return {"contrastive": 200, "persistent": 200}.get(self.method, 500)
-        lengths = np.diff(rankings.indptr).astype(np.float64)
-        wanted = _SWAPS_VISITED / max(0.5 * float(np.sum(lengths**2)), 1.0)
-        return int(np.clip(wanted, _FEWEST_SWEEPS, _MOST_SWEEPS))
+        return self._draw_sweeps(rankings)
 
     def _learner(self, rankings: Rankings) -> Learner[LogLinearEstimate]:
         nothing, n_sweeps = no_pairs(rankings.n_items), self._sweeps(rankings)
         self._check_lengths(rankings, self.method)
         if self.method == "posterior":
 
-            def drawn(found: tuple[Array, Array]) -> Any:
-                items, users = found
+            def drawn(found: tuple[Array, Array, float]) -> Any:
+                items, users, personal = found
                 if not self.n_factors:  # the posterior of the items alone is narrow: its mean will do
                     items, users = items.mean(axis=0, keepdims=True), users[:1]
-                return self._estimate(items, users, nothing, np.zeros(0))
+                return self._estimate(items, users, nothing, np.zeros(0), personal)
 
             return mapped(self._draws(rankings, n_sweeps, bool(self.intercepts)), drawn)
         table = position_table(rankings.lengths, self.position, 1)
