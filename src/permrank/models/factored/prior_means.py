@@ -140,12 +140,11 @@ class UserPrior:
 
     def weights_of_all(self) -> Float64Array:
         """Precision of the users times a vector of ones: how much each says about what all have in common."""
-        ones = np.ones((self._problem.rankings.n_users, 1))
         if self.graph is None:
-            return ones[:, 0]
+            return np.ones(self._problem.rankings.n_users)
         scale = float(self.graph.scale(self.tau))
         own = np.where(self.graph.linked, scale, 1.0)
-        return np.asarray(own + scale * self.tau * self.graph.laplacian(ones)[:, 0])
+        return np.asarray(own + scale * self.tau * self.graph.laplacian_of_ones)
 
     def _linked(self, users: Float64Array) -> tuple[Float64Array, Float64Array]:
         """Users less their prior means, and the sums of that over friends: found once after each `update`."""

@@ -93,6 +93,11 @@ class UserGraph:
         """L times rows: (n_users, k)."""
         return np.asarray(self.degrees[:, None] * rows - self.sums(rows))
 
+    @cached_property
+    def laplacian_of_ones(self) -> Float64Array:
+        """L times a vector of ones, which degree corrections leave different from 0."""
+        return np.asarray(self.laplacian(np.ones((self.n_users, 1)))[:, 0])
+
     def scale(self, tau: Float64Array | float) -> Float64Array:
         """s(τ): mean over linked users of the diagonal of (I + τ L)⁻¹, for each τ; 1 for 0."""
         nodes, weights = self._spectrum
