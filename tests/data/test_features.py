@@ -12,6 +12,7 @@ import permrank as pr
 from permrank.data.attributes import Attributes
 from permrank.data.features import Curves
 from permrank.data.joining import joined
+from permrank.data.similar import nearest_rows
 from permrank.data.with_attributes import with_warm
 from permrank.errors import FormatError, InputError, UnknownIdError
 
@@ -142,6 +143,53 @@ def test_groups_are_links_between_all_of_a_group(rankings):
     links = rankings.with_users(people).with_links(groups="class").links
     assert links.height == 6
     assert links["weight"].to_list() == [0.5] * 6
+
+
+def brute_force(table, k):
+    """Distances to the k nearest others of every row."""
+    apart = np.sqrt(np.sum((table[:, None] - table[None]) ** 2, axis=2))
+    np.fill_diagonal(apart, np.inf)
+    return apart, np.sort(apart, axis=1)[:, : min(k, len(table) - 1)]
+
+
+@pytest.mark.parametrize("k", [1, 4, 40])
+@pytest.mark.parametrize("tied", [False, True])
+def test_similar_rows_are_the_nearest_ones(tied, k):
+    rng = np.random.default_rng(3)
+    table = rng.integers(0, 3, (30, 2)).astype(float) if tied else rng.normal(size=(30, 2))
+    apart, wanted = brute_force(table, k)
+    first, second, distances = nearest_rows(table, k)
+    assert len(set(zip(first.tolist(), second.tolist(), strict=True))) == first.size == wanted.size
+    np.testing.assert_allclose(apart[first, second], distances, atol=1e-6)
+    np.testing.assert_allclose([np.sort(distances[first == row]) for row in range(30)], wanted, atol=1e-6)
+    alike = nearest_rows(np.zeros((20, 1)), 3)  # nobody is everybody's neighbour
+    assert np.bincount(alike[1]).tolist() == [3] * 20
+
+
+def test_similar_users_are_linked_by_attributes_that_count_alike(rankings, tmp_path):
+    people = {
+        "user": ["ann", "bob", "cat", "zoe"],
+        "age": [20, 24, 60, 61],
+        "town": ["x", "y", "x", "y"],
+        "id": list("pqrs"),
+    }
+    known = rankings.with_users(people)
+    by_age = known.with_features(items=False, users=["age"]).with_links(similar=1).links
+    assert by_age.select("user", "friend").rows() == [("ann", "bob"), ("bob", "ann"), ("cat", "zoe"), ("zoe", "cat")]
+    assert by_age["weight"].min() > 0
+    scaled = known.with_users({"user": people["user"], "age": [2000 * age for age in people["age"]]})
+    assert scaled.with_links(similar=2).links.equals(known.with_links(similar=2).links)
+    (tmp_path / "r.csv").write_text("user,item,rating\nann,x,1\nbob,y,2\ncat,y,2\n")
+    (tmp_path / "u.csv").write_text("user,age\nann,20\nbob,24\ncat,60\n")
+    for number in (1, "1"):
+        data = pr.read(tmp_path / "r.csv", users=tmp_path / "u.csv", links=number)
+        assert data.links.select("user", "friend").rows()[-1] == ("cat", "bob")
+    with pytest.raises(InputError, match="nothing is known of users"):
+        rankings.with_links(similar=2)
+    with pytest.raises(InputError, match="similar=0"):
+        known.with_links(similar=0)
+    with pytest.raises(InputError, match="one of them"):
+        known.with_links(groups="town", similar=2)
 
 
 def test_archives_and_files_bring_links(tmp_path):

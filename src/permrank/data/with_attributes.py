@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import polars as pl
 
+from permrank.checks import require_int
 from permrank.data.attributes import AttributeKind, Attributes, attributes_of
 from permrank.data.catalogue import with_catalogue
 from permrank.data.features import Features
 from permrank.data.links import Links, links_of, links_of_groups
+from permrank.data.similar import links_of_similar
 from permrank.data.vocabulary import Vocabulary
 from permrank.errors import InputError, UnknownIdError, shown
 
@@ -149,6 +151,7 @@ def with_links(
     friend: str | None = None,
     weight: str | None = None,
     groups: str | None = None,
+    similar: int | None = None,
 ) -> Rankings:
     """The same rankings, with links between users that models learn from: friends, trust, the same class.
 
@@ -162,6 +165,9 @@ def with_links(
         recognised.
     groups : str, optional
         An attribute of users instead of a frame: all who have the same value are linked.
+    similar : int, optional
+        A number instead of a frame: everybody is linked with so many users whose attributes are nearest, those that
+        models learn from (`with_features`), or all. See docs/features.md.
 
     Examples
     --------
@@ -178,17 +184,25 @@ def with_links(
     │ ann  ┆ bob    ┆ 1.0    │
     │ bob  ┆ cat    ┆ 1.0    │
     └──────┴────────┴────────┘
+    >>> people = {"user": ["ann", "bob", "cat"], "age": [20, 21, 60]}
+    >>> rankings.with_users(people).with_links(similar=1).links.select("user", "friend").rows()
+    [('ann', 'bob'), ('bob', 'ann'), ('cat', 'bob')]
     """
     if self.anonymous:
         raise InputError("these are ballots without voters, who cannot be linked; leave the links out")
     own = self.user_ids.attributes
-    if groups is not None:
-        if frame is not None:
-            raise InputError("give a frame of links or groups=, not both")
+    if sum(each is not None for each in (frame, groups, similar)) > 1:
+        raise InputError("give a frame of links, groups= or similar=, one of them")
+    if similar is not None:
+        require_int("similar", similar, 1)
+        if own is None or own.frame.width < 2:
+            raise InputError("nothing is known of users by which they could be similar; add it by with_users(frame)")
+        given: Links | None = links_of_similar(own, int(similar))
+    elif groups is not None:
         columns = [] if own is None else own.frame.columns[1:]
         if own is None or groups not in columns:
             raise UnknownIdError("attribute of users", groups, columns)
-        given: Links | None = links_of_groups(own.frame["user"], own.frame[groups])
+        given = links_of_groups(own.frame["user"], own.frame[groups])
     elif frame is None or frame is False:
         given = None if own is None else own.links
         if given is None and frame is None:

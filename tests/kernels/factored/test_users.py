@@ -4,7 +4,7 @@ import numba
 import numpy as np
 import pytest
 from scipy.optimize import minimize
-from scipy.stats import chi2
+from scipy.stats import chi2, kstest
 
 import permrank as pr
 from permrank.kernels.factored import choices, user_lists
@@ -306,3 +306,29 @@ def test_noise_belongs_to_its_item_and_has_mean_zero_and_variance_one():
     assert (np.abs(chi2.cdf(squares, 1000) - 0.5) < 0.4999).all()
     assert chi2.sf(1.3 * squares, 1000).max() < 1e-4
     assert np.abs(np.corrcoef(noise[:, ::2].reshape(-1, 3).T) - np.eye(3)).max() < 0.15
+
+
+def test_metropolis_steps_draw_users_from_the_exact_posterior():
+    n, theta = 3_000, np.zeros((4, K + 1))
+    theta[:, 0], theta[:, K] = [3.0, 1.0, -1.0, -3.0], [0.0, 0.5, -0.5, 0.0]
+    rankings = pr.Rankings.from_lists({user: [0, 1, 2, 3] for user in range(n)})
+    grid = np.linspace(-8.0, 12.0, 4_001)
+    scores = np.multiply.outer(grid, theta[:, 0]) + theta[:, K]
+    tails = np.logaddexp.accumulate(scores[:, ::-1], axis=1)[:, ::-1]
+    density = np.exp(np.sum(scores - tails, axis=1) - 0.5 * grid**2)
+    density /= density.sum()
+    mean = density @ grid
+    error = np.sqrt(density @ (grid - mean) ** 2 / n)
+    prior = Prior(np.zeros((n, 1)), np.zeros((1, K)), np.ones(K), np.zeros((n, 0)))
+    entries = Entries(np.empty(rankings.n_entries), np.empty(rankings.n_entries))
+    found = {}
+    for exact in (True, False):
+        users = Users(np.zeros((n, K)), np.zeros((n, K)))
+        for sweep in range(12):
+            noise = Noise(np.uint64(sweep + 1), True, 0, exact)
+            factored.move_users(lists_of(rankings), BRESLOW, theta, prior, users, Newton(5, 1e-9), noise, entries)
+        found[exact] = users.draws[:, 0]
+    assert abs(found[True].mean() - mean) < 4 * error
+    assert found[False].mean() < mean - 8 * error  # control: the Gaussian at the mode is too close to the prior
+    places = np.interp(found[True], grid, np.cumsum(density))
+    assert kstest(places, "uniform").pvalue > 1e-4

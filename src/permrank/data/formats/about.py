@@ -62,7 +62,8 @@ def with_about(
 ) -> Rankings:
     """Rankings with what frames or files say about their items and users; None says nothing.
 
-    Models learn from links that are given; from attributes if ``features`` says so.
+    Models learn from links that are given; from attributes if ``features`` says so. A number in the place of links,
+    also as text, links everybody with so many users of like attributes.
     """
     for kind, given in (("item", items), ("user", users)):
         if given is None:
@@ -75,14 +76,22 @@ def with_about(
                 raise FormatError(f"{given}: {error}") from error
             raise
     if links is not None:
-        frame = read_links(links) if isinstance(links, str | Path) else links
+        similar = _number(links)
+        frame = read_links(links) if isinstance(links, str | Path) and similar is None else links
         try:
-            rankings = rankings.with_links(frame)
+            rankings = rankings.with_links(frame) if similar is None else rankings.with_links(similar=similar)
         except PermrankError as error:
             if isinstance(links, str | Path):
                 raise FormatError(f"{links}: {error}") from error
             raise
     return rankings.with_features() if features else rankings
+
+
+def _number(links: object) -> int | None:
+    """The number that stands in the place of links, if it is one and no file."""
+    if isinstance(links, str | Path):
+        return int(str(links)) if str(links).isdecimal() and not Path(links).exists() else None
+    return links if isinstance(links, int) and not isinstance(links, bool) else None
 
 
 def read_links(path: str | Path) -> pl.DataFrame:

@@ -75,9 +75,10 @@ def read(
         What is known of them: titles and attributes, one row for each id, as `Rankings.with_items` and
         `Rankings.with_users` take them. Files are ``.csv``, ``.tsv``, ``.parquet``, or those of MovieLens
         (``movies.csv``, ``movies.dat``, ``u.item`` ...). The archives of MovieLens and SUSHI bring theirs.
-    links : path or frame, optional
+    links : path, frame or int, optional
         Who is linked with whom, one row for each link, as `Rankings.with_links` takes them. Files are ``.csv``,
-        ``.tsv``, ``.parquet``, or ``.txt`` without a header (FilmTrust's ``trust.txt``).
+        ``.tsv``, ``.parquet``, or ``.txt`` without a header (FilmTrust's ``trust.txt``). A number links everybody with
+        so many users of like attributes.
     features : bool
         Whether models learn from the attributes, as `Rankings.with_features` says; else they are for people alone.
     user, item, rating, rank, ranking, weight, winner, loser, draw : str, optional

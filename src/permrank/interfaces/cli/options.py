@@ -122,7 +122,11 @@ _READING: dict[str, tuple[Any, Any]] = {
     "links": (
         Annotated[
             Path | None,
-            typer.Option("--links", metavar="FILE", help="Who is whose friend, a row each: user, friend, weight."),
+            typer.Option(
+                "--links",
+                metavar="FILE|N",
+                help="Who is whose friend, a row each: user, friend, weight; or N nearest by the users' attributes.",
+            ),
         ],
         None,
     ),

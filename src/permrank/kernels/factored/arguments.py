@@ -46,11 +46,15 @@ class Newton(NamedTuple):
 
 
 class Noise(NamedTuple):
-    """Whether to draw, and from which streams: those of users that others come ``before`` are numbered after theirs."""
+    """Whether to draw, and from which streams: those of users that others come ``before`` are numbered after theirs.
+
+    exact: whether draws of users are proposals of a Metropolis step.
+    """
 
     key: Any
     draw: Any
     before: Any = 0
+    exact: Any = False
 
 
 NO_NOISE = Noise(np.uint64(0), False)

@@ -29,7 +29,7 @@ from permrank.kernels.factored.user_lists import (
     set_scores,
 )
 from permrank.kernels.jit import njit, prange
-from permrank.kernels.streams import derive, normal
+from permrank.kernels.streams import derive, normal, uniform
 
 # A Newton step of a user is never longer than this in any coordinate: scores then change by a factor e^few.
 _LONGEST_STEP = 2.0
@@ -152,6 +152,43 @@ def _climb_user(lists, u, ties, edges, of_user, user, prior, newton):
 
 
 @njit(error_model="numpy")
+def _surprise(lower, away):
+    """Minus the logarithm of the density of N(0, (L Lᵀ)^-1), constants left out: |Lᵀ away|² / 2."""
+    total = 0.0
+    for k in range(away.size):
+        part = 0.0
+        for m in range(k, away.size):
+            part += lower[m, k] * away[m]
+        total += 0.5 * part * part
+    return total
+
+
+@njit(error_model="numpy")
+def _draw_around(lists, u, ties, edges, of_user, user, before, lower, prior, away, exact, stream):
+    """Move a user from the mode by ``away``, a draw from N(0, (L Lᵀ)^-1), with scores and statistics there.
+
+    exact: take that for the proposal of an independence Metropolis step from the draw ``before``. The Gaussian at the
+    mode alone is too close to the prior mean: the likelihood falls more slowly away from it than towards it.
+    """
+    stays, apart = 0.0, np.empty(user.size)
+    if exact:
+        set_scores(of_user, before)
+        for k in range(user.size):
+            apart[k] = before[k] - user[k]
+        stays = log_prior(before, prior) + lists_statistics(lists, u, ties, edges, of_user) + _surprise(lower, apart)
+    for k in range(user.size):
+        user[k] += away[k]
+    set_scores(of_user, user)
+    moves = lists_statistics(lists, u, ties, edges, of_user)
+    if exact:
+        moves += log_prior(user, prior) + _surprise(lower, away)
+        if not math.log(uniform(derive(stream, 0), 0)) < moves - stays:
+            user[:] = before
+            set_scores(of_user, user)
+            lists_statistics(lists, u, ties, edges, of_user)
+
+
+@njit(error_model="numpy")
 def _move_user(lists, u, ties, edges, theta, prior, users, newton, noise, entries):
     """`move_users` for user u; its log-posterior at the mode."""
     first, last, n_factors = lists.user_indptr[u], lists.user_indptr[u + 1], theta.shape[1] - 1
@@ -169,10 +206,8 @@ def _move_user(lists, u, ties, edges, theta, prior, users, newton, noise, entrie
         else:
             for k in range(n_factors):
                 away[k] /= math.sqrt(own.precision[k])
-        for k in range(n_factors):
-            user[k] += away[k]
-        set_scores(of_user, user)
-        lists_statistics(lists, u, ties, edges, of_user)
+        exact = noise.exact and newton.most > 0
+        _draw_around(lists, u, ties, edges, of_user, user, users.draws[u], lower, own, away, exact, stream)
         if ties is not None:
             add_stage_noise(lists, u, of_user, stream, n_factors)
     users.draws[u] = user
@@ -200,7 +235,8 @@ def _move_users(lists, ties, edges, theta, prior, users, newton, noise, entries)
 def move_users(lists, ties, theta, prior, users, newton, noise, entries):
     """Move every user to the mode of its posterior given the items, and draw around it if asked.
 
-    users.modes: start and result; users.draws: written, a draw from N(mode, H^-1), or the mode.
+    users.modes: start and result; users.draws: written, a draw from N(mode, H^-1), or the mode; with ``noise.exact`` a
+    Metropolis step from what they hold.
     entries: written, weight * (chosen - expected) and weight * expected at the draws, with noise of the stages; unless
     its arrays are empty.
     Returns the users' log-posteriors at the modes, constants left out, (n_users,).

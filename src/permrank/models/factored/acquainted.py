@@ -21,6 +21,7 @@ from permrank.types import Float64Array, Int64Array
 
 if TYPE_CHECKING:
     from permrank.models.factored.model import FactoredPlackettLuce
+    from permrank.models.ranker import Ranker
 
 
 class Acquaintance(NamedTuple):
@@ -137,7 +138,7 @@ def warm_items(self: FactoredPlackettLuce) -> Int64Array:
     return np.flatnonzero(np.bincount(self.rankings_.items, minlength=self.rankings_.n_items) == 0)
 
 
-def effects(self: FactoredPlackettLuce, level: float = 0.9) -> pl.DataFrame:
+def effects(self: Ranker, level: float = 0.9) -> pl.DataFrame:
     """What features and links are worth, with intervals.
 
     Parameters
@@ -149,10 +150,11 @@ def effects(self: FactoredPlackettLuce, level: float = 0.9) -> pl.DataFrame:
     -------
     polars.DataFrame
         Columns ``of``, ``item_feature``, ``user_feature``, ``mean``, ``deviation``, ``low``, ``high``. Rows ``score``
-        are what a feature of an item adds to its score (in log-odds, as the likelihood has them: before the weights
-        under which held-out pairs come true): for everybody, or, with a feature of a user, for those who have it beyond
-        that. Numbers count by standard deviations, categories against not having them. Rows
-        ``share`` are the parts of the variance of personal scores that an attribute explains, and the row ``links`` is
+        are what a feature of an item adds to its score: for everybody, or, with a feature of a user, for those who have
+        it beyond that. Of `FactoredPlackettLuce` they are log-odds as the likelihood has them, before the weights under
+        which held-out pairs come true; of `FactoredThurstone` they are in deviations of the noise. Numbers count by
+        standard deviations, categories against not having them. Rows ``share`` are the parts of the variance of
+        personal scores that an attribute explains, and the row ``links`` is
         τ, which is 0 if friends have nothing in common.
 
     Examples
@@ -166,7 +168,7 @@ def effects(self: FactoredPlackettLuce, level: float = 0.9) -> pl.DataFrame:
     """
     self._require_fitted()
     require_between("level", level, 0.0, 1.0)
-    estimate = self.estimate_
+    estimate: Any = self.estimate_
     items, users = self.rankings_.features("item"), self.rankings_.features("user")
     item_names = items.names if items is not None else []
     user_names = users.names if users is not None else []

@@ -244,6 +244,7 @@ def draw_posterior(
             value, found = sampler.sweep(sweep, keep=wanted, people=held.people if held else None)
             if held and found:
                 held.observe(found.items, found.users, sampler.noise, found.variances)
+                draws.add_effects(found)
             elif found:
                 observed.add(found, weights.personal)  # from then on draws may stand for twice as many sweeps
                 draws.add(found, observed.spacing)
@@ -258,6 +259,7 @@ def draw_posterior(
                     )  # fmt: skip
                 else:
                     held.forget()
+                    draws.forget_effects()
                     stage = stage.longer(most_of_fold)
             elif found and not held and (observed.asked or done == n_sweeps):
                 error = observed.error()

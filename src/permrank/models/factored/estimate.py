@@ -21,6 +21,7 @@ from permrank.models.estimates import RULE, Estimate, absent, formerly
 from permrank.models.factored.kept import mean_and_whole
 from permrank.models.factored.problem import anchored_lists, odds_lists
 from permrank.models.priors.co_listing import user_coordinates
+from permrank.models.priors.effects import NO_EFFECTS
 from permrank.ragged import frozen
 from permrank.randomness import stream_key
 from permrank.types import Array, Float64Array, Int32Array, Int64Array, Named
@@ -29,8 +30,6 @@ TIES = {"exact": EXACT, "efron": EFRON, "breslow": BRESLOW, "partition": PARTITI
 KINDS = ("none", "log", "natural_log", "learned")
 # Of these the factors of any stage are known, also of lists longer than those learnt from.
 _FORMULAS = ("log", "natural_log")
-# Where nothing is known of items and users.
-NO_EFFECTS = np.zeros(0, np.float32)
 # Rows of so many pairs fit a cache.
 _PAIRS_AT_A_TIME = 1 << 13
 # Of the noise of items.

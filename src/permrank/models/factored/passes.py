@@ -42,6 +42,8 @@ class Move(NamedTuple):
     key : uint64
     draw : bool
     newton : Newton
+    exact : bool
+        Whether draws are Metropolis steps.
     """
 
     user_pass: UserPass
@@ -51,6 +53,7 @@ class Move(NamedTuple):
     key: Key
     draw: bool
     newton: Newton
+    exact: bool = False
 
 
 class Part(NamedTuple):
@@ -90,7 +93,8 @@ class Part(NamedTuple):
     def moved(self, move: Move, modes: Float64Array, draws: Float64Array, pull: Float64Array) -> Float64Array:
         """One pass over the users, in place; returns their values."""
         prior = Prior(self.shard.data[0], move.slopes, move.precision, pull)
-        noise, entries = Noise(move.key, move.draw, self.spans[0].start), Entries(self.residual, self.curvature)
+        noise = Noise(move.key, move.draw, self.spans[0].start, move.exact)
+        entries = Entries(self.residual, self.curvature)
         return move.user_pass(self.lists, move.theta, prior, Users(modes, draws), move.newton, noise, entries)
 
     def at_thresholds(self, n: int) -> Float64Array:

@@ -11,7 +11,15 @@ from permrank.learning.learner import State
 from permrank.models.factored import odds
 from permrank.models.factored.kept import Found
 from permrank.models.factored.passes import Move, Passes, People
-from permrank.models.factored.prior_means import ItemPrior, UserPrior, coefficients, explained, restore, state_of
+from permrank.models.factored.prior_means import (
+    ItemPrior,
+    UserPrior,
+    coefficients,
+    explained,
+    recentre,
+    restore,
+    state_of,
+)
 from permrank.models.factored.problem import Problem
 from permrank.models.priors.effects import effects_of
 from permrank.randomness import stream_key
@@ -101,12 +109,16 @@ class Sampler:
         else:
             self.theta[: problem.rankings.n_items if problem.odds else None, -1] = 0.0
         rng = np.random.default_rng(int(stream_key(int(self._key), number, 8))) if noisy else None
+        if rng is not None and problem.intercepts and problem.known.items.shape[1]:
+            recentre(prior, self._users, self.theta, (self.draws, self.modes), rng)
         prior.update(self.theta, settled=number >= self._free, rng=rng)
         self._users.update(self.draws, rng)
         return float(values.sum()), kept
 
     def _move(self, theta: Float64Array, key: Key, draw: bool, newton: Newton) -> Move:
-        return Move(self.problem.pass_over_users(), theta, self._user_precision, self.slopes, key, draw, newton)
+        # Laplace draws will do for scores, whose weights are learnt; coefficients learnt from them would be too small.
+        exact = draw and bool(self.problem.known.users.shape[1])
+        return Move(self.problem.pass_over_users(), theta, self._user_precision, self.slopes, key, draw, newton, exact)
 
     def _item_steps(self, noise: Noise, kept: Kept) -> Float64Array:
         given = Items(self.theta, self._prior.centre, self._prior.precision)

@@ -11,7 +11,7 @@ import numpy as np
 from permrank.models.factored.problem import Problem
 from permrank.models.priors.effects import Coefficients, covariance_of, shares_of
 from permrank.models.priors.item_covariates import item_mentions
-from permrank.models.priors.regression import Regression, Scales
+from permrank.models.priors.regression import Regression, Scales, product
 from permrank.types import Float64Array, Key
 
 # Precision of an intercept around its prior mean, until it is learnt.
@@ -48,8 +48,8 @@ class ItemPrior:
         groups = np.concatenate((np.full(n_base, -1), known.item_groups))
         self.regression = Regression(problem.covariates, groups, _ITEM_RIDGE, self._trust)
         self.slopes = np.zeros((problem.covariates.shape[1], n_factors + problem.odds + 1))
-        self._blocks = [np.arange(n_factors), np.array([n_factors + problem.odds])]
-        self.scales = [Scales.start(self.regression.n_groups) for _ in self._blocks]
+        self.blocks = [np.arange(n_factors), np.array([n_factors + problem.odds])]
+        self.scales = [Scales.start(self.regression.n_groups) for _ in self.blocks]
         if before is not None:
             self.scales = before.scales
         self.centre = np.zeros((problem.n_rows, n_factors + problem.odds + 1))
@@ -69,7 +69,7 @@ class ItemPrior:
         """
         n_items = self._trust.size
         rng = rng if self.regression.n_groups else None
-        for number, block in enumerate(self._blocks):
+        for number, block in enumerate(self.blocks):
             wanted, precision = np.ascontiguousarray(theta[:n_items, block]), self.precision[block]
             found, self.scales[number] = self.regression.drawn(wanted, precision, self.scales[number], rng)
             self.slopes[:, block] = found
@@ -138,6 +138,15 @@ class UserPrior:
         """Users less their prior means."""
         return np.asarray(users - self.regression.means(self.slopes))
 
+    def weights_of_all(self) -> Float64Array:
+        """Precision of the users times a vector of ones: how much each says about what all have in common."""
+        ones = np.ones((self._problem.rankings.n_users, 1))
+        if self.graph is None:
+            return ones[:, 0]
+        scale = float(self.graph.scale(self.tau))
+        own = np.where(self.graph.linked, scale, 1.0)
+        return np.asarray(own + scale * self.tau * self.graph.laplacian(ones)[:, 0])
+
     def _linked(self, users: Float64Array) -> tuple[Float64Array, Float64Array]:
         """Users less their prior means, and the sums of that over friends: found once after each `update`."""
         if self._found is None or self._found[0] is not users:
@@ -160,6 +169,26 @@ class UserPrior:
         if self.graph is None:
             return np.zeros((len(users), 0))
         return self.graph.friends_pull(self.away(users), self.tau)
+
+
+def recentre(
+    items: ItemPrior, users: UserPrior, theta: Float64Array, people: tuple[Float64Array, Float64Array], rng: Generator
+) -> None:
+    """Take a from the factors of all users and add H_y·a to the intercepts: an exact draw of a, in place.
+
+    No score changes, but what items are to everybody and what the average user adds would hold each other. people:
+    draws of the users, and where their modes are looked for.
+    """
+    n_factors, precision = len(items.blocks[0]), items.precision[-1]
+    loads, weights = np.ascontiguousarray(theta[:, :n_factors]), users.weights_of_all()
+    left = precision * (theta[:, -1] - items.centre[:, -1])
+    away = users.away(people[0])[:, :n_factors]
+    lower = np.linalg.cholesky(weights.sum() * np.eye(n_factors) + precision * product(loads.T, loads))
+    wanted = np.einsum("u,uk->k", weights, away) - np.einsum("yk,y->k", loads, left)
+    a = np.linalg.solve(lower.T, np.linalg.solve(lower, wanted) + rng.normal(size=n_factors))
+    theta[:, -1] += np.einsum("yk,k->y", loads, a)
+    for each in people:
+        each[:, :n_factors] -= a
 
 
 def state_of(items: ItemPrior, users: UserPrior) -> dict[str, Float64Array]:

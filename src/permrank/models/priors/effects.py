@@ -10,6 +10,8 @@ from permrank.types import Array, BoolArray, Float64Array, Int64Array
 
 EFFECTS = ("item_effects", "pair_effects", "item_shares", "user_shares", "link_strength")
 """Draws of what features and links are worth, as estimates name them."""
+NO_EFFECTS = np.zeros(0, np.float32)
+"""What stands for each where nothing is known of items and users."""
 
 
 class Coefficients(NamedTuple):

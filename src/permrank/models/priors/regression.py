@@ -77,7 +77,12 @@ class Scales(NamedTuple):
         return cls(values[:n].copy(), values[n : 2 * n].copy(), float(values[-2]), float(values[-1]))
 
 
-def _product(left: Float64Array, right: Float64Array) -> Float64Array:
+def least_variance(n_rows: float) -> float:
+    """The least that a variance of coefficients is drawn with in a regression of so many rows."""
+    return max(_LEAST_VARIANCE, _LEAST_OF_NOISE / max(n_rows, 1.0))
+
+
+def product(left: Float64Array, right: Float64Array) -> Float64Array:
     """A product of matrices with the same bits for any number of threads."""
     with one_blas_thread():
         return np.asarray(left @ right)
@@ -116,13 +121,13 @@ class Regression:
     ) -> None:
         self.known, self.groups, self._ridge = np.ascontiguousarray(known, np.float64), groups, ridge
         self._weighted = np.ascontiguousarray(self.known * weights[:, None])
-        self._gram = _product(self._weighted.T, self.known)
+        self._gram = product(self._weighted.T, self.known)
         self._linked = None if linked is None else np.ascontiguousarray(linked)
-        self._linked_gram = 0.0 if self._linked is None else _product(self.known.T, self._linked)
+        self._linked_gram = 0.0 if self._linked is None else product(self.known.T, self._linked)
         self._within = None if within is None else np.ascontiguousarray(self._weighted * within[:, None])
-        self._within_gram = 0.0 if self._within is None else _product(self._within.T, self.known)
+        self._within_gram = 0.0 if self._within is None else product(self._within.T, self.known)
         self.n_groups = int(groups.max(initial=-1)) + 1
-        self._least = max(_LEAST_VARIANCE, _LEAST_OF_NOISE / max(float(np.sum(weights)), 1.0))
+        self._least = least_variance(float(np.sum(weights)))
         self._counts = np.bincount(groups[groups >= 0], minlength=self.n_groups).astype(np.float64)
 
     def posterior(
@@ -143,7 +148,7 @@ class Regression:
             rows = rows + scale * tau * self._linked
         if self._within is not None:
             rows = rows + (scale - 1.0) * self._within
-        mean = cho_solve((lower, True), _product(rows.T, wanted))
+        mean = cho_solve((lower, True), product(rows.T, wanted))
         return np.asarray(mean), np.asarray(lower)
 
     def drawn(
@@ -168,7 +173,7 @@ class Regression:
 
     def means(self, coefficients: Float64Array) -> Float64Array:
         """Prior means of all rows: (n, m)."""
-        return _product(self.known, coefficients)
+        return product(self.known, coefficients)
 
 
 def imputed(known: Float64Array, features: Float64Array, seen: Float64Array) -> tuple[Float64Array, Float64Array]:

@@ -14,8 +14,9 @@ from permrank.errors import InputError
 from permrank.kernels.thurstone.conditioning import Population
 from permrank.kernels.thurstone.orders import Statements, depths
 from permrank.kernels.thurstone.users import Rounds, move_users
-from permrank.models.estimates import RULE, Estimate
+from permrank.models.estimates import RULE, Estimate, absent
 from permrank.models.priors.co_listing import user_coordinates
+from permrank.models.priors.effects import NO_EFFECTS
 from permrank.models.thurstone.problem import statements_of
 from permrank.ragged import frozen, owners
 from permrank.randomness import stream_key
@@ -26,10 +27,11 @@ _ROUNDS = Rounds(20, 10, 1)
 
 
 class Said(NamedTuple):
-    """Rankings of some users, and their items in the numbering of the model."""
+    """Rankings of some users, their items in the numbering of the model, and features, (n_users, n), if any count."""
 
     rankings: Rankings
     items: Int32Array
+    features: Float64Array | None = None
 
 
 class Asked(NamedTuple):
@@ -109,6 +111,11 @@ class ThurstoneEstimate(Estimate):
     slot_items: Int32Array
     thresholds: Float64Array
     co_listing: Float64Array
+    item_effects: Array = field(metadata=absent(NO_EFFECTS), default_factory=lambda: NO_EFFECTS)
+    pair_effects: Array = field(metadata=absent(NO_EFFECTS), default_factory=lambda: NO_EFFECTS)
+    item_shares: Array = field(metadata=absent(NO_EFFECTS), default_factory=lambda: NO_EFFECTS)
+    user_shares: Array = field(metadata=absent(NO_EFFECTS), default_factory=lambda: NO_EFFECTS)
+    link_strength: Array = field(metadata=absent(NO_EFFECTS), default_factory=lambda: NO_EFFECTS)
     one_draw: bool = field(metadata=RULE, kw_only=True)
     seed: int = field(metadata=RULE, kw_only=True)
 
@@ -121,6 +128,11 @@ class ThurstoneEstimate(Estimate):
     def n_factors(self) -> int:
         """Factors alone."""
         return self.n_columns - (self.thresholds.size > 0)
+
+    @property
+    def n_user_features(self) -> int:
+        """Features that prior means of users depend on."""
+        return int(self.user_slopes.shape[1] - np.shape(self.co_listing)[1])
 
     # Scores of known users
 
@@ -177,9 +189,13 @@ class ThurstoneEstimate(Estimate):
     # Chains of users
 
     def coordinates(self, said: Said, *, alone: bool = False) -> Float64Array:
-        """Coordinates of users by what they list; ``alone``: as if every ranking were a user's."""
+        """Coordinates of users by what they list, then features; ``alone``: as if every ranking were a user's."""
         bounds = said.rankings.indptr if alone else said.rankings.indptr[said.rankings.user_indptr]
-        return user_coordinates(np.asarray(self.co_listing, np.float64), *frozen(bounds, said.items))
+        found = user_coordinates(np.asarray(self.co_listing, np.float64), *frozen(bounds, said.items))
+        features = np.zeros((len(found), self.n_user_features))
+        if said.features is not None and not alone:
+            features[:] = said.features
+        return np.hstack((found, features))
 
     def centres(self, coordinates: Float64Array) -> Float64Array:
         """Prior means of users with these coordinates: (n_kept, n_users, n_columns)."""
@@ -221,12 +237,13 @@ class ThurstoneEstimate(Estimate):
         super().check(n_users, n_items)
         n_kept, z, _, size = (*np.shape(self.item_draws), 0, 0, 0, 0)[:4]
         n_slots, n_dimensions = np.size(self.slot_items), np.shape(self.co_listing)[-1]
-        thresholds = np.asarray(self.thresholds)
+        thresholds, n_slopes = np.asarray(self.thresholds), (*np.shape(self.user_slopes), 0, 0)[1]
         if thresholds.ndim != 1 or np.any(np.diff(thresholds) <= 0):
             raise InputError("thresholds_ is not an ascending list of ratings")
         self.check_shapes(
             item_draws=(n_kept, z, n_items, size), noise_variances=(n_kept, z, n_items), shares=(n_kept, z),
-            threshold_draws=(n_kept, thresholds.size), flips=(n_kept,), user_slopes=(n_kept, n_dimensions, size - 1),
+            threshold_draws=(n_kept, thresholds.size), flips=(n_kept,),
+            user_slopes=(n_kept, max(n_slopes, n_dimensions), size - 1),
             user_scores=(n_users, np.shape(self.item_scores)[-1]), item_means=(n_items,), residuals=(n_slots,),
             item_scores=(n_items, np.shape(self.user_scores)[-1]), user_components=(len(self.utilities), n_users),
             slot_indptr=(n_users + 1,), slot_items=(n_slots,), co_listing=(n_items, n_dimensions),

@@ -8,6 +8,8 @@ import numpy as np
 
 from permrank.learning.learner import State as Kept
 from permrank.learning.mean_product import MeanProduct
+from permrank.models.priors.effects import EFFECTS
+from permrank.models.priors.effects import stacked as stacked_effects
 from permrank.models.thurstone.estimate import ThurstoneEstimate
 from permrank.models.thurstone.problem import Problem
 from permrank.models.thurstone.sampler import Sampler, State
@@ -79,6 +81,7 @@ class Collected:
         self._sizes = n_users, problem.n_items, *sizes
         self._mean, self._few = Mean(*self._sizes), 4 * n_draws * self._items.size <= MOST_KEPT
         self.drawn: dict[str, list[Array]] = {name: [] for name in _DRAWN}
+        self.effects: list[tuple[Array, ...]] = []
         self.total, self.count = np.zeros(self._items.size), 0
 
     def _of_slots(self, values: Array) -> Array:
@@ -96,9 +99,11 @@ class Collected:
 
     def keep(self, sampler: Sampler) -> None:
         """Keep a draw."""
-        for name, part in self.parts(sampler.state).items():
+        state = sampler.as_kept()
+        for name, part in self.parts(state).items():
             self.drawn[name].append(_compact(name, part))
-        self._mean.add(sampler.state, self._users)
+        self._mean.add(state, self._users)
+        self.effects.append(sampler.effects())
 
     def average(self, sampler: Sampler) -> None:
         """Add to the mean of the residuals."""
@@ -107,12 +112,14 @@ class Collected:
     def estimate(self, sampler: Sampler) -> ThurstoneEstimate:
         """Of the draws so far; before the first, of the present state."""
         parts: Named = dict(self.drawn)
-        total, count, mean = self.total, self.count, self._mean
+        total, count, mean, effects = self.total, self.count, self._mean, self.effects
         if not self.drawn["item_draws"]:
             parts = {name: [_compact(name, part)] for name, part in self.parts(sampler.state).items()}
             total, count, mean = self._of_slots(sampler.state.residuals), 1, Mean(*self._sizes)
             mean.add(sampler.state, self._users)
+            effects = [sampler.effects()]
         stacked: Named = {name: np.stack(draws) for name, draws in parts.items()}
+        stacked |= dict(zip(EFFECTS, stacked_effects(effects), strict=True))
         if stacked["utilities"].shape[1] != self._items.size:
             stacked["utilities"] = np.zeros((0, self._items.size), np.float32)
             stacked["user_components"] = np.zeros((0, self._users.size), np.int16)
@@ -129,13 +136,15 @@ class Collected:
             f"kept_{name}": np.array(draws, _compact(name, like[name]).dtype).reshape(len(draws), *np.shape(like[name]))
             for name, draws in self.drawn.items()
         }
-        return {**stacked, **self._mean.state(), "total": self.total, "count": self.count}
+        effects = dict(zip(EFFECTS, stacked_effects(self.effects), strict=True))
+        return {**stacked, **effects, **self._mean.state(), "total": self.total, "count": self.count}
 
     def resume(self, kept: Kept) -> None:
         """Take up what `state` gave."""
         self.drawn = {name: list(kept[f"kept_{name}"]) for name in _DRAWN}
         self.total, self.count = kept["total"], kept["count"]
         self._mean.restore(kept)
+        self.effects = list(zip(*(kept[name] for name in EFFECTS), strict=True)) or [()] * len(self.drawn["flips"])
 
 
 def _compact(name: str, part: Any) -> Array:

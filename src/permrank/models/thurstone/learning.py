@@ -14,6 +14,7 @@ from permrank.learning.blas import unthreaded
 from permrank.learning.learner import Learner, Step, standing
 from permrank.learning.learner import State as Kept
 from permrank.models.factored.problem import thresholds_of
+from permrank.models.priors.known import Known
 from permrank.models.thurstone.estimate import ThurstoneEstimate
 from permrank.models.thurstone.full import FullSampler
 from permrank.models.thurstone.kept import MOST_KEPT, RANK, Collected
@@ -79,7 +80,10 @@ class Settings(NamedTuple):
             thresholds = begun.estimate.thresholds
         full = self.is_full(rankings, thresholds)
         table = coordinates_of(rankings, self.seed, wanted=self.co_listing and not full)
-        problem = Problem.of(rankings, one_draw=self.one_draw, thresholds=thresholds, co_listing=table, popularity=True)
+        known = Known.of(rankings)._replace(graph=None)  # links are not learnt from
+        problem = Problem.of(
+            rankings, one_draw=self.one_draw, thresholds=thresholds, co_listing=table, popularity=True, known=known
+        )
         kind = FullSampler if full else Sampler
         n_components = begun.estimate.shares.shape[1] if begun else self.n_components
         n_components = n_components or usual_components(rankings, full=full)
@@ -97,17 +101,25 @@ class Settings(NamedTuple):
     def is_full(self, rankings: Rankings, thresholds: Float64Array) -> bool:
         """Whether there is a full covariance matrix."""
         fresh = not self.one_draw and bool((np.diff(rankings.user_indptr) > 1).any())
+        featured = has_features(rankings)
         if self.covariance != "full":
-            small = rankings.n_items <= _MOST_ITEMS and not fresh and thresholds.size == 0
+            small = rankings.n_items <= _MOST_ITEMS and not (fresh or featured) and thresholds.size == 0
             return self.covariance == "auto" and small
         for wrong, what in (
             (thresholds.size > 0, "thresholds of ratings; take rating_thresholds=False"),
+            (featured, "features of items or users; leave these out: with_features(items=False, users=False)"),
             (fresh, "fresh noise for every ranking; take one_draw=True"),
             (rankings.n_items > _MOST_FULL, f"{rankings.n_items:,} items, more than {_MOST_FULL}"),
         ):
             if wrong:
                 raise InputError(f'covariance="full" does not go with {what}, or covariance="factors"')
         return True
+
+
+def has_features(rankings: Rankings) -> bool:
+    """Whether there are features to learn from."""
+    known = Known.of(rankings)
+    return bool(known.items.shape[1] or known.users.shape[1])
 
 
 def usual_sweeps(rankings: Rankings) -> int:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import polars as pl
@@ -14,18 +14,21 @@ from permrank.checks import require_above, require_int
 from permrank.data.rankings import Rankings
 from permrank.data.selection import restrict
 from permrank.data.validate import require_rankings
+from permrank.data.with_attributes import with_warm
 from permrank.distributions.base import RankingDistribution
 from permrank.distributions.thurstone import NormalUtilities
 from permrank.errors import InputError
 from permrank.learning.fit import Job, as_digest
 from permrank.learning.learner import Learner
 from permrank.models.answers import mean_cosine, nearest
+from permrank.models.factored.acquainted import effects
 from permrank.models.factored.problem import one_user
 from permrank.models.fitting import learn_into, more_rankings
+from permrank.models.priors.known import Known
 from permrank.models.ranker import Ranker
 from permrank.models.thurstone import answers, questions
 from permrank.models.thurstone.estimate import Chains, Said, ThurstoneEstimate
-from permrank.models.thurstone.learning import Begun, Settings, usual_sweeps
+from permrank.models.thurstone.learning import Begun, Settings, has_features, usual_sweeps
 from permrank.models.thurstone.likelihood import log_likelihoods
 from permrank.models.thurstone.parameters import PARAMETERS
 from permrank.models.users import NewUser, UserReference, new_user
@@ -147,6 +150,12 @@ class FactoredThurstone(Ranker):
     def _rules(self) -> Named:
         return {"one_draw": bool(self.one_draw), "seed": int(self.seed)}
 
+    def _prepared(self, rankings: Rankings) -> Rankings:
+        return with_warm(rankings) if has_features(rankings) else rankings
+
+    def _started_from(self, rankings: Rankings) -> str:
+        return Known.of(rankings).digest() if has_features(rankings) else "nothing"
+
     def _sweeps(self, rankings: Rankings) -> int:
         return self.max_iter or usual_sweeps(rankings)
 
@@ -181,7 +190,7 @@ class FactoredThurstone(Ranker):
         >>> model.partial_fit(pr.Rankings.from_lists({"cat": ["d", "a"]})).user_ids.index("cat")
         2
         """
-        everything = more_rankings(self, rankings, _OF_LEARNING)
+        everything = self._prepared(more_rankings(self, rankings, _OF_LEARNING))
         before, n_sweeps = self.estimate_, max(1, self._sweeps(everything) // _SHARE_OF_SWEEPS)
         places = everything.item_ids.ids.search_sorted(self.rankings_.item_ids.ids).to_numpy().astype(np.int64)
 
@@ -189,7 +198,7 @@ class FactoredThurstone(Ranker):
             begun = Begun(before, places)
             return Settings.of(self.get_params()).learner(everything, n_sweeps, self._rules(), begun)
 
-        digest = as_digest(before.item_draws[-1])
+        digest = as_digest(before.item_draws[-1]) + self._started_from(everything)
         job = Job(type(self).__name__, learner, n_sweeps, everything, self.get_params(), digest)
         learn_into(self, job, callback, verbose, checkpoint)
         return self
@@ -212,14 +221,36 @@ class FactoredThurstone(Ranker):
 
     # New users
 
-    def fold_in(self, said: object) -> NewUser:
+    def fold_in(self, said: object, *, features: Mapping[str, Any] | None = None) -> NewUser:
         """Make a new user from a list, a dict of item to rating, or `Rankings` of one user: the items stay as they are.
 
         The chain of a user runs once for every kept draw of the items.
+
+        Parameters
+        ----------
+        said : list, dict or Rankings
+            Empty for somebody who has said nothing.
+        features : dict, optional
+            Attributes of the user, where the model has learnt from such features.
         """
         self._require_fitted()
-        made = new_user(said, self.rankings_)
-        return NewUser(made.rankings, self._state(self._said(made)))
+        made, known = new_user(said, self.rankings_), {}
+        if features is not None:
+            encoder = self.rankings_.features("user")
+            if encoder is None or not self.estimate_.n_user_features:
+                raise InputError(
+                    "the model has learnt from no features of users; fit it to rankings.with_features(users=)"
+                )
+            known = {"features": encoder.of_row(features)[None]}
+        state = self._state(self._said(NewUser(made.rankings, known)))
+        return NewUser(made.rankings, state | known)
+
+    def _warm_items(self) -> Int64Array:
+        if np.ndim(self.estimate_.item_effects) != 2 or self.rankings_.features("item") is None:
+            return np.zeros(0, np.int64)
+        return np.flatnonzero(np.bincount(self.rankings_.items, minlength=self.rankings_.n_items) == 0)
+
+    effects = effects
 
     def _state(self, said: Said) -> dict[str, Float64Array]:
         chains, items = self.estimate_.chains(said)
@@ -232,11 +263,16 @@ class FactoredThurstone(Ranker):
         kept = np.zeros(self.rankings_.n_users, bool)
         kept[users] = True
         rankings = restrict(self.rankings_, kept, np.ones(self.rankings_.n_items, bool))
-        return Said(rankings, rankings.items)
+        return Said(rankings, rankings.items, self._features_of(users))
 
     def _said(self, user: UserReference) -> Said:
-        rankings = user.rankings if isinstance(user, NewUser) else one_user(self.rankings_, int(user or 0))
-        return Said(rankings, self._aligned_items(rankings))
+        if isinstance(user, NewUser):
+            return Said(user.rankings, self._aligned_items(user.rankings), user.state.get("features"))
+        rankings = one_user(self.rankings_, int(user or 0))
+        return Said(rankings, self._aligned_items(rankings), self._features_of(np.array([int(user or 0)])))
+
+    def _features_of(self, users: Int64Array) -> Float64Array | None:
+        return Known.of(self.rankings_).users[users] if self.estimate_.n_user_features else None
 
     # Probabilities: averages over the posterior of items and user
 

@@ -10,7 +10,8 @@ from permrank.data.rankings import Rankings
 from permrank.errors import InputError
 from permrank.kernels.thurstone.orders import Statements, depths
 from permrank.models.factored.problem import Problem as Covariates
-from permrank.models.priors.co_listing import co_listing_coordinates, user_coordinates
+from permrank.models.priors.co_listing import co_listing_coordinates
+from permrank.models.priors.known import Known
 from permrank.ragged import frozen
 from permrank.types import Array, BoolArray, Float64Array, Int32Array, Int64Array
 
@@ -33,8 +34,13 @@ class Problem(NamedTuple):
     depth : int64 (n_slots,)
         Length of the longest chain above every slot.
     covariates : float64 (n_items, n_covariates)
+        Popularity, co-listing, then features.
     co_listing : float64 (n_items, n_dimensions)
-    coordinates : float64 (n_rows, n_dimensions)
+    coordinates : float64 (n_rows, n_dimensions + n_user_features)
+    known : Known
+        Features of items and of the users of the data.
+    unsure : float64 (n_base, n_base)
+        Covariance of what features leave open of the other covariates of an item that nobody lists.
     """
 
     said: Statements
@@ -45,24 +51,35 @@ class Problem(NamedTuple):
     covariates: Float64Array
     co_listing: Float64Array
     coordinates: Float64Array
+    known: Known
+    unsure: Float64Array
 
     @classmethod
     def of(
-        cls, rankings: Rankings, *, one_draw: bool, thresholds: Float64Array, co_listing: Float64Array, popularity: bool
+        cls,
+        rankings: Rankings,
+        *,
+        one_draw: bool,
+        thresholds: Float64Array,
+        co_listing: Float64Array,
+        popularity: bool,
+        known: Known | None = None,
     ) -> Problem:
-        """Prepare rankings."""
+        """Prepare rankings; without features if none are given."""
+        about = Known.nothing(rankings.n_users, rankings.n_items) if known is None else known
         copies = copies_of(rankings)
         said, first = statements_of(rankings, rankings.items, thresholds, one_draw=one_draw, copies=copies)
         depth = np.zeros(said.slot_items.size, np.int64)
         cyclic = depths(said, depth) if thresholds.size == 0 else np.zeros(1, bool)
-        known = Covariates.of(
-            rankings, 0, shuffle=False, intercepts=True, thresholds=thresholds, odds=True, co_listing=co_listing
-        ).covariates
-        coordinates = user_coordinates(co_listing, rankings.user_bounds, rankings.items)
+        made = Covariates.of(
+            rankings, 0, shuffle=False, intercepts=True, thresholds=thresholds, odds=True, co_listing=co_listing,
+            known=about,
+        )  # fmt: skip
         rows = np.repeat(np.arange(rankings.n_users), np.diff(np.append(first, said.user_indptr.size - 1)))
         return cls(
-            said, first, thresholds, bool(cyclic.any()), depth, known if popularity else known[:, :0],
-            co_listing, coordinates[rows],
+            said, first, thresholds, bool(cyclic.any()), depth,
+            made.covariates if popularity else made.covariates[:, made.n_base :], co_listing,
+            made.user_coordinates[rows], about, made.unsure if popularity else made.unsure[:0, :0],
         )  # fmt: skip
 
     @property
@@ -74,6 +91,11 @@ class Problem(NamedTuple):
     def n_items(self) -> int:
         """Number of items."""
         return len(self.covariates)
+
+    @property
+    def n_base(self) -> int:
+        """Covariates of the items that are no features."""
+        return int(self.covariates.shape[1] - self.known.items.shape[1])
 
 
 def copies_of(rankings: Rankings) -> Int64Array | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -12,9 +13,12 @@ from permrank.kernels.cooccurrence import cross
 from permrank.kernels.factored.arguments import Items
 from permrank.kernels.thurstone.conditioning import Population
 from permrank.kernels.thurstone.users import Rounds
+from permrank.models.priors.effects import covariance_of
 from permrank.models.thurstone.estimate import first_utilities
+from permrank.models.thurstone.features import drawn_scales, effects_at, first_scales, precisions, with_popularity
 from permrank.models.thurstone.passes import Passes, People
 from permrank.models.thurstone.problem import Problem
+from permrank.models.thurstone.thresholds import Proposal
 from permrank.randomness import stream_key
 from permrank.types import Array, Float64Array, Key
 
@@ -38,8 +42,6 @@ _FLIPS = (1.0, 19.0)
 _SHARE = 1.0
 # Precision of what is held where it is.
 _WALL = 1e12
-# A step of the thresholds is proposed with at least this precision: the noise of utilities has about 1.
-_LEAST_INFORMATION = 0.01
 
 
 _NOTHING = np.zeros(0)
@@ -69,6 +71,9 @@ class State(NamedTuple):
         Of a full covariance: what the covariances and the means of all components have in common.
     strengths : float64 (4,)
         How closely they follow it; see `FullSampler`.
+    item_scales, user_scales : float64 (2, n), (1 or 2, n)
+        Learnt scales of the coefficients of features (features.py): of factors and means of items; of factors of users,
+        and of their level if there are ratings.
     """
 
     x: Float64Array
@@ -88,6 +93,8 @@ class State(NamedTuple):
     user_ridge: float
     shape: Float64Array = _NOTHING
     strengths: Float64Array = _NOTHING
+    item_scales: Float64Array = _NOTHING
+    user_scales: Float64Array = _NOTHING
 
 
 class Sampler:
@@ -96,8 +103,23 @@ class Sampler:
     def __init__(self, problem: Problem, n_factors: int, n_components: int, item_noise: bool, key: Key) -> None:
         self.problem, self._key, self._item_noise = problem, key, item_noise
         self._n_factors, self._rated = n_factors, problem.thresholds.size > 0
-        self._passes = Passes(problem.said, problem.n_items)
-        self._gram = cross(problem.covariates, problem.covariates)
+        self._passes, known = Passes(problem.said, problem.n_items), problem.known
+        listed = np.bincount(problem.said.slot_items, minlength=problem.n_items) > 0
+        # Who or what is known by features alone tells nothing of what these are worth.
+        self._new = np.flatnonzero(~listed) if known.items.shape[1] else np.zeros(0, np.int64)
+        self._told = np.ascontiguousarray(problem.covariates[listed] if self._new.size else problem.covariates)
+        speaks = np.diff(problem.said.slot_indptr) > 0
+        self._silent = np.flatnonzero(~speaks) if known.users.shape[1] else np.zeros(0, np.int64)
+        self._gram, self._listed, self._speaks, self._number = cross(self._told, self._told), listed, speaks, 0
+        # Columns whose slopes share their scales: where there are features, factors, and means or levels, apart.
+        self._of_items = np.zeros(n_factors + self._rated + 1, np.int64)
+        self._of_items[-1] = bool(known.items.shape[1])
+        self._of_users = np.zeros(n_factors + self._rated, np.int64)
+        self._of_users[n_factors:] = bool(known.users.shape[1])
+        self._covariances = (
+            covariance_of(known.items, listed),
+            covariance_of(known.users, np.ones(len(known.users), bool)),
+        )
         self.state = self._start(n_components)
 
     def _start(self, n_components: int) -> State:
@@ -125,6 +147,8 @@ class Sampler:
             np.ones((n_components, n_items)), spreads, np.zeros((n_components, n_covariates, size + 1)),
             np.zeros((n_dimensions, size)), np.full(n_components, 1.0 / n_components), thresholds,
             0.05 if problem.contradicted else 0.0, _RIDGE, _RIDGE,
+            item_scales=first_scales(2, problem.known.item_groups),
+            user_scales=first_scales(1 + self._rated, problem.known.user_groups),
         )  # fmt: skip
 
     @property
@@ -147,7 +171,7 @@ class Sampler:
 
         keep: called when utilities, factors' means and items belong together.
         """
-        rng = np.random.default_rng(int(stream_key(int(self._key), number, 5)))
+        self._number, rng = number, np.random.default_rng(int(stream_key(int(self._key), number, 5)))
         if self._rated:
             self._move_thresholds(number, rng)
         centres = np.einsum("uj,jk->uk", self.problem.coordinates, self.state.user_slopes)
@@ -193,18 +217,22 @@ class Sampler:
 
     def _draw_spreads(self, rng: np.random.Generator) -> None:
         """Slopes, prior variances of the columns around them, and the scale of every factor against its users."""
-        state, known = self.state, self.problem.covariates
+        state, known = self.state, self._told
         n_items, n_covariates = known.shape
-        ridges, free = self._item_ridges(), 0.5 * (n_items + n_covariates)
-        normal = np.linalg.cholesky(self._gram + np.diag(ridges))
+        free = 0.5 * (n_items + n_covariates)
+        ridges, blocks = self._item_ridges(), _blocks(self._of_items)
+        normals = [np.linalg.cholesky(self._gram + np.diag(each)) for each in ridges]
         for z in range(state.theta.shape[0]):
-            theta = state.theta[z]
+            theta = np.ascontiguousarray(state.theta[z][self._listed]) if self._new.size else state.theta[z]
             n_columns = theta.shape[1]
             noise = rng.normal(size=(n_covariates, n_columns)) * np.sqrt(state.spreads[z])
-            found = np.linalg.solve(normal, cross(known, theta))
-            state.slopes[z] = np.linalg.solve(normal.T, found + noise)
+            for block, normal in zip(blocks, normals, strict=True):
+                found = np.linalg.solve(normal, cross(known, np.ascontiguousarray(theta[:, block])))
+                state.slopes[z][:, block] = np.linalg.solve(normal.T, found + noise[:, block])
             away = theta - np.einsum("yj,jk->yk", known, state.slopes[z])
-            squares = np.sum(away**2, axis=0) + np.einsum("j,jk->k", ridges, state.slopes[z] ** 2)
+            squares = np.sum(away**2, axis=0)
+            for block, each in zip(blocks, ridges, strict=True):
+                squares[block] += np.einsum("j,jk->k", each, state.slopes[z][:, block] ** 2)
             shape, scale = np.full(n_columns, _FACTORS[0]), np.full(n_columns, _FACTORS[1] / self._n_factors)
             shape[-1], scale[-1] = _MEANS
             gammas = rng.standard_gamma(shape + free)
@@ -217,12 +245,41 @@ class Sampler:
             if self._rated:
                 state.spreads[z, : self._n_factors] = _RATED_SPREAD / self._n_factors
                 state.spreads[z, -2], state.slopes[z, :, -2] = 1.0, 0.0
+        self._draw_new(rng)
+
+    def _draw_new(self, rng: np.random.Generator) -> None:
+        """Items that nobody lists, from their prior: slopes were drawn without them."""
+        if not self._new.size:
+            return
+        state, columns = self.state, np.arange(self.state.theta.shape[2]) != self._level
+        centres = self.centres()[:, self._new]
+        drawn = centres + rng.normal(size=centres.shape) * np.sqrt(state.spreads[:, None])
+        state.theta[:, self._new[:, None], np.flatnonzero(columns)] = drawn[..., columns]
+
+    def as_kept(self) -> State:
+        """The state with what is not known of the popularity of items that nobody lists."""
+        rng = np.random.default_rng(int(stream_key(int(self._key), self._number, 9)))
+        theta = with_popularity(self.problem, self.state.theta, self.state.slopes, self._new, rng)
+        return self.state._replace(theta=theta)
+
+    @property
+    def _level(self) -> int:
+        """Column of the loading on the users' level; -1 without ratings."""
+        return int(self.state.theta.shape[2]) - 2 if self._rated else -1
 
     def _item_ridges(self) -> Float64Array:
-        """Prior precision of the slopes by every covariate; what is listed together comes last."""
-        ridges = np.full(self.problem.covariates.shape[1], _RIDGE)
-        ridges[ridges.size - self.problem.co_listing.shape[1] :] = self.state.item_ridge
-        return ridges
+        """Prior precision of the slopes by every covariate, of every block of columns: (n_blocks, n_covariates)."""
+        base, n_blocks = self.problem.n_base, int(self._of_items[-1]) + 1
+        ridges = np.full((n_blocks, base), _RIDGE)
+        ridges[:, base - self.problem.co_listing.shape[1] :] = self.state.item_ridge
+        learnt = precisions(self.state.item_scales, self.problem.known.item_groups)[:n_blocks]
+        return np.hstack((ridges, learnt))
+
+    def _user_ridges(self) -> Float64Array:
+        """The same of the users' slopes."""
+        n_blocks = int(self._of_users.max(initial=0)) + 1
+        ridges = np.full((n_blocks, self.problem.co_listing.shape[1]), self.state.user_ridge)
+        return np.hstack((ridges, precisions(self.state.user_scales, self.problem.known.user_groups)[:n_blocks]))
 
     def _rescale(self, rng: np.random.Generator) -> None:
         """Exact draws along groups that leave what was said alone: they mix what single draws hold together.
@@ -234,9 +291,13 @@ class Sampler:
         n_users, n_factors = state.draws.shape[0], self._n_factors
         if len(state.theta) == 1:
             centres = np.einsum("uj,jk->uk", self.problem.coordinates, state.user_slopes)
+            n_told = self.problem.co_listing.shape[1]
             squares = np.sum((state.draws - centres) ** 2, axis=0) + state.user_ridge * np.sum(
-                state.user_slopes**2, axis=0
+                state.user_slopes[:n_told] ** 2, axis=0
             )
+            if self.problem.known.users.shape[1]:
+                learnt = self._user_ridges()[self._of_users, n_told:]
+                squares += np.einsum("kj,jk->k", learnt, state.user_slopes[n_told:] ** 2)
             n_lines = n_users + state.user_slopes.shape[0]
             if self._rated:  # the factors' scale is given; the loading on the level has a flat prior
                 gamma = rng.standard_gamma(0.5 * max(n_lines - 1, 1))
@@ -273,9 +334,9 @@ class Sampler:
         sums = self._passes.squares(state.theta, self.people)
         squares, n = float(np.sum(sums[..., 0] / state.variances)), float(sums[..., 1].sum())
         away = state.theta - self.centres()
-        columns = np.arange(state.theta.shape[2]) != (state.theta.shape[2] - 2 if self._rated else -1)
+        columns = np.arange(state.theta.shape[2]) != self._level
         squares += float(np.sum((away**2 / state.spreads[:, None])[..., columns]))
-        own = self._item_ridges()[:, None] * state.slopes**2 / state.spreads[:, None]
+        own = self._item_ridges()[self._of_items].T * state.slopes**2 / state.spreads[:, None]
         squares += float(np.sum(own[..., columns]))
         n += away[..., columns].size + state.slopes[..., columns].size + state.thresholds.size + self._rated
         c = float(np.sqrt(rng.standard_gamma(0.5 * n) / (0.5 * squares)))
@@ -286,10 +347,15 @@ class Sampler:
 
     def _draw_users_prior(self, rng: np.random.Generator, values: Float64Array) -> None:
         state, known = self.state, self.problem.coordinates
-        n_dimensions, n_components = known.shape[1], state.shares.size
-        normal = np.linalg.cholesky(cross(known, known) + state.user_ridge * np.eye(n_dimensions))
-        noise = rng.normal(size=(n_dimensions, state.draws.shape[1]))
-        slopes = np.linalg.solve(normal.T, np.linalg.solve(normal, cross(known, state.draws)) + noise)
+        n_dimensions, n_components, draws = known.shape[1], state.shares.size, state.draws
+        if self._silent.size:
+            known, draws = (np.ascontiguousarray(rows[self._speaks]) for rows in (known, draws))
+        gram, slopes = cross(known, known), np.zeros((n_dimensions, draws.shape[1]))
+        noise = rng.normal(size=slopes.shape)
+        for block, ridges in zip(_blocks(self._of_users), self._user_ridges(), strict=True):
+            normal = np.linalg.cholesky(gram + np.diag(ridges))
+            found = np.linalg.solve(normal, cross(known, np.ascontiguousarray(draws[:, block])))
+            slopes[:, block] = np.linalg.solve(normal.T, found + noise[:, block])
         shares = rng.dirichlet(_SHARE + np.bincount(state.components, minlength=n_components))
         flip = state.flip
         if self.problem.contradicted:
@@ -300,16 +366,33 @@ class Sampler:
         self._draw_ridges(rng)
 
     def _draw_ridges(self, rng: np.random.Generator) -> None:
-        """How much what is listed together tells of items and of users."""
-        state = self.state
-        of_items = (state.slopes**2 / state.spreads[:, None])[:, len(self._gram) - self.problem.co_listing.shape[1] :]
+        """How much what is listed together tells of items and of users, and how much every feature does."""
+        state, problem, n_factors = self.state, self.problem, self._n_factors
+        base, n_told = problem.n_base, problem.co_listing.shape[1]
+        scaled = state.slopes**2 / state.spreads[:, None]
+        of_items = scaled[:, base - n_told : base]
         if self._rated:  # the loading on the level has no slopes
             of_items = np.delete(of_items, -2, axis=2)
         drawn = [
             float(rng.standard_gamma(_RIDGES[0] + 0.5 * part.size) / (_RIDGES[1] + 0.5 * np.sum(part)))
-            for part in (of_items, state.user_slopes**2)
+            for part in (of_items, state.user_slopes[:n_told] ** 2)
         ]
-        self.state = state._replace(item_ridge=drawn[0], user_ridge=drawn[1])
+        by_feature, of_users = np.moveaxis(scaled[:, base:], 1, 0), state.user_slopes[n_told:] ** 2
+        parts = [of_users[:, :n_factors], of_users[:, n_factors:]][: len(state.user_scales)]
+        self.state = state._replace(
+            item_ridge=drawn[0], user_ridge=drawn[1],
+            item_scales=drawn_scales(
+                state.item_scales, problem.known.item_groups, [by_feature[..., :n_factors], by_feature[..., -1]],
+                float(len(self._told)), rng,
+            ),
+            user_scales=drawn_scales(
+                state.user_scales, problem.known.user_groups, parts, float(self._speaks.sum()), rng
+            ),
+        )  # fmt: skip
+
+    def effects(self) -> tuple[Array, ...]:
+        """What features are worth at present, if there are any."""
+        return effects_at(self.problem, self.state, self._n_factors, self._covariances)
 
     # Thresholds
 
@@ -327,28 +410,11 @@ class Sampler:
                 self.state = state._replace(thresholds=there)
         self._put(self._passes.rated(self.population, stream_key(int(self._key), number, 2), self.people))
 
-    def _threshold_proposal(self, at: Float64Array) -> _Proposal:
-        sums, n = self._passes.thresholds(self.population, at, self.people), at.size
-        beside = sums[1 + 2 * n : 3 * n]
-        information = np.diag(sums[1 + n : 1 + 2 * n]) + np.diag(beside, 1) + np.diag(beside, -1)
-        # Where all agree, the likelihood does not bend, but for rounding.
-        values, vectors = np.linalg.eigh(np.nan_to_num(information))
-        values = np.maximum(values, _LEAST_INFORMATION)
-        lower = np.linalg.cholesky(np.einsum("ik,k,jk->ij", vectors, values, vectors))
-        centre = at + np.linalg.solve(lower.T, np.linalg.solve(lower, np.nan_to_num(sums[1 : 1 + n])))
-        return _Proposal(float(sums[0]), centre, np.asarray(lower, np.float64))
+    def _threshold_proposal(self, at: Float64Array) -> Proposal:
+        return Proposal.of(self._passes.thresholds(self.population, at, self.people), at)
 
 
-class _Proposal(NamedTuple):
-    """Log-likelihood at a point, and the normal distribution of a step from there: mean, factor of the precision."""
-
-    value: float
-    centre: Float64Array
-    lower: Float64Array
-
-    def draw(self, rng: np.random.Generator) -> Float64Array:
-        return np.asarray(self.centre + np.linalg.solve(self.lower.T, rng.normal(size=self.centre.size)))
-
-    def log_density(self, point: Float64Array) -> float:
-        away = np.einsum("ij,i->j", self.lower, point - self.centre)
-        return float(np.sum(np.log(np.diag(self.lower))) - 0.5 * np.sum(away**2))
+def _blocks(number: Array) -> list[slice]:
+    """Columns by the number of their block."""
+    ends = [0, *(np.flatnonzero(np.diff(number)) + 1).tolist(), number.size]
+    return [slice(*each) for each in itertools.pairwise(ends)]
