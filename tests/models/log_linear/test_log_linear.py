@@ -2,6 +2,7 @@
 
 import itertools
 
+import numba
 import numpy as np
 import pytest
 
@@ -390,3 +391,20 @@ def test_learners_of_the_pairwise_model_come_near_the_exact_one_on_sushi(data_fo
     assert nats["exact"] < pooled - 0.3
     assert nats["relocation"] < nats["exact"] + 0.05
     assert nats["persistent"] < nats["exact"] + 0.05
+
+
+@pytest.mark.parametrize("model", [pr.PositionwiseLogLinear(2, max_iter=6), pr.PairwiseLogLinear(0, tol=1e-3)])
+def test_the_number_of_threads_changes_no_bit(model):
+    rng = np.random.default_rng(3)
+    lengths = [3, 90, 40, 70, 12, 100] * 3  # some are longer than what is swapped or relocated of a list
+    rankings = pr.Rankings.from_lists([rng.permutation(100)[:n].tolist() for n in lengths], users=range(len(lengths)))
+    before, found = numba.get_num_threads(), []
+    try:
+        for n_threads in (1, numba.config.NUMBA_NUM_THREADS):
+            numba.set_num_threads(n_threads)
+            found.append(model.clone().fit(rankings, verbose=False).estimate_.tensors())
+    finally:
+        numba.set_num_threads(before)
+    for name, value in found[0].items():
+        np.testing.assert_array_equal(value, found[1][name])
+    assert found[0]["pair_values_"].any() or model.n_factors
