@@ -9,11 +9,15 @@ it and loses to the one above, and the last factor is about the thresholds alone
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from permrank.kernels.factored.choices import exponentials
 from permrank.kernels.jit import njit, prange
+
+Array = NDArray[Any]
 
 # A threshold that is never passed, and one that always is; e^-700 is next to nothing, and no number below it is needed.
 _BEYOND, _FARTHEST = 1e300, -700.0
@@ -21,7 +25,7 @@ _BEYOND, _FARTHEST = 1e300, -700.0
 MOST_CURVED = 50.0
 
 
-def edges_of(thetas, n_thresholds):
+def edges_of(thetas: Array, n_thresholds: int) -> Array:
     """Scores of the thresholds, the last rows of theta, between two that lie beyond everything: (n_thresholds + 2,).
 
     Of several draws of theta, a row for each.

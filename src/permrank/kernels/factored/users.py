@@ -19,8 +19,8 @@ import numpy as np
 
 from permrank.kernels.cholesky import backward, cholesky, forward
 from permrank.kernels.columns import add_products, combined
-from permrank.kernels.factored.arguments import Gaussian, Newton
-from permrank.kernels.factored.odds import edges_of
+from permrank.kernels.factored.arguments import Entries, Gaussian, Newton, Noise, Prior, Users
+from permrank.kernels.factored.odds import Array, edges_of
 from permrank.kernels.factored.user_lists import (
     add_lists_hessian,
     add_stage_noise,
@@ -29,6 +29,7 @@ from permrank.kernels.factored.user_lists import (
     set_scores,
 )
 from permrank.kernels.jit import njit, prange
+from permrank.kernels.lists import Lists
 from permrank.kernels.streams import derive, normal, uniform
 
 # A Newton step of a user is never longer than this in any coordinate: scores then change by a factor e^few.
@@ -232,7 +233,9 @@ def _move_users(lists, ties, edges, theta, prior, users, newton, noise, entries)
     return values
 
 
-def move_users(lists, ties, theta, prior, users, newton, noise, entries):
+def move_users(
+    lists: Lists, ties: int, theta: Array, prior: Prior, users: Users, newton: Newton, noise: Noise, entries: Entries
+) -> Array:
     """Move every user to the mode of its posterior given the items, and draw around it if asked.
 
     users.modes: start and result; users.draws: written, a draw from N(mode, H^-1), or the mode; with ``noise.exact`` a
@@ -241,10 +244,10 @@ def move_users(lists, ties, theta, prior, users, newton, noise, entries):
     its arrays are empty.
     Returns the users' log-posteriors at the modes, constants left out, (n_users,).
     """
-    return _move_users(lists, *_law(ties, theta), theta, prior, users, newton, noise, entries)
+    return np.asarray(_move_users(lists, *_law(ties, theta), theta, prior, users, newton, noise, entries))
 
 
-def _law(ties, thetas):
+def _law(ties: int, thetas: Array) -> tuple[int | None, Array | None]:
     """Treatment of ties and None, or None and the scores of the thresholds."""
     return (ties, None) if ties >= 0 else (None, edges_of(thetas, -ties))
 
@@ -260,9 +263,9 @@ def _log_likelihoods(lists, ties, edges, theta, users):
     return values
 
 
-def user_log_likelihoods(lists, ties, theta, users):
+def user_log_likelihoods(lists: Lists, ties: int, theta: Array, users: Array) -> Array:
     """Weighted log-likelihood of each user's rankings at given user vectors, (n_users,)."""
-    return _log_likelihoods(lists, *_law(ties, theta), theta, users)
+    return np.asarray(_log_likelihoods(lists, *_law(ties, theta), theta, users))
 
 
 @njit(error_model="numpy")
@@ -301,7 +304,10 @@ def _posterior_draws(lists, ties, edges, thetas, coordinates, slopes, precision,
     return draws
 
 
-def posterior_draws(lists, ties, thetas, coordinates, slopes, precision, modes, keys, log_density):
+def posterior_draws(
+    lists: Lists, ties: int, thetas: Array, coordinates: Array, slopes: Array, precision: Array, modes: Array,
+    keys: Array, log_density: Array,
+) -> Array:  # fmt: skip
     """Draws of each user's vector from its Laplace posterior given each draw of the items: (n_users, n_kept, size, K).
 
     thetas: (n_kept, n_items, K + 1); a priori W_u ~ N(coordinates_u slopes_d, 1 / precision), slopes: (n_kept,
@@ -309,6 +315,5 @@ def posterior_draws(lists, ties, thetas, coordinates, slopes, precision, modes, 
     log_density: (n_users, n_kept, size), written: log of the Gaussian density of each draw, which importance sampling
     divides by; its size may be 0.
     """
-    return _posterior_draws(
-        lists, *_law(ties, thetas), thetas, coordinates, slopes, precision, modes, keys, log_density
-    )
+    given = thetas, coordinates, slopes, precision, modes, keys, log_density
+    return np.asarray(_posterior_draws(lists, *_law(ties, thetas), *given))

@@ -108,7 +108,7 @@ def _plackett_luce_users(
     ties: int, lists: Lists, theta: Float64Array, prior: Prior, users: Users, newton: Newton, noise: Noise,
     entries: Entries,
 ) -> Float64Array:  # fmt: skip
-    return np.asarray(move_users(lists, ties, theta, prior, users, newton, noise, entries))
+    return move_users(lists, ties, theta, prior, users, newton, noise, entries)
 
 
 class Problem(NamedTuple):

@@ -54,7 +54,7 @@ class Narrow(NamedTuple):
     ) -> Float64Array:
         """See `kernels.factored.users.posterior_draws`."""
         given = self.lists, self.ties, self.thetas, coordinates, self.slopes, precision
-        return np.asarray(posterior_draws(*given, modes, keys, density))
+        return posterior_draws(*given, modes, keys, density)
 
 
 def _prior(estimate: FactoredEstimate, said: Said, narrow: Narrow) -> tuple[Narrow, Float64Array, Float64Array]:

@@ -47,7 +47,7 @@ def entry_positions(rankings: Rankings, position: str | Sequence[float]) -> Floa
     if rankings.has_ties:
         tie = np.cumsum(new_blocks(rankings.levels, rankings.indptr)) - 1
         g = (np.bincount(tie, g) / np.bincount(tie))[tie]
-    return g
+    return np.asarray(g)
 
 
 def usual_scale(rankings: Rankings) -> float:
