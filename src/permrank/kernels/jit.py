@@ -37,7 +37,7 @@ from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 
 from permrank.kernels.compiling import tell_of
-from permrank.kernels.lean import is_part, make_lean
+from permrank.kernels.lean import compiles_a_part, is_part, make_lean
 
 __all__ = ["cache_folder", "njit", "prange"]
 
@@ -87,9 +87,9 @@ class _KernelCache(NullCache):
         self._name, self._digest = name, digest
 
     def load_overload(self, sig, target_context):
-        """The compiled signature from the disk, or None."""
+        """The compiled signature from the disk, or None; what is compiled for a kernel comes with that."""
         target_context.refresh()
-        found = self._loaded(sig, target_context, cache_folder())
+        found = None if compiles_a_part() else self._loaded(sig, target_context, cache_folder())
         if found is None:
             tell_of(self._name)
         return found

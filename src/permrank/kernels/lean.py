@@ -7,7 +7,8 @@ libraries but that of the kernel are handed on as they are, and what the kernel 
 it. The code does the same; the kernels of a first fit compile in half the time.
 
 A function that was compiled for a kernel has no machine code of its own. It is compiled again when Python calls it,
-which tests do.
+which tests do; and a kernel never takes what was compiled for Python, in this process or before. Sums that the compiler
+may reorder would else depend on who was called first.
 
 This leans on how Numba is built inside. With versions that nobody has tried, kernels are compiled in its own way.
 """
@@ -81,6 +82,11 @@ def is_part(library):
     return getattr(library, "is_part", False)
 
 
+def compiles_a_part():
+    """Whether what is asked for now is for a kernel that is being compiled."""
+    return bool(_compiling)
+
+
 def make_lean(kernel):
     """Have a kernel, or what kernels call, compiled in this way."""
     if KNOWN:
@@ -112,13 +118,22 @@ def _without_wrapper(flags):
 
 
 def _compile_for_use(kernel, compile_, signature):
-    """For Python, a function that was compiled for a kernel only is compiled again."""
+    """Compile for Python what was compiled for a kernel only, and the other way round.
+
+    Python finds its own in a table inside the dispatcher; ``overloads`` are for kernels, if there is one for them.
+    """
     with global_compiler_lock:
-        if not _compiling:
-            arguments, _ = numba.core.sigutils.normalize_signature(signature)
-            if is_part(getattr(kernel.overloads.get(tuple(arguments)), "library", None)):
-                del kernel.overloads[tuple(arguments)]
-        return compile_(signature)
+        arguments = tuple(numba.core.sigutils.normalize_signature(signature)[0])
+        there = kernel.overloads.get(arguments)
+        if there is not None and is_part(there.library) != compiles_a_part():
+            del kernel.overloads[arguments]
+        else:
+            there = None
+        try:
+            return compile_(signature)
+        finally:
+            if there is not None and (is_part(there.library) or arguments not in kernel.overloads):
+                kernel.overloads[arguments] = there
 
 
 def _add_overload(kernel, add, result):
