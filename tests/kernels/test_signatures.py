@@ -17,6 +17,7 @@ SEVERAL = {
     "factored.users._newton_system": "as `add_lists_hessian`",
     "factored.users._climb_user": "as `add_lists_hessian`",
     "factored.users._move_user": "as `add_lists_hessian`",
+    "factored.users._draw_around": "as `add_lists_hessian`",
     "factored.users._move_users": "as `add_lists_hessian`",
     "lbfgs._product": "the memory of the factored point estimate and its points are float32, all else is float64",
     "lbfgs._chunk_products": "as `_product`",
