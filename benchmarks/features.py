@@ -8,6 +8,7 @@
     python benchmarks/features.py social filmtrust -n 10     # peers on the same splits: Surprise, and Cornac with links
     python benchmarks/features.py links lastfm-friends       # the same for what people take up, published split
     python benchmarks/features.py effects simulated -n 100   # how often intervals of planted effects cover
+    python benchmarks/features.py similar simulated          # links from likeness where features alone say nothing
     python benchmarks/features.py cost ml-1m                 # 20 features and a million links
 
 Rows are the mean over the seeds; after the sign the standard deviation between seeds. Peers run in .venv-peers.
@@ -25,6 +26,7 @@ from pathlib import Path
 import numpy as np
 
 import permrank as pr
+from features_simulated import coverage_of_effects, similar_users
 from permrank.evaluation.cold import cold_entries
 from permrank.evaluation.finding import positive_entries
 from permrank.evaluation.metrics import filled, find_metric, per_list
@@ -326,42 +328,6 @@ def found_of(model: pr.Recommender, test: pr.Rankings, k: int = 20) -> dict[str,
     return {f"recall@{k}": float(np.mean(recall)), f"ndcg@{k}": float(np.mean(gain))}
 
 
-def coverage_of_effects(seeds: list[int], n_users: int = 100, n_items: int = 40, level: float = 0.9) -> None:
-    """Planted effects of two features of items, and of pairs with two features of users, against their intervals."""
-    found: dict[str, list[tuple[float, ...]]] = {"items": [], "pairs": []}
-    for seed in seeds:
-        rng = np.random.default_rng(seed)
-        x, z = rng.normal(size=(n_items, 2)), rng.normal(size=(n_users, 2))
-        of_items, of_users, everybody = 0.5 * rng.normal(size=(2, 2)), 0.5 * rng.normal(size=(2, 2)), rng.normal(size=2)
-        items = x @ of_items + 0.5 * rng.normal(size=(n_items, 2))
-        people = z @ of_users + rng.normal(size=(n_users, 2))
-        scores = people @ items.T + 0.5 * x @ everybody + 0.3 * rng.normal(size=n_items)
-        lists = {}
-        for user in range(n_users):
-            some = rng.permutation(n_items)[:12]
-            lists[user] = some[np.argsort(-(scores[user, some] + rng.gumbel(size=12)))].tolist()
-        known = pr.Rankings.from_lists(lists).with_features(
-            items={"item": np.arange(n_items), "a": x[:, 0], "b": x[:, 1]},
-            users={"user": np.arange(n_users), "c": z[:, 0], "d": z[:, 1]},
-        )
-        effects = pr.FactoredPlackettLuce(n_factors=2, seed=seed).fit(known).effects(level)
-        for row in effects.iter_rows(named=True):
-            item, user = "ab".find(row["item_feature"] or "-"), "cd".find(row["user_feature"] or "-")
-            if row["of"] != "score" or item < 0 or (user < 0 and row["user_feature"]):
-                continue
-            truth = 0.5 * everybody[item] if user < 0 else (of_items @ of_users.T)[item, user] * z[:, user].std()
-            kind = "items" if user < 0 else "pairs"
-            found[kind].append((truth * x[:, item].std(), row["mean"], row["low"], row["high"]))
-    for kind, rows in found.items():
-        truth, mean, low, high = np.array(rows).T
-        covered, error = np.mean((low <= truth) & (truth <= high)), np.sqrt(np.mean((mean - truth) ** 2))
-        print(
-            f"{n_users} people, effects of {kind}: {covered:.3f} of {len(rows)} intervals of {level:.0%} cover, root "
-            f"mean square error {error:.3f}, half width {np.mean(high - low) / 2:.3f}",
-            flush=True,
-        )
-
-
 def cost(name: str, n_links: int = 1_000_000) -> None:
     """Processor seconds of a fit with and without 20 features and many links, and of a sweep."""
     data = pr.datasets.load(name)
@@ -389,7 +355,7 @@ def cost(name: str, n_links: int = 1_000_000) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("cold", "given", "noise", "links", "social", "effects", "cost"))
+    parser.add_argument("what", choices=("cold", "given", "noise", "links", "social", "effects", "similar", "cost"))
     parser.add_argument("data")
     parser.add_argument("-n", type=int, default=10)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
@@ -404,6 +370,8 @@ if __name__ == "__main__":
         social_peers(given.data, given.n, given.seeds)
     elif given.what == "effects":
         coverage_of_effects(given.seeds, given.n)
+    elif given.what == "similar":
+        similar_users(given.seeds)
     elif given.what == "cost":
         cost(given.data)
     elif given.data == "lastfm-friends":
