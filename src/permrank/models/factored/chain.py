@@ -237,7 +237,7 @@ def draw_posterior(
         for sweep in range(done, n_sweeps):
             seen = _seen(problem, folds, stage)
             if seen is not sampler.problem:
-                sampler.use(seen)
+                sampler.use(seen, settled=sampler.settled(sweep))
             fold_seen = stage.fold
             held = folds[stage.fold] if stage.fold < len(folds) else None
             wanted = sweep >= stage.window if held else observed.wants(sweep, stage.window)

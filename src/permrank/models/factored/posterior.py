@@ -59,10 +59,14 @@ class Sampler:
     def go_on(self, problem: Problem, state: State, done: int) -> None:
         """Go on from the state that an earlier run was left in after so many sweeps."""
         self.theta, self.modes = state["theta"], state["modes"]
-        self.use(problem, settled=done > self._free)
+        self.use(problem, settled=self.settled(done))
         self.slopes[:], self.draws = state["slopes"], state["draws"].copy()
         if not problem.known.is_nothing:  # else all follows from the rest
             restore(self._prior, self._users, self.theta, state)
+
+    def settled(self, done: int) -> bool:
+        """Whether intercepts have left their start after so many sweeps."""
+        return done > self._free
 
     def position(self) -> State:
         """What `go_on` needs."""
