@@ -1,6 +1,7 @@
 """Sums over linked users, and noise that links share: the same bits for any number of threads.
 
-Links of user u are those from indptr[u] to indptr[u + 1].
+Links of user u are those from indptr[u] to indptr[u + 1]. Numbers are float32: rows are found all over the memory, and
+more digits would tell nothing about draws.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def _choose_rows(links, roots, n_rows, key, places, signed):
 @njit(error_model="numpy", parallel=True)
 def link_sums(indptr, friends, weights, rows):
     """out[u] = Σ_v a_uv rows[v]."""
-    out = np.zeros((indptr.size - 1, rows.shape[1]))
+    out = np.zeros((indptr.size - 1, rows.shape[1]), np.float32)
     for u in prange(out.shape[0]):
         _add_rows(rows, friends, weights, indptr[u], indptr[u + 1], out[u])
     return out
@@ -53,10 +54,10 @@ def link_noise(indptr, links, roots, normals, key):
     roots: sqrt(a_uv). Covariance of ``out`` over keys and normals: that of one normal variable of variance a_uv for
     each link, at both of its ends.
     """
-    out = np.zeros((indptr.size - 1, normals.shape[1]))
+    out = np.zeros((indptr.size - 1, normals.shape[1]), np.float32)
     for u in prange(out.shape[0]):
         first, last = indptr[u], indptr[u + 1]
-        places, signed = np.empty(last - first, np.int64), np.empty(last - first)
+        places, signed = np.empty(last - first, np.int64), np.empty(last - first, np.float32)
         _choose_rows(links[first:last], roots[first:last], normals.shape[0], key, places, signed)
         _add_rows(normals, places, signed, 0, last - first, out[u])
     return out

@@ -44,7 +44,7 @@ def graph():
 def test_products_and_determinants_are_those_of_the_laplacian(graph):
     made, laplacian = graph
     rows = np.random.default_rng(0).normal(size=(62, 3))
-    assert_allclose(made.laplacian(rows), laplacian @ rows, rtol=1e-10, atol=1e-12)
+    assert_allclose(made.laplacian(rows), laplacian @ rows, rtol=1e-5, atol=1e-6)  # sums are float32
     for tau in (0.1, 3.0, 100.0):
         exact = np.linalg.slogdet(np.eye(62) + tau * laplacian)[1]
         # The error of a random trace is that of a few hundredths of the determinant.
@@ -77,7 +77,7 @@ def test_users_drawn_side_by_side_have_the_joint_posterior(graph, rows, monkeypa
     assert stats.kstest(1.08 * whitened.ravel(), "norm").pvalue < 1e-3  # the control
     deterministic = made.friends_pull(away, tau)
     expected = -(prior - np.diag(np.diag(prior))) @ away / np.diag(prior)[:, None]
-    assert_allclose(deterministic, np.column_stack((expected, np.diag(prior))), atol=1e-10)
+    assert_allclose(deterministic, np.column_stack((expected, np.diag(prior))), rtol=1e-5, atol=1e-6)
 
 
 def test_planted_strength_is_found_again_and_none_where_there_is_none():

@@ -142,9 +142,8 @@ class UserPrior:
         """Precision of the users times a vector of ones: how much each says about what all have in common."""
         if self.graph is None:
             return np.ones(self._problem.rankings.n_users)
-        scale = float(self.graph.scale(self.tau))
-        own = np.where(self.graph.linked, scale, 1.0)
-        return np.asarray(own + scale * self.tau * self.graph.laplacian_of_ones)
+        # The Laplacian of a vector of ones is 0.
+        return np.where(self.graph.linked, float(self.graph.scale(self.tau)), 1.0)
 
     def _linked(self, users: Float64Array) -> tuple[Float64Array, Float64Array]:
         """Users less their prior means, and the sums of that over friends: found once after each `update`."""

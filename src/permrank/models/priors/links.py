@@ -63,40 +63,37 @@ class UserGraph:
         bounds = indptr_of(np.bincount(owner, minlength=n_users))
         self.n_users, self.n_links, self.raw_degrees = n_users, edges.first.size, degrees
         self._indptr, self._friends, self._link = frozen(bounds, friends, link)
-        (self._weights,) = frozen(np.tile(scaled, 2)[order])
-        (self._roots,) = frozen(np.sqrt(self._weights))
+        own = np.tile(scaled, 2)[order]
+        self._weights, self._roots = frozen(own.astype(np.float32), np.sqrt(own).astype(np.float32))
         self.degrees = np.bincount(owner, np.tile(scaled, 2), n_users)
         self.linked = self.degrees > 0.0
 
     def friends_of(self, user: int) -> tuple[np.ndarray, Float64Array]:
         """Indices of a user's friends, and the weights of the links."""
         part = slice(int(self._indptr[user]), int(self._indptr[user + 1]))
-        return self._friends[part], self._weights[part]
+        return self._friends[part], self._weights[part].astype(np.float64)
 
     def matrix(self) -> sp.csr_matrix:
         """The weights a_uv of all links, in both directions: (n_users, n_users)."""
-        return sp.csr_matrix((self._weights, self._friends, self._indptr), (self.n_users, self.n_users))
+        weights = self._weights.astype(np.float64)
+        return sp.csr_matrix((weights, self._friends, self._indptr), (self.n_users, self.n_users))
 
     def sums(self, rows: Float64Array) -> Float64Array:
         """A times rows: Σ_v a_uv rows_v of every user."""
-        return np.asarray(link_sums(self._indptr, self._friends, self._weights, np.ascontiguousarray(rows, np.float64)))
+        short = np.ascontiguousarray(rows, np.float32)
+        return np.asarray(link_sums(self._indptr, self._friends, self._weights, short), np.float64)
 
     def noise(self, n_columns: int, key: Key) -> Float64Array:
         """What has mean 0 and, over users, the covariance D + A: (n_users, n_columns)."""
         rng, n_rows = np.random.default_rng(int(key)), min(self.n_links, _ROWS)
-        normals = rng.normal(size=(n_rows, n_columns))
+        normals = rng.normal(size=(n_rows, n_columns)).astype(np.float32)
         if n_rows == self.n_links:  # each link has a row of its own
-            return np.asarray(link_sums(self._indptr, self._link, self._roots, normals))
-        return np.asarray(link_noise(self._indptr, self._link, self._roots, normals, key))
+            return np.asarray(link_sums(self._indptr, self._link, self._roots, normals), np.float64)
+        return np.asarray(link_noise(self._indptr, self._link, self._roots, normals, key), np.float64)
 
     def laplacian(self, rows: Float64Array) -> Float64Array:
         """L times rows: (n_users, k)."""
         return np.asarray(self.degrees[:, None] * rows - self.sums(rows))
-
-    @cached_property
-    def laplacian_of_ones(self) -> Float64Array:
-        """L times a vector of ones, which degree corrections leave different from 0."""
-        return np.asarray(self.laplacian(np.ones((self.n_users, 1)))[:, 0])
 
     def scale(self, tau: Float64Array | float) -> Float64Array:
         """s(τ): mean over linked users of the diagonal of (I + τ L)⁻¹, for each τ; 1 for 0."""
