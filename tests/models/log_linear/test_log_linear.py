@@ -27,7 +27,7 @@ class TestPositionwiseContract(ModelContract):
         return pr.PositionwiseLogLinear(**{"n_factors": 2, "max_iter": 20, "n_draws": 4, **parameters})
 
     def burn_in(self, model):
-        return 6  # a third of the sweeps
+        return 13  # half of the sweeps if there are pairs to hold out, and a third of the rest
 
 
 class TestPairwiseContract(ModelContract):
@@ -45,7 +45,7 @@ class TestPairwiseWithFactorsContract(ModelContract):
         return pr.PairwiseLogLinear(**{**settings, "insertion": "mode", **parameters})
 
     def burn_in(self, model):
-        return 6  # a third of the sweeps
+        return 13  # half of the sweeps if there are pairs to hold out, and a third of the rest
 
 
 def planted_pairs(n_lists, n_items, length, seed):
