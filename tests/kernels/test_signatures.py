@@ -14,6 +14,7 @@ SEVERAL = {
     "columns.gather_columns": "items of lists are read-only, the users of an item are put together by a kernel",
     "factored.user_lists.add_lists_hessian": "ratings by odds and lists, each without the code of the other",
     "factored.user_lists.lists_statistics": "as `add_lists_hessian`",
+    "factored.user_lists.lists_value": "as `add_lists_hessian`",
     "factored.users._newton_system": "as `add_lists_hessian`",
     "factored.users._climb_user": "as `add_lists_hessian`",
     "factored.users._move_user": "as `add_lists_hessian`",

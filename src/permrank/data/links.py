@@ -7,10 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 import polars as pl
+import scipy.sparse as sp
 
 from permrank.data.frames import as_frame, id_column, ids_like, weight_column
 from permrank.data.words import plain_word
 from permrank.errors import InputError, shown
+from permrank.ragged import owners
 from permrank.types import Float64Array, Int64Array, Named
 
 # Usual names of the two columns, and of weights.
@@ -71,11 +73,11 @@ class Links:
         """Who is linked with whom among these users, which are sorted, whatever the direction."""
         known = pl.DataFrame({"user": ids, "index": np.arange(len(ids))})
         both = self.frame.join(known, on="user").join(known.rename({"user": "friend", "index": "other"}), on="friend")
-        # Pairs as one number each: far quicker to group than two columns.
-        number = pl.min_horizontal("index", "other") * len(ids) + pl.max_horizontal("index", "other")
-        summed = both.select(number.alias("pair"), "weight").group_by("pair").agg(pl.col("weight").sum()).sort("pair")
-        first, second = np.divmod(summed["pair"].to_numpy().astype(np.int64), max(len(ids), 1))
-        return Edges(first, second, summed["weight"].to_numpy().astype(np.float64))
+        one, other, weights = (both[name].to_numpy() for name in ("index", "other", "weight"))
+        # A sparse matrix adds up what comes twice, and far quicker than groups of a frame.
+        matrix = sp.csr_array((weights, (np.minimum(one, other), np.maximum(one, other))), (len(ids), len(ids)))
+        matrix.sum_duplicates()
+        return Edges(owners(matrix.indptr), matrix.indices.astype(np.int64), np.asarray(matrix.data, np.float64))
 
     # Files
 

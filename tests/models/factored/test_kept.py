@@ -82,7 +82,7 @@ def test_modes_of_some_people_are_those_of_all_people(ratings):
         sampler.sweep(sweep, keep=False)
     some, before = np.array([3, 4, 17, 29]), sampler.modes.copy()
     move = partial(sampler._move, sampler.theta + 0.1, np.uint64(0), False)
-    pull = sampler._users.friends_pull(sampler.modes)
+    pull = sampler._users.friends_pull()
     all_people = sampler._passes.modes(move(Newton(3, 1e-9)), sampler.modes.copy(), pull)
     found = People.of(problem, some).modes(move(Newton(3, 1e-9)), sampler.modes, pull)
     np.testing.assert_array_equal(found[some], all_people[some])

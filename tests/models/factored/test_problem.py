@@ -86,7 +86,7 @@ def test_regression_is_weighted_least_squares_with_a_ridge():
     expected = np.linalg.lstsq(rows, right, rcond=None)[0]
     for table, slopes in ((known, expected), (0 * known, 0 * expected)):  # what is constant tells nothing
         made = Regression(table, np.full(3, -1), 0.7, weights)
-        np.testing.assert_allclose(made.posterior(wanted, Scales.start(0))[0], slopes, rtol=1e-9)
+        np.testing.assert_allclose(made.posterior(made.sums(wanted), Scales.start(0))[0], slopes, rtol=1e-9)
 
 
 def test_the_level_of_ratings_counts_where_their_order_says_nothing():

@@ -75,7 +75,7 @@ def test_users_drawn_side_by_side_have_the_joint_posterior(graph, rows, monkeypa
     whitened = np.array(found)
     assert stats.kstest(whitened.ravel(), "norm").pvalue > 1e-4
     assert stats.kstest(1.08 * whitened.ravel(), "norm").pvalue < 1e-3  # the control
-    deterministic = made.friends_pull(away, tau)
+    deterministic = made.friends_pull(made.sums(away), tau)
     expected = -(prior - np.diag(np.diag(prior))) @ away / np.diag(prior)[:, None]
     assert_allclose(deterministic, np.column_stack((expected, np.diag(prior))), rtol=1e-5, atol=1e-6)
 

@@ -22,9 +22,9 @@ def test_draws_have_the_conjugate_posterior(problem):
     prior = np.diag([0.5, 1 / 0.3, 1 / 0.3, 1 / 2.0])
     covariance = np.linalg.inv(known.T @ np.diag(weights) @ known + prior)
     mean = covariance @ known.T @ (weights[:, None] * wanted)
-    assert_allclose(made.posterior(wanted, scales)[0], mean, rtol=1e-10)
+    assert_allclose(made.posterior(made.sums(wanted), scales)[0], mean, rtol=1e-10)
     rng = np.random.default_rng(8)
-    draws = np.array([made.drawn(wanted, precision, scales, rng)[0] for _ in range(3000)])
+    draws = np.array([made.drawn(made.sums(wanted), precision, scales, rng)[0] for _ in range(3000)])
     for k in range(2):
         whitened = np.linalg.solve(np.linalg.cholesky(covariance / precision[k]), (draws[:, :, k] - mean[:, k]).T)
         assert stats.kstest(whitened.ravel(), "norm").pvalue > 1e-4
@@ -66,7 +66,7 @@ def test_planted_effects_are_covered_and_noise_is_shrunk():
         made = Regression(known, np.r_[0, 0, 1, 2, np.arange(3, 23)], 0.01, np.ones(200))
         scales, draws = Scales.start(made.n_groups), []
         for sweep in range(200):
-            coefficients, scales = made.drawn(wanted, np.ones(3), scales, rng)
+            coefficients, scales = made.drawn(made.sums(wanted), np.ones(3), scales, rng)
             if sweep >= 50:
                 draws.append(coefficients)
         low, high = np.quantile(draws, (0.05, 0.95), axis=0)
@@ -102,7 +102,7 @@ def test_linked_rows_count_by_their_precision():
     adjacency = adjacency + adjacency.T.astype(float)
     laplacian = np.diag(adjacency.sum(axis=1)) - adjacency
     regression = Regression(known, np.full(p, -1), 0.5, np.ones(n), laplacian @ known, linked)
-    mean, lower = regression.posterior(wanted, Scales.start(0), tau, scale)
+    mean, lower = regression.posterior(regression.sums(wanted, tau, scale), Scales.start(0), tau, scale)
     precision = np.diag(np.where(linked, scale, 1.0)) + scale * tau * laplacian
     expected = known.T @ precision @ known + 0.5 * np.eye(p)
     assert_allclose(lower @ lower.T, expected)

@@ -19,52 +19,75 @@ from permrank.kernels.jit import njit, prange
 
 Array = NDArray[Any]
 
-# A threshold that is never passed, and one that always is; e^-700 is next to nothing, and no number below it is needed.
-_BEYOND, _FARTHEST = 1e300, -700.0
+# Scores this far from a threshold are certain; the product of two factors 1 + e^170 is 1e148.
+_FARTHEST = 170.0
 # Beyond this gap between two thresholds nothing is curved any more, and e^gap would overflow much later.
 MOST_CURVED = 50.0
 
 
 def edges_of(thetas: Array, n_thresholds: int) -> Array:
-    """Scores of the thresholds, the last rows of theta, between two that lie beyond everything: (n_thresholds + 2,).
+    """What `odds_statistics` needs of the thresholds, the last rows of theta: (3, n_thresholds + 1).
 
-    Of several draws of theta, a row for each.
+    With w = e^(s - origin) an entry of score s passes the threshold below it with odds w, if there is one (``below`` is
+    1, not 0), and the one above it with odds w * above. The origin is the threshold below, for the lowest rating the
+    one above. Of several draws of theta, as many tables.
     """
-    edges = np.full((*thetas.shape[:-2], n_thresholds + 2), _BEYOND)
-    edges[..., 0] = -_BEYOND
-    edges[..., 1:-1] = thetas[..., thetas.shape[-2] - n_thresholds :, -1]
+    scores = thetas[..., thetas.shape[-2] - n_thresholds :, -1]
+    edges = np.empty((*thetas.shape[:-2], 3, n_thresholds + 1))
+    origin, below, above = (edges[..., part, :] for part in range(3))
+    origin[..., 0], origin[..., 1:] = scores[..., 0], scores
+    below[..., 0], below[..., 1:] = 0.0, 1.0
+    above[..., 0], above[..., 1:-1], above[..., -1] = 1.0, np.exp(scores[..., :-1] - scores[..., 1:]), 0.0
     return edges
 
 
 @njit(error_model="numpy")
-def odds_statistics(levels, edges, of_user, a, b):
+def odds_value(levels, edges, of_user, a, b):
     """log P of the ratings of the entries a to b of a user, but for what is about the thresholds alone.
 
-    ``levels`` holds how many thresholds lie below each, ``edges`` is `edges_of` theta. Fills expected = -d²/ds² and
-    made = d/ds + expected.
+    ``levels`` holds how many thresholds lie below each, ``edges`` is `edges_of` theta. Leaves w in ``worths``.
     """
-    scores, made, expected, n = of_user.scores[a:b], of_user.made[a:b], of_user.expected[a:b], b - a
-    over, under, away = of_user.worths[a:b], of_user.exposure[a:b], of_user.own[a:b]
+    scores, worths, away, n = of_user.scores[a:b], of_user.worths[a:b], of_user.own[a:b], b - a
+    origin, below, above = edges[0], edges[1], edges[2]
+    farthest, value = 0.0, 0.0
     for e in range(n):
-        away[e] = max(-abs(scores[e] - edges[levels[e]]), _FARTHEST)
-    exponentials(away, n, 0.0, of_user.powers, of_user.bits, over)
-    for e in range(n):
-        away[e] = max(-abs(edges[levels[e] + 1] - scores[e]), _FARTHEST)
-    exponentials(away, n, 0.0, of_user.powers, of_user.bits, under)
-    # -log σ(x) = log(1 + e^-|x|) + max(0, -x): the logarithm is taken of products, which is rarer.
-    value, product = 0.0, 1.0
-    for e in range(n):
-        x, y = scores[e] - edges[levels[e]], edges[levels[e] + 1] - scores[e]
-        product *= (1.0 + over[e]) * (1.0 + under[e])
-        if product > 1e150:
-            value -= math.log(product)
-            product = 1.0
-        value += min(x, 0.0) + min(y, 0.0)
-    value -= math.log(product)
-    for e in range(n):
-        x, y = scores[e] - edges[levels[e]], edges[levels[e] + 1] - scores[e]
-        p = (over[e] if x > 0.0 else 1.0) / (1.0 + over[e])
-        q = (under[e] if y > 0.0 else 1.0) / (1.0 + under[e])
+        away[e] = scores[e] - origin[levels[e]]
+        farthest = max(farthest, abs(away[e]))
+    if farthest > _FARTHEST:
+        for e in range(n):
+            beyond = away[e] - min(max(away[e], -_FARTHEST), _FARTHEST)
+            value += below[levels[e]] * beyond if beyond < 0.0 or above[levels[e]] == 0.0 else -beyond
+            away[e] -= beyond
+    exponentials(away, n, 0.0, of_user.powers, of_user.bits, worths)
+    # log σ(s - a) + log σ(b - s) = log w - log((1 + w)(1 + w e^(a - b))), the logarithm of products, which is rarer:
+    # of four, which do not wait for each other.
+    p, q, r, s, whole = 1.0, 1.0, 1.0, 1.0, n - n % 4
+    for e in range(0, whole, 4):
+        h, i, j, k = levels[e], levels[e + 1], levels[e + 2], levels[e + 3]
+        p *= (1.0 + below[h] * worths[e]) * (1.0 + above[h] * worths[e])
+        q *= (1.0 + below[i] * worths[e + 1]) * (1.0 + above[i] * worths[e + 1])
+        r *= (1.0 + below[j] * worths[e + 2]) * (1.0 + above[j] * worths[e + 2])
+        s *= (1.0 + below[k] * worths[e + 3]) * (1.0 + above[k] * worths[e + 3])
+        value += (below[h] * away[e] + below[i] * away[e + 1]) + (below[j] * away[e + 2] + below[k] * away[e + 3])
+        if max(max(p, q), max(r, s)) > 1e150:
+            value -= (math.log(p) + math.log(q)) + (math.log(r) + math.log(s))
+            p, q, r, s = 1.0, 1.0, 1.0, 1.0
+    value -= (math.log(p) + math.log(q)) + (math.log(r) + math.log(s))
+    for e in range(whole, n):
+        h = levels[e]
+        value += below[h] * away[e] - math.log((1.0 + below[h] * worths[e]) * (1.0 + above[h] * worths[e]))
+    return value
+
+
+@njit(error_model="numpy")
+def odds_statistics(levels, edges, of_user, a, b):
+    """`odds_value`; fills expected = -d²/ds² and made = d/ds + expected."""
+    made, expected, worths = of_user.made[a:b], of_user.expected[a:b], of_user.worths[a:b]
+    below, above = edges[1], edges[2]
+    value = odds_value(levels, edges, of_user, a, b)
+    for e in range(b - a):
+        w, under = worths[e], above[levels[e]] * worths[e]
+        p, q = below[levels[e]] / (1.0 + below[levels[e]] * w), under / (1.0 + under)
         bend = p * (1.0 - p) + q * (1.0 - q)
         expected[e] = bend
         made[e] = p - q + bend

@@ -13,7 +13,7 @@ import numpy as np
 
 from permrank.kernels.columns import add_gram, combined, gather_columns
 from permrank.kernels.factored.choices import NARROW, exponentials, strict_choices, tied_choices
-from permrank.kernels.factored.odds import odds_statistics
+from permrank.kernels.factored.odds import odds_statistics, odds_value
 from permrank.kernels.jit import njit
 from permrank.kernels.plackett_luce.likelihood import BRESLOW, EXACT, PARTITION, ranking_statistics
 from permrank.kernels.streams import normal
@@ -170,6 +170,18 @@ def lists_statistics(lists, u, ties, edges, of_user):
             value += lists.weights[r] * _ranking(levels, ties, of_user, a, b)
         if edges is not None:
             value += lists.weights[r] * odds_statistics(levels, edges, of_user, a, b)
+    return value
+
+
+@njit(error_model="numpy")
+def lists_value(lists, u, ties, edges, of_user):
+    """The log-likelihood of `lists_statistics` alone; what that has filled is no longer there."""
+    if edges is None:
+        return lists_statistics(lists, u, ties, edges, of_user)
+    value, origin = 0.0, lists.indptr[lists.user_indptr[u]]
+    for r in range(lists.user_indptr[u], lists.user_indptr[u + 1]):
+        start, stop = lists.indptr[r], lists.indptr[r + 1]
+        value += lists.weights[r] * odds_value(lists.levels[start:stop], edges, of_user, start - origin, stop - origin)
     return value
 
 

@@ -26,6 +26,7 @@ from permrank.kernels.factored.user_lists import (
     add_stage_noise,
     gathered_lists,
     lists_statistics,
+    lists_value,
     set_scores,
 )
 from permrank.kernels.jit import njit, prange
@@ -176,7 +177,8 @@ def _draw_around(lists, u, ties, edges, of_user, user, before, lower, prior, awa
         set_scores(of_user, before)
         for k in range(user.size):
             apart[k] = before[k] - user[k]
-        stays = log_prior(before, prior) + lists_statistics(lists, u, ties, edges, of_user) + _surprise(lower, apart)
+        of_user.change[:] = of_user.scores
+        stays = log_prior(before, prior) + lists_value(lists, u, ties, edges, of_user) + _surprise(lower, apart)
     for k in range(user.size):
         user[k] += away[k]
     set_scores(of_user, user)
@@ -185,7 +187,7 @@ def _draw_around(lists, u, ties, edges, of_user, user, before, lower, prior, awa
         moves += log_prior(user, prior) + _surprise(lower, away)
         if not math.log(uniform(derive(stream, 0), 0)) < moves - stays:
             user[:] = before
-            set_scores(of_user, user)
+            of_user.scores[:] = of_user.change
             lists_statistics(lists, u, ties, edges, of_user)
 
 
@@ -259,7 +261,7 @@ def _log_likelihoods(lists, ties, edges, theta, users):
         u = np.int64(i)
         of_user = gathered_lists(lists, u, theta)
         set_scores(of_user, users[u])
-        values[u] = lists_statistics(lists, u, ties, edges, of_user)
+        values[u] = lists_value(lists, u, ties, edges, of_user)
     return values
 
 

@@ -60,7 +60,8 @@ class Sampler:
         """Go on from the state that an earlier run was left in after so many sweeps."""
         self.theta, self.modes = state["theta"], state["modes"]
         self.use(problem, settled=self.settled(done))
-        self.slopes[:], self.draws = state["slopes"], state["draws"].copy()
+        self.draws = state["draws"].copy()
+        self._users.hold(state["slopes"].copy(), self.draws, self.modes)
         if not problem.known.is_nothing:  # else all follows from the rest
             restore(self._prior, self._users, self.theta, state)
 
@@ -80,7 +81,7 @@ class Sampler:
         self._prior = ItemPrior(problem, self._n_factors, self._scale, self._prior)
         self._prior.update(self.theta, settled=settled)
         self._users = UserPrior(problem, self._n_factors, self._users)
-        self._users.update(self.modes)
+        self._users.update(self.draws, self.modes)
 
     @property
     def slopes(self) -> Float64Array:
@@ -97,7 +98,7 @@ class Sampler:
             self._passes.use(problem.in_sweep(self._key, number))
         noisy = number >= self._quiet
         move = self._move(self.theta, stream_key(int(self._key), number, 0), noisy, Newton(1 if noisy else 3, 1e-6))
-        pull = self._users.pull(self.draws, stream_key(int(self._key), number, 7) if noisy else None)
+        pull = self._users.pull(stream_key(int(self._key), number, 7) if noisy else None)
         values, self.modes, self.draws = self._passes.users(move, self.modes, self.draws, pull)
         means = self._room() if keep and not problem.shuffle else NOTHING_KEPT
         steps = self._item_steps(Noise(stream_key(int(self._key), number, 1), noisy), means)
@@ -116,7 +117,7 @@ class Sampler:
         if rng is not None and problem.intercepts and problem.known.items.shape[1]:
             recentre(prior, self._users, self.theta, (self.draws, self.modes), rng)
         prior.update(self.theta, settled=number >= self._free, rng=rng)
-        self._users.update(self.draws, rng)
+        self._users.update(self.draws, self.modes, rng)
         return float(values.sum()), kept
 
     def _move(self, theta: Float64Array, key: Key, draw: bool, newton: Newton) -> Move:
@@ -181,7 +182,7 @@ class Sampler:
         if self.problem.shuffle:
             none = np.zeros(self.problem.n_rows)
             return Found(self.theta.copy(), self.modes.copy(), self.slopes.copy(), none, self._effects())
-        mean, pull = self.theta + means.steps, self._users.friends_pull(self.modes)
+        mean, pull = self.theta + means.steps, self._users.friends_pull()
         # One step leaves an error of some thousandths, too little to see in a mean; other models keep modes themselves.
         n_steps = 1 if self.problem.user_pass is None else 2
         move = self._move(mean, np.uint64(0), False, Newton(n_steps, 1e-4))

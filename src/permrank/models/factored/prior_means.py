@@ -6,6 +6,8 @@ users who are linked are alike beyond that (models/priors/links.py).
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from permrank.models.factored.problem import Problem
@@ -69,10 +71,11 @@ class ItemPrior:
         """
         n_items = self._trust.size
         rng = rng if self.regression.n_groups else None
+        sums = self.regression.sums(theta[:n_items])
         for number, block in enumerate(self.blocks):
-            wanted, precision = np.ascontiguousarray(theta[:n_items, block]), self.precision[block]
-            found, self.scales[number] = self.regression.drawn(wanted, precision, self.scales[number], rng)
-            self.slopes[:, block] = found
+            self.slopes[:, block], self.scales[number] = self.regression.drawn(
+                sums[:, block], self.precision[block], self.scales[number], rng
+            )
         self.hold(theta, self.slopes)
         if self._problem.intercepts and settled:
             away = (theta - self.centre)[:n_items, -1]
@@ -116,27 +119,38 @@ class UserPrior:
         self.slopes = np.zeros((table.shape[1], n_factors + problem.odds))
         self.scales = [Scales.start(self.regression.n_groups) for _ in self._blocks]
         self.tau = 0.0 if self.graph is None else _FIRST_TAU
-        self._found: tuple[Float64Array, Float64Array, Float64Array] | None = None
         if before is not None:
             self.scales, self.tau = before.scales, before.tau
 
-    def update(self, users: Float64Array, rng: Generator | None = None) -> None:
-        """Slopes as these users have them, drawn where there are features; then the strength of links."""
-        self._found, drawn = None, rng if self.regression.n_groups else None
+    def update(self, draws: Float64Array, modes: Float64Array, rng: Generator | None = None) -> None:
+        """Slopes as these draws have them, drawn where there are features; then the strength of links.
+
+        Both are not written to before `pull`.
+        """
+        drawn = rng if self.regression.n_groups else None
         links = (0.0, 1.0) if self.graph is None else (self.tau, float(self.graph.scale(self.tau)))
+        sums = self.regression.sums(draws, *links)
         for number, block in enumerate(self._blocks):
-            wanted = np.ascontiguousarray(users[:, block])
-            found, self.scales[number] = self.regression.drawn(
-                wanted, np.ones(block.size), self.scales[number], drawn, *links
+            self.slopes[:, block], self.scales[number] = self.regression.drawn(
+                sums[:, block], np.ones(block.size), self.scales[number], drawn, *links
             )
-            self.slopes[:, block] = found
+        self.hold(self.slopes, draws, modes)
         if self.graph is not None and rng is not None:
-            away, sums = self._linked(users)
-            self.tau = self.graph.drawn(away, sums, rng)
+            self.tau = self.graph.drawn(*self._linked[:2], rng)
+
+    def hold(self, slopes: Float64Array, draws: Float64Array, modes: Float64Array) -> None:
+        """Take these coefficients, and users who are there."""
+        self.slopes, self._users = slopes, (draws, modes)
+        for name in ("_means", "_linked"):
+            self.__dict__.pop(name, None)
+
+    @cached_property
+    def _means(self) -> Float64Array:
+        return self.regression.means(self.slopes)
 
     def away(self, users: Float64Array) -> Float64Array:
         """Users less their prior means."""
-        return np.asarray(users - self.regression.means(self.slopes))
+        return np.asarray(users - self._means)
 
     def weights_of_all(self) -> Float64Array:
         """Precision of the users times a vector of ones: how much each says about what all have in common."""
@@ -145,28 +159,28 @@ class UserPrior:
         # The Laplacian of a vector of ones is 0.
         return np.where(self.graph.linked, float(self.graph.scale(self.tau)), 1.0)
 
-    def _linked(self, users: Float64Array) -> tuple[Float64Array, Float64Array]:
-        """Users less their prior means, and the sums of that over friends: found once after each `update`."""
-        if self._found is None or self._found[0] is not users:
-            away = self.away(users)
-            assert self.graph is not None
-            self._found = users, away, self.graph.sums(away)
-        return self._found[1:]
+    @cached_property
+    def _linked(self) -> tuple[Float64Array, Float64Array, Float64Array]:
+        """Draws less their prior means, the sums of that over friends, and those of the modes: one walk for both."""
+        assert self.graph is not None
+        away, at_modes = (self.away(users) for users in self._users)
+        sums = self.graph.sums(np.hstack((away, at_modes)))
+        return away, sums[:, : away.shape[1]], sums[:, away.shape[1] :]
 
-    def pull(self, users: Float64Array, key: Key | None) -> Float64Array:
+    def pull(self, key: Key | None) -> Float64Array:
         """What links say of each user in the next pass: mean beyond that of the regression, and strength.
 
-        users: not written to since `update`; key: for the noise.
+        key: for the noise.
         """
         if self.graph is None:
-            return np.zeros((len(users), 0))
-        return self.graph.pull(*self._linked(users), self.tau, key)
+            return np.zeros((self._problem.rankings.n_users, 0))
+        return self.graph.pull(*self._linked[:2], self.tau, key)
 
-    def friends_pull(self, users: Float64Array) -> Float64Array:
-        """The same given the friends at these places."""
+    def friends_pull(self) -> Float64Array:
+        """The same given the friends at their modes."""
         if self.graph is None:
-            return np.zeros((len(users), 0))
-        return self.graph.friends_pull(self.away(users), self.tau)
+            return np.zeros((self._problem.rankings.n_users, 0))
+        return self.graph.friends_pull(self._linked[2], self.tau)
 
 
 def recentre(

@@ -32,7 +32,7 @@ from permrank.data.links import Edges
 from permrank.data.vocabulary import Vocabulary
 from permrank.errors import InputError
 from permrank.kernels.links import link_noise, link_sums
-from permrank.ragged import frozen, indptr_of
+from permrank.ragged import frozen
 from permrank.types import Float64Array, Int64Array, Key
 
 # Values of τ that are tried: 0 is as good as the first. With the last, two who have no other friends are correlated by
@@ -56,16 +56,17 @@ class UserGraph:
     def __init__(self, edges: Edges, n_users: int) -> None:
         degrees = np.bincount(edges.first, edges.weights, n_users) + np.bincount(edges.second, edges.weights, n_users)
         scaled = edges.weights / np.sqrt(degrees[edges.first] * degrees[edges.second])
-        owner = np.concatenate((edges.first, edges.second))
-        order = np.argsort(owner, kind="stable")
-        link = np.tile(np.arange(edges.first.size), 2)[order]
-        friends = np.concatenate((edges.second, edges.first))[order]
-        bounds = indptr_of(np.bincount(owner, minlength=n_users))
+        # Numbers of the links, from 1 on, in a matrix that is made symmetric.
+        numbers = np.arange(1, edges.first.size + 1)
+        half = sp.csr_array((numbers, (edges.first, edges.second)), (n_users, n_users))
+        both = sp.csr_array(half + half.T)
+        link = both.data - 1
         self.n_users, self.n_links, self.raw_degrees = n_users, edges.first.size, degrees
-        self._indptr, self._friends, self._link = frozen(bounds, friends, link)
-        own = np.tile(scaled, 2)[order]
+        self._indptr, self._friends = frozen(both.indptr.astype(np.int64), both.indices.astype(np.int32))
+        (self._link,) = frozen(link)
+        own = scaled[link]
         self._weights, self._roots = frozen(own.astype(np.float32), np.sqrt(own).astype(np.float32))
-        self.degrees = np.bincount(owner, np.tile(scaled, 2), n_users)
+        self.degrees = np.bincount(edges.first, scaled, n_users) + np.bincount(edges.second, scaled, n_users)
         self.linked = self.degrees > 0.0
 
     def friends_of(self, user: int) -> tuple[np.ndarray, Float64Array]:
@@ -114,11 +115,11 @@ class UserGraph:
         strength = np.where(self.linked, scale, 1.0) + 2.0 * scale * tau * self.degrees
         return np.column_stack((scale * tau * both / strength[:, None], strength))
 
-    def friends_pull(self, away: Float64Array, tau: float) -> Float64Array:
-        """The same given the friends themselves: mean τ Σ_v a_uv R_v / (1 + τ D_u), and s (1 + τ D_u)."""
+    def friends_pull(self, sums: Float64Array, tau: float) -> Float64Array:
+        """The same given the friends: mean τ Σ_v a_uv R_v / (1 + τ D_u), and s (1 + τ D_u); sums: `sums` of them."""
         scale = float(self.scale(tau))
         strength = np.where(self.linked, scale, 1.0) + scale * tau * self.degrees
-        return np.column_stack((scale * tau * self.sums(away) / strength[:, None], strength))
+        return np.column_stack((scale * tau * sums / strength[:, None], strength))
 
     @cached_property
     def _spectrum(self) -> tuple[Float64Array, Float64Array]:

@@ -120,40 +120,46 @@ class Regression:
         within: BoolArray | None = None,
     ) -> None:
         self.known, self.groups, self._ridge = np.ascontiguousarray(known, np.float64), groups, ridge
-        self._weighted = np.ascontiguousarray(self.known * weights[:, None])
-        self._gram = product(self._weighted.T, self.known)
+        self._weights, self._within = weights, None if within is None else weights * within
+        self._gram = product((self.known * weights[:, None]).T, self.known)
         self._linked = None if linked is None else np.ascontiguousarray(linked)
         self._linked_gram = 0.0 if self._linked is None else product(self.known.T, self._linked)
-        self._within = None if within is None else np.ascontiguousarray(self._weighted * within[:, None])
-        self._within_gram = 0.0 if self._within is None else product(self._within.T, self.known)
+        self._within_gram = 0.0
+        if self._within is not None:
+            self._within_gram = product((self.known * self._within[:, None]).T, self.known)
         self.n_groups = int(groups.max(initial=-1)) + 1
         self._least = least_variance(float(np.sum(weights)))
         self._counts = np.bincount(groups[groups >= 0], minlength=self.n_groups).astype(np.float64)
 
+    def sums(self, wanted: Float64Array, tau: float = 0.0, scale: float = 1.0) -> Float64Array:
+        """Known columns times their precision times ``wanted`` (n, m): all that matters of it, (p, m).
+
+        tau, scale: τ and s of the links, if there are any.
+        """
+        weights = self._weights if self._within is None else self._weights + (scale - 1.0) * self._within
+        found = product(self.known.T, weights[:, None] * wanted)
+        if self._linked is not None:
+            found += scale * tau * product(self._linked.T, wanted)
+        return found
+
     def posterior(
-        self, wanted: Float64Array, scales: Scales, tau: float = 0.0, scale: float = 1.0
+        self, sums: Float64Array, scales: Scales, tau: float = 0.0, scale: float = 1.0
     ) -> tuple[Float64Array, Float64Array]:
         """Mean of the coefficients, (p, m), and a Cholesky factor L of their precision, (p, p).
 
-        wanted: (n, m); where its columns have precisions around their means, the coefficients of column k have
-        ``precision[k] * L @ L.T``. tau, scale: τ and s of the links, if there are any.
+        sums: `sums` of columns with the same scales. Where these have precisions around their means, the coefficients
+        of column k have ``precision[k] * L @ L.T``.
         """
         prior = np.full(self.groups.size, self._ridge)
         learnt = self.groups >= 0
         prior[learnt] = 1.0 / scales.groups[self.groups[learnt]]
         gram = self._gram + scale * tau * self._linked_gram + (scale - 1.0) * self._within_gram
         lower = np.linalg.cholesky(gram + np.diag(prior))
-        rows = self._weighted
-        if self._linked is not None:
-            rows = rows + scale * tau * self._linked
-        if self._within is not None:
-            rows = rows + (scale - 1.0) * self._within
-        mean = cho_solve((lower, True), product(rows.T, wanted))
-        return np.asarray(mean), np.asarray(lower)
+        return np.asarray(cho_solve((lower, True), sums)), np.asarray(lower)
 
     def drawn(
         self,
-        wanted: Float64Array,
+        sums: Float64Array,
         precision: Float64Array,
         scales: Scales,
         rng: np.random.Generator | None,
@@ -161,7 +167,7 @@ class Regression:
         scale: float = 1.0,
     ) -> tuple[Float64Array, Scales]:
         """Coefficients of one block given its scales, then the scales given these; means if there is no generator."""
-        mean, lower = self.posterior(wanted, scales, tau, scale)
+        mean, lower = self.posterior(sums, scales, tau, scale)
         if rng is None:
             return mean, scales
         noise = rng.normal(size=mean.shape) / np.sqrt(precision)
