@@ -124,7 +124,7 @@ class Regression:
         self._gram = product((self.known * weights[:, None]).T, self.known)
         self._linked = None if linked is None else np.ascontiguousarray(linked)
         self._linked_gram = 0.0 if self._linked is None else product(self.known.T, self._linked)
-        self._within_gram = 0.0
+        self._within_gram: Float64Array | float = 0.0
         if self._within is not None:
             self._within_gram = product((self.known * self._within[:, None]).T, self.known)
         self.n_groups = int(groups.max(initial=-1)) + 1
