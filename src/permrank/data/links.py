@@ -77,7 +77,8 @@ class Links:
         # A sparse matrix adds up what comes twice, and far quicker than groups of a frame.
         matrix = sp.csr_array((weights, (np.minimum(one, other), np.maximum(one, other))), (len(ids), len(ids)))
         matrix.sum_duplicates()
-        return Edges(owners(matrix.indptr.astype(np.int64)), matrix.indices.astype(np.int64), np.asarray(matrix.data, np.float64))
+        first, second = owners(matrix.indptr.astype(np.int64)), matrix.indices.astype(np.int64)
+        return Edges(first, second, np.asarray(matrix.data, np.float64))
 
     # Files
 
