@@ -224,12 +224,11 @@ def reliability(model: pr.Ranker, test: Table, references: dict[int, Any], fine:
         if mine.size < 2:
             continue
         places = model.item_ids.indices(test.items[mine].tolist())
-        scores = model._score_draws(references[user], places)  # what prefers() averages, all items at once
         pairs = np.stack(np.triu_indices(mine.size, 1), axis=1)  # of items in random order
         first, second = rng.permutation(pairs)[:PAIRS_OF_ONE].T
         differ = test.ratings[mine[first]] != test.ratings[mine[second]]
         first, second = first[differ], second[differ]
-        predicted.append(np.mean(1.0 / (1.0 + np.exp(scores[:, second] - scores[:, first])), axis=0))
+        predicted.append(model._prefers(references[user], places[first], places[second]))  # prefers(), of all pairs
         observed.append(test.ratings[mine[first]] > test.ratings[mine[second]])
         if fine and len(widths) < 300 * ASKED:
             jitter = rng.random(mine.size)

@@ -168,12 +168,19 @@ def prefers_pairs(
 
 
 def each_pair(self: Ranker, who: Int64Array, first: Int64Array, second: Int64Array) -> Float64Array:
-    """As `prefers_pairs` for indices of users and items, pair by pair."""
-    found = np.full(who.size, 0.5)
-    for place in np.flatnonzero(first != second):
-        items = np.array([first[place], second[place]])
-        found[place] = self._distribution(int(who[place]), items).prefers(0, 1)
+    """As `prefers_pairs` for indices of users and items, user by user."""
+    found, places = np.full(who.size, 0.5), np.flatnonzero(first != second)
+    places = places[np.argsort(who[places], kind="stable")]
+    for mine in np.split(places, np.flatnonzero(np.diff(who[places])) + 1):
+        if mine.size:
+            found[mine] = self._prefers(int(who[mine[0]]), first[mine], second[mine])
     return found
+
+
+def by_distribution(self: Ranker, user: UserReference, first: Int64Array, second: Int64Array) -> Float64Array:
+    """Probabilities that a user ranks the one item before the other, for several pairs of different items."""
+    pairs = np.column_stack((first, second))
+    return np.array([self._distribution(user, items).prefers(0, 1) for items in pairs])
 
 
 def _recommended(

@@ -25,7 +25,7 @@ from permrank.learning.learner import Learner, at_once
 from permrank.models import parameters as settings
 from permrank.models import pictures
 from permrank.models import users as people
-from permrank.models.answers import each_pair, prefers_pairs, rank, recommend
+from permrank.models.answers import by_distribution, each_pair, prefers_pairs, rank, recommend
 from permrank.models.declared import Declared
 from permrank.models.estimates import Estimate
 from permrank.models.explanation import because, explain, no_reasons
@@ -306,9 +306,10 @@ class Ranker(ABC):
         self._require_distribution("prefers")
         reference = self._reference(user)
         items = self.item_ids.find_all([item, other])
-        return 0.5 if items[0] == items[1] else self._distribution(reference, items).prefers(0, 1)
+        return 0.5 if items[0] == items[1] else float(self._prefers(reference, items[:1], items[1:])[0])
 
-    prefers_pairs, _prefers_pairs = prefers_pairs, each_pair  # a model that can be quicker overrides the second
+    # A model that can be quicker, or has probabilities in closed form, overrides the second or the third.
+    prefers_pairs, _prefers_pairs, _prefers = prefers_pairs, each_pair, by_distribution
 
     def top_probability(self, user: object, items: Iterable[object], k: int = 1) -> Float64Array:
         """Return the probability of each item to be among the first ``k`` of the given items."""

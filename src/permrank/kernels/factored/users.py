@@ -283,7 +283,7 @@ def _draw_user(lists, u, ties, edges, theta, prior, mode, key, draws, log_densit
     for d in range(log_density.size):
         density = -0.5 * n_factors * math.log(2.0 * math.pi)
         for k in range(n_factors):
-            noise[k] = normal(stream, d * n_factors + k)
+            noise[k] = normal(stream, d * n_factors + k) if key != 0 else (1.0 if k == d else 0.0)
             density += math.log(lower[k, k]) - 0.5 * noise[k] * noise[k]
         backward(lower, noise, n_factors)
         for k in range(n_factors):
@@ -313,7 +313,8 @@ def posterior_draws(
     """Draws of each user's vector from its Laplace posterior given each draw of the items: (n_users, n_kept, size, K).
 
     thetas: (n_kept, n_items, K + 1); a priori W_u ~ N(coordinates_u slopes_d, 1 / precision), slopes: (n_kept,
-    n_dimensions, K). modes: (n_users, n_kept, K), start of the ascent and, when done, the modes. keys: (n_kept,).
+    n_dimensions, K). modes: (n_users, n_kept, K), start of the ascent and, when done, the modes. keys: (n_kept,), or 0
+    for the modes plus the rows of a root R of the covariance RᵀR instead of draws, K of them.
     log_density: (n_users, n_kept, size), written: log of the Gaussian density of each draw, which importance sampling
     divides by; its size may be 0.
     """

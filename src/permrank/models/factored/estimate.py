@@ -11,6 +11,7 @@ import numpy as np
 
 from permrank.checks import require_choice
 from permrank.data.rankings import Rankings
+from permrank.distributions.luce import averaged_choice
 from permrank.errors import InputError
 from permrank.kernels.factored.items import item_noise
 from permrank.kernels.lists import Lists
@@ -218,6 +219,22 @@ class FactoredEstimate(Estimate):
         scores += np.einsum("dik,djk->dji", theta[:, :, :-1], weight * users)
         scores += self.temperature * theta[:, None, :, -1]
         return np.asarray(scores.reshape(n_kept * size, items.size))
+
+    def prefers(
+        self, first: Int64Array, second: Int64Array, gaps: Float64Array, modes: Float64Array, roots: Float64Array
+    ) -> Float64Array:
+        """Probabilities that one item is ranked before another, for several pairs.
+
+        Given a draw of the items the difference of two scores is normal, with the user (race.py: user_roots) and the
+        items' own uncertainty, and the draws are put around the differences of the mean scores, ``gaps``.
+        """
+        rows = self.item_draws[:, first].astype(np.float64) - self.item_draws[:, second]
+        variances = self.item_variances.astype(np.float64)
+        weight = self.temperature * self.personal_weight
+        means = weight * np.einsum("dpk,dk->dp", rows[:, :, :-1], modes) + self.temperature * rows[:, :, -1]
+        spread = np.sum(np.einsum("dpk,djk->dpj", rows[:, :, :-1], roots) ** 2, axis=2)
+        spread += variances[:, first] + variances[:, second]
+        return np.asarray(averaged_choice(means + gaps - means.mean(axis=0), weight**2 * spread).mean(axis=0))
 
     def damping_of(self, n: int) -> Float64Array:
         """Factors of n stages; a sequence that is too short goes on with its last value."""

@@ -335,6 +335,13 @@ class FactoredPlackettLuce(Ranker):
         scores += self._scores(user, items) - scores.mean(axis=0)
         return scores
 
+    def _prefers(self, user: UserReference, first: Int64Array, second: Int64Array) -> Float64Array:
+        if self.estimate_.is_damped:
+            return super()._prefers(user, first, second)
+        modes, roots = race.user_roots(self.estimate_, self._said(user), self._near_modes(user))
+        gaps = self._scores(user, first) - self._scores(user, second)
+        return self.estimate_.prefers(first, second, gaps, modes, roots)
+
     def _score_samples(self, user: UserReference, items: Int64Array) -> Float64Array:
         return self._score_draws(user, items)
 

@@ -89,6 +89,17 @@ def user_draws(estimate: FactoredEstimate, said: Said, modes: Float64Array, size
     return np.asarray(narrow.draws(coordinates, precision, start, keys, density)[0])
 
 
+def user_roots(estimate: FactoredEstimate, said: Said, modes: Float64Array) -> tuple[Float64Array, Float64Array]:
+    """The Laplace approximation itself: modes of one user, (n_kept, K), and roots R of the covariances, (n_kept, K, K).
+
+    A covariance is RᵀR. modes: where they are looked for.
+    """
+    narrow, coordinates, precision = _prior(estimate, said, Narrow.of(estimate, *estimate.lists(said)))
+    start, density = np.array(modes, np.float64)[None], np.empty((1, *modes.shape))
+    around = narrow.draws(coordinates, precision, start, np.zeros(len(modes), np.uint64), density)[0]
+    return start[0], np.asarray(around - start[0, :, None])
+
+
 def log_likelihoods(estimate: FactoredEstimate, said: Said, size: int) -> tuple[Float64Array, Float64Array]:
     """Log-probability of each ranking, its user integrated over the prior by importance sampling, and its error."""
     rankings, n, precision = said.rankings, said.rankings.n_rankings, estimate.precisions()
