@@ -310,3 +310,46 @@ def test_counts_are_left_out_if_they_say_nothing(telling):
     rows = rows.with_columns(count=counts.ravel()).group_by("user", "item", maintain_order=True).max()
     rankings = pr.Rankings.from_interactions(rows, user="user", item="item", weight="count")
     assert (choose_scale(rankings, 0).median > 0) == telling
+
+
+@pytest.mark.parametrize("most_dense", [10_000, 0])
+def test_a_new_item_is_found_by_its_features_and_ranked_by_lists(most_dense, monkeypatch):
+    """Half of the people take up sweet things alone; a new one is for them, wherever its id lies among the others."""
+    monkeypatch.setattr(take_up, "MOST_DENSE", most_dense)
+    rng, n_items = np.random.default_rng(1), 40
+    sweet = np.arange(n_items) % 2
+    lists = {u: rng.permutation(np.flatnonzero(sweet == u % 2))[:8].tolist() for u in range(120)}
+    kinds = {"item": np.arange(n_items), "sweet": sweet.astype(float)}
+    data = pr.Rankings.from_lists(lists).with_features(items=kinds)
+    model = pr.Recommender(pr.FactoredPlackettLuce(2, max_iter=20), n_factors=4).fit(data)
+    before = {u: model.recommend(u, k=10)["item"].to_list() for u in (0, 1)}
+    for item in (-1, 99):
+        more = model.fold_in_item(item, features={"sweet": 1.0})
+        assert {u: more.recommend(u, k=10)["item"].to_list() for u in (0, 1)} == before
+        found = [more.recommend(u, k=n_items, include_new=True)["item"].to_list() for u in (1, 0)]
+        assert found[0].index(item) < 15 < 20 < found[1].index(item)
+        liked = pr.Rankings.from_lists({u: [item, *lists[u][:4]] for u in range(1, 60, 2)})
+        heard = model.fold_in_item(item, features={"sweet": 1.0}, rankings=liked)
+        assert heard.prefers(61, item, 3) > max(0.6, more.prefers(61, item, 3))
+    with pytest.raises(InputError, match="knows item 3 already"):
+        model.fold_in_item(3)
+
+
+def test_a_new_item_needs_features_or_an_order_that_takes_it():
+    data = pr.datasets.load("simulated", n_users=60, n_items=20)
+    plain = pr.Recommender(pr.PlackettLuce(prior="gaussian"), n_factors=4).fit(data)
+    with pytest.raises(NotSupportedError, match="FactoredPlackettLuce"):
+        plain.fold_in_item("waffle")
+    personal = pr.Recommender(pr.FactoredPlackettLuce(2, max_iter=10), n_factors=4).fit(data)
+    if not personal._finds_by_order:
+        with pytest.raises(InputError, match=r"with_features\(items=\)"):
+            personal.fold_in_item("waffle")
+
+
+def test_pairs_are_those_of_the_order():
+    data = pr.datasets.load("simulated", n_users=60, n_items=20)
+    model = pr.Recommender(pr.FactoredPlackettLuce(2, max_iter=10), n_factors=4).fit(data)
+    one, other = data.item_ids.ids[:2].to_list()
+    for user in (data.user_ids[0], model.fold_in([one, other])):
+        own = user if isinstance(user, str) else model.order_.fold_in([one, other])
+        assert model.prefers(user, one, other) == model.order_.prefers(own, one, other)

@@ -21,6 +21,7 @@ from permrank.models.catalogue.implicit_factors import check_factors
 from permrank.models.catalogue.item_to_item import check_weights
 from permrank.models.catalogue.item_weights import ItemWeights, Penalties
 from permrank.models.catalogue.least_squares import Factors, Weighting
+from permrank.models.catalogue.new_items import fold_in_item
 from permrank.models.catalogue.ranker import CatalogueEstimate, CatalogueRanker
 from permrank.models.catalogue.take_up import Data, TakeUp, TakeUpScores, learn_take_up
 from permrank.models.declared import MOST_FACTORS, Checked, Declared, Integer, Seed
@@ -288,6 +289,8 @@ class Recommender(CatalogueRanker):
             state["order"] = order.fold_in(said)
         return NewUser(new.rankings, state) if state else new
 
+    fold_in_item = fold_in_item
+
     @property
     def _has_distribution(self) -> bool:
         order = self.estimate_.order if "estimate_" in self.__dict__ else None
@@ -301,6 +304,10 @@ class Recommender(CatalogueRanker):
     def _distribution(self, user: UserReference, items: Int64Array) -> RankingDistribution:
         order = self._ordering("distribution")
         return order._distribution(self._of(order, user), items)
+
+    def _prefers(self, user: UserReference, first: Int64Array, second: Int64Array) -> Float64Array:
+        order = self._ordering("prefers")
+        return order._prefers(self._of(order, user), first, second)
 
     def _score_samples(self, user: UserReference, items: Int64Array) -> Float64Array:
         order = self._ordering("tie_groups")

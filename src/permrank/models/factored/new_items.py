@@ -15,7 +15,7 @@ from permrank.data.catalogue import with_catalogue
 from permrank.data.rankings import Rankings
 from permrank.data.vocabulary import id_series
 from permrank.data.with_attributes import attached
-from permrank.errors import InputError
+from permrank.errors import InputError, NotSupportedError
 from permrank.kernels.factored.arguments import NOTHING_KEPT, Items, Newton, Noise
 from permrank.models.factored.acquainted import modes_of_many
 from permrank.models.factored.estimate import FactoredEstimate
@@ -69,7 +69,7 @@ def fold_in_item(
     """
     self._require_fitted()
     if self.method == "point":
-        self._refuse("fold_in_item with method='point'; fit with method='draws', whose items have a prior,")
+        raise NotSupportedError("fold_in_item() needs method='draws', whose items have a prior; this has method='point'")
     if item in self.item_ids:
         raise InputError(f"the model knows item {item!r} already; partial_fit adds what is said of it")
     encoder = self.rankings_.features("item")
