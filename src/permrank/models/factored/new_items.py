@@ -69,7 +69,7 @@ def fold_in_item(
     """
     self._require_fitted()
     if self.method == "point":
-        raise NotSupportedError("fold_in_item() needs method='draws', whose items have a prior; this has method='point'")
+        raise NotSupportedError("fold_in_item() needs method='draws', whose items have a prior; this model has 'point'")
     if item in self.item_ids:
         raise InputError(f"the model knows item {item!r} already; partial_fit adds what is said of it")
     encoder = self.rankings_.features("item")
