@@ -112,8 +112,10 @@ class UserPrior:
         if known.users.shape[1] and self.graph is None:
             counts = (listed > 0).astype(np.float64)
         groups = np.concatenate((np.full(table.shape[1] - known.users.shape[1], -1), known.user_groups))
-        linked = None if self.graph is None else self.graph.laplacian(table)
-        within = None if self.graph is None else self.graph.linked
+        linked = within = None
+        if self.graph is not None:
+            own = self.graph.laplacian(table[:, : table.shape[1] - known.users.shape[1]])
+            linked, within = np.hstack((own, self.graph.laplacian_of_features(known.users))), self.graph.linked
         self.regression = Regression(table, groups, _USER_RIDGE, counts, linked, within)
         self._blocks = [np.arange(n_factors)] + ([np.array([n_factors])] if problem.odds else [])
         self.slopes = np.zeros((table.shape[1], n_factors + problem.odds))

@@ -41,7 +41,7 @@ _GRID = np.logspace(-4.0, 1.5, 221)
 # Lanczos steps for log det(I + τ L), and random vectors: so many, or fewer of so many users that the error is the same.
 _STEPS, _PROBES, _FEWEST_PROBES, _PROBED = 20, 16, 4, 16_384
 # Normal rows that the noise of links is made of, if there are more links.
-_ROWS = 4_096
+_ROWS = 1_024
 
 
 class UserGraph:
@@ -68,6 +68,7 @@ class UserGraph:
         self._weights, self._roots = frozen(own.astype(np.float32), np.sqrt(own).astype(np.float32))
         self.degrees = np.bincount(edges.first, scaled, n_users) + np.bincount(edges.second, scaled, n_users)
         self.linked = self.degrees > 0.0
+        self._features: tuple[Float64Array, Float64Array] | None = None
 
     def friends_of(self, user: int) -> tuple[np.ndarray, Float64Array]:
         """Indices of a user's friends, and the weights of the links."""
@@ -87,7 +88,7 @@ class UserGraph:
     def noise(self, n_columns: int, key: Key) -> Float64Array:
         """What has mean 0 and, over users, the covariance D + A: (n_users, n_columns)."""
         rng, n_rows = np.random.default_rng(int(key)), min(self.n_links, _ROWS)
-        normals = rng.normal(size=(n_rows, n_columns)).astype(np.float32)
+        normals = rng.standard_normal((n_rows, n_columns), np.float32)
         if n_rows == self.n_links:  # each link has a row of its own
             return np.asarray(link_sums(self._indptr, self._link, self._roots, normals), np.float64)
         return np.asarray(link_noise(self._indptr, self._link, self._roots, normals, key), np.float64)
@@ -95,6 +96,12 @@ class UserGraph:
     def laplacian(self, rows: Float64Array) -> Float64Array:
         """L times rows: (n_users, k)."""
         return np.asarray(self.degrees[:, None] * rows - self.sums(rows))
+
+    def laplacian_of_features(self, features: Float64Array) -> Float64Array:
+        """`laplacian` of features of the users, which are the same in every part of a fit: found once."""
+        if self._features is None or self._features[0] is not features:
+            self._features = features, self.laplacian(features)
+        return self._features[1]
 
     def scale(self, tau: Float64Array | float) -> Float64Array:
         """s(τ): mean over linked users of the diagonal of (I + τ L)⁻¹, for each τ; 1 for 0."""
