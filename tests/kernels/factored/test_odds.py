@@ -55,6 +55,20 @@ def test_probabilities_of_all_ratings_add_up_to_one():
     assert np.isfinite(statistics(np.array([1e4, -1e4]), [0, 3])[0])
 
 
+@pytest.mark.parametrize("n", [1, 3, 4, 9, 64])
+def test_values_are_sums_of_logarithms_however_far_scores_are(n):
+    """Lists of every length, all levels, and scores beyond what exponentials can hold."""
+    rng = np.random.default_rng(n)
+    edges = np.concatenate(([-np.inf], CUTS, [np.inf]))
+    for scale in (1.0, 30.0, 160.0, 250.0, 5_000.0):
+        scores, below = scale * rng.normal(size=n), rng.integers(0, 4, n)
+        direct = -np.logaddexp(0.0, edges[below] - scores) - np.logaddexp(0.0, scores - edges[below + 1])
+        value, made, expected = statistics(scores, below)
+        np.testing.assert_allclose(value, direct.sum(), rtol=1e-10, atol=1e-10)
+        slope = expit(edges[below] - scores) - expit(scores - edges[below + 1])
+        np.testing.assert_allclose(made - expected, slope, rtol=0, atol=1e-10)
+
+
 def data(seed=0, n_users=9, n_items=6, n_factors=2):
     rng = np.random.default_rng(seed)
     items = np.concatenate([rng.permutation(n_items)[:4] for _ in range(n_users)]).astype(np.int32)

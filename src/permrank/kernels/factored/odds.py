@@ -56,7 +56,10 @@ def odds_value(levels, edges, of_user, a, b):
     if farthest > _FARTHEST:
         for e in range(n):
             beyond = away[e] - min(max(away[e], -_FARTHEST), _FARTHEST)
-            value += below[levels[e]] * beyond if beyond < 0.0 or above[levels[e]] == 0.0 else -beyond
+            if beyond < 0.0:
+                value += below[levels[e]] * beyond
+            elif above[levels[e]] > 0.0:
+                value -= max(0.0, min(beyond, away[e] + math.log(above[levels[e]])))
             away[e] -= beyond
     exponentials(away, n, 0.0, of_user.powers, of_user.bits, worths)
     # log σ(s - a) + log σ(b - s) = log w - log((1 + w)(1 + w e^(a - b))), the logarithm of products, which is rarer:
