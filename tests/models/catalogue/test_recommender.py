@@ -346,10 +346,12 @@ def test_a_new_item_needs_features_or_an_order_that_takes_it():
     plain = pr.Recommender(pr.PlackettLuce(prior="gaussian"), n_factors=4).fit(data)
     with pytest.raises(NotSupportedError, match="FactoredPlackettLuce"):
         plain.fold_in_item("waffle")
-    personal = pr.Recommender(pr.FactoredPlackettLuce(2, max_iter=10), n_factors=4).fit(data)
-    if not personal._finds_by_order:
-        with pytest.raises(InputError, match=r"with_features\(items=\)"):
-            personal.fold_in_item("waffle")
+    rng = np.random.default_rng(1)
+    lists = {u: (2 * rng.permutation(20)[:8] + u % 2).tolist() for u in range(120)}  # chosen: even things, or odd ones
+    personal = pr.Recommender(pr.FactoredPlackettLuce(2, max_iter=10), n_factors=4).fit(pr.Rankings.from_lists(lists))
+    assert personal.chosen_
+    with pytest.raises(InputError, match=r"with_features\(items=\)"):
+        personal.fold_in_item(99)
 
 
 def test_pairs_are_those_of_the_order():
