@@ -230,16 +230,28 @@ def test_three_people_on_phones_vote_at_once_and_all_see_the_result_that_permran
     assert model.worths()["item"].to_list() == shown
 
 
-def test_without_a_connection_a_ranking_waits_and_is_sent_once(base, person):
+def no_network(page):
+    page.context.set_offline(True)
+    return lambda: page.context.set_offline(False)
+
+
+def no_server(page):
+    """Only requests fail: the browser sees no change of its network, and says nothing when the server is back."""
+    page.route("**/v1/**", lambda route: route.abort())
+    return lambda: page.unroute("**/v1/**")
+
+
+@pytest.mark.parametrize("lost", [no_network, no_server])
+def test_without_a_connection_a_ranking_waits_and_is_sent_once(base, person, lost):
     poll = new_poll(base)
     page = opened(person(quiet=False), f"{base}/p/{poll['id']}")
     grip(page, "curry", "#pile").click()
     grip(page, "pizza", "#pile").click()
-    page.context.set_offline(True)
+    back = lost(page)
     page.click("#send [type=submit]")
     says(page, "#state", "^no connection")
     assert ballots(base, poll) == []
-    page.context.set_offline(False)
+    back()
     says(page, "#state", "^sent")
     assert ballots(base, poll) == [[["curry"], ["pizza"]]]
 

@@ -1,10 +1,11 @@
 // The page where people rank.
 import { base, get, kept, toast } from "./api.js";
 import { Board } from "./board.js";
-import { flush, put, waiting } from "./outbox.js";
+import { put } from "./outbox.js";
 
 const form = document.getElementById("send");
 const stateLine = document.getElementById("state");
+addEventListener("sent", () => { stateLine.textContent = "sent"; });
 const known = await get(base);
 const items = new Map(known.items.map((item) => [item.id, item]));
 const ids = [...items.keys()];
@@ -66,9 +67,4 @@ form.addEventListener("submit", async (event) => {
   }
   shown(board.state);
 });
-addEventListener("online", async () => {
-  await flush().catch(() => {});
-  if (!waiting()) stateLine.textContent = "sent";
-});
-if (waiting()) flush().then(() => { stateLine.textContent = "sent"; }, () => {});
 document.body.dataset.ready = "yes";
