@@ -7,8 +7,10 @@ TEST_OPTIONS ?= -n 2 --dist loadfile
 # What `make test-seeds` sweeps: shifts of every seed, and processors that Numba compiles for.
 SEEDS ?= 1 2 3 4 5 6 7 8 9 10
 CPUS ?= native
+# Marks of which `make test-all` skips no test.
+REQUIRE ?= realdata browser ray
 
-.PHONY: help setup demo test test-seeds check bench docs clean
+.PHONY: help setup demo test test-all test-seeds check bench docs clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -36,8 +38,11 @@ setup: .venv/setup.done ## install permrank into .venv, and compile ahead what i
 demo: .venv/setup.done ## run the main job, offline, on simulated data
 	@$(BIN)/permrank demo
 
-test: .venv/test.done ## run the tests
+test: .venv/test.done ## run the tests; what needs real data, Chromium or Ray is skipped without
 	@$(BIN)/python -m pytest $(TEST_OPTIONS)
+
+test-all: .venv/test.done .venv/ray.done docs ## run the tests, and fail without real data, Chromium or Ray
+	@PERMRANK_REQUIRE="$(REQUIRE)" $(BIN)/python -m pytest $(TEST_OPTIONS)
 
 test-seeds: .venv/test.done ## run the tests that learn once for each of SEEDS and CPUS (an hour)
 	@$(BIN)/python tests/sweep.py --seeds $(SEEDS) --processors $(CPUS) -- $(TEST_OPTIONS)

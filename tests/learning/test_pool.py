@@ -274,7 +274,6 @@ def test_engines_are_checked_before_anything_is_learnt():
 @pytest.mark.ray
 def test_ray_learns_the_same_bits_though_a_worker_is_killed(here):
     """One small test of the real thing: about 20 seconds, most of them Ray's."""
-    pytest.importorskip("ray", reason="Ray is not installed: pip install 'permrank[ray]'")
     import os
     import signal
 

@@ -5,15 +5,12 @@ from pathlib import Path
 import pytest
 
 import permrank as pr
-from browser import CHROMIUM, look_at
+from browser import look_at
 
 WIDTHS = [400, 1400]
 DOCS = Path(__file__).parents[3] / "docs" / "_build" / "html"
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt-get install chromium, or Chrome on the path"),
-]
+pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(scope="module")

@@ -22,10 +22,7 @@ playwright = pytest.importorskip("playwright.sync_api", reason="needs Playwright
 uvicorn = pytest.importorskip("uvicorn")
 playwright.expect.set_options(timeout=60_000)  # a busy machine is no failure
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt-get install chromium, or Chrome on the path"),
-]
+pytestmark = pytest.mark.browser
 # axe-core comes with a package of the test group.
 _FOUND = importlib.util.find_spec("axe_playwright_python")
 AXE = None if _FOUND is None else Path(_FOUND.submodule_search_locations[0]) / "axe.min.js"
