@@ -2,6 +2,7 @@
 
 import json
 import re
+import tempfile
 
 import numpy as np
 import polars as pl
@@ -10,7 +11,7 @@ from typer.testing import CliRunner
 
 import permrank as pr
 from permrank.errors import FormatError
-from permrank.interfaces.cli import warm
+from permrank.interfaces.cli import demo, warm
 from permrank.interfaces.cli.app import app
 
 runner = CliRunner()
@@ -356,6 +357,16 @@ def test_the_demo_shows_two_people_what_is_found_and_a_comparison(tmp_path):
     assert ours > everybody
     assert "One person" in (tmp_path / "demo.html").read_text()
     assert run("demo", "--seed", 5, "--report", tmp_path / "other.html").output != words
+
+
+def test_demos_of_two_users_of_a_machine_do_not_meet(tmp_path, monkeypatch):
+    written = []
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(demo, "run", lambda seed, path: written.append(path))
+    run("demo")
+    run("demo")
+    assert len({path.parent for path in written} - {tmp_path}) == 2
+    assert all(path.parent.stat().st_mode & 0o077 == 0 for path in written)
 
 
 def test_the_doctor_finds_this_installation_sound():

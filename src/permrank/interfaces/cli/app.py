@@ -105,7 +105,8 @@ def demo(
     from permrank.interfaces.cli.demo import run
     from permrank.storage.atomic import writable_target
 
-    path = report or Path(tempfile.gettempdir()) / "permrank-demo.html"
+    # A folder of one's own: a name that is known in a shared one may be somebody else's.
+    path = report or Path(tempfile.mkdtemp(prefix="permrank-")) / "demo.html"
     writable_target(path)
     run(seed, path)
 
