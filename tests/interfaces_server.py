@@ -1,6 +1,7 @@
 """Applications and clients of the tests of the service."""
 
 import contextlib
+import dataclasses
 import re
 
 import pytest
@@ -38,10 +39,12 @@ class CheckingClient(TestClient):
 
 
 @contextlib.contextmanager
-def serving(path, **options):
-    """A client of a running application, which lets nobody in before it is ready."""
-    app = create_app(Settings(str(path), **({"rate": 0.0} | options)))
-    with CheckingClient(app, base_url="http://localhost") as client:
+def serving(settings, **options):
+    """A client on the machine of a running application, with these settings or on a file of this name."""
+    if not isinstance(settings, Settings):
+        settings = Settings(str(settings), rate=0.0)
+    app = create_app(dataclasses.replace(settings, **options))
+    with CheckingClient(app, base_url="http://localhost", client=("127.0.0.1", 50000)) as client:
         client.app_state = app.app.state.all
         yield client
 

@@ -116,7 +116,7 @@ def load(path: str | Path, *, models: Iterable[type[Ranker]] = ()) -> Ranker:
     path = Path(path).expanduser()
     content = read_bytes(path)
     header = read_header(content, path)
-    kind = _class_of(header, path, models)
+    kind = class_of(header, path, models)
     try:
         tensors = load_tensors(content)
         return _rebuild(kind, header, tensors, list(models))
@@ -124,7 +124,8 @@ def load(path: str | Path, *, models: Iterable[type[Ranker]] = ()) -> Ranker:
         raise FormatError(f"{path} is not a whole permrank model: {error}") from error
 
 
-def _class_of(header: Named, path: Path, models: Iterable[type[Ranker]]) -> type[Ranker]:
+def class_of(header: Named, path: Path, models: Iterable[type[Ranker]] = ()) -> type[Ranker]:
+    """The class that a file names; one that is not known is refused."""
     name = header.get("class")
     if not isinstance(name, str):
         raise FormatError(f"{path} is not a whole permrank model: it names no class")

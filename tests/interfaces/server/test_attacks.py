@@ -3,12 +3,10 @@
 import json
 import re
 
-import pytest
 from fastapi.testclient import TestClient
 
 from interfaces_server import bearer, new_poll, person, send, serving
 from permrank.interfaces.server.keys import find_key, make_key
-from permrank.interfaces.server.settings import require_reachable
 
 MARKUP = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'{{1234*5678}}"
 
@@ -224,24 +222,6 @@ def test_bodies_rates_streams_and_guesses_have_limits(tmp_path):
         codes = [client.get("/v1/polls", headers=bearer(f"pr_{n:012x}_{'A' * 32}")).status_code for n in range(60)]
         assert codes[0] == 401
         assert codes[-1] == 429
-
-
-def test_an_address_that_others_can_reach_needs_a_key():
-    from permrank.errors import InputError
-
-    for host in ("0.0.0.0", "192.168.1.4", "example.org", "::"):
-        with pytest.raises(InputError, match="--admin-key"):
-            require_reachable(host, has_key=False, is_open=False)
-        require_reachable(host, has_key=True, is_open=False)
-        require_reachable(host, has_key=False, is_open=True)
-    require_reachable("127.0.0.1", has_key=False, is_open=False)
-
-
-def test_an_open_server_that_others_reach_opens_no_administration(tmp_path):
-    with serving(tmp_path / "a.sqlite", host="0.0.0.0") as client:
-        assert client.get("/v1/polls").status_code == 401
-        assert client.get("/admin").status_code == 401
-        assert client.get("/metrics").status_code == 401
 
 
 def test_a_result_is_shown_when_the_organiser_says(keyed_client):

@@ -1,11 +1,14 @@
 """The command: what it refuses, what it makes, and what it needs."""
 
+import contextlib
 import importlib.util
 import json
 import os
 import re
 import signal
 import socket
+import sqlite3
+import stat
 import subprocess
 import sys
 import time
@@ -19,7 +22,9 @@ from typer.testing import CliRunner
 import permrank as pr
 from permrank.errors import InputError
 from permrank.interfaces.cli.app import app
-from permrank.interfaces.server.run import has_browser, poll_of, read_items
+from permrank.interfaces.server.poll_file import poll_of, read_items
+from permrank.interfaces.server.run import has_browser
+from permrank.interfaces.server.store import Store
 
 
 def run(*arguments):
@@ -28,19 +33,80 @@ def run(*arguments):
 
 def test_the_command_refuses_before_it_serves(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "dishes.txt").write_text("a\nb\n")
+    files = {
+        "dishes.txt": b"a\nb\n", "latin.txt": b"caf\xe9\nb\n", "latin.csv": b"title\nb\ncaf\xe9\n",
+        "short.csv": b"about,title\nhot,a\ncold\n", "twice.txt": b"a\nb\na\n", "blank.txt": "a\n\u200b\n".encode(),
+        "long.csv": b"title\n" + b"x" * 200_000, "one.csv": b"title\na\n", "bytes.txt": bytes(range(256)),
+        "model.permrank": b"no model", "text.sqlite": b"no database " * 100,
+    }  # fmt: skip
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    (tmp_path / "folder").mkdir()
+    for version in (0, 1):
+        with contextlib.closing(sqlite3.connect(f"other{version}.sqlite")) as db:
+            db.execute("CREATE TABLE polls (x)")
+            db.execute(f"PRAGMA user_version = {version}")
+            db.commit()
+    before = {path: (path.read_bytes(), path.stat().st_mode) for path in tmp_path.glob("other*")}
     for arguments, said in (
-        (["--host", "0.0.0.0"], "--admin-key"),
-        (["--host", "192.168.0.7", "--poll", "x", "--items", "dishes.txt"], "--open"),
         (["--items", "dishes.txt"], "--poll"),
         (["--poll", "Where?"], "--items"),
+        (["--poll", " \u3000", "--items", "dishes.txt"], "--poll: title: is blank"),
+        (["--poll", "x", "--items", "folder"], "directory"),
+        (["--poll", "x", "--items", "latin.txt"], "latin.txt, line 1: is not UTF-8"),
+        (["--poll", "x", "--items", "latin.csv"], "latin.csv, line 3: is not UTF-8"),
+        (["--poll", "x", "--items", "bytes.txt"], "UTF-8"),
+        (["--poll", "x", "--items", "short.csv"], "short.csv, line 3: title"),
+        (["--poll", "x", "--items", "blank.txt"], "blank.txt, line 2: title: is blank"),
+        (["--poll", "x", "--items", "long.csv"], "long.csv: not a table"),
+        (["--poll", "x", "--items", "one.csv"], "at least 2"),
+        (["--poll", "x", "--items", "twice.txt"], "twice.txt: items: 'a' comes twice"),
         (["none.permrank"], "no file"),
+        (["model.permrank"], "not a permrank model"),
+        (["folder"], "cannot be read"),
         (["--admin-key", "short"], "hexadecimal"),
         (["--db", "none/a.sqlite"], "no folder"),
-    ):
+        (["--db", "folder"], "not a regular file"),
+        (["--db", "text.sqlite"], "not a database"),
+        (["--db", "other0.sqlite"], "version 0"),
+        (["--db", "other1.sqlite"], "another program"),
+        (["--pictures", "dishes.txt"], "--pictures dishes.txt is a file"),
+        (["--host", ""], "--host is empty"),
+        (["--host", "192.0.2.1"], "--host 192.0.2.1"),
+        *((["--public-url", url], "--public-url")
+          for url in ("", "poll.example.org", "ftp://a.org", "http://[", "http://", "https://a.org:99999",
+                      "https://a.org/polls", "https://ann@a.org", "https://a.org?x")),
+        *((["--allow-host", name], "--allow-host") for name in ("", "*", "a.org:80", "https://a.org", "a..org")),
+    ):  # fmt: skip
         result = run(*arguments)
         assert result.exit_code == 1, (arguments, result.output)
         assert said in result.output, (arguments, result.output)
+        assert isinstance(result.exception, SystemExit), (arguments, result.exception)
+    for arguments in (["--port", "0"], ["--port", "65536"], ["--rate", "inf"], ["--workers", "0"]):
+        result = run(*arguments)
+        assert result.exit_code == 2, (arguments, result.output)
+    assert {path: (path.read_bytes(), path.stat().st_mode) for path in before} == before  # nothing of others is touched
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="a user whom the system refuses something")
+def test_a_folder_that_cannot_be_written_to_is_said(tmp_path):
+    tmp_path.chmod(0o500)
+    result = run("--db", tmp_path / "a.sqlite")
+    assert result.exit_code == 1
+    assert "--db" in result.output
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions")
+def test_other_users_of_the_machine_read_nothing(tmp_path):
+    path = tmp_path / "a.sqlite"
+    Store(path).close()
+    path.chmod(0o644)  # as a copy of a backup
+    store = Store(path)
+    store.write(lambda db: None).result()
+    assert {part.name: stat.S_IMODE(part.stat().st_mode) for part in tmp_path.iterdir()} == dict.fromkeys(
+        ("a.sqlite", "a.sqlite-wal", "a.sqlite-shm"), 0o600
+    )
+    store.close()
 
 
 def test_without_the_extra_the_command_says_how_to_install_it(monkeypatch):
@@ -65,8 +131,9 @@ def test_items_come_from_lines_and_tables(tmp_path):
         ("p", "Pizza, large", "hot"),
         ("r", "Ramen", ""),
     ]
-    bare.write_text("Pizza\nRamen\n")
-    assert [one.title for one in read_items(bare)] == ["Pizza", "Ramen"]
+    for encoding in ("utf-8", "utf-8-sig", "utf-16"):
+        bare.write_text("Pizza\nÑoquis\n", encoding=encoding)
+        assert [one.title for one in read_items(bare)] == ["Pizza", "Ñoquis"]
     lines.write_text("only one\n")
     with pytest.raises(InputError, match=r"items"):
         poll_of("x", lines)
@@ -157,7 +224,7 @@ def test_one_command_starts_a_poll_with_links_and_lets_in_who_has_one_once_it_is
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 def test_lists_that_are_sent_are_learnt_by_a_process_of_its_own_and_all_change_over(served):
     ask, output, folder = served
-    key = re.search(r"its key: +(pr_\S+)", output.read_text())[1]
+    key = re.search(r"lists: +(pr_\S+)", output.read_text())[1]
     question = {"ranking": ["dish 2"], "k": 1}
 
     def told():
@@ -180,5 +247,8 @@ def test_lists_that_are_sent_are_learnt_by_a_process_of_its_own_and_all_change_o
     assert all(0.0 <= one["age"] < 130.0 for one in told())
     kept = sorted((folder / "a.sqlite.models").iterdir())
     assert 1 <= len(kept) <= 2
+    if os.name == "posix":
+        assert {stat.S_IMODE(path.stat().st_mode) for path in kept} == {0o600}
+        assert stat.S_IMODE(kept[0].parent.stat().st_mode) == 0o700
     assert pr.load(kept[-1]).rankings_.n_users == about["people"]
     assert pr.load(folder / "m.permrank").rankings_.n_users == 9  # the file that was served first stays as it was

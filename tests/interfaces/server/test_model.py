@@ -10,6 +10,7 @@ import permrank as pr
 from interfaces_server import new_poll, person, send, serving
 from permrank.interfaces.server import refit
 from permrank.interfaces.server.ballots import Ballots, Person
+from permrank.interfaces.server.live import Holders
 from permrank.interfaces.server.serving import loaded
 from permrank.interfaces.server.settings import Settings
 
@@ -153,7 +154,7 @@ def test_live_results_come_as_events(open_client):
     polls = open_client.app_state.polls
 
     async def watch():
-        events = polls.events(poll["id"])
+        events = polls.events(Holders(poll["id"], "127.0.0.1", None))
         first = await anext(events)
         send_one = open_client.app_state.store.write(
             lambda db: db.execute("UPDATE polls SET state = 'closed' WHERE id = ?", (poll["id"],))

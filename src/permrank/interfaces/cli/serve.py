@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated
 
@@ -45,7 +46,8 @@ def serve(
         ),
     ] = None,
     host: Annotated[
-        str, typer.Option(help="Address to listen at; others than this machine's need a key.", rich_help_panel=_REACH)
+        str,
+        typer.Option(help="Address to listen at; others than this machine's have a key made.", rich_help_panel=_REACH),
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port.", rich_help_panel=_REACH)] = 8000,
     admin_key: Annotated[
@@ -53,30 +55,38 @@ def serve(
         typer.Option(
             envvar="PERMRANK_ADMIN_KEY",
             metavar="KEY",
-            help="Ask for keys, and take this one for an admin's; 'new' makes one and prints it.",
+            help="Take this key for an admin's; 'new' makes one and prints it. Without a key only a server that "
+            "nobody else reaches is administered.",
             rich_help_panel=_REACH,
         ),
     ] = None,
     is_open: Annotated[
         bool,
-        typer.Option("--open", help="Everybody who reaches it may vote, read and ask.", rich_help_panel=_REACH),
+        typer.Option(
+            "--open",
+            help="Everybody who reaches it may vote, read and ask; to administer needs a key.",
+            rich_help_panel=_REACH,
+        ),
     ] = False,
     allow_host: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME", help="A name under which browsers reach it; may be repeated.", rich_help_panel=_REACH
+            metavar="NAME",
+            help="A further name under which browsers reach it; may be repeated.",
+            rich_help_panel=_REACH,
         ),
     ] = None,
     public_url: Annotated[
         str | None,
         typer.Option(
             metavar="URL",
-            help="Where people reach it, for links; https:// makes cookies secure.",
+            help="Where people reach it, through a proxy perhaps: for links; https:// makes cookies secure.",
             rich_help_panel=_REACH,
         ),
     ] = None,
     rate: Annotated[
-        float, typer.Option(min=0.0, help="Requests a second of one address; 0: no limit.", rich_help_panel=_REACH)
+        float,
+        typer.Option(min=0.0, max=1e6, help="Requests a second of one address; 0: no limit.", rich_help_panel=_REACH),
     ] = 50.0,
     workers: Annotated[int, typer.Option(min=1, max=64, help="Web processes.", rich_help_panel=_LEARN)] = 1,
     refit_after: Annotated[
@@ -102,31 +112,32 @@ def serve(
     Example: permrank serve --demo
     """
     import importlib.util
-    from urllib.parse import urlsplit
 
     missing = [name for name in ("fastapi", "uvicorn") if importlib.util.find_spec(name) is None]
     if missing:
         raise InputError(f"'permrank serve' needs {' and '.join(missing)}: pip install 'permrank[serve]'")
     if items is not None and poll is None:
         raise InputError("--items is for a poll; give it a title with --poll")
+    if not host:
+        raise InputError("--host is empty: expected an address of this machine, such as 127.0.0.1, or 0.0.0.0 for all")
     for path in (model, items, pictures):
         if path is not None and not path.exists():
             raise InputError(f"there is no file {path}")
+    if pictures is not None and not pictures.is_dir():
+        raise InputError(f"--pictures {pictures} is a file: expected the folder that the pictures are in")
+    from permrank.interfaces.server.reach import host_name, public_origin
     from permrank.interfaces.server.settings import Settings, one_blas_thread
 
     one_blas_thread()
     from permrank.interfaces.server.run import start
 
-    names = [*(allow_host or []), *([urlsplit(public_url).hostname or ""] if public_url else [])]
     settings = Settings(
-        str(db.absolute()), None if model is None else str(model.absolute()), host, port, hosts=tuple(names),
-        secure=(public_url or "").startswith("https://"), rate=rate, burst=int(max(4 * rate, 1)),
-        refit_answers=refit_after, refit_seconds=refit_every, workers=workers,
+        str(db.absolute()), None if model is None else str(model.absolute()), host.strip("[]"), port, is_open=is_open,
+        public="" if public_url is None else public_origin(public_url), hosts=tuple(map(host_name, allow_host or ())),
+        rate=rate, burst=max(math.ceil(4 * rate), 1), refit_answers=refit_after, refit_seconds=refit_every,
+        workers=workers,
     )  # fmt: skip
-    start(
-        settings, poll=poll, items=items, demo=demo, admin_key=admin_key, is_open=is_open, pictures=pictures,
-        public=public_url.rstrip("/") if public_url else None, browser=browser,
-    )  # fmt: skip
+    start(settings, poll=poll, items=items, demo=demo, admin_key=admin_key, pictures=pictures, browser=browser)
 
 
 def register(app: typer.Typer) -> None:

@@ -1,8 +1,9 @@
 """Who is calling, and what they may do.
 
-A key comes in the header ``Authorization: Bearer``, or as a cookie that a link has set. Requests of browsers that
-change something need the token of their session as well, so that no other site can make a browser act with its
-cookies; and so that no other site can reach a server that is open on loopback.
+A key comes in the header ``Authorization: Bearer``, or as a cookie that a link has set. Without a key a request may do
+what is open to everybody (``--open``), and on a server that is private to its machine all that the machine's own user
+may. Requests of browsers that change something need the token of their session as well, so that no other site can make
+a browser act with its cookies, or reach a server that is private.
 """
 
 from __future__ import annotations
@@ -12,52 +13,76 @@ import hmac
 import secrets
 from dataclasses import dataclass
 from typing import Literal
-from urllib.parse import urlsplit
 
 from fastapi import Request, Response
 
 from permrank.interfaces.server.keys import Key, Role, find_key
 from permrank.interfaces.server.limits import Buckets
 from permrank.interfaces.server.problems import Problem
+from permrank.interfaces.server.reach import is_own, network_of
 from permrank.interfaces.server.settings import Settings
 from permrank.interfaces.server.store import Store
 
-Right = Literal["admin", "vote", "read", "model"]
+Right = Literal["admin", "vote", "read", "model", "lists"]
 SESSION = "pr-session"
 _SAFE = ("GET", "HEAD", "OPTIONS")
 _GRANTS: dict[Role, tuple[Right, ...]] = {
     "admin": ("admin", "vote", "read"), "vote": ("vote", "read"), "person": ("vote", "read"), "read": ("read",),
-    "model": ("model",),
+    "model": ("model",), "lists": ("model", "lists"),
 }  # fmt: skip
-_COOKIE_SECONDS = 180 * 24 * 3600
+_OPEN: tuple[Right, ...] = ("vote", "read", "model")
+_CALLED: dict[Right, str] = {
+    "admin": "an admin's key", "vote": "a key to vote", "read": "a key to read", "model": "a key to the model",
+    "lists": "a key to people's lists",
+}  # fmt: skip
+_COOKIE_SECONDS, _MOST_COOKIES = 180 * 24 * 3600, 50
 
 
 @dataclass(frozen=True)
 class Caller:
-    """The valid keys of a request, and what is open to everybody."""
+    """Who has sent a request.
+
+    Attributes
+    ----------
+    keys : tuple of Key
+        The valid keys that came with it.
+    is_own : bool
+        Whether it is of the user of the machine, to whom a private server is open.
+    is_open : bool
+        Whether everybody may vote, read and ask the model.
+    remedy : str
+        What somebody without a key can do.
+    guesses : bool
+        Whether too many wrong keys came from this address.
+    """
 
     keys: tuple[Key, ...]
+    is_own: bool
     is_open: bool
-    opens_admin: bool
+    remedy: str
+    guesses: bool = False
 
     def may(self, right: Right, poll: str | None = None) -> bool:
         """Whether a right is granted, on a poll or on the whole server."""
-        if self.is_open and (right != "admin" or self.opens_admin):
-            return True
-        for key in self.keys:
-            everything = key.role == "admin" and key.poll is None
-            if everything or (right in _GRANTS[key.role] and key.poll == poll and (poll or right == "model")):
-                return True
-        return False
+        return self.is_own or (self.is_open and right in _OPEN) or self.holds(right, poll)
+
+    def holds(self, right: Right, poll: str | None = None) -> bool:
+        """Whether a key grants a right: a poll's on that poll, the model's on the server, an admin's everywhere."""
+        return any(
+            (key.role == "admin" and key.poll is None)
+            or (right in _GRANTS[key.role] and key.poll == poll and (poll is not None or right in ("model", "lists")))
+            for key in self.keys
+        )
 
     def require(self, right: Right, poll: str | None = None) -> None:
         """Refuse without the right; whether a poll exists is not told to those who may not see it."""
         if self.may(right, poll):
             return
-        what = {"admin": "an admin's key", "vote": "a key to vote", "read": "a key to read", "model": "the model's key"}
+        if self.guesses:
+            raise too_many_wrong()
         if not self.keys:
-            raise Problem(401, f"this needs {what[right]}", remedy="send it as 'Authorization: Bearer KEY'")
-        raise Problem(403, f"the key that was sent is not {what[right]} for this", remedy="send one that is")
+            raise Problem(401, f"this needs {_CALLED[right]}", remedy=self.remedy)
+        raise Problem(403, f"the key that was sent is not {_CALLED[right]} for this", remedy="send one that is")
 
     def person(self, poll: str) -> str | None:
         """The person of a poll that this caller is."""
@@ -71,33 +96,51 @@ class Door:
         self.store, self.settings = store, settings
         self._secret = store.secret("csrf")
         self._wrong = Buckets(rate=0.5, burst=20) if settings.rate else None
+        self._remedy = "send it as 'Authorization: Bearer KEY'"
+        if settings.is_private:
+            self._remedy = (
+                "without keys this server answers its own machine only, and through no proxy: start it with "
+                "--public-url, or with --admin-key new"
+            )
 
     def __call__(self, request: Request) -> Caller:
         """The caller of a request; a wrong key, or a browser without the token of its session, is a problem."""
         header = request.headers.get("authorization")
+        own = self.settings.is_private and is_own(request.scope)
         if header is not None:
-            keys: tuple[Key, ...] = (self._key_of(header, request),)
-        else:
-            if request.method not in _SAFE:
-                self._require_token(request)
-            named = [value for name, value in request.cookies.items() if name.startswith("pr-") and name != SESSION]
-            found = [find_key(self.store, value) for value in named[:50]]
-            keys = tuple(key for key in found if key is not None)
-        return Caller(keys, not self.settings.keys, not self.settings.keys and self.settings.on_loopback)
+            scheme, _, text = header.partition(" ")
+            key = self.key_of(text.strip() if scheme.lower() == "bearer" else "", request)
+            if key is None:
+                raise Problem(
+                    401, "the key is not valid", field="Authorization", remedy="send 'Bearer KEY' with a valid key"
+                )
+            return Caller((key,), own, self.settings.is_open, self._remedy)
+        if request.method not in _SAFE:
+            self._require_token(request)
+        found = [find_key(self.store, value) for value in self._cookies(request)]
+        keys = tuple(key for key in found if key is not None)
+        guesses = sum(not self._guess(request) for key in found if key is None) > 0  # each of them counts
+        return Caller(keys, own, self.settings.is_open, self._remedy, guesses)
 
-    def _key_of(self, header: str, request: Request) -> Key:
-        address = request.client.host if request.client else ""
-        if self._wrong is not None and self._wrong.empty(address):
-            raise Problem(429, "too many wrong keys", remedy="wait a minute", retry=60.0)
-        scheme, _, text = header.partition(" ")
-        key = find_key(self.store, text.strip()) if scheme.lower() == "bearer" else None
-        if key is None:
-            if self._wrong is not None:
-                self._wrong.take(address)
-            raise Problem(
-                401, "the key is not valid", field="Authorization", remedy="send 'Bearer KEY' with a valid key"
-            )
+    def key_of(self, text: str, request: Request) -> Key | None:
+        """The key that this is; without one None, and after many wrong ones from an address a problem."""
+        key = find_key(self.store, text)
+        if key is None and not self._guess(request):
+            raise too_many_wrong()
         return key
+
+    def _guess(self, request: Request) -> bool:
+        """Count a wrong key; whether its address is allowed another one."""
+        return self._wrong is None or self._wrong.take(network_of(request.client.host if request.client else ""))
+
+    def _cookies(self, request: Request) -> list[str]:
+        """Keys that a browser has sent: of the poll in the address and of the server, or all where there is none."""
+        poll = request.path_params.get("poll")
+        named = {name: text for name, text in request.cookies.items() if name.startswith("pr-") and name != SESSION}
+        if poll is not None:
+            wanted = [cookie_name(role, where) for role in _GRANTS for where in (poll, None)]
+            return [named[name] for name in wanted if name in named]
+        return list(named.values())[:_MOST_COOKIES]
 
     # Browsers
 
@@ -107,7 +150,8 @@ class Door:
         if not request.cookies and origin is None and site is None:
             return  # no browser, and nothing that came along by itself
         remedy = "reload the page and try again"
-        if origin is not None and urlsplit(origin).netloc != request.headers.get("host"):
+        here = request.headers.get("host", "")
+        if origin is not None and origin not in (f"http://{here}", f"https://{here}", self.settings.public):
             raise Problem(403, "the request came from another site", field="Origin", remedy="use this server's pages")
         if site not in (None, "same-origin", "none"):
             raise Problem(403, "the request came from another site", field="Sec-Fetch-Site", remedy=remedy)
@@ -127,12 +171,27 @@ class Door:
     def set_cookie(self, response: Response, name: str, value: str) -> None:
         """A cookie that scripts cannot read and other sites do not send."""
         response.set_cookie(
-            name, value, max_age=_COOKIE_SECONDS, httponly=True, samesite="lax", secure=self.settings.secure, path="/"
+            name,
+            value,
+            max_age=_COOKIE_SECONDS,
+            httponly=True,
+            samesite="lax",
+            secure=self.settings.is_secure,
+            path="/",
         )
+
+    def held(self, key: Key, request: Request) -> Key | None:
+        """The valid key that a browser holds in the place of another one."""
+        return find_key(self.store, request.cookies.get(cookie_name(key.role, key.poll), ""))
 
     def keep_key(self, response: Response, text: str, key: Key) -> None:
         """Have a browser send a key from now on."""
         self.set_cookie(response, cookie_name(key.role, key.poll), text)
+
+
+def too_many_wrong() -> Problem:
+    """What an address is told that has sent many wrong keys."""
+    return Problem(429, "too many wrong keys from this address", remedy="wait a minute, or send a key", retry=60.0)
 
 
 def cookie_name(role: str, poll: str | None) -> str:

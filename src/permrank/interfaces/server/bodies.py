@@ -6,17 +6,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, field_validator
 
-from permrank.markup import UNSAFE
+from permrank.interfaces.server.text import one_line, seen
 
 MOST_ITEMS, MOST_ANSWERS, MOST_LISTS = 1_000, 1_000, 200
 """Items of a poll or a list, answers in a body, and people in one question to the model."""
-
-
-def _seen(text: str) -> str:
-    """Text without characters that steer a terminal or turn the direction of text."""
-    if UNSAFE.search(text.replace("\n", " ")):
-        raise ValueError("holds control characters; leave them out")
-    return text.strip()
 
 
 def _unicode(text: str) -> str:
@@ -30,13 +23,13 @@ def _unicode(text: str) -> str:
 # The description says what it can of this: no control characters but the end of a line.
 _Clean = (
     AfterValidator(_unicode),
-    AfterValidator(_seen),
+    AfterValidator(seen),
     Field(json_schema_extra={"pattern": r"^[^\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]*$"}),
 )
-Title = Annotated[str, StringConstraints(min_length=1, max_length=200), *_Clean]
+Title = Annotated[str, StringConstraints(min_length=1, max_length=200), *_Clean, AfterValidator(one_line)]
 About = Annotated[str, StringConstraints(max_length=2_000), *_Clean]
-ItemId = Annotated[str, StringConstraints(min_length=1, max_length=100), *_Clean]
-Name = Annotated[str, StringConstraints(min_length=1, max_length=100), *_Clean]
+ItemId = Annotated[str, StringConstraints(min_length=1, max_length=100), *_Clean, AfterValidator(one_line)]
+Name = Annotated[str, StringConstraints(min_length=1, max_length=100), *_Clean, AfterValidator(one_line)]
 AnyId = Annotated[str | int, Field(union_mode="left_to_right")]
 ClientKey = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=r"^[\x21-\x7e]+$")]
 Picture = Annotated[str, StringConstraints(max_length=300, pattern=r"^(/pictures/[A-Za-z0-9_-][A-Za-z0-9._/-]*)?$")]
@@ -57,6 +50,11 @@ class Item(Body):
     about: About = ""
     picture: Annotated[Picture, Field(description="A path on this server below /pictures/.")] = ""
 
+    @property
+    def name(self) -> str:
+        """What the item is known by."""
+        return self.id or one_line(seen(self.title[:100]))
+
     @field_validator("picture")
     @classmethod
     def _below(cls, value: str) -> str:
@@ -74,6 +72,18 @@ class NewPoll(Body):
     shows: Annotated[
         Shows, Field(description="When voters see the result: always, once they voted, or when closed.")
     ] = "always"
+
+    @field_validator("items")
+    @classmethod
+    def _once(cls, items: list[Item]) -> list[Item]:
+        known: set[str] = set()
+        for item in items:
+            if item.name in known:
+                raise ValueError(
+                    f"{item.name!r} comes twice; items are known by their id, or the first 100 characters of a title"
+                )
+            known.add(item.name)
+        return items
 
 
 class PollChange(Body):

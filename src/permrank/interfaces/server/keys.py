@@ -17,13 +17,13 @@ from typing import Literal, NamedTuple
 from permrank.errors import InputError
 from permrank.interfaces.server.store import Store
 
-Role = Literal["admin", "vote", "read", "person", "model"]
+Role = Literal["admin", "vote", "read", "person", "model", "lists"]
 _KEY = re.compile(r"pr_([0-9a-f]{12})_([A-Za-z0-9_-]{32})")
 _NOBODY = b"\0" * 32
 
 
 class Key(NamedTuple):
-    """What a key is good for: one poll, or, an admin's or the model's without a poll, the whole server."""
+    """What a key is good for: one poll, or, without one, the whole server or its model."""
 
     id: str
     role: Role

@@ -5,15 +5,17 @@ Plain ASGI, so that a request is refused before anything is read or parsed.
 
 from __future__ import annotations
 
-import ipaddress
+import asyncio
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
+from urllib.parse import urlsplit
 
 from starlette.exceptions import HTTPException
 
 from permrank.interfaces.server.metrics import Metrics
 from permrank.interfaces.server.problems import Problem, answer
+from permrank.interfaces.server.reach import is_number, name_of, network_of
 from permrank.interfaces.server.settings import Settings
 
 Scope = MutableMapping[str, Any]
@@ -21,7 +23,8 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-_MOST_CALLERS = 10_000
+# Callers that are remembered; and how long a body may take to arrive, in seconds.
+_MOST_CALLERS, _BODY_SECONDS = 10_000, 30.0
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -68,7 +71,7 @@ class Guard:
     def __init__(self, app: App, settings: Settings, metrics: Metrics) -> None:
         self.app, self.settings, self.metrics = app, settings, metrics
         self._buckets = Buckets(settings.rate, settings.burst) if settings.rate else None
-        self._names = {"localhost", settings.host.lower(), *(name.lower() for name in settings.hosts)}
+        self._names = {"localhost", settings.host.lower(), urlsplit(settings.public).hostname, *settings.hosts}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse, or hand on with a limit on the body and headers on the answer."""
@@ -87,8 +90,7 @@ class Guard:
                     message["headers"].append((b"cache-control", b"no-store"))
             await send(message)
 
-        headers = dict(scope["headers"])
-        problem = self._problem(scope, headers)
+        problem = self._problem(scope, scope["headers"])
         if problem is not None:
             await answer(problem)(scope, receive, sending)
         else:
@@ -96,17 +98,18 @@ class Guard:
         route = getattr(scope.get("route"), "path", "other")
         self.metrics.observe(scope["method"], route, status, time.perf_counter() - began)
 
-    def _problem(self, scope: Scope, headers: dict[bytes, bytes]) -> Problem | None:
-        if not self._known_name(headers.get(b"host", b"").decode("latin-1")):
+    def _problem(self, scope: Scope, headers: list[tuple[bytes, bytes]]) -> Problem | None:
+        hosts = [value.decode("latin-1") for name, value in headers if name == b"host"]
+        if len(hosts) != 1 or not self._known_name(name_of(hosts[0])):
             return Problem(
                 421, "this server is not called so", field="Host",
                 remedy="use its number, or have its name added with --allow-host",
             )  # fmt: skip
-        length = headers.get(b"content-length", b"0")
+        length = dict(headers).get(b"content-length", b"0")
         if not length.isdigit() or int(length) > self.settings.body_bytes:
             return self._too_large()
         client = scope.get("client")
-        if self._buckets is not None and not self._buckets.take(_caller(client[0] if client else "")):
+        if self._buckets is not None and not self._buckets.take(network_of(client[0] if client else "")):
             return Problem(429, "too many requests from this address", remedy="wait a second", retry=1.0)
         return None
 
@@ -114,36 +117,25 @@ class Guard:
         limit = self.settings.body_bytes
         return Problem(413, f"the body is larger than {limit:,} bytes", field="body", remedy="send it in parts")
 
-    def _known_name(self, host: str) -> bool:
+    def _known_name(self, name: str) -> bool:
         """Numbers cannot be taken over by another site's names; of names only those that were given are known."""
-        name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
-        if name.lower() in self._names:
-            return True
-        try:
-            ipaddress.ip_address(name.strip("[]"))
-        except ValueError:
-            return False
-        return True
+        return name in self._names or is_number(name)
 
     async def _limited(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Hand on, counting the body: its length may not have been said, or said wrongly."""
-        seen = 0
+        """Hand on, counting the body: its length may not have been said, or said wrongly, and it may never come."""
+        seen, is_whole, until = 0, False, asyncio.get_running_loop().time() + _BODY_SECONDS
 
         async def receiving() -> MutableMapping[str, Any]:
-            nonlocal seen
-            message = await receive()
+            nonlocal seen, is_whole
+            try:
+                async with asyncio.timeout_at(None if is_whole else until):
+                    message = await receive()
+            except TimeoutError:
+                return {"type": "http.disconnect"}  # as if the caller were gone
+            is_whole = is_whole or not message.get("more_body", False)
             seen += len(message.get("body", b""))
             if seen > self.settings.body_bytes:
                 raise HTTPException(413, self._too_large().detail)
             return message
 
         await self.app(scope, receiving, send)
-
-
-def _caller(address: str) -> str:
-    """An address; of version 6 the network that one subscriber has."""
-    try:
-        found = ipaddress.ip_address(address)
-    except ValueError:
-        return address
-    return str(ipaddress.ip_network((address, 64), strict=False)) if found.version == 6 else address

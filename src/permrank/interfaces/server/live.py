@@ -8,7 +8,7 @@ import json
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,16 @@ from permrank.interfaces.server.store import Store
 
 # Polls whose results are kept; how often the file is looked at for what other processes wrote; a sign of life.
 _KEPT, _LOOK, _SIGN = 64, 0.25, 15.0
+# Streams that one person may have open: a few pages on a few devices.
+_MOST_OF_A_PERSON = 8
+
+
+class Holders(NamedTuple):
+    """Whose a stream is: nobody may hold all of them."""
+
+    poll: str
+    address: str
+    person: str | None
 
 
 class Polls:
@@ -32,7 +42,7 @@ class Polls:
         self._ballots: OrderedDict[str, tuple[int, Ballots]] = OrderedDict()
         self._common = Common()
         self._turns: dict[str, asyncio.Lock] = {}
-        self._streams: dict[str, set[asyncio.Event]] = {}
+        self._streams: dict[asyncio.Event, Holders] = {}
         self._most = most_streams
         self._watch: asyncio.Task[None] | None = None
 
@@ -94,17 +104,26 @@ class Polls:
     @property
     def n_streams(self) -> int:
         """Open streams."""
-        return sum(map(len, self._streams.values()))
+        return len(self._streams)
 
-    def require_room(self) -> None:
+    def has_room(self, holders: Holders) -> bool:
+        """Whether one stream more may be opened: of all, of a poll, from an address, to a person."""
+        most = (self._most // 2, self._most // 5, _MOST_OF_A_PERSON)
+        counts = [sum(one == other[at] for other in self._streams.values()) for at, one in enumerate(holders)]
+        full = [count >= limit for count, limit, one in zip(counts, most, holders, strict=True) if one is not None]
+        return self.n_streams < self._most and not any(full)
+
+    def require_room(self, holders: Holders) -> None:
         """Refuse one stream more than are allowed."""
-        if self.n_streams >= self._most:
+        if not self.has_room(holders):
             raise Problem(429, "too many pages are listening", remedy="ask for the result every few seconds", retry=5.0)
 
-    async def events(self, poll: str) -> AsyncIterator[str]:
+    async def events(self, holders: Holders) -> AsyncIterator[str]:
         """Server-sent events: the number of the last answer whenever it changes."""
-        changed = asyncio.Event()
-        self._streams.setdefault(poll, set()).add(changed)
+        if not self.has_room(holders):  # many may have been let in at the same time
+            return
+        poll, changed = holders.poll, asyncio.Event()
+        self._streams[changed] = holders
         if self._watch is None or self._watch.done():
             self._watch = asyncio.create_task(self._look())
         told = None
@@ -117,7 +136,7 @@ class Polls:
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(changed.wait(), _SIGN)
         finally:
-            self._streams[poll].discard(changed)
+            del self._streams[changed]
 
     def poll_state(self, poll: str) -> str:
         """Open, closed or gone."""
@@ -132,6 +151,5 @@ class Polls:
             now = self.store.changes()
             if now != seen:
                 seen = now
-                for events in self._streams.values():
-                    for event in events:
-                        event.set()
+                for event in self._streams:
+                    event.set()

@@ -12,7 +12,7 @@ from fastapi import Path as PathParameter
 
 from permrank.errors import NotSupportedError
 from permrank.interfaces.server import polls as work
-from permrank.interfaces.server.access import Caller
+from permrank.interfaces.server.access import Caller, Right
 from permrank.interfaces.server.bodies import (
     Explain,
     PersonList,
@@ -31,8 +31,8 @@ router = APIRouter(prefix="/v1/model", tags=["model"], responses=ERRORS)
 Person = Annotated[str, PathParameter(min_length=1, max_length=200)]
 
 
-def _opened(who: Caller, state: State) -> Version:
-    who.require("model")
+def _opened(who: Caller, state: State, right: Right = "model") -> Version:
+    who.require(right)
     return state.serving.current
 
 
@@ -154,7 +154,7 @@ async def similar(item: Person, who: Who, state: All, k: Annotated[int, Query(ge
 @router.put("/people/{person}", summary="Keep what a person says")
 async def keep(person: Person, body: PersonList, who: Who, state: All) -> dict[str, Any]:
     """Store a list or ratings of a person: answers about the person follow it at once, and the model learns from it."""
-    version = _opened(who, state)
+    version = _opened(who, state, "lists")
     known = version.model.rankings_
     wanted = "ranking" if known.ratings is None else "ratings"
     if getattr(body, wanted) is None or (body.ranking is not None and body.ratings is not None):
@@ -175,7 +175,7 @@ async def keep(person: Person, body: PersonList, who: Who, state: All) -> dict[s
 @router.delete("/people/{person}", summary="Erase what a person has said")
 async def erase(person: Person, who: Who, state: All) -> dict[str, Any]:
     """Remove what was stored of a person; data that the model was fitted to before stay in the model's file."""
-    version = _opened(who, state)
+    version = _opened(who, state, "lists")
     name = str(person_id(version.model, person))
     gone = await state.written(lambda db: work.erase_person(db, work.MODEL, name))
     await state.polls.run(state.store.forget)

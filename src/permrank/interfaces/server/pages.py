@@ -8,11 +8,11 @@ from typing import Any
 
 import jinja2
 from fastapi import APIRouter, Request
-from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.staticfiles import StaticFiles
 
 from permrank.interfaces.server.access import SESSION, Caller
-from permrank.interfaces.server.keys import find_key
+from permrank.interfaces.server.keys import Key
 from permrank.interfaces.server.polls import require_poll
 from permrank.interfaces.server.polls_api import All, Poll, Who, require_shown
 from permrank.interfaces.server.problems import Problem
@@ -69,24 +69,71 @@ async def home(request: Request, who: Who, state: All) -> HTMLResponse:
     """What can be done here."""
     polls = []
     for row in state.store.rows("SELECT id, title, state FROM polls ORDER BY created DESC LIMIT 200"):
-        if who.may("read", row["id"]) and (state.settings.on_loopback or who.keys):
+        if who.is_own or who.holds("read", row["id"]):  # what is open is not listed for everybody
             polls.append(dict(row))
     return page("home.html", request, state, who, polls=polls)
 
 
 @router.get("/join/{key}")
 async def join(key: str, request: Request, state: All) -> Response:
-    """A link with a key: kept as a cookie, and gone from the address."""
-    found = find_key(state.store, key)
-    if found is None:
-        raise Problem(401, "this link is not valid any more", remedy="ask for a new one")
-    if found.role == "admin":
-        target = f"/admin/{found.poll}" if found.poll else "/admin"
-    else:
-        target = {"model": "/recommend", "read": f"/p/{found.poll}/result"}.get(found.role, f"/p/{found.poll}")
-    response = RedirectResponse(target, 303)
+    """A link with a key: kept as a cookie, and gone from the address; asked first if another site may have sent it."""
+    found = _linked(key, request, state)
+    if not _asks_first(found, request, state):
+        response: Response = RedirectResponse(_target(found), 303)
+        state.door.keep_key(response, key, found)
+        return response
+    poll = state.store.row("SELECT title FROM polls WHERE id = ?", found.poll or "")
+    return page(
+        "join.html", request, state, title="permrank" if poll is None else poll["title"], role=found.role,
+        own=_name(state, found), held=_name(state, state.door.held(found, request)), target=_target(found),
+    )  # fmt: skip
+
+
+@router.post("/join/{key}")
+async def take(key: str, request: Request, who: Who, state: All) -> Response:
+    """What `join` asks first: take the key after all; from a page of this server only."""
+    found = _linked(key, request, state)
+    response = JSONResponse({"target": _target(found)})
     state.door.keep_key(response, key, found)
     return response
+
+
+def _linked(key: str, request: Request, state: State) -> Key:
+    found = state.door.key_of(key, request)
+    if found is None:
+        raise Problem(401, "this link is not valid any more", remedy="ask for a new one")
+    return found
+
+
+def _target(key: Key) -> str:
+    """The page that a link leads to."""
+    if key.role == "admin":
+        return f"/admin/{key.poll}" if key.poll else "/admin"
+    if key.poll is None:
+        return "/recommend"
+    return f"/p/{key.poll}/result" if key.role == "read" else f"/p/{key.poll}"
+
+
+def _asks_first(key: Key, request: Request, state: State) -> bool:
+    """Whether somebody else than the user may have chosen to follow a link, or it would make them another person.
+
+    Browsers say whether an address came from another site, but not over HTTP to other machines than their own: there
+    the links that make somebody a person ask in any case.
+    """
+    held = state.door.held(key, request)
+    if held is not None and held.person == key.person:
+        return False  # who they are already
+    site = request.headers.get("sec-fetch-site")
+    elsewhere = site not in ("none", "same-origin") if site is not None else key.role == "person"
+    return held is not None or elsewhere
+
+
+def _name(state: State, key: Key | None) -> str | None:
+    """The person of a key, if it is one's: the name, or that there is none."""
+    if key is None or key.person is None:
+        return None
+    row = state.store.row("SELECT name FROM people WHERE id = ?", key.person)
+    return (row["name"] if row is not None else None) or "somebody without a name"
 
 
 @router.get("/p/{poll}")

@@ -13,7 +13,6 @@ from typing import Any
 
 from permrank.interfaces.server.bodies import (
     BestWorstAnswer,
-    Item,
     ListAnswer,
     NewPoll,
     PairAnswer,
@@ -32,14 +31,6 @@ MODEL = "model"
 
 def create_poll(db: sqlite3.Connection, poll: NewPoll) -> str:
     """Make a poll and its items; gives its id."""
-    ids: dict[str, int] = {}
-    for position, item in enumerate(poll.items):
-        name = item.id or item.title[:100].strip()
-        if name in ids:
-            raise Problem(
-                422, f"the item {name!r} comes twice", field=f"items.{position}", remedy="name every item once"
-            )
-        ids[name] = position
     words = re.sub(
         r"[^a-z0-9]+", "-", unicodedata.normalize("NFKD", poll.title).encode("ascii", "ignore").decode().lower()
     )
@@ -50,10 +41,7 @@ def create_poll(db: sqlite3.Connection, poll: NewPoll) -> str:
     )
     db.executemany(
         "INSERT INTO items VALUES (?, ?, ?, ?, ?, ?)",
-        [
-            (made, name, poll.items[at].title, poll.items[at].about, poll.items[at].picture, at)
-            for name, at in ids.items()
-        ],
+        [(made, item.name, item.title, item.about, item.picture, position) for position, item in enumerate(poll.items)],
     )
     return made
 
@@ -193,14 +181,4 @@ def add_answers(
             (poll, person, kind, said, shown, time.time(), key),
         )
         found.append((int(made.lastrowid or 0), False))
-    return found
-
-
-def items_from_text(text: str) -> list[Item]:
-    """Items of pasted lines; a line is a title, or title and description with a tab or a semicolon between."""
-    found = []
-    for line in text.splitlines():
-        title, _, about = line.partition("\t") if "\t" in line else line.partition(";")
-        if title.strip():
-            found.append(Item(title=title.strip(), about=about.strip()))
     return found

@@ -19,7 +19,9 @@ from permrank.interfaces.server.access import Caller
 from permrank.interfaces.server.ballots import Person, ranking_lines, rankings_of
 from permrank.interfaces.server.bodies import NewAnswers, NewKey, NewPerson, NewPoll, PollChange, ProblemDocument
 from permrank.interfaces.server.keys import Key, make_key
+from permrank.interfaces.server.live import Holders
 from permrank.interfaces.server.problems import Problem
+from permrank.interfaces.server.reach import network_of
 from permrank.interfaces.server.state import State, state_of
 
 ERRORS: dict[int | str, dict[str, Any]] = {
@@ -311,13 +313,14 @@ def require_shown(row: sqlite3.Row, who: Caller, state: State) -> None:
 
 
 @router.get("/polls/{poll}/events", summary="Changes, as they happen", response_class=StreamingResponse)
-async def events(poll: Poll, who: Who, state: All) -> StreamingResponse:
+async def events(poll: Poll, who: Who, state: All, request: Request) -> StreamingResponse:
     """Server-sent events: a ``change`` with the number of the last answer whenever there is a new one."""
     who.require("read", poll)
     work.require_poll(state.store, poll)
-    state.polls.require_room()
+    holders = Holders(poll, network_of(request.client.host if request.client else ""), who.person(poll))
+    state.polls.require_room(holders)
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return StreamingResponse(state.polls.events(poll), media_type="text/event-stream", headers=headers)
+    return StreamingResponse(state.polls.events(holders), media_type="text/event-stream", headers=headers)
 
 
 @router.get("/polls/{poll}/export", summary="Take the answers away", response_class=Response)

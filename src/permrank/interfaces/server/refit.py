@@ -68,10 +68,11 @@ def refit_model(store: Store, path: str) -> int:
     known = model.rankings_
     made = model.clone().fit(joined(known, _lists(said, known)), verbose=False)
     folder = Path(f"{store.path}.models")
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(mode=0o700, exist_ok=True)  # the models hold people's lists
     seq = int(rows[-1]["seq"])
     target = folder / f"{seq:012d}.permrank"
     made.save(target)
+    target.chmod(0o600)
     note = f"{len(said)} people"
 
     def tell(db: sqlite3.Connection) -> int:

@@ -2,44 +2,46 @@
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import logging
 import os
 import secrets
 import socket
-import sqlite3
 import sys
 import webbrowser
 from pathlib import Path
-from typing import Any
 
 import uvicorn
-from pydantic import ValidationError
 
 from permrank.errors import InputError
 from permrank.interfaces.output import say
 from permrank.interfaces.server import polls
-from permrank.interfaces.server.bodies import Item, NewPoll
-from permrank.interfaces.server.keys import keep_key, make_key
+from permrank.interfaces.server.bodies import NewPoll
+from permrank.interfaces.server.connections import http_options
+from permrank.interfaces.server.keys import Role, keep_key, make_key
 from permrank.interfaces.server.learner import Learner
-from permrank.interfaces.server.settings import ENVIRONMENT, Settings, require_reachable
+from permrank.interfaces.server.poll_file import poll_of
+from permrank.interfaces.server.reach import bracketed
+from permrank.interfaces.server.settings import ENVIRONMENT, Settings
 from permrank.interfaces.server.store import Store
+from permrank.models.files import class_of
 from permrank.storage.container import read_bytes, read_header
 
 
 def start(
-    settings: Settings, *, poll: str | None, items: Path | None, demo: bool, admin_key: str | None, is_open: bool,
-    pictures: Path | None, public: str | None, browser: bool | None,
+    settings: Settings, *, poll: str | None, items: Path | None, demo: bool, admin_key: str | None,
+    pictures: Path | None, browser: bool | None,
 ) -> None:  # fmt: skip
     """Prepare the file, say where everything is, and serve until Ctrl-C."""
     asked = None if poll is None else poll_of(poll, items)
     if settings.model is not None:
-        read_header(read_bytes(Path(settings.model)), Path(settings.model))  # a damaged one is refused here
+        class_of(read_header(read_bytes(Path(settings.model)), Path(settings.model)), Path(settings.model))
+    require_free(settings.host, settings.port)
     store = Store(settings.db)
-    admin, settings = _with_keys(store, settings, admin_key, is_open=is_open)
-    base = (
-        public or f"http://{'127.0.0.1' if settings.host == '0.0.0.0' else _bracketed(settings.host)}:{settings.port}"
-    )
+    admin, settings = with_keys(store, settings, admin_key)
+    near = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(settings.host, bracketed(settings.host))
+    base = settings.public or f"http://{near}:{settings.port}"
     say(f"permrank serves at {base}, answers in {settings.db}")
     first = f"{base}/"
     if asked is not None:
@@ -51,13 +53,12 @@ def start(
         first = _announce(store, base, settings, made, is_new=is_new)
     if admin is not None:
         say(f"all polls:   {base}/join/{admin}   (the key is shown this once)")
-    elif not settings.keys and settings.on_loopback:
-        say(f"make polls:  {base}/admin   (open to this machine; --admin-key new asks for keys)")
+    elif settings.is_private:
+        say(f"make polls:  {base}/admin   (open to this machine; behind a proxy start it with --public-url)")
     if settings.model is not None:
         say(f"the model:   {base}/recommend")
-        if settings.keys:
-            key = store.write(lambda db: make_key(db, "model", label="at start")).result()
-            say(f"its key:     {key}   (shown this once)")
+        if not settings.is_private:
+            _announce_model(store, settings)
     say(f"for programs: {base}/v1/openapi.json. Ctrl-C ends it.")
     store.close()
     os.environ[ENVIRONMENT] = settings.to_json()
@@ -71,84 +72,54 @@ def start(
         _serve(settings, pictures)
 
 
-def _with_keys(
-    store: Store, settings: Settings, admin_key: str | None, *, is_open: bool
-) -> tuple[str | None, Settings]:
-    """Keep the admin's key, if one is given or made; settings say whether keys are asked for."""
-    import dataclasses
+def with_keys(store: Store, settings: Settings, admin_key: str | None) -> tuple[str | None, Settings]:
+    """Keep the admin's key that is given; make one if it shall be new, or if others reach the server and none is known.
 
+    Gives the key that was made, and the settings, which say whether there is a key.
+    """
     known = store.row("SELECT 1 FROM keys WHERE role = 'admin' AND poll IS NULL AND revoked IS NULL") is not None
-    require_reachable(settings.host, has_key=admin_key is not None or known, is_open=is_open)
-    require_free(settings.host, settings.port)
     made = None
-    if admin_key == "new" or (is_open and not settings.on_loopback and not known and admin_key is None):
+    if admin_key == "new" or (admin_key is None and not known and not settings.is_private):
         admin_key = made = f"pr_{secrets.token_hex(6)}_{secrets.token_urlsafe(24)}"
     if admin_key is not None:
         key = admin_key
         store.write(lambda db: keep_key(db, key, "admin", label="at start")).result()
-    asks = not is_open and (admin_key is not None or known)
-    return made, dataclasses.replace(settings, keys=asks)
-
-
-def poll_of(title: str, items: Path | None) -> NewPoll:
-    """A poll from a title and a file of items: one a line, or a table with a column of titles."""
-    if items is None:
-        raise InputError("--poll needs --items FILE: one item a line, or a table with a column 'title' or 'item'")
-    try:
-        return NewPoll(title=title, items=read_items(items))
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise InputError(f"{items}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
-
-
-def read_items(path: Path) -> list[Item]:
-    """Items of a file: lines of text, or CSV, TSV with columns title (or item), about, picture, id."""
-    if path.suffix.lower() not in (".csv", ".tsv"):
-        return polls.items_from_text(path.read_text(encoding="utf-8"))
-    import csv
-
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        rows = list(csv.reader(file, delimiter="\t" if path.suffix.lower() == ".tsv" else ","))
-    rows = [[cell.strip() for cell in row] for row in rows if any(cell.strip() for cell in row)]
-    if not rows:
-        raise InputError(f"{path} is empty; write one item a line")
-    header = [cell.lower() for cell in rows[0]]
-    named = next((name for name in ("title", "item", "name", "dish") if name in header), None)
-    if named is None:
-        return [Item(title=row[0]) for row in rows]
-    found = []
-    for row in rows[1:]:
-        cells = dict(zip(header, row, strict=False))
-        known: dict[str, Any] = {name: cells[name] for name in ("id", "about", "picture") if cells.get(name)}
-        found.append(Item(title=cells[named], **known))
-    return found
+    return made, dataclasses.replace(settings, keys=admin_key is not None or known)
 
 
 def _announce(store: Store, base: str, settings: Settings, poll: NewPoll, *, is_new: bool = False) -> str:
     """Make a poll unless one of this title is open already, and say its links; gives the one to vote."""
     row = store.row("SELECT id FROM polls WHERE title = ? AND state = 'open'", poll.title)
-
-    def job(db: sqlite3.Connection) -> tuple[str, dict[str, str]]:
-        made = polls.create_poll(db, poll) if row is None else str(row["id"])
-        return made, {role: make_key(db, role, made) for role in ("vote", "read", "admin")} if settings.keys else {}
-
-    made, keys = store.write(job).result()
+    made = store.write(lambda db: polls.create_poll(db, poll) if row is None else str(row["id"])).result()
     say(
         f"{poll.title}: {len(poll.items)} items"
         + ("" if row is None or is_new else " (the poll is there already, and goes on)")
     )
-    links = {
-        "vote": f"/join/{keys['vote']}" if keys else f"/p/{made}",
-        "result": f"/join/{keys['read']}" if keys else f"/p/{made}/result",
-        "administer": f"/join/{keys['admin']}" if keys else f"/admin/{made}",
-    }
-    for what, path in links.items():
-        say(f"  {what + ':':12} {base}{path}")
-    return f"{base}{links['vote']}"
+    pages: dict[str, tuple[Role, str]] = {
+        "vote": ("vote", f"/p/{made}"), "result": ("read", f"/p/{made}/result"),
+        "administer": ("admin", f"/admin/{made}"),
+    }  # fmt: skip
+    links = {what: f"{base}{_link(store, settings, role, made, page)}" for what, (role, page) in pages.items()}
+    for what, link in links.items():
+        say(f"  {what + ':':12} {link}")
+    return links["vote"]
 
 
-def _bracketed(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
+def _link(store: Store, settings: Settings, role: Role, poll: str, page: str) -> str:
+    """The way to a page of a poll, with a new key where one is needed."""
+    if settings.is_private or (settings.is_open and role != "admin"):
+        return page
+    return f"/join/{store.write(lambda db: make_key(db, role, poll)).result()}"
+
+
+def _announce_model(store: Store, settings: Settings) -> None:
+    """Make the keys to a model that others reach, and say them."""
+    uses: dict[Role, str] = {"model": "to ask it", "lists": "to ask it, and to keep lists of people"}
+    if settings.is_open:
+        del uses["model"]
+    for role, use in uses.items():
+        key = store.write(lambda db, role=role: make_key(db, role, label="at start")).result()  # type: ignore[misc]
+        say(f"  {role + ':':12} {key}   ({use}; shown this once)")
 
 
 def require_free(host: str, port: int) -> None:
@@ -157,7 +128,7 @@ def require_free(host: str, port: int) -> None:
     with socket.socket(family) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind((host.strip("[]"), port))
+            probe.bind((host, port))
         except OSError as error:
             if error.errno == errno.EADDRINUSE:
                 raise InputError(f"port {port} is taken by another program; name another with --port") from error
@@ -177,5 +148,6 @@ def _serve(settings: Settings, pictures: Path | None) -> None:
     uvicorn.run(
         "permrank.interfaces.server.app:from_environment", factory=True, host=settings.host, port=settings.port,
         workers=settings.workers, access_log=False, log_level="warning", server_header=False, date_header=True,
-        proxy_headers=settings.secure, timeout_graceful_shutdown=5, timeout_keep_alive=30, limit_concurrency=2_000,
+        proxy_headers=bool(settings.public), forwarded_allow_ips=["127.0.0.1", "::1"], timeout_graceful_shutdown=5,
+        **http_options(),
     )  # fmt: skip

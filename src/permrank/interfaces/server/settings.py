@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import ipaddress
 import json
 import os
 from dataclasses import dataclass
 
-from permrank.errors import InputError
+from permrank.interfaces.server.reach import is_loopback
 
 ENVIRONMENT = "PERMRANK_SERVE"
 """Variable of the environment that hands the settings to worker processes."""
@@ -28,12 +27,13 @@ class Settings:
     host, port : str, int
         Where it listens.
     keys : bool
-        Whether keys are asked for. Without, everybody who reaches the server may vote, read and ask the model; and if
-        it listens on loopback only, administer.
+        Whether an admin's key is known: nothing is then administered without one.
+    is_open : bool
+        Whether everybody who reaches the server may vote, read and ask the model without a key.
+    public : str
+        Where people reach it, ``scheme://name``; empty without a proxy or a name.
     hosts : tuple of str
-        Names under which browsers may reach it, beside numbers and localhost.
-    secure : bool
-        Whether it is reached by HTTPS, through a proxy: cookies are then for HTTPS alone.
+        More names under which browsers may reach it, beside numbers and localhost.
     rate, burst : float, int
         Requests a second, and at once, of one caller; 0 is without limit.
     body_bytes : int
@@ -51,8 +51,9 @@ class Settings:
     host: str = "127.0.0.1"
     port: int = 8000
     keys: bool = False
+    is_open: bool = False
+    public: str = ""
     hosts: tuple[str, ...] = ()
-    secure: bool = False
     rate: float = 50.0
     burst: int = 200
     body_bytes: int = 1 << 20
@@ -62,9 +63,17 @@ class Settings:
     workers: int = 1
 
     @property
-    def on_loopback(self) -> bool:
-        """Whether only this machine can reach the server."""
-        return is_loopback(self.host)
+    def is_private(self) -> bool:
+        """Whether the server is for this machine alone: nothing says that others reach it, and no key protects it.
+
+        A public address and a further name say that a proxy hands on what others send, whatever the server listens to.
+        """
+        return is_loopback(self.host) and not (self.public or self.hosts or self.keys)
+
+    @property
+    def is_secure(self) -> bool:
+        """Whether it is reached by HTTPS: cookies are then for HTTPS alone."""
+        return self.public.startswith("https://")
 
     def to_json(self) -> str:
         """For a worker process."""
@@ -91,28 +100,3 @@ def learner_environment() -> dict[str, str]:
     """The environment of the process that learns, which may use all cores."""
     ours = _OURS in os.environ
     return {name: value for name, value in os.environ.items() if not (ours and name in (_BLAS, _OURS))}
-
-
-def is_loopback(host: str) -> bool:
-    """Whether an address is of this machine only; a name counts if it is localhost.
-
-    Examples
-    --------
-    >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("0.0.0.0"), is_loopback("example.org")
-    (True, True, False, False)
-    """
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
-
-
-def require_reachable(host: str, *, has_key: bool, is_open: bool) -> None:
-    """Refuse to listen beyond this machine without a key, unless that is what was asked for."""
-    if not is_loopback(host) and not has_key and not is_open:
-        raise InputError(
-            f"--host {host} can be reached from other machines, and no key protects it: add --admin-key new (it makes "
-            "one and prints it), or --open to let everybody who reaches it vote and read"
-        )

@@ -162,9 +162,18 @@ def _prepare(path: Path) -> None:
     """Make the file and its tables, or check that they are ours."""
     if not path.parent.is_dir():
         raise InputError(f"--db {path}: there is no folder {path.parent}; make it first")
-    with contextlib.suppress(FileExistsError):
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     try:
+        with contextlib.suppress(FileExistsError):
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    except OSError as error:
+        raise InputError(f"--db {path}: {error.strerror or error}; name a file that can be written") from error
+    if not path.is_file():
+        raise InputError(f"--db {path} is not a regular file; name one, or a new one")
+    try:
+        _require_ours(path)
+        for part in ("", "-wal", "-shm"):  # a copy of a backup, or what a killed server has left
+            with contextlib.suppress(FileNotFoundError, PermissionError):
+                Path(f"{path}{part}").chmod(0o600)
         db = _connected(path)
         with contextlib.closing(db):
             db.execute("BEGIN IMMEDIATE")
@@ -174,15 +183,26 @@ def _prepare(path: Path) -> None:
                 for statement in _statements(schema.TABLES):
                     db.execute(statement)
                 db.execute(f"PRAGMA user_version = {schema.VERSION}")
-                version = schema.VERSION
             db.execute("COMMIT")
     except sqlite3.DatabaseError as error:
         raise FormatError(f"{path} cannot be used as a file of answers: {error}; name another with --db") from error
-    if version != schema.VERSION:
+
+
+def _require_ours(path: Path) -> None:
+    """Refuse a database of another version, or with other tables, before anything is changed in it."""
+    tables = "SELECT name, sql FROM sqlite_master"
+    with contextlib.closing(sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None)) as db:
+        db.execute("BEGIN")  # another process may be making the tables
+        version, there = db.execute("PRAGMA user_version").fetchone()[0], set(db.execute(tables))
+    if version != schema.VERSION and (version or there):
         raise FormatError(
             f"{path} is a database of version {version}, and this permrank knows version {schema.VERSION}; "
             "name another file with --db"
         )
+    with contextlib.closing(sqlite3.connect(":memory:")) as db:
+        db.executescript(schema.TABLES)
+        if version and not there >= set(db.execute(tables)):
+            raise FormatError(f"{path} is a database of another program; name another file with --db")
 
 
 def _statements(script: str) -> list[str]:

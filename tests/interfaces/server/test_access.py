@@ -1,0 +1,210 @@
+"""Who may do what: every route, with every kind of key and without, as the command starts the server.
+
+The settings are those that `permrank serve` makes of its options; requests come from the machine itself, through
+proxies that show themselves, and through one that does not.
+"""
+
+import asyncio
+import contextlib
+import dataclasses
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from permrank.interfaces.cli.app import app as command
+from permrank.interfaces.server import run
+from permrank.interfaces.server.app import create_app
+from permrank.interfaces.server.bodies import Item, NewPoll
+from permrank.interfaces.server.keys import make_key
+from permrank.interfaces.server.polls import add_person, create_poll
+
+URL = "https://poll.example.org"
+STARTS = {
+    "private": [],
+    "private, open": ["--open"],
+    "key": ["--admin-key", "new"],
+    "key, open": ["--admin-key", "new", "--open"],
+    "public": ["--public-url", URL],
+    "public, open": ["--public-url", URL, "--open"],
+    "name": ["--allow-host", "poll.example.org"],
+    "name, open": ["--allow-host", "poll.example.org", "--open"],
+    "network": ["--host", "0.0.0.0"],
+    "network, open": ["--host", "0.0.0.0", "--open"],
+}
+# How a request arrives: address of the connection, and headers. Only the first is of the machine's own user; the last
+# cannot be told from it, and needs that the settings say that there is a proxy.
+WAYS = {
+    "from the machine": ("127.0.0.1", {}),
+    "from another machine": ("192.0.2.7", {}),
+    "named by another name": ("127.0.0.1", {"host": "192.0.2.1:8000"}),
+    "through a proxy": ("127.0.0.1", {"X-Forwarded-For": "192.0.2.7"}),
+    "through a proxy that keeps the name": ("127.0.0.1", {"host": "poll.example.org", "X-Real-IP": "192.0.2.7"}),
+    "through a proxy that shows nothing": ("127.0.0.1", {"host": "127.0.0.1:8000"}),
+}
+UNKNOWABLE = ("from the machine", "through a proxy that shows nothing")
+ITEMS = [{"title": "a"}, {"title": "b"}]
+# What each route needs: one right, or none. A route that is not here needs an admin of the server.
+EVERYBODY, SERVER = "nothing", "admin of the server"
+POLL = "/v1/polls/{poll}"
+NEEDS = {
+    "GET /v1/openapi.json": EVERYBODY, "HEAD /v1/openapi.json": EVERYBODY, "GET /": EVERYBODY,
+    "GET /health/live": EVERYBODY, "GET /health/ready": EVERYBODY,
+    "GET /join/{key}": "key in the address", "POST /join/{key}": "key in the address",
+    **dict.fromkeys(
+        (f"GET {POLL}", f"GET {POLL}/answers/mine", f"GET {POLL}/result", f"GET {POLL}/events", "GET /p/{poll}/result"),
+        "read",
+    ),
+    **dict.fromkeys(
+        (f"POST {POLL}/people", f"POST {POLL}/answers", f"GET {POLL}/question", "GET /p/{poll}",
+         "GET /p/{poll}/choose"),
+        "vote",
+    ),
+    **dict.fromkeys(
+        (f"PATCH {POLL}", f"DELETE {POLL}", f"POST {POLL}/keys", f"GET {POLL}/keys", f"DELETE {POLL}/keys/{{key}}",
+         f"GET {POLL}/people", f"DELETE {POLL}/people/{{person}}", f"GET {POLL}/answers", f"GET {POLL}/export",
+         "GET /admin/{poll}"),
+        "admin",
+    ),
+    **dict.fromkeys(
+        ("GET /v1/model", "GET /v1/model/items", "POST /v1/model/recommend", "POST /v1/model/recommend/batch",
+         "POST /v1/model/rank", "POST /v1/model/prefers", "POST /v1/model/explain", "GET /v1/model/similar/{item}",
+         "GET /recommend"),
+        "model",
+    ),
+    "PUT /v1/model/people/{person}": "lists", "DELETE /v1/model/people/{person}": "lists",
+}  # fmt: skip
+GRANTS = {
+    None: set(), "of another poll": set(),
+    "server": {SERVER, "admin", "vote", "read", "model", "lists"},
+    "admin": {"admin", "vote", "read"}, "vote": {"vote", "read"}, "read": {"read"}, "person": {"vote", "read"},
+    "model": {"model"}, "lists": {"model", "lists"},
+}  # fmt: skip
+OPEN = {"vote", "read", "model"}
+BODIES = {
+    "POST /v1/polls": {"title": "x", "items": ITEMS}, f"PATCH {POLL}": {"about": "changed"},
+    f"POST {POLL}/keys": {"role": "admin"}, f"POST {POLL}/people": {},
+    f"POST {POLL}/answers": {"answers": [{"kind": "list", "ranking": ["a"]}]},
+    "POST /v1/model/recommend": {"ranking": ["a"]}, "POST /v1/model/recommend/batch": {"people": [{}]},
+    "POST /v1/model/rank": {"items": ["a"]}, "POST /v1/model/prefers": {"pairs": [["a", "b"]]},
+    "POST /v1/model/explain": {"item": "a"}, "PUT /v1/model/people/{person}": {"ranking": ["a"]},
+}  # fmt: skip
+
+
+def started(folder, monkeypatch, arguments):
+    """Settings that the command makes of its options, and what it prints."""
+    made = []
+    monkeypatch.setattr(run, "_serve", lambda settings, pictures: made.append(settings))
+    monkeypatch.setattr(run, "Learner", lambda settings, ready: contextlib.nullcontext())
+    monkeypatch.setattr(run, "require_free", lambda host, port: None)
+    monkeypatch.delenv("PERMRANK_SERVE", raising=False)
+    found = CliRunner().invoke(command, ["serve", "--rate", "0", "--db", str(folder / "a.sqlite"), *arguments])
+    assert found.exit_code == 0, found.output
+    return made[0], found.output
+
+
+def routes(application):
+    """Method and path of every route, of those that FastAPI keeps in routers too."""
+    for route in application.routes:
+        inner = getattr(route, "original_router", None)
+        if inner is not None:
+            yield from routes(inner)
+        elif getattr(route, "methods", None):
+            yield from ((method, route.path) for method in route.methods)
+        else:
+            assert route.path in ("/static", "/pictures"), route  # files of ours, for everybody
+
+
+def test_all_routes_are_found(open_client):
+    found = {f"{method} {path}" for method, path in routes(open_client.app.app)}
+    assert set(NEEDS) <= found
+    assert set(BODIES) <= found
+    for path, methods in open_client.get("/v1/openapi.json").json()["paths"].items():
+        assert {f"{method.upper()} {path}" for method in methods} <= found
+    assert found - set(NEEDS) == {"GET /v1/polls", "POST /v1/polls", "GET /admin", "GET /metrics"}  # of the server
+
+
+def poll_with_keys(store):
+    """A new poll, and a key of every kind."""
+
+    def job(db):
+        poll, other = (create_poll(db, NewPoll(title="t", items=[Item(**one) for one in ITEMS])) for _ in range(2))
+        keys = {role: make_key(db, role, poll) for role in ("admin", "vote", "read")}
+        keys |= {role: make_key(db, role) for role in ("model", "lists")}
+        keys["server"], keys["of another poll"] = make_key(db, "admin"), make_key(db, "admin", other)
+        return poll, keys | {"person": add_person(db, poll, None)[1], None: None}
+
+    return store.write(job).result()
+
+
+async def status(app, method, path, body, headers, address, version="1.1"):
+    """The status of an answer, and its text, without a client in between."""
+    content = b"" if body is None else json.dumps(body).encode()
+    sent = {
+        "host": "127.0.0.1:8000",
+        "content-length": str(len(content)),
+        "content-type": "application/json",
+        **headers,
+    }
+    raw = [(name.lower().encode(), value.encode()) for name, value in sent.items()]
+    scope = {"type": "http", "asgi": {"version": "3.0"}, "http_version": version, "method": method, "scheme": "http",
+             "path": path, "raw_path": path.encode(), "root_path": "", "query_string": b"", "headers": raw,
+             "client": (address, 50_000), "server": ("127.0.0.1", 8000), "state": {}}  # fmt: skip
+    messages = []
+
+    async def receive():
+        return {"type": "http.request", "body": content, "more_body": False}
+
+    async def send(message):
+        messages.append(message)
+
+    await app(scope, receive, send)
+    return messages[0]["status"], b"".join(message.get("body", b"") for message in messages[1:]).decode()
+
+
+async def everything(app, caller, way):
+    """The status of every route for somebody; those that delete come last."""
+    (address, headers), (poll, keys) = WAYS[way], poll_with_keys(app.app.state.all.store)
+    if keys[caller] is not None:
+        headers = headers | {"Authorization": f"Bearer {keys[caller]}"}
+    found = {}
+    for method, path in sorted(set(routes(app.app)), key=lambda one: (one[0] == "DELETE", one[1] == POLL, one)):
+        route, where = f"{method} {path}", path
+        for name, value in {"poll": poll, "key": "0" * 12, "person": "0123", "item": "a"}.items():
+            where = where.replace(f"{{{name}}}", value)
+        found[route], text = await status(app, method, where, BODIES.get(route), headers, address)
+        assert found[route] != 422, f"{route} needs another body here: {text}"
+        assert found[route] < 500, (route, text)
+    return found
+
+
+def may(start, way, caller, route):
+    """Whether a request has to get in."""
+    host = WAYS[way][1].get("host", "")
+    if host == "poll.example.org" and not start.startswith(("public", "name")):
+        return False  # whoever asks: no name of this server
+    need = NEEDS.get(route, SERVER)
+    if need in ("key in the address", EVERYBODY):
+        return need == EVERYBODY
+    own = start.startswith("private") and way in UNKNOWABLE
+    return own or need in GRANTS[caller] or (need in OPEN and start.endswith("open"))
+
+
+@pytest.mark.parametrize("start", STARTS)
+def test_nobody_does_what_they_may_not_on_any_route_through_any_proxy(start, tmp_path, monkeypatch):
+    settings, _ = started(tmp_path, monkeypatch, STARTS[start])
+    app = create_app(dataclasses.replace(settings, streams=0))
+    asked, wrong = [], []
+
+    async def ask_all():
+        async with app.app.router.lifespan_context(app.app):
+            for way in WAYS:
+                for caller in GRANTS if way == "through a proxy" else (None,):
+                    for route, code in (await everything(app, caller, way)).items():
+                        asked.append(may(start, way, caller, route))
+                        if asked[-1] != (code not in (401, 403, 421)):
+                            wrong.append(("kept out" if asked[-1] else "got in", way, caller, route, code))
+
+    asyncio.run(ask_all())
+    assert wrong == []
+    assert min(asked.count(True), asked.count(False)) > 100  # there is something to tell apart
