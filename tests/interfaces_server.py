@@ -2,7 +2,12 @@
 
 import contextlib
 import dataclasses
+import http.client
+import http.server
 import re
+import socket
+import threading
+import time
 
 import pytest
 
@@ -11,6 +16,7 @@ fastapi = pytest.importorskip("fastapi", reason="needs the extra serve: pip inst
 from fastapi.testclient import TestClient  # noqa: E402
 
 from permrank.interfaces.server.app import create_app  # noqa: E402
+from permrank.interfaces.server.connections import http_options  # noqa: E402
 from permrank.interfaces.server.described import ANSWERS  # noqa: E402
 from permrank.interfaces.server.keys import make_key  # noqa: E402
 from permrank.interfaces.server.settings import Settings  # noqa: E402
@@ -47,6 +53,63 @@ def serving(settings, **options):
     with CheckingClient(app, base_url="http://localhost", client=("127.0.0.1", 50000)) as client:
         client.app_state = app.app.state.all
         yield client
+
+
+@contextlib.contextmanager
+def listening(app, **options):
+    """The port of an application that is served over real connections, in a thread of its own."""
+    uvicorn = pytest.importorskip("uvicorn")
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        config = uvicorn.Config(app, log_level="error", **(http_options() | options))
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        try:
+            while not server.started:
+                assert thread.is_alive()
+                time.sleep(0.01)
+            yield listener.getsockname()[1]
+        finally:
+            server.should_exit = server.force_exit = True
+            thread.join()
+
+
+class _Forwarder(http.server.BaseHTTPRequestHandler):
+    """A reverse proxy: sends on what it gets, and says for whom."""
+
+    protocol_version = "HTTP/1.1"
+
+    def forward(self):
+        headers = {name: value for name, value in self.headers.items() if name.lower() != "connection"}
+        body = self.rfile.read(int(headers.get("Content-Length", 0)))
+        behind = http.client.HTTPConnection("127.0.0.1", self.server.target, timeout=60)
+        behind.request(self.command, self.path, body, headers | self.server.added)
+        with contextlib.closing(behind), behind.getresponse() as found:
+            content = found.read()
+            self.send_response(found.status)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = forward  # noqa: N815
+
+    def log_message(self, *said):
+        pass
+
+
+@contextlib.contextmanager
+def proxied(port, added):
+    """The port of a reverse proxy before another port, which adds headers to what it sends on."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Forwarder) as proxy:
+        proxy.target, proxy.added = port, added
+        thread = threading.Thread(target=proxy.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield proxy.server_address[1]
+        finally:
+            proxy.shutdown()
+            thread.join()
 
 
 @pytest.fixture(scope="module")

@@ -7,17 +7,20 @@ proxies that show themselves, and through one that does not.
 import asyncio
 import contextlib
 import dataclasses
+import http.client
 import json
 
 import pytest
 from typer.testing import CliRunner
 
+from interfaces_server import listening, proxied
 from permrank.interfaces.cli.app import app as command
 from permrank.interfaces.server import run
 from permrank.interfaces.server.app import create_app
 from permrank.interfaces.server.bodies import Item, NewPoll
 from permrank.interfaces.server.keys import make_key
 from permrank.interfaces.server.polls import add_person, create_poll
+from permrank.interfaces.server.settings import Settings
 
 URL = "https://poll.example.org"
 STARTS = {
@@ -208,3 +211,68 @@ def test_nobody_does_what_they_may_not_on_any_route_through_any_proxy(start, tmp
     asyncio.run(ask_all())
     assert wrong == []
     assert min(asked.count(True), asked.count(False)) > 100  # there is something to tell apart
+
+
+def test_a_server_that_others_can_reach_has_a_key_from_its_first_start_on(tmp_path, monkeypatch):
+    for n, (start, arguments) in enumerate(STARTS.items()):
+        folder = tmp_path / str(n)
+        folder.mkdir()
+        first, said = started(folder, monkeypatch, arguments)
+        assert first.is_private == start.startswith("private")
+        assert first.keys == ("/join/pr_" in said) == (not first.is_private)
+        again, said = started(folder, monkeypatch, [one for one in arguments if one not in ("--admin-key", "new")])
+        assert again.is_private == first.is_private  # a key that is known is asked for
+        assert "/join/pr_" not in said
+        assert again.is_open == start.endswith("open")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("Forwarded", "for=192.0.2.7"), ("X-Forwarded-For", "127.0.0.1"), ("X-Forwarded-Proto", "https"),
+        ("X-Forwarded-Host", "localhost"), ("X-Real-IP", "127.0.0.1"), ("Via", "1.1 proxy"), ("CF-Ray", "1"),
+        ("CF-Connecting-IP", "192.0.2.7"), ("True-Client-IP", "192.0.2.7"), ("Client-IP", "192.0.2.7"),
+        ("X-Original-URL", "/"), ("Fly-Client-IP", "192.0.2.7"), ("Tailscale-User-Login", "a@b.org"),
+        ("X-Envoy-External-Address", "192.0.2.7"), ("X-Amzn-Trace-Id", "1"), ("CDN-Loop", "cloudflare"),
+        ("Host", "192.168.1.4:8000"), ("Host", "0.0.0.0:8000"),
+    ],
+)  # fmt: skip
+def test_a_request_that_shows_a_proxy_is_not_of_the_machine(open_client, name, value):
+    assert open_client.get("/v1/polls").status_code == 200
+    refused = open_client.get("/v1/polls", headers={name: value})
+    assert refused.status_code == 401
+    assert "--public-url" in refused.json()["remedy"]
+
+
+def test_a_request_of_the_machine_comes_from_it_by_its_name_and_in_todays_http(tmp_path):
+    app = create_app(Settings(str(tmp_path / "a.sqlite"), rate=0.0))
+
+    def asked(headers=(), address="127.0.0.1", version="1.1"):
+        return asyncio.run(status(app, "GET", "/v1/polls", None, dict(headers), address, version))[0]
+
+    assert asked() == asked({"host": "localhost:8000"}) == asked({"host": "[::1]:8000"}, "::1") == 200
+    assert asked(version="1.0") == 401  # as nginx hands on unless it is told otherwise
+    assert asked(address="192.0.2.7") == asked(address="::ffff:192.0.2.7") == asked(address="") == 401
+    assert asked({"Host": "127.0.0.1:8000"}) == 421  # two names
+
+
+@pytest.mark.parametrize("start", ["private", "public", "key, open"])
+def test_a_real_proxy_on_the_machine_lets_nobody_administer(start, tmp_path, monkeypatch):
+    settings, _ = started(tmp_path, monkeypatch, STARTS[start])
+    app = create_app(settings)
+    poll, keys = poll_with_keys(app.app.state.all.store)
+
+    def asked(port, method, path, key=None):
+        behind = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        behind.request(method, path, None, {} if key is None else {"Authorization": f"Bearer {key}"})
+        with contextlib.closing(behind), behind.getresponse() as found:
+            return found.status
+
+    hidden = {} if start == "private" else {"Host": "127.0.0.1"}  # settings that say more need no header that shows it
+    with listening(app) as port, proxied(port, hidden or {"X-Forwarded-For": "192.0.2.7"}) as reached:
+        for method, path in (("DELETE", f"/v1/polls/{poll}"), ("GET", "/v1/polls"), ("GET", "/metrics")):
+            assert asked(reached, method, path) == 401, (method, path)
+            assert asked(reached, method, path, keys["vote"]) == 403, (method, path)
+        assert asked(reached, "GET", f"/v1/polls/{poll}") == (200 if start == "key, open" else 401)
+        assert asked(port, "GET", "/v1/polls") == (200 if start == "private" else 401)
+        assert asked(reached, "DELETE", f"/v1/polls/{poll}", keys["admin"]) == 204

@@ -6,7 +6,9 @@ import re
 from fastapi.testclient import TestClient
 
 from interfaces_server import bearer, new_poll, person, send, serving
+from permrank.interfaces.server.bodies import Item, NewPoll
 from permrank.interfaces.server.keys import find_key, make_key
+from permrank.interfaces.server.polls import create_poll
 
 MARKUP = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'{{1234*5678}}"
 
@@ -183,6 +185,76 @@ def test_another_site_can_make_no_browser_act(keyed_client):
     assert found.headers["cross-origin-resource-policy"] == "same-origin"
 
 
+def follow(client, key, site=None):
+    """A link that a browser opens, from another site or not."""
+    return client.get(f"/join/{key}", headers={"Accept": "text/html"} | ({"Sec-Fetch-Site": site} if site else {}))
+
+
+def test_no_link_makes_somebody_another_person_unasked(keyed_client):
+    poll = new_poll(keyed_client)
+    address = f"/v1/polls/{poll['id']}"
+    ann, eve = (person(keyed_client, poll, name)["Authorization"].removeprefix("Bearer ") for name in ("ann", "<b>eve"))
+    other = TestClient(keyed_client.app, base_url="http://localhost", follow_redirects=False)
+
+    def who():
+        return other.get(address).json().get("name")
+
+    # A browser that nobody uses yet: it is asked if the link came from elsewhere, or if it cannot say from where.
+    for site in ("cross-site", "same-site", None):
+        asked = follow(other, ann, site)
+        assert asked.status_code == 200, site
+        assert list(other.cookies) == ["pr-session"]
+        assert "Go on as ann" in asked.text
+        assert 'href="/p/' not in asked.text  # nowhere to go as somebody else
+    assert follow(other, poll["keys"]["vote"], "cross-site").status_code == 200
+    assert list(other.cookies) == ["pr-session"]
+    assert follow(other, poll["keys"]["vote"]).status_code == 303  # this makes nobody of anybody
+    assert follow(other, ann, "none").status_code == 303
+    assert who() == "ann"
+    # One that somebody uses: another person's link is asked about wherever it comes from.
+    for site in ("cross-site", "none", "same-origin", None):
+        asked = follow(other, eve, site)
+        assert asked.status_code == 200
+        assert "In this browser ann takes part." in asked.text
+        assert "&lt;b&gt;eve" in asked.text
+        assert who() == "ann"
+    assert follow(other, ann, "cross-site").status_code == 303  # who they are already
+    # The change itself is by the button of that page.
+    token = re.search(r'name="csrf" content="([0-9a-f]{64})"', asked.text)[1]
+    own = {"Origin": "http://localhost", "Sec-Fetch-Site": "same-origin", "X-CSRF-Token": token}
+    for headers in ({}, own | {"Origin": "http://evil.example"}, own | {"Sec-Fetch-Site": "cross-site"},
+                    own | {"X-CSRF-Token": "0" * 64}):  # fmt: skip
+        assert other.post(f"/join/{eve}", headers=headers).status_code == 403
+    assert who() == "ann"
+    taken = other.post(f"/join/{eve}", headers=own)
+    assert taken.json() == {"target": f"/p/{poll['id']}"}
+    assert who() == "<b>eve"
+    assert follow(other, "pr_000000000000_" + "A" * 32).status_code == 401
+
+
+def test_an_origin_that_is_none_is_of_another_site(open_client):
+    body = {"title": "evil", "items": [{"title": "a"}, {"title": "b"}]}
+    for origin in ("http://[", "http://[::1", "null", "", "localhost", "http://localhost.", "file://", "\xff"):
+        found = open_client.post("/v1/polls", json=body, headers={"Origin": origin.encode("latin-1")})
+        assert found.status_code == 403, origin
+        assert found.json()["field"] == "Origin"
+
+
+def test_a_page_behind_a_proxy_that_changes_the_name_may_act(tmp_path):
+    with serving(tmp_path / "a.sqlite", public="https://poll.example.org", is_open=True) as client:
+        poll = client.app_state.store.write(
+            lambda db: create_poll(db, NewPoll(title="t", items=[Item(title="a"), Item(title="b")]))
+        ).result()
+        page = client.get(f"/p/{poll}")
+        assert "Secure" in page.headers["set-cookie"]
+        token = re.search(r'name="csrf" content="([0-9a-f]{64})"', page.text)[1]
+        headers = {"Sec-Fetch-Site": "same-origin", "X-CSRF-Token": token}
+        headers["Cookie"] = page.headers["set-cookie"].partition(";")[0]  # the client sends it by HTTPS only
+        for origin, code in (("https://poll.example.org", 201), ("https://evil.example", 403)):
+            found = client.post(f"/v1/polls/{poll}/people", json={}, headers=headers | {"Origin": origin})
+            assert found.status_code == code, found.text
+
+
 def test_an_open_server_is_not_open_to_other_sites(open_client):
     body = {"title": "evil", "items": [{"title": "a"}, {"title": "b"}]}
     for headers in (
@@ -218,10 +290,72 @@ def test_bodies_rates_streams_and_guesses_have_limits(tmp_path):
         assert client.get(f"/v1/polls/{poll['id']}/events").status_code == 429
         codes = [client.get("/health/live").status_code for _ in range(100)]
         assert codes.count(429) > 10
+
+
+def test_wrong_keys_are_limited_and_keep_no_right_one_out(tmp_path):
     with serving(tmp_path / "b.sqlite", keys=True, rate=1000.0, burst=1000) as client:
-        codes = [client.get("/v1/polls", headers=bearer(f"pr_{n:012x}_{'A' * 32}")).status_code for n in range(60)]
-        assert codes[0] == 401
-        assert codes[-1] == 429
+        admin = client.app_state.store.write(lambda db: make_key(db, "admin")).result()
+        wrong = [f"pr_{n:012x}_{'A' * 32}" for n in range(30)]
+        ways = {
+            "header": lambda key: client.get("/v1/polls", headers=bearer(key)),
+            "link": lambda key: client.get(f"/join/{key}", headers={"Sec-Fetch-Site": "none"}),
+            "cookie": lambda key: client.get("/v1/polls", headers={"Cookie": f"pr-admin-all={key}"}),
+        }
+        for way, ask in ways.items():
+            client.app_state.door._wrong._left.clear()
+            codes = [ask(key).status_code for key in wrong]
+            assert codes[0] == 401, way
+            assert codes[-1] == 429, way
+            for right in ways.values():
+                client.cookies.clear()
+                assert right(admin).status_code == 200, way
+        client.cookies.clear()
+        assert client.get("/health/live", headers={"Cookie": f"pr-vote-old={wrong[0]}"}).status_code == 200
+
+
+def test_who_may_ask_a_model_may_not_write_lists_of_its_people(tmp_path):
+    with serving(tmp_path / "a.sqlite", keys=True, is_open=True) as client:
+        keys = {role: client.app_state.store.write(lambda db, role=role: make_key(db, role)).result()
+                for role in ("model", "lists")}  # fmt: skip
+        for method in ("PUT", "DELETE"):
+            body = {"ranking": ["a"]} if method == "PUT" else None
+            codes = [client.request(method, "/v1/model/people/ann", json=body, headers=headers).status_code
+                     for headers in ({}, bearer(keys["model"]), bearer(keys["lists"]))]  # fmt: skip
+            assert codes == [401, 403, 404]  # the last: no model is served here
+        assert client.get("/v1/model").status_code == 404
+
+
+def test_titles_and_names_that_look_the_same_are_the_same_and_none_is_blank(open_client):
+    open_client.cookies.clear()
+    items = [{"title": "a"}, {"title": "b"}]
+    blank = ("", " ", "\u00a0", "\u3000\u2003", "\u200b", "\u2060\ufeff", "\u3164", "\u2800", "\u00ad", "\ufe0f", "\n")
+    for nothing in blank:
+        for body in ({"title": nothing, "items": items}, {"title": "t", "items": [*items, {"title": nothing}]},
+                     {"title": "t", "items": [*items, {"title": "c", "id": nothing}]}):  # fmt: skip
+            assert open_client.post("/v1/polls", json=body).status_code == 422, ascii(nothing)
+    same = (
+        "ann lee",
+        " ann  lee",
+        "ann\u00a0lee",
+        "a\u200bnn lee",
+        "ann\u2060 lee\u200f",
+        "ann lee\ufe0f",
+        "\ufeffann lee",
+    )
+    poll = new_poll(open_client)
+    assert open_client.patch(f"/v1/polls/{poll['id']}", json={"title": "\u200b"}).status_code == 422
+    codes = [open_client.post(f"/v1/polls/{poll['id']}/people", json={"name": name}).status_code for name in same]
+    assert codes == [201] + [409] * (len(same) - 1)
+    twice = {"title": "t", "items": [{"title": "cafe\u0301"}, {"title": "caf\u00e9"}]}
+    refused = open_client.post("/v1/polls", json=twice)
+    assert refused.status_code == 422
+    assert refused.json()["field"] == "items"
+    # What a script needs stays: joiners in Persian and Hindi, the parts of an emoji.
+    words = ["می\u200cخواهم", "क्\u200dष", "👩🏽\u200d🍳", "❤\ufe0f\u200d🔥"]
+    kept = new_poll(open_client, words)
+    shown = open_client.get(f"/v1/polls/{kept['id']}").json()["items"]
+    assert [one["title"] for one in shown] == [one["id"] for one in shown] == words
+    send(open_client, kept, person(open_client, kept), {"kind": "list", "ranking": words})
 
 
 def test_a_result_is_shown_when_the_organiser_says(keyed_client):

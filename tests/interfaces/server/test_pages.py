@@ -292,6 +292,22 @@ def test_an_organiser_makes_closes_and_exports_and_markup_stays_text(base, perso
     voter.wait_for_selector("text=This poll is closed")
 
 
+def test_a_link_of_another_person_asks_first(base, person):
+    poll = new_poll(base)
+    keys = [post(base, f"/v1/polls/{poll['id']}/people", {"name": name})["key"] for name in ("ann", "bob")]
+    page = opened(person(400), f"{base}/join/{keys[0]}")
+    says(page, "#state", "you are ann")
+    opened(page, f"{base}/join/{keys[1]}")
+    assert "In this browser ann takes part." in page.text_content("main")
+    assert AXE is None or violations(page) == []
+    page.click("text=Stay ann")
+    says(page, "#state", "you are ann")
+    opened(page, f"{base}/join/{keys[1]}")
+    page.click("#take")
+    says(page, "#state", "you are bob")
+    assert keys[1] not in page.url
+
+
 def test_recommendations_change_with_the_list(base, person):
     page = opened(person(), f"{base}/recommend")
     page.fill("#search", "ali")

@@ -151,7 +151,7 @@ class Door:
             return  # no browser, and nothing that came along by itself
         remedy = "reload the page and try again"
         here = request.headers.get("host", "")
-        if origin is not None and origin not in (f"http://{here}", f"https://{here}", self.settings.public):
+        if origin is not None and origin not in (f"http://{here}", f"https://{here}", self.settings.public or None):
             raise Problem(403, "the request came from another site", field="Origin", remedy="use this server's pages")
         if site not in (None, "same-origin", "none"):
             raise Problem(403, "the request came from another site", field="Sec-Fetch-Site", remedy=remedy)
