@@ -64,7 +64,7 @@ def require_seed(value: object, name: str = "seed") -> None:
 
 def require_memory(n_bytes: float, what: str, remedy: str) -> None:
     """Raise if arrays of so many bytes would not fit beside what else the memory is needed for."""
-    free = _free_bytes()
+    free = free_bytes()
     if n_bytes > _SHARE_OF_MEMORY * free:
         raise InputError(
             f"{what} take {n_bytes / 2**30:,.1f} GiB, more than half of the {free / 2**30:,.1f} GiB of memory that are "
@@ -72,7 +72,7 @@ def require_memory(n_bytes: float, what: str, remedy: str) -> None:
         )
 
 
-def _free_bytes() -> int:
+def free_bytes() -> int:
     """Memory that is free in this machine, or in this container if it may have less."""
     found = []
     with contextlib.suppress(OSError, StopIteration, ValueError, IndexError):

@@ -60,13 +60,13 @@ def test_a_fit_that_fails_leaves_the_record_as_it_was():
 def test_memory_that_is_not_there_is_asked_for_in_vain(monkeypatch, tmp_path):
     monkeypatch.setattr(checks, "_MEMORY", tmp_path / "meminfo")
     monkeypatch.setattr(checks, "_CONTAINER", tmp_path)
-    assert checks._free_bytes() == 8 * 2**30
+    assert checks.free_bytes() == 8 * 2**30
     (tmp_path / "meminfo").write_text("MemTotal: 9 kB\nMemAvailable:    1048576 kB\n")
     (tmp_path / "memory.max").write_text("max\n")
-    assert checks._free_bytes() == 2**30
+    assert checks.free_bytes() == 2**30
     (tmp_path / "memory.max").write_text(f"{2**29}\n")
     (tmp_path / "memory.current").write_text(f"{2**28}\n")
-    assert checks._free_bytes() == 2**28
+    assert checks.free_bytes() == 2**28
     (tmp_path / "memory.max").unlink()
     checks.require_memory(2**29, "arrays", "nothing")
     with pytest.raises(
@@ -77,7 +77,7 @@ def test_memory_that_is_not_there_is_asked_for_in_vain(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("model", [pr.BradleyTerry(prior="gaussian"), pr.BradleyTerry(prior="gaussian", ties="half")])
 def test_pairs_that_would_fill_the_memory_are_counted_and_refused(model, monkeypatch):
-    monkeypatch.setattr(checks, "_free_bytes", lambda: 2**24)
+    monkeypatch.setattr(checks, "free_bytes", lambda: 2**24)
     n = 900
     lists = pr.Rankings.from_lists([list(range(n)), list(range(n))[::-1]], users=[0, 1])
     with pytest.raises(
@@ -98,13 +98,13 @@ def test_pairs_that_would_fill_the_memory_are_counted_and_refused(model, monkeyp
     ],
 )
 def test_estimates_that_would_fill_the_memory_are_refused_before_they_are_made(model, what, monkeypatch):
-    monkeypatch.setattr(checks, "_free_bytes", lambda: 2**14)
+    monkeypatch.setattr(checks, "free_bytes", lambda: 2**14)
     with pytest.raises(pr.errors.InputError, match=what):
         model.fit(RANKINGS)
 
 
 def test_two_long_lists_are_counted_without_their_pairs(monkeypatch):
-    monkeypatch.setattr(checks, "_free_bytes", lambda: 2**10)
+    monkeypatch.setattr(checks, "free_bytes", lambda: 2**10)
     n = 900
     lists = pr.Rankings.from_lists([list(range(n)), list(range(n))], users=[0, 1])
     np.testing.assert_allclose(pr.Copeland().fit(lists).score(None), np.linspace(1, -1, n), rtol=0, atol=1e-12)

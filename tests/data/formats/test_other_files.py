@@ -1,6 +1,7 @@
 """Reading files that are no tables: JSON lines, Parquet, archives; and what is no file."""
 
 import gzip
+import tracemalloc
 import zipfile
 
 import pandas as pd
@@ -240,10 +241,38 @@ def test_what_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
         archive.writestr("ratings.csv", text)
     for name in ("r.csv.gz", "r.zip"):
         assert pr.read(tmp_path / name).n_items == 2000
-    monkeypatch.setattr("permrank.data.formats.text.MOST_UNPACKED", 10_000)
-    for name in ("r.csv.gz", "r.zip"):
-        with pytest.raises(FormatError, match="unpacks to more than"):
-            pr.read(tmp_path / name)
+    free = "permrank.checks._MEMORY", "permrank.checks._CONTAINER"
+    for bound in ("MOST_UNPACKED", "memory"):
+        with monkeypatch.context() as patched:
+            if bound == "memory":
+                (tmp_path / "meminfo").write_text("MemAvailable: 40 kB\n")
+                for name in free:
+                    patched.setattr(name, tmp_path / "meminfo")
+            else:
+                patched.setattr(f"permrank.data.formats.text.{bound}", 10_000)
+            for name in ("r.csv.gz", "r.zip"):
+                with pytest.raises(FormatError, match="unpacks to more than"):
+                    pr.read(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["bomb.csv.gz", "bomb.zip"])
+def test_a_small_file_is_not_unpacked_to_hundreds_of_times_its_size(tmp_path, name):
+    n_bytes, path = 96 * 2**20, tmp_path / name
+    text = b"1,item,3\n" * (n_bytes // 9)
+    if name.endswith(".gz"):
+        path.write_bytes(gzip.compress(text))
+    else:
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("ratings.csv", text)
+    del text
+    assert path.stat().st_size < n_bytes // 500
+    tracemalloc.start()
+    try:
+        with pytest.raises(FormatError, match=r"bomb.* has .* bytes and unpacks to more than 64 MiB.*unpack it your"):
+            pr.read(path)
+        assert tracemalloc.get_traced_memory()[1] < 90 * 2**20  # it stops where it says
+    finally:
+        tracemalloc.stop()
 
 
 def test_ballots_are_completed_before_equal_ones_are_merged(tmp_path):

@@ -15,12 +15,11 @@ import polars as pl
 from permrank.data.build import Duplicates
 from permrank.data.catalogue import with_catalogue
 from permrank.data.constructors import Columns, from_values
-from permrank.data.formats import text as textfiles
 from permrank.data.formats.about import with_archived, with_archived_links, with_sushi
 from permrank.data.formats.columns import Kind, find_roles, rankings_of
 from permrank.data.formats.contents import Contents
 from permrank.data.formats.tabular import delimited
-from permrank.data.formats.text import lines_of, without_mark
+from permrank.data.formats.text import lines_of, require_unpackable, without_mark
 from permrank.data.joining import joined
 from permrank.data.rankings import Rankings
 from permrank.errors import FormatError, InputError, argument, shown
@@ -243,9 +242,9 @@ def _open(data: bytes, where: str) -> tuple[dict[str, list[str]], Fetch]:
     def fetch(name: str) -> bytes:
         def content() -> bytes:
             with zipfile.ZipFile(io.BytesIO(data)) as archive:
-                if archive.getinfo(paths[name][0]).file_size > textfiles.MOST_UNPACKED:
-                    raise textfiles.too_large(f"{where}/{name}")
-                return archive.read(paths[name][0])  # never more than the size that it claims
+                member = archive.getinfo(paths[name][0])
+                require_unpackable(member.file_size, member.compress_size, f"{where}/{name}")
+                return archive.read(member)  # never more than the size that it claims
 
         if name not in paths:
             raise FormatError(f"{where} has no file {name}; fetch it again")

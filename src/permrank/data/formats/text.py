@@ -9,13 +9,17 @@ import os
 import zlib
 from pathlib import Path
 
+from permrank.checks import free_bytes
 from permrank.errors import FormatError, InputError
 
 _BOM = b"\xef\xbb\xbf"
 # Text is checked in pieces, so that a large file needs no second copy in memory.
 _PIECE = 2**24
-# What is packed well may be a thousand times its size: unpacked beyond this it would not fit most machines.
-MOST_UNPACKED = 4 * 2**30
+# What is packed well may be a thousand times its size. Tables of ratings pack to a tenth or a thirtieth; up to
+# `_ALWAYS` bytes nothing is asked, beyond that a file may become so many times its size, and so much at the most.
+MOST_TIMES, MOST_UNPACKED, _ALWAYS = 200, 4 * 2**30, 64 * 2**20
+# Parsing needs two or three copies of the text.
+_SHARE_OF_MEMORY = 0.25
 
 
 def existing_file(path: str | Path) -> Path:
@@ -49,20 +53,32 @@ def read_bytes(path: Path, where: str) -> bytes:
         raise InputError(f"cannot read {where}: {error.strerror or error}") from error
     if path.suffix.lower() == ".gz":
         try:
-            with gzip.GzipFile(fileobj=io.BytesIO(data)) as packed:
-                data = packed.read(MOST_UNPACKED + 1)
+            data = _gunzipped(data, where)
         except (OSError, EOFError, zlib.error) as error:
             raise FormatError(f"{where} is not a whole gzip file ({error}); fetch it again") from error
-        if len(data) > MOST_UNPACKED:
-            raise too_large(where)
     return without_mark(data, where)
 
 
-def too_large(where: str) -> FormatError:
-    """The error for what unpacks to more than memory can be expected to hold."""
-    return FormatError(
-        f"{where} unpacks to more than {MOST_UNPACKED / 2**30:g} GiB; unpack it yourself and read the file"
-    )
+def _gunzipped(data: bytes, where: str) -> bytes:
+    """The content of a gzip file, piece by piece: nothing beyond what `require_unpackable` lets pass is in memory."""
+    pieces, size = [], 0
+    with gzip.GzipFile(fileobj=io.BytesIO(data)) as packed:
+        while piece := packed.read(_PIECE):
+            pieces.append(piece)
+            size += len(piece)
+            require_unpackable(size, len(data), where)
+    return b"".join(pieces)
+
+
+def require_unpackable(size: int, packed: int, where: str) -> None:
+    """Raise if a file of so many packed bytes must not become one of this size."""
+    most = min(MOST_UNPACKED, max(_ALWAYS, MOST_TIMES * packed), int(_SHARE_OF_MEMORY * free_bytes()))
+    if size > most:
+        raise FormatError(
+            f"{where} has {packed:,} bytes and unpacks to more than {most / 2**20:,.0f} MiB, and at most {MOST_TIMES} "
+            f"times its size, {MOST_UNPACKED / 2**30:g} GiB and a quarter of the free memory are unpacked; if it is "
+            "what it should be, unpack it yourself and read the file"
+        )
 
 
 def without_mark(data: bytes, where: str) -> bytes:
