@@ -53,9 +53,10 @@ def explain(self: Ranker, user: object, item: object, *, k: int = _ROWS, full: b
     item : id or title
     k : int
         Rows at the most: the listed items that count most, the others together, and the baseline, which is what the
-        item has for everybody.
+        item has for everybody. An item that is on the list itself is no reason for itself: what it adds is among the
+        others.
     full : bool
-        A row for every listed item instead.
+        A row for every other listed item instead.
 
     Returns
     -------
@@ -77,8 +78,8 @@ def explain(self: Ranker, user: object, item: object, *, k: int = _ROWS, full: b
     """
     require_int("k", k, 3)
     require_bool("full", full)
-    reference, _, reasons = _asked(self, user, item)
-    chosen = _order(reasons.parts) if full else _chosen(reasons.parts, int(k))
+    reference, index, reasons = _asked(self, user, item)
+    chosen = _order(reasons, index) if full else _chosen(reasons, index, int(k))
     return _frame(self, reference, reasons, chosen)
 
 
@@ -96,7 +97,7 @@ def because(self: Ranker, user: object, item: object) -> str:
     """
     reference, index, reasons = _asked(self, user, item)
     said = _said(self, reference, reasons)
-    chosen = _chosen(reasons.parts, _ROWS)
+    chosen, others = _chosen(reasons, index, _ROWS), reasons.parts[reasons.items != index]
     name = self.item_ids.called(index)
     parts = reasons.parts[chosen]
     liked = [said.told(int(at)) for at in reasons.items[chosen[parts > 0.0]]]
@@ -104,7 +105,7 @@ def because(self: Ranker, user: object, item: object) -> str:
     heavy = parts <= -parts[parts > 0.0].min(initial=np.inf if liked else 0.0)
     disliked = [said.told(int(at)) for at in reasons.items[chosen[(parts < 0.0) & heavy]]]
     words = [f"because you {said.verb} {_joined(liked)}"] if liked else []
-    if not liked or reasons.baseline > reasons.parts.sum():
+    if not liked or reasons.baseline > others.sum():
         words = [f"by {reasons.named}", *words]
     if disliked:
         words.append(f"in spite of {_joined(disliked)}")
@@ -122,17 +123,18 @@ def _asked(model: Ranker, user: object, item: object) -> tuple[UserReference, in
     return reference, index, model._reasons(reference, index)
 
 
-def _order(parts: Float64Array) -> Int64Array:
-    """What speaks for the item, largest first, then what speaks against it, largest first."""
-    return np.lexsort((-np.abs(parts), parts <= 0.0))
+def _order(reasons: Reasons, index: int) -> Int64Array:
+    """What speaks for an item, largest first, then what speaks against it, largest first; never the item itself."""
+    parts, own = reasons.parts, reasons.items == index
+    return np.lexsort((-np.abs(parts), parts <= 0.0, own))[: parts.size - int(own.sum())]
 
 
-def _chosen(parts: Float64Array, k: int) -> Int64Array:
+def _chosen(reasons: Reasons, index: int, k: int) -> Int64Array:
     """The listed items that are shown by themselves: the largest, but of those against at most a third."""
-    order = _order(parts)
-    n = k - 1 if parts.size <= k - 1 else k - 2  # the others need no row if there are none
-    positive = int((parts > 0.0).sum())
-    against = min(int((parts < 0.0).sum()), max(n // 3, n - positive))
+    order, size = _order(reasons, index), reasons.parts.size
+    n = k - 1 if size <= k - 1 and order.size == size else k - 2  # the others need no row if there are none
+    positive, against = (int((sign * reasons.parts[order] > 0.0).sum()) for sign in (1, -1))
+    against = min(against, max(n // 3, n - positive))
     return np.concatenate((order[: min(positive, n - against)], order[positive : positive + against]))
 
 
