@@ -7,7 +7,6 @@ import pytest
 
 from permrank.kernels.log_linear import pseudo_likelihood as pl
 from permrank.kernels.log_linear.arguments import Orders, Pairs, Positions
-from permrank.kernels.log_linear.relocation import MOST_RELOCATED
 from permrank.models.log_linear.lists import partners_of
 from permrank.ragged import frozen  # the kinds of arrays that models pass, for which kernels are compiled
 from permrank.testing.oracles import log_linear_energy, random_log_linear
@@ -55,8 +54,9 @@ def evaluate(structure, order, unary, basis, values, weight=1.0, paired=True):
     of_entries, of_pairs = np.zeros(unary.shape), np.zeros((2, pairs[2].size))
     lists, positions = Orders(*frozen(np.array([0, N]), ITEMS, order, np.array([weight]))), Positions(STARTS, basis)
     given = Pairs(*frozen(*pairs[:2]))
+    width = N if structure == pl.BY_RELOCATION else WIDTH
     value = pl.list_likelihoods(
-        BLOCKS, structure, WIDTH, lists, unary, positions, given, partners_of(given), pairs[2], of_entries, of_pairs
+        BLOCKS, structure, width, lists, unary, positions, given, partners_of(given), pairs[2], of_entries, of_pairs
     )[0]
     return value, of_entries, of_pairs.sum(axis=0)
 
@@ -104,7 +104,7 @@ def test_statistics_are_averaged_over_the_orders_of_ties():
     np.testing.assert_allclose(of_pairs.sum(axis=0), 2 * signs[KEPT], rtol=0, atol=1e-12)
 
 
-def long_lists(n_lists, n, values, unary):
+def long_lists(n_lists, n, most, values, unary):
     """Lists of n in the same order, of different items; the same pairs of each have parameters."""
     order = np.random.default_rng(4).permutation(n)
     kept = np.triu(np.ones((n, n), bool), 1)
@@ -120,8 +120,8 @@ def long_lists(n_lists, n, values, unary):
     basis, starts = np.linspace(1.0, -1.0, n)[:, None], np.zeros(n + 1, np.int64)
     of_entries, of_pairs = np.zeros((n_lists * n, 1)), np.zeros((2, pairs.items.size))
     found = pl.list_likelihoods(
-        np.array([0, 1, n_lists]), pl.BY_RELOCATION, 0, lists, np.tile(unary, (n_lists, 1)), Positions(starts, basis),
-        pairs, partners_of(pairs), np.tile(values, n_lists), of_entries, of_pairs,
+        np.array([0, 1, n_lists]), pl.BY_RELOCATION, most, lists, np.tile(unary, (n_lists, 1)),
+        Positions(starts, basis), pairs, partners_of(pairs), np.tile(values, n_lists), of_entries, of_pairs,
     )  # fmt: skip
     potentials = np.zeros((n, n))
     potentials[row, column], potentials[column, row] = values, -values
@@ -140,16 +140,17 @@ def all_relocations(unary, order, basis, potentials):
 
 
 def test_some_relocations_of_a_long_list_count_for_all():
-    n, n_lists = MOST_RELOCATED + 15, 60
+    n, n_lists, most = 47, 60, 32
     rng = np.random.default_rng(5)
     unary, values = rng.normal(size=(n, 1)), 0.1 * rng.normal(size=n * (n - 1) // 2)
-    found, of_entries, of_pairs, rest = long_lists(n_lists, n, values, unary)
+    found, of_entries, of_pairs, rest = long_lists(n_lists, n, most, values, unary)
     wanted = all_relocations(unary, *rest)
+    np.testing.assert_allclose(long_lists(n_lists, n, n, values, unary)[0], wanted, rtol=1e-9)
     assert found.std() > 0.001 * abs(wanted)  # not the same positions of every list
     np.testing.assert_allclose(found.mean(), wanted, rtol=0, atol=4.0 * found.std() / np.sqrt(n_lists))
     step = 1e-4
-    up, down = (long_lists(n_lists, n, values, unary + sign * step * np.eye(n)[:, :1])[0] for sign in (1, -1))
+    up, down = (long_lists(n_lists, n, most, values, unary + sign * step * np.eye(n)[:, :1])[0] for sign in (1, -1))
     np.testing.assert_allclose(of_entries[::n, 0], (up - down) / (2 * step), rtol=1e-5, atol=1e-7)
     moved = step * (np.arange(values.size) == 3)
-    up, down = (long_lists(n_lists, n, values + sign * moved, unary)[0] for sign in (1, -1))
+    up, down = (long_lists(n_lists, n, most, values + sign * moved, unary)[0] for sign in (1, -1))
     np.testing.assert_allclose(of_pairs[3 :: values.size], (up - down) / (2 * step), rtol=1e-5, atol=1e-7)

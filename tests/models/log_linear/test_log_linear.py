@@ -102,7 +102,7 @@ def test_the_exact_learner_is_at_a_stationary_point_and_groups_lists_rightly():
     ]]  # fmt: skip
     rankings = pr.Rankings.from_lists(lists, users=range(60))
     pairs, positions = pairs_of(rankings, 1), position_table([3], "centred", 1)
-    task = Task(rankings, positions, pairs, 1.0, 4.0, 3, 0, 1e-12, 0)
+    task = Task(rankings, positions, pairs, 1.0, 4.0, 3, 32, 0, 1e-12, 0)
     grouped = run(learner_of("exact", task, 500), max_iter=500).estimate
     # The same without grouping: given coefficients that are those found, every list is summed by itself.
     given = task._replace(scores=lambda users, items: grouped.items[items])

@@ -159,15 +159,17 @@ def list_likelihoods(
 ):
     """Log-likelihood of each list by one of the structures, weights left out, and the weighted gradient.
 
-    bounds: (n_blocks + 1,), lists of each block. unary: (n_entries, B), coefficients. unary_gradient: (n_entries, B),
-    written. pair_gradient: (n_blocks, n_pairs), added to: a row for each block, so that the sum does not depend on
-    threads.
+    bounds: (n_blocks + 1,), lists of each block. width: of windows, or the most items of a list that are relocated.
+    unary: (n_entries, B), coefficients. unary_gradient: (n_entries, B), written. pair_gradient: (n_blocks, n_pairs),
+    added to: a row for each block, so that the sum does not depend on threads.
     """
     values = np.zeros(lists.indptr.size - 1)
     for block in prange(bounds.size - 1):
         slopes, first, last = pair_gradient[block], bounds[block], bounds[block + 1]
         if structure == BY_RELOCATION:
-            add_relocations(first, last, lists, unary, positions, partners, pair_values, values, unary_gradient, slopes)
+            add_relocations(
+                first, last, width, lists, unary, positions, partners, pair_values, values, unary_gradient, slopes
+            )
         else:
             for r in range(first, last):
                 values[r] = _one_list(

@@ -1,7 +1,7 @@
 """The pseudo-likelihood of relocations, §4.3: every item of a list in turn over all positions, the others fixed.
 
-Of a list that is longer than `MOST_RELOCATED` so many items are relocated, from positions that are evenly spread, and
-each counts for several: a sweep is then linear in the entries. The lists of a block are gone through item by item: the
+Of a list that is longer than ``most`` so many items are relocated, from positions that are evenly spread, and each
+counts for several: a sweep is then linear in the entries. The lists of a block are gone through item by item: the
 λ of an item are spread out once, and all its relocations find theirs without a search.
 """
 
@@ -16,7 +16,6 @@ from permrank.kernels.factored.choices import exponentials
 from permrank.kernels.jit import njit
 from permrank.kernels.streams import derive, uniform
 
-MOST_RELOCATED = 32
 # e^-700 is still a normal number.
 _LEAST = -700.0
 
@@ -97,12 +96,12 @@ def _add_gradient(items, source, basis, weight, slopes, row, room):
 
 
 @njit(error_model="numpy")
-def _sources(items, n):
-    """How many items of a list are relocated, and where the first of n / m positions is taken.
+def _sources(items, n, most):
+    """How many items of a list are relocated, at most ``most``, and where the first of n / m positions is taken.
 
     Which positions come depends on the list alone, not on where it stands among others.
     """
-    m = min(n, MOST_RELOCATED)
+    m = min(n, most)
     return m, uniform(derive(np.uint64(items[0]), items[n - 1]), 0) if n > m else 0.0
 
 
@@ -113,13 +112,13 @@ def _source(n, m, begin, t):
 
 
 @njit(error_model="numpy")
-def _by_item(lists, first, last, ranked, n_items):
+def _by_item(lists, first, last, ranked, n_items, most):
     """Relocations of a block of lists, item by item: bounds (n_items + 1,), their lists and positions."""
     origin, bounds = lists.indptr[first], np.zeros(n_items + 2, np.int64)
     for r in range(first, last):
         start, n = lists.indptr[r] - origin, lists.indptr[r + 1] - lists.indptr[r]
         if n > 0:
-            m, begin = _sources(ranked.items[start:], n)
+            m, begin = _sources(ranked.items[start:], n, most)
             for t in range(m):
                 bounds[ranked.items[start + _source(n, m, begin, t)] + 2] += 1
     for item in range(n_items):
@@ -128,7 +127,7 @@ def _by_item(lists, first, last, ranked, n_items):
     for r in range(first, last):
         start, n = lists.indptr[r] - origin, lists.indptr[r + 1] - lists.indptr[r]
         if n > 0:
-            m, begin = _sources(ranked.items[start:], n)
+            m, begin = _sources(ranked.items[start:], n, most)
             for t in range(m):
                 source = _source(n, m, begin, t)
                 item = ranked.items[start + source]
@@ -151,8 +150,12 @@ def _ranked(lists, first, last, unary):
 
 
 @njit(error_model="numpy")
-def add_relocations(first, last, lists, unary, positions, partners, pair_values, values, unary_gradient, pair_gradient):
+def add_relocations(
+    first, last, most, lists, unary, positions, partners, pair_values, values, unary_gradient, pair_gradient
+):
     """Σ_i log P(position of the i-th item | order of the others) of the lists from ``first`` to before ``last``.
+
+    Of a list longer than ``most`` so many terms stand for all.
 
     Written: values (n_lists,), unary_gradient (n_entries, B), weighted; pair_gradient (n_pairs,), weighted, added to.
     """
@@ -161,7 +164,10 @@ def add_relocations(first, last, lists, unary, positions, partners, pair_values,
         longest = max(longest, lists.indptr[r + 1] - lists.indptr[r])
     flat, size = np.empty((4, longest)), n_items if partners.items.size > 0 else 0
     room, ranked = Room(flat[0], flat[1], flat[2], flat[3], flat[3].view(np.int64)), _ranked(lists, first, last, unary)
-    row, (bounds, where, sources) = Row(np.zeros(size), np.zeros(size)), _by_item(lists, first, last, ranked, n_items)
+    row, (bounds, where, sources) = (
+        Row(np.zeros(size), np.zeros(size)),
+        _by_item(lists, first, last, ranked, n_items, most),
+    )
     for item in range(n_items):
         if bounds[item] == bounds[item + 1]:
             continue
@@ -174,7 +180,7 @@ def add_relocations(first, last, lists, unary, positions, partners, pair_values,
             a, b = lists.indptr[r] - origin, lists.indptr[r + 1] - origin
             n, items = b - a, ranked.items[a:b]
             basis = positions.table[positions.start[n] : positions.start[n] + n]
-            part = n / min(n, MOST_RELOCATED)
+            part = n / min(n, most)
             values[r] += part * _log_position(items, ranked.unary[a:b], source, basis, row, room)
             _add_gradient(items, source, basis, part * lists.weights[r], ranked.slopes[a:b], row, room)
         for p in range(partners.indptr[item], partners.indptr[item + 1]):

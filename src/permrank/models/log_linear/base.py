@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import polars as pl
@@ -41,6 +41,7 @@ from permrank.types import Array, Float64Array, Int64Array, Named
 _MOST_CHAINS = 1_000
 # Sweeps of the draws by default: this many swaps are visited in all, within the bounds.
 _SWAPS_VISITED, _FEWEST_SWEEPS, _MOST_SWEEPS = 100_000_000, 60, 300
+MOST_RELOCATED = 1_000_000_000
 METHODS = (*STRUCTURES, *CONTRASTS)
 
 
@@ -76,6 +77,13 @@ COMMON = Declared(
         check_position, "centred, linear, list of numbers", help="How much each position of a list counts."
     ),
     window=Integer(2, LONGEST_EXACT, help="Length of the sublists that are summed over, or moved."),
+    n_relocations=Integer(
+        1,
+        MOST_RELOCATED,
+        also=("all",),
+        when=("method", "relocation"),
+        help="Items of a list that are relocated, at most; all is the published sum.",
+    ),
     move=Categorical(tuple(MOVES), help="Of the chains of contrastive learning."),
     n_steps=Integer(0, 10_000, help="Moves of a chain in a sweep; 0 for as many as the list has items."),
     max_iter=Integer(1, MOST_SWEEPS, also=(None,), help="The most sweeps; None for what is usual."),
@@ -108,6 +116,7 @@ class LogLinearRanker(Ranker):
     max_iter: int | None
     position: str | Sequence[float]
     window: int
+    n_relocations: int | Literal["all"]
 
     def _rules(self) -> Named:
         position = self.position if isinstance(self.position, str) else tuple(self.position)
@@ -131,6 +140,10 @@ class LogLinearRanker(Ranker):
         return draw_factors(
             rankings, self.position, self.n_factors, scale, self.n_draws, self.seed, n_sweeps, intercepts
         )
+
+    @property
+    def _most_relocated(self) -> int:
+        return MOST_RELOCATED if self.n_relocations == "all" else int(self.n_relocations)
 
     def _check_lengths(self, rankings: Rankings, method: str) -> None:
         longest = int(np.diff(rankings.indptr).max(initial=0))

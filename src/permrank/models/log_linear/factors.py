@@ -164,8 +164,8 @@ def point_factors(
 ) -> Learner[tuple[Array, Array]]:  # fmt: skip
     """Posterior mode of users and items under Gaussian priors, by L-BFGS or by contrastive steps.
 
-    moves: of the chains; its width is that of windows too. A scale that is None stands for no prior: maximum
-    likelihood.
+    moves: of the chains; its width is that of windows too, or how many items of a list are relocated. A scale that is
+    None stands for no prior: maximum likelihood.
     """
     rng = np.random.default_rng(seed)
     spread = usual_scale(rankings) if scale is None else scale

@@ -12,7 +12,6 @@ from permrank.data.rankings import Rankings
 from permrank.kernels.log_linear.arguments import Moves, Pairs, Partners, Positions
 from permrank.kernels.log_linear.moves import SWAP, advance_chains
 from permrank.kernels.log_linear.pseudo_likelihood import BY_RELOCATION, BY_SWAPS, BY_WINDOWS, EXACT
-from permrank.kernels.log_linear.relocation import MOST_RELOCATED
 from permrank.learning.lbfgs import minimise
 from permrank.learning.learner import Learner, State, Step, mapped, run, standing
 from permrank.learning.shards import Shard
@@ -129,6 +128,8 @@ class Task(NamedTuple):
         Of the Gaussian priors.
     width : int
         Of windows.
+    n_relocations : int
+        The most items of a list that are relocated.
     n_steps : int
         Moves of a chain in a sweep; 0 for as many as the list has items.
     tol : float
@@ -145,6 +146,7 @@ class Task(NamedTuple):
     item_precision: float
     pair_precision: float
     width: int
+    n_relocations: int
     n_steps: int
     tol: float
     seed: int
@@ -171,7 +173,8 @@ def learner_of(learner: str, task: Task, n_sweeps: int, first: int = 0) -> Learn
     if learner == "exact":
         return _exact(task)
     problem = task.problem(strict_lists(task.rankings, task.seed))
-    return maximise(problem, STRUCTURES[learner], task.width, problem.start, task.tol)
+    width = task.n_relocations if learner == "relocation" else task.width
+    return maximise(problem, STRUCTURES[learner], width, problem.start, task.tol)
 
 
 def _exact(task: Task) -> Learner[Parameters]:
@@ -243,7 +246,7 @@ def choose_pair_scale(learner: str, task: Task) -> float:
     rankings = task.rankings
     lengths, n = rankings.lengths, rankings.n_rankings
     order = np.random.default_rng([task.seed, n]).permutation(n)
-    work = np.cumsum((lengths * np.minimum(lengths, MOST_RELOCATED))[order])
+    work = np.cumsum((lengths * np.minimum(lengths, task.n_relocations))[order])
     n = int(np.searchsorted(work, _MOST_WORK, side="right"))
     if n < _FEWEST_LISTS or task.pairs.items.size == 0:
         return _USUAL_SCALE
@@ -258,7 +261,7 @@ def choose_pair_scale(learner: str, task: Task) -> float:
             trial = part._replace(pair_precision=_SCALES[index] ** -2.0)
             structure = learner if learner in ("exact", "swaps", "windows") else "relocation"
             point = run(learner_of(structure, trial, _TRIAL_SWEEPS), max_iter=_TRIAL_SWEEPS).estimate
-            found[index] = likelihood(test, test.shards, BY_RELOCATION, 0, point)[0]
+            found[index] = likelihood(test, test.shards, BY_RELOCATION, task.n_relocations, point)[0]
         return found[index]
 
     index = _SCALES.index(_USUAL_SCALE)

@@ -78,6 +78,9 @@ class PairwiseLogLinear(LogLinearRanker):
         As in `PositionwiseLogLinear`.
     window : int
         Length of the sublists of ``windows``, and of the moves of sublists.
+    n_relocations : int or "all"
+        Items of a list that ``method="relocation"`` moves, at most: of a longer list so many from positions that are
+        evenly spread stand for all, so that a sweep is linear in the entries. "all" is the published sum.
     move : {"swap", "relocation", "sublist", "window", "insertion", "informed"}
         Of the chains of contrastive learning; see `sample`.
     n_steps : int
@@ -148,6 +151,7 @@ class PairwiseLogLinear(LogLinearRanker):
         pair_scale: float | Literal["auto"] | None = "auto",
         factor_scale: float | Literal["auto"] = "auto",
         window: int = 5,
+        n_relocations: int | Literal["all"] = 32,
         move: str = "swap",
         n_steps: int = 0,
         max_iter: int | None = None,
@@ -166,6 +170,7 @@ class PairwiseLogLinear(LogLinearRanker):
         self.pair_scale = pair_scale
         self.factor_scale = factor_scale
         self.window = window
+        self.n_relocations = n_relocations
         self.move = move
         self.n_steps = n_steps
         self.max_iter = max_iter
@@ -189,8 +194,8 @@ class PairwiseLogLinear(LogLinearRanker):
         pairs = pairs_of(rankings, self._least(rankings))
         task = Task(
             rankings, position_table(rankings.lengths, self.position, self.degree), pairs,
-            precision_of(self.item_scale), 1.0, int(self.window), int(self.n_steps), float(self.tol), int(self.seed),
-            move=MOVES[self.move],
+            precision_of(self.item_scale), 1.0, int(self.window), self._most_relocated, int(self.n_steps),
+            float(self.tol), int(self.seed), move=MOVES[self.move],
         )  # fmt: skip
         if self.n_factors:
             return self._factors_then_pairs(rankings, task)

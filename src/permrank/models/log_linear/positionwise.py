@@ -49,6 +49,9 @@ class PositionwiseLogLinear(LogLinearRanker):
         Standard deviation of b a priori, for point estimates; None for no prior.
     window : int
         Length of the sublists of ``windows``, and of the moves of sublists.
+    n_relocations : int or "all"
+        Items of a list that ``method="relocation"`` moves, at most: of a longer list so many from positions that are
+        evenly spread stand for all, so that a sweep is linear in the entries. "all" is the published sum.
     move : {"swap", "relocation", "sublist", "window", "insertion", "informed"}
         Of the chains of contrastive learning; see `sample`.
     n_steps : int
@@ -104,6 +107,7 @@ class PositionwiseLogLinear(LogLinearRanker):
         factor_scale: float | Literal["auto"] | None = "auto",
         item_scale: float | None = 2.0,
         window: int = 5,
+        n_relocations: int | Literal["all"] = 32,
         move: str = "swap",
         n_steps: int = 0,
         max_iter: int | None = None,
@@ -118,6 +122,7 @@ class PositionwiseLogLinear(LogLinearRanker):
         self.factor_scale = factor_scale
         self.item_scale = item_scale
         self.window = window
+        self.n_relocations = n_relocations
         self.move = move
         self.n_steps = n_steps
         self.max_iter = max_iter
@@ -152,14 +157,15 @@ class PositionwiseLogLinear(LogLinearRanker):
         table = position_table(rankings.lengths, self.position, 1)
         if self.n_factors:
             scale = usual_scale(rankings) if self.factor_scale == "auto" else self.factor_scale
+            width = self._most_relocated if self.method == "relocation" else self.window
             factors = point_factors(
-                rankings, self.method, Moves(MOVES[self.move], self.window, self.n_steps), table, self.n_factors, scale,
+                rankings, self.method, Moves(MOVES[self.move], width, self.n_steps), table, self.n_factors, scale,
                 self.item_scale, bool(self.intercepts), self.seed, n_sweeps, self.tol,
             )  # fmt: skip
             return mapped(factors, lambda found: self._estimate(found[0], found[1], nothing, np.zeros(0)))
         task = Task(
-            rankings, table, nothing, precision_of(self.item_scale), 1.0, self.window, self.n_steps, self.tol,
-            self.seed, move=MOVES[self.move],
+            rankings, table, nothing, precision_of(self.item_scale), 1.0, self.window, self._most_relocated,
+            self.n_steps, self.tol, self.seed, move=MOVES[self.move],
         )  # fmt: skip
 
         def learned(point: Parameters) -> Any:
