@@ -277,7 +277,7 @@ def test_a_fitted_model_says_what_it_was_fitted_to(brands):
     bare = pr.BradleyTerry(ties="half")
     assert repr(bare) == "BradleyTerry(ties='half')"
     assert eval(repr(bare), {"BradleyTerry": pr.BradleyTerry}).get_params() == bare.get_params()
-    assert repr(brands) == "BradleyTerry() fitted to 45 rankings, of total weight 745, of 6 items"
+    assert repr(brands) == "BradleyTerry() fitted to 745 rankings (45 distinct) of 6 items"
     one = pr.PlackettLuce(prior="gaussian").fit(pr.Rankings.from_lists([["a", "b"]]))
     assert repr(one) == "PlackettLuce(prior='gaussian') fitted to 1 ranking of 2 items"
     one.set_params(prior="gamma")  # for the next fit

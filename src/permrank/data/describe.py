@@ -19,9 +19,12 @@ class Description:
 
     Attributes
     ----------
+    anonymous : bool
+        Whether the rankings are ballots without voters. Then equal ones are one, ``n_users`` and ``n_rankings`` are the
+        numbers of distinct ballots, and ``total_weight`` is that of the voters.
     n_users, n_rankings, n_items, n_entries : int
     total_weight : float
-        Rankings counted with their weights: the number of voters of a file of ballots.
+        Rankings counted with their weights.
     total_count : float
         Entries counted as often as they were taken up: the number of clicks behind sets without order.
     order : {"strict", "with ties", "sets without order"}
@@ -42,6 +45,7 @@ class Description:
         Strong components of the comparison graph, and the items in the largest.
     """
 
+    anonymous: bool
     n_users: int
     n_rankings: int
     n_items: int
@@ -95,6 +99,7 @@ def describe(rankings: Rankings) -> Description:
     empty = lengths.size == 0
     weights = rankings.weights
     return Description(
+        anonymous=rankings.anonymous,
         n_users=rankings.n_users,
         n_rankings=rankings.n_rankings,
         n_items=rankings.n_items,

@@ -404,9 +404,8 @@ class Rankings:
         return html_of(self)
 
     def __repr__(self) -> str:
-        users = "ballots" if self.anonymous else "users"
+        who = f"{self.n_users} users, {self.n_rankings} rankings"
+        if self.anonymous:
+            who = f"{self.weights.sum():.12g} ballots, {self.n_rankings} distinct"
         tail = "" if not self.has_ties else ", ties" if self.has_order else ", sets without order"
-        return (
-            f"Rankings({self.n_users} {users}, {self.n_rankings} rankings, {self.n_items} items, "
-            f"{self.n_entries} entries{tail})"
-        )
+        return f"Rankings({who}, {self.n_items} items, {self.n_entries} entries{tail})"

@@ -55,7 +55,7 @@ def fit(
     --------
     >>> import permrank as pr
     >>> pr.fit(pr.Rankings.from_lists([["a", "b"], ["b", "a"], ["a", "b"]]))
-    PlackettLuce() fitted to 2 rankings, of total weight 3, of 2 items
+    PlackettLuce() fitted to 3 rankings (2 distinct) of 2 items
     """
     if isinstance(data, Rankings):
         if reading:

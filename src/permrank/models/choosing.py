@@ -59,8 +59,11 @@ def choose_model(rankings: Rankings) -> Choice:
         return Choice(
             _made("Recommender"), f"{users} {kind} over {items}: what each person would choose, and its order"
         )
-    what = "ballots" if rankings.anonymous else "lists"
-    reason = f"{users} {what} over {items}: one order for all"
+    who = f"{users} lists"
+    if rankings.anonymous:
+        total = rankings.weights.sum()
+        who = f"{total:,.12g} ballots" + (f" ({users} distinct)" if total != rankings.n_rankings else "")
+    reason = f"{who} over {items}: one order for all"
     if strong_components(rankings).connected:
         return Choice(_made("PlackettLuce"), reason)
     return Choice(

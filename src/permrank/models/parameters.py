@@ -79,9 +79,13 @@ def told_of(self: Any) -> str:
     """The call that makes a fitted model, and what it was fitted to."""
     data = self.rankings_
     n, total = int(data.n_rankings), float(data.weights.sum())
-    weighed = "" if total == n else f", of total weight {total:,.10g},"
-    noun = "ranking" if n == 1 else "rankings"
-    return f"{as_fitted(self)._call()} fitted to {n:,} {noun}{weighed} of {data.n_items:,} items"
+    if total == n:
+        what = f"{n:,} ranking{'s' * (n != 1)}"
+    elif data.anonymous:
+        what = f"{total:,.12g} rankings ({n:,} distinct)"
+    else:
+        what = f"{n:,} rankings, of total weight {total:,.12g},"
+    return f"{as_fitted(self)._call()} fitted to {what} of {data.n_items:,} items"
 
 
 def html_of(self: Any) -> str:

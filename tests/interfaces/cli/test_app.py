@@ -39,6 +39,23 @@ def model(ballots, tmp_path):
     return path
 
 
+def test_ballots_that_many_people_cast_are_counted_as_often_as_they_were_cast(tmp_path):
+    path, out = tmp_path / "b.toc", tmp_path / "m.permrank"
+    rankings = pr.Rankings.from_lists([["a", "b", "c"], ["b", "c", "a"], ["c", "a", "b"]], weights=[12000, 11000, 236])
+    rankings.write(path)
+    assert repr(rankings) == "Rankings(23236 ballots, 3 distinct, 3 items, 9 entries)"
+    fitted = run("fit", path, "-o", out)
+    assert "since these are 23,236 ballots (3 distinct) over 3 items" in fitted.stderr
+    for told in (fitted.output, run("info", path).output, run("info", out).output):
+        words = {" ".join(line.split()) for line in told.replace("│", "").splitlines()}
+        assert {"ballots 23,236", "distinct ballots 3"} <= words
+        assert not any(line.startswith(("users", "rankings")) for line in words)
+    assert "fitted to 23,236 rankings (3 distinct) of 3 items" in run("summary", out).output
+    converted = json.loads(run("convert", path, tmp_path / "b.csv", "--json").output)[0]
+    for found in (converted, json.loads(run("info", out, "--json").output)):
+        assert (found["anonymous"], found["total_weight"], found["rankings"]) == (True, 23236.0, 3)
+
+
 def test_help_teaches_every_command():
     words = run("--help").output
     for command in (

@@ -353,6 +353,7 @@ def convert(
 
     from permrank.data.formats import format_of
     from permrank.data.formats.folder import ENDING, require_new_folder
+    from permrank.interfaces.cli.info import in_words, sizes
     from permrank.interfaces.cli.sources import open_rankings
     from permrank.interfaces.output import apart_from, show
     from permrank.storage.atomic import writable_target
@@ -370,13 +371,7 @@ def convert(
     if known and not to_folder and not format_of(target.name, str(target)).has_attributes:
         what = " and ".join(f"{kind}s" for kind in known)
         say(f"a {target.suffix} file has no room for what is known of {what}: .parquet and .jsonl have", err=True)
-    counts = {
-        "file": str(target),
-        "users": rankings.n_users,
-        "rankings": rankings.n_rankings,
-        "items": rankings.n_items,
-        "entries": rankings.n_entries,
-    }
+    counts = {"file": str(target), **(sizes(rankings) if as_json else in_words(sizes(rankings)))}
     with apart_from(target):
         show(pl.DataFrame([counts]), as_json=as_json, title="written")
 

@@ -81,16 +81,34 @@ def _told(row: Named) -> tuple[str, str]:
     return row["attribute"], ", ".join(part for part in (row["encoding"], columns, row["note"]) if part)
 
 
+def sizes(rankings: Rankings) -> Named:
+    """Who ranked how much."""
+    return {
+        "anonymous": rankings.anonymous,
+        "users": rankings.n_users,
+        "rankings": rankings.n_rankings,
+        "total_weight": float(rankings.weights.sum()),
+        "items": rankings.n_items,
+        "entries": rankings.n_entries,
+    }
+
+
+def in_words(values: Named) -> Named:
+    """Sizes for people: of anonymous rankings the ballots that were cast, and how many of them differ."""
+    if not values.get("anonymous"):
+        return {name: value for name, value in values.items() if name != "anonymous"}
+    renamed = {"users": "ballots", "rankings": "distinct_ballots"}
+    told = values | {"users": values["total_weight"]}
+    return {renamed.get(name, name): told[name] for name in told if name not in ("anonymous", "total_weight")}
+
+
 def model_summary(model: Ranker, path: Path) -> Named:
     """What a fitted model is and what it learnt from."""
     data = model.rankings_
     values = {
         "class": type(model).__name__,
         "parameter": model.get_params(),
-        "users": data.n_users,
-        "rankings": data.n_rankings,
-        "items": data.n_items,
-        "entries": data.n_entries,
+        **sizes(data),
         "sweeps": model.n_iter_,
         "converged": model.converged_,
         "objective": model.history_[-1] if model.history_ else None,
@@ -107,7 +125,7 @@ def model_summary(model: Ranker, path: Path) -> Named:
 def readable(values: Named) -> Named:
     """Values for a table: each community in a line with its size, what sets it apart, and who is typical."""
     shown = {name: value for name, value in values.items() if name not in ("communities", "validation")}
-    rows = {name.removeprefix("n_"): value for name, value in shown.items()}
+    rows = in_words({name.removeprefix("n_"): value for name, value in shown.items()})
     rows["community"] = {}
     for row in values.get("communities", []):
         names = row.get("titles", row["items"])

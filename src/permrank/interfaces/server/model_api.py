@@ -45,8 +45,9 @@ async def about(who: Who, state: All) -> dict[str, Any]:
     """The kind of the model, its size, its version and its age in seconds."""
     version = _opened(who, state)
     known = version.model.rankings_
+    people = int(known.weights.sum()) if known.anonymous else known.n_users
     return {
-        "model": type(version.model).__name__, "items": len(version.ids), "people": known.n_users,
+        "model": type(version.model).__name__, "items": len(version.ids), "people": people,
         "takes": "rankings" if known.ratings is None else "ratings", **_stamp(version),
     }  # fmt: skip
 
