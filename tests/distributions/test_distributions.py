@@ -10,12 +10,14 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
+from bounded import at_most
 from permrank.distributions.base import RankingDistribution
 from permrank.distributions.communities import Communities
 from permrank.distributions.damped import DampedLuce
 from permrank.distributions.log_linear import LogLinear, Question
 from permrank.distributions.luce import LuceMixture
 from permrank.distributions.mallows import MallowsMixture
+from permrank.distributions.thurstone import NormalUtilities
 from permrank.distributions.uniform import Uniform
 from permrank.errors import InputError
 from permrank.kernels.distance.mallows import precedence
@@ -329,3 +331,38 @@ def test_a_spearman_model_knows_complete_orders_only():
     np.testing.assert_allclose(total, 1, rtol=1e-9)
     with pytest.raises(InputError, match="an order of 4 of 6 items has no known probability"):
         MallowsMixture(ASKED, *parts, kendall=False).log_probability([0, 1, 2, 3])
+
+
+@pytest.mark.parametrize(
+    "distribution",
+    [
+        lambda n: Communities(np.full((2, 3, n), 0.5), np.full((2, 3), 1 / 3), BY_STAGE, EFRON),
+        lambda n: DampedLuce(np.zeros((2, n)), np.ones(n)),
+        lambda n: LogLinear([Question(np.zeros((n, 1)), np.zeros((0, 1)), np.zeros((n, 1)), np.zeros((0, 0)))], 5),
+    ],
+)
+def test_what_draws_of_a_catalogue_would_take_hours_for_is_refused_with_its_size(distribution):
+    with (
+        at_most(2**30),
+        pytest.raises(InputError, match=r"drawn rankings of 20,000 items, .* minutes; ask about fewer"),
+    ):
+        distribution(20_000).prefers(3, 4)
+
+
+def test_draws_of_a_catalogue_are_looked_at_in_blocks():
+    n, first = 20_000, 8.0
+    utilities = NormalUtilities(np.where(np.arange(n) == 5, first, 0.0)[None], np.ones((1, n)))
+    with at_most(1.2 * 2**30):  # all draws at once are 3 arrays of 655 MB, and one of 328
+        top = utilities.top(1)
+    np.testing.assert_allclose([top[5], top.sum()], 1.0, rtol=0, atol=0.01)  # 4 standard deviations above the best
+
+
+def test_blocks_of_draws_are_draws(monkeypatch):
+    monkeypatch.setattr("permrank.distributions.base._BLOCK", 100 * N)
+    found = Communities(WORTHS, THETA, BY_STAGE, EFRON)
+    orders = list(itertools.permutations(range(N)))
+    law = {order: math.exp(found.log_probability(order)) for order in orders}
+    exact = sum(p for order, p in law.items() if order.index(0) < order.index(1))
+    assert abs(found.prefers(0, 1) - exact) < 5 * 0.5 / math.sqrt(40_000)
+    first = [sum(p for order, p in law.items() if order[0] == item) for item in range(N)]
+    np.testing.assert_allclose(RankingDistribution._top(found, 1), first, rtol=0, atol=5 * 0.5 / math.sqrt(40_000))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from typing import ClassVar
 
 import numpy as np
@@ -18,6 +19,10 @@ from permrank.types import Float64Array, Int32Array, Int64Array
 _SIMULATED = 512
 # For the probability to be among the first.
 _DRAWN = 1024
+# Rankings are drawn in blocks of so many entries: 64 MB.
+_BLOCK = 2**24
+# The most seconds of drawing that a probability may take.
+_MOST_SECONDS = 300.0
 # Ways to divide what an interval of ranks leaves out between its ends.
 _TAILS = 21
 # Orders of what is tied in a list that are summed over one by one.
@@ -48,6 +53,8 @@ class RankingDistribution(ABC):
 
     _n_draws: ClassVar[int] = 4096
     """For probabilities without a closed form: a standard error of at most 0.5 / sqrt(4096) = 0.008."""
+    _nanoseconds: ClassVar[float] = 0.0
+    """About what a draw takes, for each of n² where it takes so many steps."""
 
     @property
     @abstractmethod
@@ -136,12 +143,33 @@ class RankingDistribution(ABC):
         """Log-probability of one ranking of all items."""
 
     def _prefers(self, first: int, second: int) -> float:
-        drawn = self._sample(self._n_draws, 0)
-        return float(np.mean(np.argmax(drawn == first, axis=1) < np.argmax(drawn == second, axis=1)))
+        before = 0
+        for drawn in self._drawn():
+            before += int(np.sum(np.argmax(drawn == first, axis=1) < np.argmax(drawn == second, axis=1)))
+        return before / self._n_draws
 
     def _top(self, k: int) -> Float64Array:
-        drawn = self._sample(self._n_draws, 0)
-        return np.bincount(drawn[:, :k].ravel(), minlength=self.n_items) / len(drawn)
+        counts = np.zeros(self.n_items, np.int64)
+        for drawn in self._drawn():
+            counts += np.bincount(drawn[:, :k].ravel(), minlength=self.n_items)
+        return counts / self._n_draws
+
+    def _drawn(self) -> Iterator[Int32Array]:
+        """Rankings for a probability, in blocks that fit into the memory; of few items all at once."""
+        self._require_feasible(self.n_items)
+        size = max(1, _BLOCK // max(self.n_items, 1))
+        for block, first in enumerate(range(0, self._n_draws, size)):
+            yield self._sample(min(size, self._n_draws - first), block)
+
+    def _require_feasible(self, n_positions: int) -> None:
+        """Raise if drawing the first positions of as many rankings as a probability needs would take too long."""
+        seconds = 1e-9 * self._nanoseconds * self._n_draws * n_positions * self.n_items
+        if seconds > _MOST_SECONDS:
+            raise InputError(
+                f"this probability is a share of {self._n_draws:,} drawn rankings of {self.n_items:,} items, which "
+                f"take about {seconds / 60:,.0f} minutes; ask about fewer items: model.prefers(user, item, other) is "
+                "about those two alone"
+            )
 
     def _top_of(self, chosen: Int64Array, k: int) -> Float64Array:
         return np.asarray(np.mean(self._sample_ranks(chosen, _DRAWN) < k, axis=0))

@@ -36,6 +36,8 @@ class DampedLuce(RankingDistribution):
         ρ.
     """
 
+    _nanoseconds = 10.0
+
     def __init__(self, scores: Float64Array, damping: Float64Array) -> None:
         self.scores, self.damping = scores, damping
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import permrank as pr
+from bounded import at_most
 from permrank.errors import InputError
 from permrank.kernels.log_linear.subsets import exact_draws
 from permrank.learning.learner import run
@@ -408,3 +409,32 @@ def test_the_number_of_threads_changes_no_bit(model):
     for name, value in found[0].items():
         np.testing.assert_array_equal(value, found[1][name])
     assert found[0]["pair_values_"].any() or model.n_factors
+
+
+@pytest.fixture(scope="module")
+def endless():
+    """Somebody with a list of 20,000 items."""
+    rng = np.random.default_rng(8)
+    lists = {"all": rng.permutation(20_000).tolist()} | {f"u{u}": rng.permutation(9).tolist() for u in range(20)}
+    return pr.Rankings.from_lists(lists)
+
+
+def test_a_list_of_twenty_thousand_items_takes_memory_in_proportion(endless):
+    model = pr.PositionwiseLogLinear(1, max_iter=2, n_draws=2).fit(endless)
+    model.prefers("u0", 3, 4)  # compiled
+    with at_most(2**30):  # a table of all pairs has 3.2 GB
+        assert 0.0 < model.prefers("all", 3, 4) < 1.0
+        law = model.distribution("all", [3, 4])
+        orders = np.exp([law.log_probability([0, 1]), law.log_probability([1, 0])])
+    np.testing.assert_allclose([*orders, orders.sum()], [*(law.prefers(a, 1 - a) for a in (0, 1)), 1.0], rtol=1e-9)
+
+
+def test_tables_of_pairs_that_do_not_fit_are_refused_with_their_size(endless, monkeypatch):
+    short = endless.select(users=[f"u{u}" for u in range(20)])
+    model = pr.PairwiseLogLinear(0, min_cooccurrence=15, pair_scale=0.1, tol=0.1).fit(short)
+    new = model.fold_in(endless.lists("all")[0])
+    monkeypatch.setattr("permrank.checks.free_bytes", lambda: 2**33)
+    with pytest.raises(InputError, match=r"pairs of 20,000 items, .* take 8.9 GiB, .*; ask about fewer items"):
+        model.prefers(new, 3, 4)
+    with pytest.raises(InputError, match=r"method='swaps' has tables .* take method='relocation'"):
+        pr.PairwiseLogLinear(0, method="swaps").fit(endless)

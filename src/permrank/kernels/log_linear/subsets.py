@@ -46,6 +46,18 @@ def _unary_table(coefficients, basis):
 
 
 @njit(error_model="numpy")
+def _context_table(context, basis, k):
+    """Log-potential of each item of the context behind 0 to k free items: (n, k + 1), by their number."""
+    n = context.shape[0]
+    table = np.zeros((n, k + 1))
+    for i in range(n):
+        for size in range(k + 1):
+            for c in range(basis.shape[1]):
+                table[i, size] += context[i, c] * basis[i + size, c]
+    return table
+
+
+@njit(error_model="numpy")
 def _passed(beside):
     """-Σ_{z < i} beside[a, z]: what a free item gets for coming after the first i of the context; (k, n + 1)."""
     k, n = beside.shape
@@ -63,7 +75,7 @@ def prefix_sums(free, context, basis, pair, beside):
     F(S, i) = log [ Σ_{a in S} e^{F(S - a, i) + w(a)} + e^{F(S, i - 1) + w(context i)} ], O(2^k (n + 1) k).
     """
     k, n = beside.shape
-    own, fixed, passed = _unary_table(free, basis), _unary_table(context, basis), _passed(beside)
+    own, fixed, passed = _unary_table(free, basis), _context_table(context, basis, k), _passed(beside)
     half, low, high = _subset_sums(pair)
     _, low_c, high_c = _subset_sums(beside)
     mask = (1 << half) - 1
@@ -84,7 +96,7 @@ def prefix_sums(free, context, basis, pair, beside):
                     terms[count] = out[before, i] + weight
                     count += 1
             if i > 0:
-                weight = fixed[i - 1, position] + low_c[s & mask, i - 1] + high_c[s >> half, i - 1]
+                weight = fixed[i - 1, size] + low_c[s & mask, i - 1] + high_c[s >> half, i - 1]
                 terms[count] = out[s, i - 1] + weight
                 count += 1
             largest = terms[0]
@@ -105,7 +117,7 @@ def exact_expectations(free, context, basis, pair, beside, before, ranks, positi
     P(a comes after exactly i of the context).
     """
     k, n = beside.shape
-    own, fixed, passed = _unary_table(free, basis), _unary_table(context, basis), _passed(beside)
+    own, fixed, passed = _unary_table(free, basis), _context_table(context, basis, k), _passed(beside)
     half, low, high = _subset_sums(pair)
     _, low_c, high_c = _subset_sums(beside)
     mask = (1 << half) - 1
@@ -133,7 +145,7 @@ def exact_expectations(free, context, basis, pair, beside, before, ranks, positi
                     low_mass[a, s & mask] += p
                     high_mass[a, s >> half] += p
             if i < n:
-                weight = fixed[i, position] + low_c[s & mask, i] + high_c[s >> half, i]
+                weight = fixed[i, size] + low_c[s & mask, i] + high_c[s >> half, i]
                 value = log_add(value, weight + backward[s, i + 1])
             backward[s, i] = value
     for a in range(k):
@@ -150,7 +162,7 @@ def exact_expectations(free, context, basis, pair, beside, before, ranks, positi
 def exact_draws(free, context, basis, pair, beside, key, size):
     """Orders of free items (numbers below k) and context (k + i), drawn exactly, last position first: (size, k + n)."""
     k, n = beside.shape
-    own, fixed, passed = _unary_table(free, basis), _unary_table(context, basis), _passed(beside)
+    own, fixed, passed = _unary_table(free, basis), _context_table(context, basis, k), _passed(beside)
     half, low, high = _subset_sums(pair)
     _, low_c, high_c = _subset_sums(beside)
     mask = (1 << half) - 1
@@ -172,7 +184,7 @@ def exact_draws(free, context, basis, pair, beside, key, size):
                     if u < 0.0:
                         break
             if i > 0 and u >= 0.0:
-                weight = fixed[i - 1, position] + low_c[s & mask, i - 1] + high_c[s >> half, i - 1]
+                weight = fixed[i - 1, position - i + 1] + low_c[s & mask, i - 1] + high_c[s >> half, i - 1]
                 # What rounding leaves of u belongs to the last state that is possible.
                 if chosen < 0 or math.exp(forward[s, i - 1] + weight - forward[s, i]) > 0.0:
                     chosen = k + i - 1

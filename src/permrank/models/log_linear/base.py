@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import polars as pl
 
-from permrank.checks import require_above, require_choice, require_int
+from permrank.checks import require_above, require_choice, require_int, require_memory
 from permrank.data.rankings import Rankings
 from permrank.data.validate import require_rankings
 from permrank.distributions.log_linear import LogLinear, Question, tie_means
@@ -101,6 +101,7 @@ class LogLinearRanker(Ranker):
     """
 
     needs_order = True
+    _tabulates: ClassVar[bool] = False
     estimate_type: ClassVar[type[Estimate]] = LogLinearEstimate
     parameters: ClassVar[Declared] = COMMON
     knows_nobody = True
@@ -152,6 +153,11 @@ class LogLinearRanker(Ranker):
                 f"method='exact' sums over all rankings of lists of up to {LONGEST_EXACT} items, and the longest has "
                 f"{longest}; take another method, for example 'relocation'"
             )
+        if self._tabulates and method != "relocation":
+            require_memory(
+                40.0 * longest**2, f"method={method!r} has tables of all pairs of a list, which of {longest:,} items",
+                "take method='relocation', which has none",
+            )  # fmt: skip
 
     def _estimate(
         self, items: Array, users: Array, pairs: Pairs, values: Float64Array, personal: float = 1.0, **more: float
@@ -198,13 +204,12 @@ class LogLinearRanker(Ranker):
         listed, levels = listed[others], levels[others]
         codes = np.concatenate((items, listed)).astype(np.int32)
         pair = self.estimate_.potentials(codes)
-        mean = tie_means(levels)
         k, basis = items.size, self.estimate_.basis(max(codes.size, 1))
         if pair.size:
-            pair[:k, k:] = pair[:k, k:] @ mean.T
-            pair[k:, :k] = -pair[:k, k:].T
+            pair[k:, :k] = tie_means(pair[k:, :k], levels)
+            pair[:k, k:] = -pair[k:, :k].T
         coefficients = self._coefficients(user, codes.astype(np.int64))
-        return [Question(own[:k].copy(), mean @ own[k:], basis, pair) for own in coefficients]
+        return [Question(own[:k].copy(), tie_means(own[k:], levels), basis, pair) for own in coefficients]
 
     def _distribution(self, user: UserReference, items: Int64Array) -> LogLinear:
         return LogLinear(self._questions(user, items), self.estimate_.window)

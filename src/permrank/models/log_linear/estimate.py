@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from permrank.checks import require_memory
 from permrank.errors import InputError
 from permrank.kernels.log_linear.energy import potentials_of
 from permrank.models.estimates import RULE, Estimate, absent
@@ -51,6 +52,9 @@ class LogLinearEstimate(Estimate):
 
     def potentials(self, items: Array) -> Float64Array:
         """Table of λ of some items, (n, n); (0, 0) if there are no pairs."""
+        if self.pair_items.size:
+            what = f"the pairs of {len(items):,} items, those of the list included,"
+            require_memory(24.0 * len(items) ** 2, what, "ask about fewer items, or for somebody with a shorter list")
         order = np.argsort(items)
         pairs = frozen(self.pair_indptr, self.pair_items, self.pair_values)
         return np.asarray(potentials_of(*frozen(items[order].astype(np.int32)), order, *pairs))

@@ -133,6 +133,7 @@ class PairwiseLogLinear(LogLinearRanker):
             help="Prior standard deviation of λ; None for no prior.",
         ),
     )
+    _tabulates = True
     estimate_type = PairwiseEstimate
     estimate_: PairwiseEstimate
     pair_scale_: float
