@@ -25,16 +25,11 @@ from permrank.testing.questions import LISTS, QUESTIONS
 
 warnings.simplefilter("ignore")
 
-RENAMED = {
-    "tensor.company_": "tensor.co_listing_",
-    "tensor.alpha_": "tensor.user_penalty_",
-    "tensor.beta_": "tensor.item_penalty_",
-}
 FEW = {"max_iter": 12}
 SETTINGS: dict[str, list[dict[str, Any]]] = {
     "Borda": [{}],
     "BradleyTerry": [
-        {"prior": "gaussian", "solver": s, "ties": t}
+        {"prior": "gaussian", "method": s, "ties": t}
         for s in ("newton", "mm")
         for t in ("davidson", "rao-kupper", "half")
     ],
@@ -42,17 +37,25 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
     "Copeland": [{}],
     "FactoredPlackettLuce": [
         {"n_factors": 3, **FEW, "n_draws": 8},
-        {"n_factors": 3, **FEW, "n_draws": 8, "company": False, "anchors": False, "intercepts": False},
+        {"n_factors": 3, **FEW, "n_draws": 8, "co_listing": False, "rating_thresholds": False, "intercepts": False},
         {"n_factors": 3, **FEW, "n_draws": 8, "ties": "efron"},
         {"n_factors": "auto", "max_iter": 6, "n_draws": 4},
-        {"n_factors": 3, "posterior": "point", "max_iter": 40},
-        {"n_factors": 3, "posterior": "point", "max_iter": 40, "damping": "log"},
-        {"n_factors": 3, "posterior": "point", "max_iter": 40, "damping": "learnt"},
+        {"n_factors": 3, "method": "point", "max_iter": 40},
+        {"n_factors": 3, "method": "point", "max_iter": 40, "damping": "log"},
+        {"n_factors": 3, "method": "point", "max_iter": 40, "damping": "learned"},
     ],
+    "FactoredThurstone": [
+        {"n_factors": 3, **FEW, "n_draws": 8},
+        {"n_factors": 3, **FEW, "n_draws": 8, "covariance": "factors", "co_listing": False, "item_noise": False},
+        {"n_factors": 3, **FEW, "n_draws": 8, "one_draw": False, "rating_thresholds": False},
+        {"n_components": 2, **FEW, "n_draws": 8, "covariance": "full"},
+    ],
+    "ImplicitFactors": [{"n_factors": 3, **FEW}],
+    "ItemToItem": [{"method": "regression"}, {"method": "filter", "n_neighbours": 3}],
     "LatentPlackettLuce": [
         {"n_communities": 2, "max_iter": 40},
-        {"n_communities": 2, "max_iter": 40, "mixing": "list", "position": "mode"},
-        {"n_communities": 2, "max_iter": 40, "m_step": "gradient", "accelerate": False, "n_starts": 2},
+        {"n_communities": 2, "max_iter": 40, "mixing": "list", "insertion": "mode"},
+        {"n_communities": 2, "max_iter": 40, "method": "gradient", "accelerate": False, "n_starts": 2},
         {"n_communities": "auto", "max_iter": 20, "n_starts": 2},
     ],
     "LatentPreference": [{"n_communities": 2, "max_iter": 60}],
@@ -67,23 +70,27 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
         {"loss": loss, "n_factors": 3, "max_iter": 30} for loss in ("logistic", "hinge", "squared")
     ],
     "PairwiseLogLinear": [
-        {"n_factors": 3, "min_cooccurrence": 1, "max_iter": 10, "n_draws": 4, "learner": learner}
-        for learner in ("relocation", "windows", "contrastive", "persistent")
+        {"n_factors": 3, "min_cooccurrence": 1, "max_iter": 10, "n_draws": 4, "method": method}
+        for method in ("relocation", "windows", "swaps", "contrastive", "persistent")
     ],
-    "PlackettLuce": [{"prior": p, "solver": s} for p in ("gaussian", "gamma") for s in ("newton", "mm")]
+    "PlackettLuce": [{"prior": p, "method": s} for p in ("gaussian", "gamma") for s in ("newton", "mm")]
     + [{"prior": "gaussian", "ties": t} for t in ("efron", "breslow", "shuffle")],
     "Popularity": [{}],
     "PositionwiseLogLinear": [
-        {"n_factors": 3, "max_iter": 10, "n_draws": 4, "learner": learner}
-        for learner in ("posterior", "swaps", "contrastive", "persistent")
+        {"n_factors": 3, "max_iter": 10, "n_draws": 4, "method": method}
+        for method in ("posterior", "relocation", "swaps", "contrastive", "persistent")
     ],
     "Random": [{}],
+    "Recommender": [
+        {"order": pr.FactoredPlackettLuce(n_factors=3, max_iter=12, n_draws=8), "n_factors": 3},
+        {"order": pr.MeanRating()},
+    ],
     "SpectralAnalysis": [{}],
 }
 
 
 def data_sets() -> dict[str, pr.Rankings]:
-    """Small lists with ties, ratings, and full rankings of seven items."""
+    """Small lists with ties, ratings (bare; with features and links), full rankings of six items, and sets."""
     rng = np.random.default_rng(5)
     ratings = pl.DataFrame(
         {
@@ -93,10 +100,16 @@ def data_sets() -> dict[str, pr.Rankings]:
         }
     )
     full = {f"u{k}": [f"i{x}" for x in rng.permutation(6)] for k in range(30)}
+    rated = pr.Rankings.from_ratings(ratings)
+    items = pl.DataFrame({"item": np.arange(18), "price": rng.normal(size=18), "kind": ["a", "b", "c"] * 6})
+    users = pl.DataFrame({"user": np.arange(40), "age": rng.normal(size=40)})
+    links = pl.DataFrame({"user": np.arange(39), "friend": np.arange(1, 40)})
     return {
         "lists": pr.Rankings.from_lists(LISTS),
-        "ratings": pr.Rankings.from_ratings(ratings),
+        "ratings": rated,
+        "features": rated.with_features(items=items, users=users).with_links(links),
         "full": pr.Rankings.from_lists(full),
+        "sets": pr.Rankings.from_interactions(ratings.drop("rating")),
     }
 
 
@@ -134,6 +147,15 @@ def questions(model: Any, data: pr.Rankings, name: str) -> dict[str, Any]:
         "log_likelihood": lambda: model.log_likelihood(data),
         "similar_items": lambda: model.similar_items(items[0], 3),
         "similar_users": lambda: model.similar_users(user, 3),
+        "rank_new": lambda: model.rank(new, items[:5]),
+        "recommend_all": lambda: model.recommend(None, 3, interval=True),
+        "recommend_several": lambda: model.recommend([user, new], 3),
+        "prefers_pairs": lambda: model.prefers_pairs([user] * 3, items[:3], items[1:4]),
+        "explain": lambda: model.explain(user, items[-1]),
+        "tie_groups": lambda: model.tie_groups(user, items[:5]),
+        "summary": lambda: model.summary(),
+        "effects": lambda: model.effects(),
+        "distribution": lambda: model.distribution(user, items[:4]).log_probability([1, 0, 2, 3]),
         "evaluate": lambda: pr.evaluate(model, data, metrics=["ndcg"]).means(),
     }  # fmt: skip
     if name == "lists":
@@ -142,8 +164,34 @@ def questions(model: Any, data: pr.Rankings, name: str) -> dict[str, Any]:
     for question, ask in asked.items():
         try:
             found[question] = digest(ask())
-        except pr.errors.PermrankError as error:
+        except (pr.errors.PermrankError, AttributeError) as error:
             found[question] = f"{type(error).__name__}"
+    return found
+
+
+def grown(model: Any, data: pr.Rankings) -> dict[str, str]:
+    """Digests of scores after `partial_fit` of a new user, and of a new item."""
+    users, items = data.user_ids.ids.to_list(), data.item_ids.ids.to_list()
+    known, new_user = users[0], max(users) + (1 if isinstance(users[0], int) else "x")
+    new_item = max(items) + (1 if isinstance(items[0], int) else "x")
+
+    def said(user: Any, *listed: Any) -> pr.Rankings:
+        if data.ratings is None:
+            return pr.Rankings.from_lists({user: list(listed)})
+        return pr.Rankings.from_ratings(
+            {"user": [user] * len(listed), "item": listed, "rating": [5.0, 1.0][: len(listed)]}
+        )
+
+    changes = {
+        "partial_fit": lambda: model.partial_fit(said(new_user, items[0], items[1])).score(new_user),
+        "fold_in_item": lambda: model.fold_in_item(new_item, rankings=said(known, new_item, items[1])).score(known),
+    }
+    found = {}
+    for name, change in changes.items():
+        try:
+            found[name] = digest(change())
+        except (pr.errors.PermrankError, AttributeError, TypeError) as error:
+            found[name] = type(error).__name__
     return found
 
 
@@ -172,7 +220,7 @@ def fingerprint(model: Any, data: pr.Rankings, name: str) -> dict[str, str]:
             model.clone().fit(data, checkpoint=path, callback=lambda progress: progress.iteration == stop)
             resumed = model.clone().fit(data, checkpoint=path)
             found["resumed"] = digest(resumed.score(data.user_ids.ids[0])) + f" {resumed.n_iter_}"
-    return found
+    return found | grown(fitted, data)
 
 
 def main() -> int:
@@ -194,10 +242,6 @@ def main() -> int:
     if not options.against:
         return 0
     before = json.loads(options.against.read_text())
-    for case in found:  # settings have their names of release 0.1, and so may what is compared with
-        for old, new in RENAMED.items():
-            if old in before[case]:
-                before[case][new] = before[case].pop(old)
     changed = [
         f"{case}: {question} was {then}, is {found[case].get(question)}"
         for case in found
