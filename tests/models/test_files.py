@@ -38,6 +38,7 @@ def test_a_resigned_but_unchanged_file_loads(path):
         ({"fit": "[" * 200_000}, {}, "not a whole permrank model"),
         ({"fit": "[]"}, {}, "not a whole permrank model"),
         ({}, {"prior_scale_": np.ones(3)}, "prior_scale_"),
+        ({}, {"scores_": None}, "scores_"),
         ({}, {"prior_scale_": np.array(-1.0)}, "prior_scale_ is -1.0"),
         ({}, {"scores_": np.zeros(3, np.float16)}, "float64"),
         ({}, {"scores_": np.zeros(3, np.int8)}, "float64"),

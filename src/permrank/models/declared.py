@@ -1,14 +1,14 @@
 """Declared parameters: what each may be, what `tune` tries, and a line of help; one declaration serves them all.
 
-Validation, the search spaces of `tune`, ``permrank info MODEL`` and the names of earlier releases are read from it.
+Validation, the search spaces of `tune` and ``permrank info MODEL`` are read from it.
 """
 
 from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, dataclass, field
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, TypeAlias
 
 from permrank.checks import (
@@ -40,16 +40,10 @@ class Declaration(ABC):
         What it is, in a line.
     when : (name, value), optional
         Another parameter and the value that it must have for this one to matter.
-    formerly : str, optional
-        Its name in earlier releases, which is still understood, with a warning.
-    former_values : dict
-        Values of earlier releases, each with what it is called now.
     """
 
     help: str = ""
     when: tuple[str, object] | None = None
-    formerly: str | None = None
-    former_values: Mapping[str, str] = field(default_factory=dict)
 
     @abstractmethod
     def check(self, name: str, value: object) -> None:

@@ -9,20 +9,10 @@ from typing import Self
 import numpy as np
 
 from permrank.errors import InputError
-from permrank.types import Array, Named
+from permrank.types import Named
 
 RULE = {"rule": True}
 """Metadata of a field that says how answers are made: it follows from the parameters, and is not written to files."""
-
-
-def formerly(name: str) -> dict[str, str]:
-    """Metadata of a field that had another name in earlier releases, whose files are still read."""
-    return {"formerly": name}
-
-
-def absent(value: float | Array) -> dict[str, float | Array]:
-    """Metadata of a field that files of earlier releases do not have: what stands for it there."""
-    return {"absent": value}
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,23 +39,6 @@ class Estimate:
     def names(cls) -> tuple[str, ...]:
         """Names of what is learnt, as attributes of the model and tensors of its file."""
         return tuple(f"{field.name}_" for field in dataclasses.fields(cls) if "rule" not in field.metadata)
-
-    @classmethod
-    def former_names(cls) -> dict[str, str]:
-        """Those names in earlier releases, each with the present one."""
-        named = {field.metadata.get("formerly"): field.name for field in dataclasses.fields(cls)}
-        return {f"{old}_": f"{name}_" for old, name in named.items() if old is not None}
-
-    @classmethod
-    def absent_values(cls) -> Named:
-        """What stands for those that files of earlier releases do not have."""
-        fields = dataclasses.fields(cls)
-        return {f"{field.name}_": field.metadata["absent"] for field in fields if "absent" in field.metadata}
-
-    @classmethod
-    def upgraded(cls, tensors: Named) -> Named:
-        """Tensors of a file of an earlier release as this one has them; a subclass says how."""
-        return tensors
 
     def tensors(self) -> Named:
         """What is learnt, by those names."""

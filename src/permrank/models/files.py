@@ -20,7 +20,6 @@ from permrank.data.attributes import AttributeKind, Attributes
 from permrank.data.rankings import Rankings
 from permrank.data.vocabulary import Vocabulary
 from permrank.errors import FormatError, InputError, PermrankError, UnknownIdError, shown
-from permrank.models.former_names import present_names
 from permrank.models.ranker import Ranker
 from permrank.models.registry import find_among, takes_a_built_in_name
 from permrank.processes import refuse_after_fork
@@ -171,12 +170,9 @@ def _fitted(
     models: list[type[Ranker]],
 ) -> Ranker:
     """A model from its parameters and tensors, which are checked."""
-    model = kind(**present_names(kind, {name: _parameter(value, models) for name, value in parameters.items()}))
+    model = kind(**{name: _parameter(value, models) for name, value in parameters.items()})
     model._validate()
-    tensors = model.estimate_type.upgraded(tensors)
-    former = {new: old for old, new in model.estimate_type.former_names().items() if old in tensors}
-    known = {name: np.asarray(value) for name, value in model.estimate_type.absent_values().items()} | tensors
-    learned = {name: known[name if name in known else former.get(name, name)] for name in model.estimate_type.names()}
+    learned = {name: tensors[name] for name in model.estimate_type.names()}
     learned = {name: value if value.ndim else value.item() for name, value in learned.items()}
     model._take(rankings, model.estimate_type.of(learned, model._rules() | parts))
     model.history_ = np.atleast_1d(tensors["history_"]).tolist()
@@ -198,7 +194,7 @@ def _parameter(value: object, models: list[type[Ranker]]) -> object:
     if not (isinstance(value, dict) and set(value) == {"model", "parameters"}):
         return value
     inner = find_among(str(value["model"]), models)
-    return inner(**present_names(inner, value["parameters"]))
+    return inner(**value["parameters"])
 
 
 def _pack_ids(name: str, vocabulary: Vocabulary) -> Named:

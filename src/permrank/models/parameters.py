@@ -14,7 +14,6 @@ import numpy as np
 from permrank.errors import NotSupportedError, UnknownIdError
 from permrank.markup import html_table
 from permrank.models.declared import parameter_names
-from permrank.models.former_names import present_names
 from permrank.types import Named
 
 # Public methods that work with the parameters as they are set; all others ask about the estimate.
@@ -56,7 +55,6 @@ def set_params(self: Model, **parameters: object) -> Model:
     An unknown name raises and nothing is changed.
     """
     known = parameter_names(type(self))
-    parameters = present_names(type(self), parameters, stacklevel=2)
     for name in parameters:
         if name not in known:
             raise UnknownIdError(f"parameter of {type(self).__name__}", name, known)

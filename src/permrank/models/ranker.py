@@ -30,7 +30,6 @@ from permrank.models.declared import Declared
 from permrank.models.estimates import Estimate
 from permrank.models.explanation import because, explain, no_reasons
 from permrank.models.fitting import learn_into, require_evidence
-from permrank.models.former_names import accept_former_names, former_estimate
 from permrank.models.refusals import refuse
 from permrank.models.tie_groups import no_samples, tie_groups
 from permrank.models.users import NewUser, UserReference
@@ -98,7 +97,6 @@ class Ranker(ABC):
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         settings.answer_as_learnt(cls)
-        accept_former_names(cls)
 
     get_params, set_params, clone, _call = settings.get_params, settings.set_params, settings.clone, settings.call_of
     __repr__, _repr_html_ = settings.shown, settings.html_of
@@ -221,12 +219,9 @@ class Ranker(ABC):
             self._require_fitted()
         if estimate is not None and name in estimate.names():
             return getattr(estimate, name[:-1])
-        if estimate is not None and name in estimate.former_names():
-            return former_estimate(self, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __setattr__(self, name: str, value: object) -> None:
-        name = self.estimate_type.former_names().get(name, name)
         if name in self.estimate_type.names():  # it would hide what was learnt
             change = f"estimate_ = dataclasses.replace(model.estimate_, {name[:-1]}=...)"
             raise AttributeError(f"{name} is part of what was learnt, and cannot be set; fit again, or set {change}")

@@ -39,9 +39,7 @@ class Borda(OneOrderRanker):
     takes = "rankings and ratings, ties, weights"
     reference = "de Borda (1781)"
     parameters = Declared(
-        prior_strength=Float(
-            tune=(0.1, 100.0), formerly="shrinkage", help="Imaginary comparisons of every item, half of them won."
-        ),
+        prior_strength=Float(tune=(0.1, 100.0), help="Imaginary comparisons of every item, half of them won."),
     )
 
     def __init__(self, *, prior_strength: float = 5.0) -> None:

@@ -25,7 +25,7 @@ from permrank.models.catalogue.new_items import fold_in_item
 from permrank.models.catalogue.ranker import CatalogueEstimate, CatalogueRanker
 from permrank.models.catalogue.take_up import Data, TakeUp, TakeUpScores, learn_take_up
 from permrank.models.declared import MOST_FACTORS, Checked, Declared, Integer, Seed
-from permrank.models.estimates import RULE, absent
+from permrank.models.estimates import RULE
 from permrank.models.explanation import Reasons
 from permrank.models.factored.model import FactoredPlackettLuce
 from permrank.models.priors.co_listing import were_chosen
@@ -51,7 +51,7 @@ class RecommenderEstimate(CatalogueEstimate):
     weighting: Float64Array
     factor_share: float
     chosen: bool
-    friend_weight: float = field(metadata=absent(0.0))
+    friend_weight: float
     order: Ranker | None = field(metadata=RULE, kw_only=True)
 
     @classmethod

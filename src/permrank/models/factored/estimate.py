@@ -18,14 +18,13 @@ from permrank.kernels.lists import Lists
 from permrank.kernels.low_rank import joint_gram
 from permrank.kernels.plackett_luce.damping import damping_sequence
 from permrank.kernels.plackett_luce.likelihood import BRESLOW, EFRON, EXACT, PARTITION
-from permrank.models.estimates import RULE, Estimate, absent, formerly
-from permrank.models.factored.kept import mean_and_whole
+from permrank.models.estimates import RULE, Estimate
 from permrank.models.factored.problem import anchored_lists, odds_lists
 from permrank.models.priors.co_listing import user_coordinates
 from permrank.models.priors.effects import NO_EFFECTS
 from permrank.ragged import frozen
 from permrank.randomness import stream_key
-from permrank.types import Array, Float64Array, Int32Array, Int64Array, Named
+from permrank.types import Array, Float64Array, Int32Array, Int64Array
 
 TIES = {"exact": EXACT, "efron": EFRON, "breslow": BRESLOW, "partition": PARTITION, "shuffle": EXACT}
 KINDS = ("none", "log", "natural_log", "learned")
@@ -72,18 +71,18 @@ class FactoredEstimate(Estimate):
     factor_scale: float
     temperature: float
     thresholds: Float64Array
-    co_listing: Float64Array = field(metadata=formerly("company"))
+    co_listing: Float64Array
     user_slopes: Array
     item_variances: Array
     curve: Float64Array
     damping: Float64Array
-    personal_weight: float = field(metadata=absent(1.0))
-    score_error: float = field(metadata=absent(0.0))
-    item_effects: Array = field(metadata=absent(NO_EFFECTS), default_factory=lambda: NO_EFFECTS)
-    pair_effects: Array = field(metadata=absent(NO_EFFECTS), default_factory=lambda: NO_EFFECTS)
-    item_shares: Array = field(metadata=absent(NO_EFFECTS), default_factory=lambda: NO_EFFECTS)
-    user_shares: Array = field(metadata=absent(NO_EFFECTS), default_factory=lambda: NO_EFFECTS)
-    link_strength: Array = field(metadata=absent(NO_EFFECTS), default_factory=lambda: NO_EFFECTS)
+    personal_weight: float
+    score_error: float
+    item_effects: Array = field(default_factory=lambda: NO_EFFECTS)
+    pair_effects: Array = field(default_factory=lambda: NO_EFFECTS)
+    item_shares: Array = field(default_factory=lambda: NO_EFFECTS)
+    user_shares: Array = field(default_factory=lambda: NO_EFFECTS)
+    link_strength: Array = field(default_factory=lambda: NO_EFFECTS)
     ties: int = field(metadata=RULE, kw_only=True)
     precision: float = field(metadata=RULE, kw_only=True)
     rule_of_damping: str = field(metadata=RULE, kw_only=True)
@@ -239,20 +238,6 @@ class FactoredEstimate(Estimate):
     def damping_of(self, n: int) -> Float64Array:
         """Factors of n stages; a sequence that is too short goes on with its last value."""
         return damping_sequence(self.rule_of_damping if self.rule_of_damping in _FORMULAS else self.damping, n)
-
-    @classmethod
-    def upgraded(cls, tensors: Named) -> Named:
-        """Files of earlier versions have the modes of the users under every draw in the place of mean scores."""
-        if "user_modes_" not in tensors or "user_factors_" in tensors:
-            return tensors
-        items, modes, thresholds = (
-            np.asarray(tensors[f"{name}_"]) for name in ("item_draws", "user_modes", "thresholds")
-        )
-        n_items = items.shape[1] - thresholds.size
-        odds = thresholds.size > 0 and not items[:, n_items:, :-1].any()
-        mean = mean_and_whole(items, modes, n_items, modes.shape[2] - odds)
-        names = ("user_factors_", "item_factors_", "item_intercepts_", "bases_")
-        return tensors | dict(zip(names, mean, strict=True))
 
     def check(self, n_users: int, n_items: int) -> None:
         """Raise unless all parts fit together, and the data."""

@@ -240,13 +240,3 @@ class WholeDraws:
         """Go on from what `state` gave."""
         self._items, self._users = list(state.get("items", ())), list(state.get("users", ()))
         self._sweeps = int(state["sweeps_each"])
-
-
-def mean_and_whole(items: Array, users: Array, n_items: int, n_factors: int) -> MeanScores:
-    """Mean scores from draws that are all there: (n_draws, n_rows, n_columns + 1) and (n_draws, n_users, n_columns)."""
-    draws = Draws(users.shape[1], n_items, n_factors)
-    for theta, modes in zip(items.astype(np.float64), users.astype(np.float64), strict=True):
-        draws.add(Found(theta, modes, np.zeros((0, 0)), np.zeros(0)), 1)
-    mean = draws.posterior(Weights(), 1.0).mean
-    bases = np.array([onto(mean.items, theta, n_factors) for theta in items.astype(np.float64)], np.float32)
-    return mean._replace(bases=bases)

@@ -26,25 +26,20 @@ PARAMETERS = Declared(
         when=("method", "draws"),
         help="Prior standard deviation of the score that the factors make.",
     ),
-    user_penalty=Float(
-        above=0.0, tune=(0.03, 30.0), formerly="alpha", when=("method", "point"), help="Penalty of the users' factors."
-    ),
-    item_penalty=Float(
-        above=0.0, tune=(0.03, 30.0), formerly="beta", when=("method", "point"), help="Penalty of the items' factors."
-    ),
+    user_penalty=Float(above=0.0, tune=(0.03, 30.0), when=("method", "point"), help="Penalty of the users' factors."),
+    item_penalty=Float(above=0.0, tune=(0.03, 30.0), when=("method", "point"), help="Penalty of the items' factors."),
     intercepts=Flag(tune=(True, False), help="Whether items have an intercept."),
-    method=Categorical(("draws", "point"), formerly="posterior", help="Draws from the posterior, or a penalised mode."),
+    method=Categorical(("draws", "point"), help="Draws from the posterior, or a penalised mode."),
     ties=Categorical(tuple(TIES), help="What a tie says."),
-    rating_thresholds=Flag(formerly="anchors", when=("method", "draws"), help="Let the level of ratings count."),
+    rating_thresholds=Flag(when=("method", "draws"), help="Let the level of ratings count."),
     rating_likelihood=Categorical(
         ("odds", "lists"), when=("method", "draws"), help="Proportional odds, or thresholds in lists."
     ),
-    co_listing=Flag(formerly="company", when=("method", "draws"), help="Let what is listed together tell of taste."),
+    co_listing=Flag(when=("method", "draws"), help="Let what is listed together tell of taste."),
     damping=Checked(
         check_damping,
         f"{', '.join(KINDS)}, list of numbers",
         when=("method", "point"),
-        former_values={"learnt": "learned"},
         help="Benter's factors of the scores at each stage of a list.",
     ),
     max_iter=Integer(1, MOST_SWEEPS, also=(None,), help="Most sweeps; None: 600 of draws, 5,000 for point."),

@@ -137,11 +137,9 @@ class LatentPlackettLuce(CommunityRanker):
         ),
         mixing=Categorical(tuple(MIXING), help="Whether each stage of a list or each user has one community."),
         n_starts=Integer(1, MOST_STARTS, help="Starts of EM; answers are means over them."),
-        insertion=Categorical(
-            tuple(POSITION), formerly="position", help="By the expected or the likeliest position in a list."
-        ),
+        insertion=Categorical(tuple(POSITION), help="By the expected or the likeliest position in a list."),
         ties=Categorical(tuple(TIES), help="What a tie says."),
-        method=Categorical(("mm", "gradient", "published"), formerly="m_step", help="How a sweep updates the scores."),
+        method=Categorical(("mm", "gradient", "published"), help="How a sweep updates the scores."),
         accelerate=Flag(help="Extrapolate every third sweep (SQUAREM)."),
         max_iter=Integer(1, MOST_SWEEPS, help="The most sweeps."),
         tol=Float(above=0.0, help="Ends when no start's objective grows by more than this part of itself."),

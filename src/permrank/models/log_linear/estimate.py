@@ -10,7 +10,7 @@ import numpy as np
 from permrank.checks import require_memory
 from permrank.errors import InputError
 from permrank.kernels.log_linear.energy import potentials_of
-from permrank.models.estimates import RULE, Estimate, absent
+from permrank.models.estimates import RULE, Estimate
 from permrank.models.log_linear.lists import position_functions
 from permrank.ragged import frozen, owners
 from permrank.types import Array, Float64Array, Int32Array, Int64Array
@@ -31,7 +31,7 @@ class LogLinearEstimate(Estimate):
     pair_indptr: Int64Array
     pair_items: Int32Array
     pair_values: Float64Array
-    personal_weight: float = field(metadata=absent(1.0))
+    personal_weight: float
     position: str | Sequence[float] = field(metadata=RULE, kw_only=True)
     window: int = field(metadata=RULE, kw_only=True)
     seed: int = field(metadata=RULE, kw_only=True)

@@ -120,7 +120,7 @@ class PairwiseLogLinear(LogLinearRanker):
     reference = "Tran and Venkatesh (2010), section 4.5.2"
     parameters = Declared(
         COMMON,
-        method=Categorical(METHODS, formerly="learner", help="Pseudo-likelihoods, exact, or by chains."),
+        method=Categorical(METHODS, help="Pseudo-likelihoods, exact, or by chains."),
         min_cooccurrence=Integer(
             1, 1_000_000_000, also=("auto",), help="Lists that two items must share to have a parameter."
         ),

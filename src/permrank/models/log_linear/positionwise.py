@@ -91,7 +91,6 @@ class PositionwiseLogLinear(LogLinearRanker):
         factor_scale=replace(FACTOR_SCALE, also=("auto", None)),
         method=Categorical(
             ("posterior", *METHODS),
-            formerly="learner",
             help="Draws, or a point estimate: by pseudo-likelihood, exactly, or by chains.",
         ),
         intercepts=Flag(help="Whether items have an intercept."),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -14,7 +14,7 @@ from permrank.learning.learner import Learner, mapped
 from permrank.models.answers import mean_cosine, nearest
 from permrank.models.baselines.mean_rating import MeanRating
 from permrank.models.declared import MOST_FACTORS, MOST_SWEEPS, Declared, Flag, Float, Integer, Seed
-from permrank.models.estimates import Estimate, formerly
+from permrank.models.estimates import Estimate
 from permrank.models.matrix.learning import Data, Design, Fit, Loss, Settings, best_users, learner_of
 from permrank.models.matrix.relevance import standardised
 from permrank.models.ranker import Ranker
@@ -47,8 +47,8 @@ class FactorEstimate(Estimate):
     user_factors: Float64Array
     item_factors: Float64Array
     item_intercepts: Float64Array
-    user_penalty: float = field(metadata=formerly("alpha"))
-    item_penalty: float = field(metadata=formerly("beta"))
+    user_penalty: float
+    item_penalty: float
 
 
 class MatrixRanker(Ranker):

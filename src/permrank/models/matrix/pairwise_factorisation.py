@@ -76,8 +76,8 @@ class PairwiseFactorisation(MatrixRanker):
         ),
         smoothing=Float(tune=(0.1, 10.0), help="Width over which the hinge is rounded."),
         weighting=Categorical(("entries", "published"), help="Whether a list counts by its length or by its pairs."),
-        user_penalty=replace(PENALTY, formerly="alpha", help="Penalty of the users' factors."),
-        item_penalty=replace(PENALTY, formerly="beta", help="Penalty of the items' factors."),
+        user_penalty=replace(PENALTY, help="Penalty of the users' factors."),
+        item_penalty=replace(PENALTY, help="Penalty of the items' factors."),
         n_partners=Integer(1, 1_000_000, help="Others that an entry of a long list is compared with."),
     )
 

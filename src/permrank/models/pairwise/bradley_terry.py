@@ -108,7 +108,7 @@ class BradleyTerry(WorthRanker, OneOrderRanker):
         ),
         ties=Categorical(("davidson", "rao-kupper", "half", "ignore"), help="What a tie says."),
         prior=Categorical((None, "gaussian"), help="None is maximum likelihood."),
-        method=Categorical(("newton", "mm"), formerly="solver", help="Truncated Newton, or minorise-maximise."),
+        method=Categorical(("newton", "mm"), help="Truncated Newton, or minorise-maximise."),
         max_iter=Integer(1, MOST_SWEEPS, also=(None,), help="The most sweeps; None: 100 for newton, 20,000 for mm."),
         tol=Float(above=0.0, help="Ends when no score changes by more than this."),
     )

@@ -141,7 +141,7 @@ class PlackettLuce(WorthRanker, LuceChoiceRanker):
         ),
         ties=Categorical(tuple(TIES), tune=("exact", "efron", "breslow"), help="What a tie says."),
         prior=Categorical((None, "gaussian", "gamma"), help="None is maximum likelihood."),
-        method=Categorical(("newton", "mm"), formerly="solver", help="Truncated Newton, or minorise-maximise."),
+        method=Categorical(("newton", "mm"), help="Truncated Newton, or minorise-maximise."),
         max_iter=Integer(
             1, MOST_SWEEPS, also=(None,), help="The most sweeps; None: 100 for newton, 20,000 for mm, 200 for shuffle."
         ),

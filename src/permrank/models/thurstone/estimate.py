@@ -14,7 +14,7 @@ from permrank.errors import InputError
 from permrank.kernels.thurstone.conditioning import Population
 from permrank.kernels.thurstone.orders import Statements, depths
 from permrank.kernels.thurstone.users import Rounds, move_users
-from permrank.models.estimates import RULE, Estimate, absent
+from permrank.models.estimates import RULE, Estimate
 from permrank.models.priors.co_listing import user_coordinates
 from permrank.models.priors.effects import NO_EFFECTS
 from permrank.models.thurstone.problem import statements_of
@@ -111,11 +111,11 @@ class ThurstoneEstimate(Estimate):
     slot_items: Int32Array
     thresholds: Float64Array
     co_listing: Float64Array
-    item_effects: Array = field(metadata=absent(NO_EFFECTS), default_factory=lambda: NO_EFFECTS)
-    pair_effects: Array = field(metadata=absent(NO_EFFECTS), default_factory=lambda: NO_EFFECTS)
-    item_shares: Array = field(metadata=absent(NO_EFFECTS), default_factory=lambda: NO_EFFECTS)
-    user_shares: Array = field(metadata=absent(NO_EFFECTS), default_factory=lambda: NO_EFFECTS)
-    link_strength: Array = field(metadata=absent(NO_EFFECTS), default_factory=lambda: NO_EFFECTS)
+    item_effects: Array = field(default_factory=lambda: NO_EFFECTS)
+    pair_effects: Array = field(default_factory=lambda: NO_EFFECTS)
+    item_shares: Array = field(default_factory=lambda: NO_EFFECTS)
+    user_shares: Array = field(default_factory=lambda: NO_EFFECTS)
+    link_strength: Array = field(default_factory=lambda: NO_EFFECTS)
     one_draw: bool = field(metadata=RULE, kw_only=True)
     seed: int = field(metadata=RULE, kw_only=True)
 
