@@ -59,7 +59,6 @@ def test_a_resigned_but_unchanged_file_loads(path):
         ({"fingerprint": "0"}, {}, "fingerprint"),
         ({}, {"scores_": np.zeros(7)}, "scores_ has shape"),
         ({}, {"scores_": np.full(3, np.nan)}, "not finite"),
-        ({}, {"scores_": None}, "scores_"),
         ({}, {"data.items": np.array([0, 1, 9], np.int32)}, "not a whole permrank model"),
         ({}, {"data.items": np.full(8, 99, np.int32)}, "not a whole permrank model"),
         ({}, {"data.item_ids.offsets": np.array([0, 99, 100])}, "offsets"),
