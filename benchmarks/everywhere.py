@@ -193,7 +193,6 @@ SYSTEMS: dict[str, Callable[[Split, int], tuple[np.ndarray, pr.Ranker | None]]] 
     FACTORED: model(FACTORED),
     f"{FACTORED} rating_thresholds=False": model(FACTORED, rating_thresholds=False),
     f"{FACTORED} co_listing=False": model(FACTORED, co_listing=False),
-    f"{FACTORED} rating_likelihood=lists": model(FACTORED, rating_likelihood="lists"),
     f"{FACTORED} without popularity": without_popularity,
     f"{FACTORED} weights of 1": weights_of_one,
     f"{FACTORED} method=point": model(FACTORED, method="point"),

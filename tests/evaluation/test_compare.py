@@ -315,7 +315,7 @@ def test_pairs_are_asked_one_by_one_or_all_of_a_person_at_once_with_the_same_res
 def test_sweeps_of_an_earlier_part_of_learning_are_counted():
     rankings = pr.datasets.load("simulated", n_users=60, n_items=15, list_length=8, ties=3)
     split, parts = pr.Given(6).split(rankings), []
-    model = pr.FactoredPlackettLuce(n_factors=2, max_iter=24, rating_likelihood="lists")
+    model = pr.FactoredPlackettLuce(n_factors=2, max_iter=24, rating_thresholds=False)
     model.clone().fit(split.train, callback=lambda progress: parts.append(progress.part))
     result = pr.evaluate(model, split)
     assert parts == sorted(parts)

@@ -51,7 +51,7 @@ def require_same(model, other):
 
 SETTINGS = [
     (pr.FactoredPlackettLuce(2, max_iter=20, n_draws=6), "ratings"),
-    (pr.FactoredPlackettLuce(2, max_iter=20, n_draws=6, rating_likelihood="odds"), "ratings"),
+    (pr.FactoredPlackettLuce(2, max_iter=20, n_draws=6), "ratings"),
     (pr.FactoredPlackettLuce(2, max_iter=12, n_draws=6, ties="shuffle", intercepts=False), "ratings"),
     (pr.FactoredPlackettLuce(2, method="point", max_iter=30), "orders"),
     (pr.FactoredPlackettLuce(2, method="point", ties="shuffle", damping="learned", max_iter=12), "ratings"),

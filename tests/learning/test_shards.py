@@ -92,7 +92,7 @@ LEARNERS = {
     "point, shuffled": (pr.FactoredPlackettLuce(3, method="point", ties="shuffle", max_iter=10), "tied"),
     "draws": (pr.FactoredPlackettLuce(3, max_iter=12, n_draws=4), "strict"),
     "draws with ratings": (pr.FactoredPlackettLuce(3, max_iter=12, n_draws=4), "ratings"),
-    "draws with odds": (pr.FactoredPlackettLuce(3, max_iter=12, n_draws=4, rating_likelihood="odds"), "ratings"),
+    "draws with odds": (pr.FactoredPlackettLuce(3, max_iter=12, n_draws=4), "ratings"),
     "draws, shuffled": (pr.FactoredPlackettLuce(3, ties="shuffle", max_iter=12, n_draws=4), "tied"),
     "draws by swaps": (pr.PositionwiseLogLinear(3, max_iter=12, n_draws=4), "tied"),
     "draws and pairs": (pr.PairwiseLogLinear(3, min_cooccurrence=1, pair_scale=0.1, max_iter=10, n_draws=4), "tied"),

@@ -121,7 +121,7 @@ def test_folds_take_turns_with_the_users_and_then_with_the_entries():
 
 def test_a_run_goes_on_to_the_same_bits_from_any_fold():
     rankings, _ = planted("ratings", 3)
-    problem = Problem.of(rankings, BRESLOW, shuffle=False, intercepts=True, thresholds=np.arange(0.5, 4.0), odds=True)
+    problem = Problem.of(rankings, BRESLOW, shuffle=False, intercepts=True, thresholds=np.arange(0.5, 4.0))
     keeper = partial(Draws, rankings.n_users, rankings.n_items, 2)
     learner = draw_posterior(problem, 2, 1.0, 4, np.uint64(7), 200, keeper)
     kept, wanted = {}, None

@@ -22,10 +22,10 @@ def alike(model, other, users):
     return np.mean([np.corrcoef(model.score(user), other.score(user))[0, 1] for user in users])
 
 
-@pytest.mark.parametrize(("ties", "likelihood"), [(None, "odds"), (4, "lists"), (4, "odds")])
-def test_a_grown_model_is_as_near_to_a_full_fit_as_another_full_fit(ties, likelihood):
+@pytest.mark.parametrize(("ties", "thresholds"), [(None, True), (4, False), (4, True)])
+def test_a_grown_model_is_as_near_to_a_full_fit_as_another_full_fit(ties, thresholds):
     old, new = parts(ties)
-    given = {"max_iter": 240, "rating_likelihood": likelihood, "factor_scale": 1.0}
+    given = {"max_iter": 240, "rating_thresholds": thresholds, "factor_scale": 1.0}
     model = pr.FactoredPlackettLuce(2, **given).fit(old)
     model.partial_fit(new)
     everything = joined(old, new)

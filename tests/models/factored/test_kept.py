@@ -76,7 +76,7 @@ def test_a_model_takes_few_bytes_and_samples_of_scores_lie_around_the_scores(rat
 
 
 def test_modes_of_some_people_are_those_of_all_people(ratings):
-    problem = Problem.of(ratings, BRESLOW, shuffle=False, intercepts=True, thresholds=np.arange(1.5, 5.0), odds=True)
+    problem = Problem.of(ratings, BRESLOW, shuffle=False, intercepts=True, thresholds=np.arange(1.5, 5.0))
     sampler = Sampler(problem, K, 1.0, np.uint64(5), None)
     for sweep in range(5):
         sampler.sweep(sweep, keep=False)

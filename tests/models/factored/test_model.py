@@ -216,10 +216,10 @@ def test_preferences_are_averages_over_the_posterior_and_agree_with_samples():
 def test_the_scale_is_smaller_where_there_are_ties():
     for ties, expected in ((None, 1.0), (5, 0.7)):
         rankings = pr.datasets.simulated(30, 90, list_length=40, **({"ties": ties} if ties else {})).rankings
-        model = pr.FactoredPlackettLuce(2, max_iter=4, rating_likelihood="lists").fit(rankings)
+        model = pr.FactoredPlackettLuce(2, max_iter=4, rating_thresholds=False).fit(rankings)
         assert model.factor_scale_ == expected
     # Proportional odds do not take a tie for closeness.
-    assert model.set_params(rating_likelihood="odds").fit(rankings).factor_scale_ == 1.0
+    assert model.set_params(rating_thresholds=True).fit(rankings).factor_scale_ == 1.0
 
 
 def test_holding_out_parts_the_entries():
@@ -297,7 +297,6 @@ def rated(seed=0, n_users=40, n_items=11):
     [
         {},
         {"co_listing": False},
-        {"rating_likelihood": "odds"},
         {"rating_thresholds": False},
         {"method": "point", "max_iter": 500},
     ],

@@ -1,7 +1,5 @@
 """Ratings by proportional odds: thresholds and levels."""
 
-import json
-
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -12,7 +10,6 @@ from permrank.models.factored import posterior
 from permrank.models.factored.odds import moved_thresholds, settle_levels
 from permrank.models.factored.posterior import Sampler
 from permrank.models.factored.problem import Problem
-from permrank.testing.forging import header_of, resigned
 
 
 def planted(n_users=800, n_items=40, n_each=10, *, level=1.5, taste=1.0, cuts=(-3.0, -1.0, 0.5, 2.5), seed=0):
@@ -29,7 +26,7 @@ def planted(n_users=800, n_items=40, n_each=10, *, level=1.5, taste=1.0, cuts=(-
 
 
 def fitted(rankings, **given):
-    parameters = {"n_factors": 3, "max_iter": 150, "rating_likelihood": "odds", **given}
+    parameters = {"n_factors": 3, "max_iter": 150, **given}
     return pr.FactoredPlackettLuce(**parameters).fit(rankings)
 
 
@@ -140,20 +137,15 @@ def test_new_people_are_told_from_ratings_and_from_lists():
     assert abs(model.score(generous).mean() - model.score(strict).mean()) < 0.5  # a level is not of the items
 
 
-def test_files_keep_the_likelihood_and_those_from_before_the_choice_load(tmp_path):
+def test_files_keep_the_likelihood(tmp_path):
     rankings, _ = planted(60)
     path = tmp_path / "model.permrank"
-    for likelihood in ("odds", "lists"):
-        model = fitted(rankings, max_iter=12, n_draws=3, rating_likelihood=likelihood)
+    for odds in (True, False):
+        model = fitted(rankings, max_iter=12, n_draws=3, rating_thresholds=odds)
         model.save(path)
-        before = json.loads(header_of(path)["parameters"])
-        del before["rating_likelihood"]
-        for old in (False, True):
-            if old:
-                resigned(path, {"parameters": json.dumps(before)})
-            loaded = pr.load(path)
-            assert loaded.estimate_.odds == (likelihood == "odds")
-            np.testing.assert_array_equal(*(one.score(one.fold_in({0: 5, 1: 2})) for one in (loaded, model)))
+        loaded = pr.load(path)
+        assert loaded.estimate_.odds == odds
+        np.testing.assert_array_equal(*(one.score(one.fold_in({0: 5, 1: 2})) for one in (loaded, model)))
     loaded.partial_fit(pr.Rankings.from_ratings({"user": [99, 99], "item": [0, 41], "rating": [5, 1]}))
     assert not loaded.estimate_.odds
     assert loaded.score(99).shape == (41,)
@@ -161,9 +153,7 @@ def test_files_keep_the_likelihood_and_those_from_before_the_choice_load(tmp_pat
 
 def test_the_problem_has_a_threshold_count_for_every_entry():
     rankings, _ = planted(20)
-    problem = Problem.of(
-        rankings, 0, shuffle=True, intercepts=True, thresholds=np.array([1.5, 2.5, 3.5, 4.5]), odds=True
-    )
+    problem = Problem.of(rankings, 0, shuffle=True, intercepts=True, thresholds=np.array([1.5, 2.5, 3.5, 4.5]))
     np.testing.assert_array_equal(problem.lists.levels, rankings.ratings.astype(int) - 1)
     assert not problem.shuffle
     assert problem.n_rows == rankings.n_items + 4
@@ -181,7 +171,7 @@ def test_an_item_far_from_where_its_ratings_belong_comes_back(monkeypatch):
     rows += [(0, 30, 1.0), (1, 30, 2.0)]  # an item of two ratings, both low
     users, items, ratings = zip(*rows, strict=True)
     rankings = pr.Rankings.from_ratings({"user": users, "item": items, "rating": ratings})
-    problem = Problem.of(rankings, 0, shuffle=False, intercepts=True, thresholds=np.arange(1.5, 10.0), odds=True)
+    problem = Problem.of(rankings, 0, shuffle=False, intercepts=True, thresholds=np.arange(1.5, 10.0))
 
     def farthest():
         sampler = Sampler(problem, 2, 1.0, np.uint64(3), None)

@@ -1,5 +1,7 @@
 """What ratings say beyond their order: thresholds in the lists, and the temperature of scores."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from scipy.special import expit
@@ -9,7 +11,7 @@ from permrank.data.hold_out import hold_out
 from permrank.errors import InputError
 from permrank.kernels.plackett_luce.likelihood import BRESLOW
 from permrank.models.factored.calibration import HeldOut, best_weights, hold_out_pairs
-from permrank.models.factored.problem import Problem, anchored_lists, lists_of, one_user, thresholds_of
+from permrank.models.factored.problem import Problem, lists_of, one_user, thresholds_of
 from permrank.models.priors.item_covariates import informed_prior, shrunk_means
 from permrank.models.priors.regression import Regression, Scales
 
@@ -21,42 +23,14 @@ def rated(n_users, n_items, n_each, seed, stars=(1.0, 2.0, 3.0, 4.0, 5.0)):
     return pr.Rankings.from_ratings({"user": users, "item": items, "rating": ratings})
 
 
-def test_thresholds_stand_between_what_is_rated_above_and_below_them():
-    rankings = rated(30, 12, 6, seed=0)
-    thresholds = thresholds_of(rankings)
-    np.testing.assert_allclose(thresholds, [1.5, 2.5, 3.5, 4.5])
-    lists = anchored_lists(rankings, thresholds, rankings.n_items)
-    assert np.diff(lists.indptr).tolist() == [10] * 30
-    for r in range(rankings.n_rankings):
-        own = slice(rankings.indptr[r], rankings.indptr[r + 1])
-        stars = dict(zip(rankings.items[own], rankings.ratings[own], strict=True))
-        stars |= {rankings.n_items + j: value for j, value in enumerate(thresholds)}
-        part = slice(lists.indptr[r], lists.indptr[r + 1])
-        levels = dict(zip(lists.items[part], lists.levels[part], strict=True))
-        assert levels.keys() == stars.keys()
-        better = sorted(set(stars.values()), reverse=True)
-        assert levels == {item: better.index(value) for item, value in stars.items()}
-        assert (np.diff(lists.levels[part]) >= 0).all()
-
-
-def test_a_fine_scale_is_cut_at_nine_places_and_a_scale_of_one_value_nowhere():
+def test_thresholds_stand_between_ratings_and_a_fine_scale_is_cut_at_quantiles():
+    np.testing.assert_allclose(thresholds_of(rated(30, 12, 6, seed=0)), [1.5, 2.5, 3.5, 4.5])
     rng = np.random.default_rng(1)
     fine = thresholds_of(rated(40, 20, 10, seed=1, stars=rng.normal(size=200)))
-    assert fine.size == 9
-    assert (np.diff(fine) > 0).all()
-    assert thresholds_of(rated(5, 5, 3, seed=2, stars=(3.0,))).size == 0
-    strict = pr.Rankings.from_lists({"ann": ["a", "b"]})
-    assert thresholds_of(strict).size == 0
-    plain = anchored_lists(strict, np.array([1.5]), 2)
-    np.testing.assert_array_equal(plain.items, strict.items)
-
-
-def test_with_proportional_odds_a_scale_may_be_finer():
-    rng = np.random.default_rng(1)
-    fine = thresholds_of(rated(40, 20, 10, seed=1, stars=rng.normal(size=200)), odds=True)
     assert fine.size == 31
     assert (np.diff(fine) > 0).all()
-    np.testing.assert_allclose(thresholds_of(rated(30, 12, 6, seed=0), odds=True), [1.5, 2.5, 3.5, 4.5])
+    assert thresholds_of(rated(5, 5, 3, seed=2, stars=(3.0,))).size == 0
+    assert thresholds_of(pr.Rankings.from_lists({"ann": ["a", "b"]})).size == 0
 
 
 def test_one_users_lists_are_those_of_everybody():
@@ -159,19 +133,22 @@ def test_held_out_pairs_are_not_in_the_lists_and_the_better_comes_first():
 def test_probabilities_of_tied_lists_are_better_with_the_temperature_than_without():
     data = pr.datasets.simulated(1_200, 60, n_communities=1, separation=0.0, ties=4, list_length=24, seed=8)
     train, test = hold_out(data.rankings, 0.25, seed=1)
-    model = pr.FactoredPlackettLuce(3, max_iter=90, rating_likelihood="lists").fit(train)
-    rng = np.random.default_rng(0)
-    differences = []
+    model = pr.FactoredPlackettLuce(3, max_iter=90, rating_thresholds=False).fit(train)
+    rng, pairs = np.random.default_rng(0), []
     for u in range(test.n_users):
         part = slice(test.indptr[u], test.indptr[u + 1])
-        items, levels = test.items[part].astype(int), test.levels[part]
-        scores = model.score(test.user_ids[u], test.item_ids.take(items).to_list())
-        i, j = rng.permutation(items.size)[:2]
-        if levels[i] != levels[j]:
-            differences.append((scores[i] - scores[j]) * (1 if levels[i] < levels[j] else -1))
-    loss = {t: np.mean(np.logaddexp(0, -t * np.array(differences))) for t in (1.0, 1.0 / model.temperature_)}
+        items, levels = test.item_ids.take(test.items[part].astype(int)).to_list(), test.levels[part]
+        i, j = sorted(rng.permutation(len(items))[:2])
+        if levels[i] < levels[j]:
+            pairs.append((test.user_ids[u], items[i], items[j]))
+
+    def loss():
+        return -np.log(model.prefers_pairs(*zip(*pairs, strict=True))).mean()
+
     assert model.temperature_ > 1.2
-    assert loss[1.0] < loss[1.0 / model.temperature_] - 0.003
+    with_temperature = loss()
+    model.estimate_ = dataclasses.replace(model.estimate_, temperature=1.0)
+    assert with_temperature < loss() - 0.003
 
 
 def test_an_informed_prior_finds_what_a_planted_regression_says():

@@ -207,7 +207,7 @@ def hold_out_pairs(problem: Problem, seed: int, fold: int = 0) -> HeldOut | None
     table = co_listing_coordinates(rest, seed % 2**32, n_dimensions) if n_dimensions else problem.co_listing
     seen = Problem.of(
         rest, problem.ties, shuffle=problem.shuffle, intercepts=problem.intercepts, thresholds=problem.thresholds,
-        odds=problem.odds, co_listing=table, known=problem.known,
+        co_listing=table, known=problem.known,
     )  # fmt: skip
     seen = seen if problem.adapted is None else problem.adapted(seen)
     items = rankings.items.astype(np.int64)

@@ -19,7 +19,7 @@ from permrank.kernels.low_rank import joint_gram
 from permrank.kernels.plackett_luce.damping import damping_sequence
 from permrank.kernels.plackett_luce.likelihood import BRESLOW, EFRON, EXACT, PARTITION
 from permrank.models.estimates import RULE, Estimate
-from permrank.models.factored.problem import anchored_lists, odds_lists
+from permrank.models.factored.problem import lists_of, odds_lists
 from permrank.models.priors.co_listing import user_coordinates
 from permrank.models.priors.effects import NO_EFFECTS
 from permrank.ragged import frozen
@@ -98,10 +98,10 @@ class FactoredEstimate(Estimate):
         """Coordinates of a user under a draw."""
         return int(self.item_draws.shape[2]) - 1
 
-    @cached_property
+    @property
     def odds(self) -> bool:
-        """Whether ratings have proportional odds; else thresholds stand in lists, and have factors like items."""
-        return np.size(self.thresholds) > 0 and not self.item_draws[:, self.n_items :, :-1].any()
+        """Whether ratings have proportional odds given the thresholds."""
+        return bool(np.size(self.thresholds) > 0)
 
     @property
     def n_items(self) -> int:
@@ -125,8 +125,7 @@ class FactoredEstimate(Estimate):
         """Lists as they were learnt from, and the treatment of their ties (see kernels/factored/users.py)."""
         if self.odds and said.rankings.ratings is not None:
             return odds_lists(said.rankings, self.thresholds, said.items), -self.thresholds.size
-        thresholds = np.zeros(0) if self.odds else self.thresholds
-        return anchored_lists(said.rankings, thresholds, self.n_items, said.items), self.ties
+        return lists_of(said.rankings, said.items), self.ties
 
     def coordinates(self, said: Said, *, alone: bool = False) -> Float64Array:
         """Coordinates of users by what they list (co_listing.py); ``alone``: as if every ranking were a user's."""

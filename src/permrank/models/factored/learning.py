@@ -39,7 +39,6 @@ class Settings(NamedTuple):
     intercepts: bool
     factor_scale: Any
     rating_thresholds: bool
-    rating_likelihood: str
     co_listing: bool
     user_penalty: float
     item_penalty: float
@@ -53,13 +52,11 @@ class Settings(NamedTuple):
         """From all parameters of a model."""
         return cls(**{name: parameters[name] for name in cls._fields})
 
-    def problem(
-        self, rankings: Rankings, thresholds: Float64Array, odds: bool, co_listing: Float64Array | None
-    ) -> Problem:
+    def problem(self, rankings: Rankings, thresholds: Float64Array, co_listing: Float64Array | None) -> Problem:
         """The data in the form of the sweeps."""
         return Problem.of(
             rankings, TIES[self.ties], shuffle=self.ties == "shuffle", intercepts=self.intercepts,
-            thresholds=thresholds, odds=odds, co_listing=co_listing, known=Known.of(rankings),
+            thresholds=thresholds, co_listing=co_listing, known=Known.of(rankings),
         )  # fmt: skip
 
     def _coordinates(self, rankings: Rankings) -> Float64Array | None:
@@ -69,10 +66,9 @@ class Settings(NamedTuple):
         return problem.usual_scale() if self.factor_scale == "auto" else float(self.factor_scale)
 
     def _started(self, rankings: Rankings) -> Problem:
-        """The data with proportional odds, or with thresholds in lists."""
-        odds = self.rating_likelihood == "odds"
-        thresholds = thresholds_of(rankings, odds=odds) if self.rating_thresholds else np.zeros(0)
-        return self.problem(rankings, thresholds, odds, self._coordinates(rankings))
+        """The data, with proportional odds of ratings."""
+        thresholds = thresholds_of(rankings) if self.rating_thresholds else np.zeros(0)
+        return self.problem(rankings, thresholds, self._coordinates(rankings))
 
     def learner(self, rankings: Rankings, n_sweeps: int, rules: Named) -> Learner[FactoredEstimate]:
         """From nothing."""
@@ -103,7 +99,7 @@ class Settings(NamedTuple):
         """From an estimate of less data."""
         if self.method == "point":
             return self._point(rankings, n_sweeps, rules, (start.theta, start.modes))
-        problem = self.problem(rankings, before.thresholds, before.odds, self._coordinates(rankings))
+        problem = self.problem(rankings, before.thresholds, self._coordinates(rankings))
         key = stream_key(self.seed, 1)
 
         def learned(found: Posterior) -> FactoredEstimate:

@@ -72,9 +72,6 @@ class FactoredPlackettLuce(Ranker):
     rating_thresholds : bool
         Where there are ratings, let the level of the ratings count and not only their order, by thresholds between
         their values. Only for ``method="draws"``.
-    rating_likelihood : {"odds", "lists"}
-        How thresholds count: a rating has proportional odds given them, with a level for every user, or they stand in
-        every list like items. Only for ``method="draws"``.
     co_listing : bool
         Let what people list together tell of their taste: prior means of users' and items' factors depend on it, as
         far as it stands out from chance. Only for ``method="draws"``.
@@ -165,7 +162,6 @@ class FactoredPlackettLuce(Ranker):
         intercepts: bool = True,
         factor_scale: float | Literal["auto"] = "auto",
         rating_thresholds: bool = True,
-        rating_likelihood: Literal["odds", "lists"] = "odds",
         co_listing: bool = True,
         user_penalty: float = 1.0,
         item_penalty: float = 1.0,
@@ -181,7 +177,6 @@ class FactoredPlackettLuce(Ranker):
         self.intercepts = intercepts
         self.factor_scale = factor_scale
         self.rating_thresholds = rating_thresholds
-        self.rating_likelihood = rating_likelihood
         self.co_listing = co_listing
         self.user_penalty = user_penalty
         self.item_penalty = item_penalty

@@ -104,7 +104,7 @@ def _from_features(model: FactoredPlackettLuce, data: Rankings, place: int) -> t
     estimate, rng = model.estimate_, np.random.default_rng(int(model.seed))
     problem = Problem.of(
         data, estimate.ties, shuffle=False, intercepts=bool(model.intercepts), thresholds=estimate.thresholds,
-        odds=estimate.odds, co_listing=np.insert(np.asarray(estimate.co_listing, np.float64), place, 0.0, axis=0),
+        co_listing=np.insert(np.asarray(estimate.co_listing, np.float64), place, 0.0, axis=0),
         known=Known.of(data),
     )  # fmt: skip
     prior = ItemPrior(problem, estimate.n_factors, float(estimate.factor_scale))
@@ -140,9 +140,7 @@ def _from_lists(
         **said._attached(),
     )  # fmt: skip
     thresholds = estimate.thresholds if said.ratings is not None else np.zeros(0)
-    problem = Problem.of(
-        aligned, estimate.ties, shuffle=False, intercepts=True, thresholds=thresholds, odds=estimate.odds
-    )
+    problem = Problem.of(aligned, estimate.ties, shuffle=False, intercepts=True, thresholds=thresholds)
     n_columns, found = estimate.n_columns, []
     passes, modes = Passes(problem, n_columns), modes_of_many(estimate, users)
     for d, stored in enumerate(draws):

@@ -32,9 +32,6 @@ PARAMETERS = Declared(
     method=Categorical(("draws", "point"), help="Draws from the posterior, or a penalised mode."),
     ties=Categorical(tuple(TIES), help="What a tie says."),
     rating_thresholds=Flag(when=("method", "draws"), help="Let the level of ratings count."),
-    rating_likelihood=Categorical(
-        ("odds", "lists"), when=("method", "draws"), help="Proportional odds, or thresholds in lists."
-    ),
     co_listing=Flag(when=("method", "draws"), help="Let what is listed together tell of taste."),
     damping=Checked(
         check_damping,

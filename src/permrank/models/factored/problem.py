@@ -8,7 +8,6 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from permrank.data.build import number_levels
 from permrank.data.rankings import Rankings
 from permrank.data.vocabulary import Vocabulary
 from permrank.kernels.factored.arguments import Entries, Newton, Noise, Prior, Users
@@ -22,9 +21,8 @@ from permrank.ragged import frozen
 from permrank.randomness import stream_key
 from permrank.types import Float64Array, Int32Array, Key
 
-# The most thresholds between ratings, in lists and with proportional odds, where one costs nothing: a finer scale is
-# cut at its quantiles.
-_MOST_IN_LISTS, _MOST_WITH_ODDS = 9, 31
+# The most thresholds between ratings; a finer scale is cut at its quantiles.
+_MOST_THRESHOLDS = 31
 # Standard deviation of the factors' part of a score a priori, around its mean: for strict rankings, and with ties.
 _STRICT_SCALE, _TIED_SCALE = 1.0, 0.7
 
@@ -33,35 +31,6 @@ def lists_of(rankings: Rankings, items: Int32Array | None = None) -> Lists:
     """The arrays of rankings; ``items`` if the model numbers them differently."""
     used = rankings.items if items is None else items
     return Lists(*frozen(rankings.user_indptr, rankings.indptr, used, rankings.levels, rankings.weights))
-
-
-def anchored_lists(
-    rankings: Rankings, thresholds: Float64Array, n_items: int, items: Int32Array | None = None
-) -> Lists:
-    """Lists in which every threshold stands between the items rated above it and those rated below it.
-
-    Threshold j is item ``n_items + j``. An order forgets the level of the stars: ten items rated five say nothing
-    to a ranking, but above a threshold that everybody shares they say that all of them are liked.
-    """
-    used = rankings.items if items is None else items
-    if rankings.ratings is None or thresholds.size == 0 or rankings.n_entries == 0:
-        return lists_of(rankings, used)
-    n_rankings, n_entries = rankings.n_rankings, rankings.n_entries
-    lengths = np.diff(rankings.indptr)
-    listed = np.flatnonzero(lengths > 0)
-    owner = np.concatenate((np.repeat(np.arange(n_rankings), lengths), np.repeat(listed, thresholds.size)))
-    value = np.concatenate((rankings.ratings.astype(np.float64), np.tile(thresholds, listed.size)))
-    item = np.concatenate((used, np.tile(n_items + np.arange(thresholds.size), listed.size))).astype(np.int32)
-    # A threshold is a level of its own; entries keep their order and their ties.
-    level = np.concatenate((rankings.levels, np.full(listed.size * thresholds.size, -1)))
-    order = np.lexsort((np.arange(value.size), -value, owner))
-    owner, level = owner[order], level[order]
-    new_level = np.ones(order.size, bool)
-    new_level[1:] = (owner[1:] != owner[:-1]) | (level[1:] != level[:-1]) | (level[1:] < 0)
-    indptr = np.concatenate(([0], np.cumsum(lengths + thresholds.size * (lengths > 0)))).astype(np.int64)
-    assert indptr[-1] == n_entries + listed.size * thresholds.size
-    levels = number_levels(new_level, indptr)
-    return Lists(*frozen(rankings.user_indptr, indptr, item[order], levels, rankings.weights))
 
 
 def odds_lists(rankings: Rankings, thresholds: Float64Array, items: Int32Array | None = None) -> Lists:
@@ -83,18 +52,14 @@ def one_user(rankings: Rankings, place: int) -> Rankings:
     )  # fmt: skip
 
 
-def thresholds_of(rankings: Rankings, *, odds: bool = False) -> Float64Array:
-    """Values between the ratings that occur, ascending; none if there are no ratings, or all are equal.
-
-    odds: for proportional odds, where there may be more of them.
-    """
-    most = _MOST_WITH_ODDS if odds else _MOST_IN_LISTS
+def thresholds_of(rankings: Rankings) -> Float64Array:
+    """Values between the ratings that occur, ascending; none if there are no ratings, or all are equal."""
     if rankings.ratings is None or rankings.n_entries == 0:
         return np.zeros(0)
     values = np.unique(rankings.ratings.astype(np.float64))
     between = (values[1:] + values[:-1]) / 2.0
-    if between.size > most:
-        wanted = np.quantile(rankings.ratings, np.linspace(0.0, 1.0, most + 2)[1:-1])
+    if between.size > _MOST_THRESHOLDS:
+        wanted = np.quantile(rankings.ratings, np.linspace(0.0, 1.0, _MOST_THRESHOLDS + 2)[1:-1])
         between = between[np.unique(np.minimum(np.searchsorted(between, wanted), between.size - 1))]
     return np.asarray(between)
 
@@ -122,13 +87,11 @@ class Problem(NamedTuple):
         Whether ties are put into a new random order every sweep.
     intercepts : bool
     thresholds : float64
-        Values between ratings, numbered after the items.
-    odds : bool
-        Whether ratings have proportional odds given the thresholds; else thresholds stand in every list like items.
+        Values between ratings, numbered after the items: ratings have proportional odds given them.
     lists : Lists
     covariates : float64 (n_items, n_covariates)
         What the prior mean of an item may depend on: the logarithm of how often it is mentioned (what many come across
-        is liked more), its shrunk mean rating on the scale of worths if thresholds stand in lists, and co-listing.
+        is liked more), its shrunk mean rating on the scale of worths where there are no thresholds, and co-listing.
         With proportional odds the mean rating would say again what the ratings say, and make sure of items seen once.
     co_listing : float64 (n_items, n_dimensions)
         Coordinates of the items by what is listed together (see models/priors/co_listing.py).
@@ -150,7 +113,6 @@ class Problem(NamedTuple):
     shuffle: bool
     intercepts: bool
     thresholds: Float64Array
-    odds: bool
     lists: Lists
     covariates: Float64Array
     co_listing: Float64Array
@@ -159,6 +121,11 @@ class Problem(NamedTuple):
     unsure: Float64Array
     user_pass: UserPass | None = None
     adapted: Callable[[Problem], Problem] | None = None
+
+    @property
+    def odds(self) -> bool:
+        """Whether ratings have proportional odds given the thresholds."""
+        return self.thresholds.size > 0
 
     def pass_over_users(self) -> UserPass:
         """That of the model."""
@@ -174,15 +141,14 @@ class Problem(NamedTuple):
         shuffle: bool,
         intercepts: bool,
         thresholds: Float64Array | None = None,
-        odds: bool = False,
         co_listing: Float64Array | None = None,
         known: Known | None = None,
     ) -> Problem:
         """Prepare rankings; without co-listing, features and links if none are given."""
         about = Known.nothing(rankings.n_users, rankings.n_items) if known is None else known
         thresholds = np.zeros(0) if thresholds is None else thresholds
-        odds = odds and thresholds.size > 0
-        lists = _arranged(rankings, thresholds, odds)
+        odds = thresholds.size > 0
+        lists = odds_lists(rankings, thresholds) if odds else lists_of(rankings)
         table = np.zeros((rankings.n_items, 0)) if co_listing is None else co_listing
         coordinates = user_coordinates(table, rankings.user_bounds, rankings.items)
         mentions = item_mentions(rankings)
@@ -200,7 +166,7 @@ class Problem(NamedTuple):
         covariates, coordinates = np.hstack((base, about.items)), np.hstack((coordinates, about.users))
         shuffle = shuffle and rankings.has_ties and not odds
         return cls(
-            rankings, ties, shuffle, intercepts, thresholds, odds, lists, covariates, table, coordinates, about, unsure
+            rankings, ties, shuffle, intercepts, thresholds, lists, covariates, table, coordinates, about, unsure
         )
 
     @property
@@ -229,8 +195,4 @@ class Problem(NamedTuple):
         if not self.shuffle:
             return self.lists
         seed = int(stream_key(int(key), sweep, 2)) % 2**63
-        return _arranged(self.rankings.shuffled_ties(seed), self.thresholds, False)
-
-
-def _arranged(rankings: Rankings, thresholds: Float64Array, odds: bool) -> Lists:
-    return odds_lists(rankings, thresholds) if odds else anchored_lists(rankings, thresholds, rankings.n_items)
+        return lists_of(self.rankings.shuffled_ties(seed))

@@ -76,7 +76,7 @@ class Settings(NamedTuple):
         self, rankings: Rankings, n_sweeps: int, rules: Named, begun: Begun | None = None
     ) -> Learner[ThurstoneEstimate]:
         """From the data alone, or from an estimate of less data."""
-        thresholds = thresholds_of(rankings, odds=True) if self.rating_thresholds else np.zeros(0)
+        thresholds = thresholds_of(rankings) if self.rating_thresholds else np.zeros(0)
         if begun is not None and thresholds.size:
             thresholds = begun.estimate.thresholds
         full = self.is_full(rankings, thresholds)

@@ -72,7 +72,7 @@ class Problem(NamedTuple):
         depth = np.zeros(said.slot_items.size, np.int64)
         cyclic = depths(said, depth) if thresholds.size == 0 else np.zeros(1, bool)
         made = Covariates.of(
-            rankings, 0, shuffle=False, intercepts=True, thresholds=thresholds, odds=True, co_listing=co_listing,
+            rankings, 0, shuffle=False, intercepts=True, thresholds=thresholds, co_listing=co_listing,
             known=about,
         )  # fmt: skip
         rows = np.repeat(np.arange(rankings.n_users), np.diff(np.append(first, said.user_indptr.size - 1)))
