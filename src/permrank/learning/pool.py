@@ -7,9 +7,6 @@ of the shards, whoever is ready first.
 
 A call changes nothing but copies, so that it can be made again: when a worker is lost, another one takes its place, is
 sent its shards, and makes the calls whose results have not arrived. The results are the same.
-
-What shards exchange stays where it was computed, until a worker needs it for a part; it does not pass through here. If
-some of it is lost, the calls that gave it are made again.
 """
 
 from __future__ import annotations
@@ -21,13 +18,12 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from permrank.errors import EngineError
-from permrank.learning.shards import Exchanged
 from permrank.types import Array
 
 T = TypeVar("T")
 
-# Groups of shards, or of parts, that are held at once: those of the present data, and of what is held out beside.
-_MOST_GROUPS = 6
+# Groups of shards that are held at once: those of the present data, and of what is held out beside.
+_MOST_GROUPS = 3
 # A place whose workers are lost so often within one call is given up: something kills whoever works there.
 _MOST_LOSSES = 3
 
@@ -66,10 +62,6 @@ class WorkerLost(Exception):  # noqa: N818 (never leaves this package)
     """The worker is gone, and with it what it held."""
 
 
-class PartLost(Exception):  # noqa: N818 (never leaves this package)
-    """What was computed for a part, by another worker, is gone."""
-
-
 class Workers(Protocol):
     """What holds shards and calls functions on them. Each worker has a number, from 0."""
 
@@ -86,21 +78,11 @@ class Workers(Protocol):
     def drop(self, worker: int, keys: Sequence[int]) -> None:
         """Let a worker forget values, if it still lives."""
 
-    def call(
-        self, worker: int, function: Any, key: int, arguments: tuple[object, ...], others: Sequence[Any] | None = None
-    ) -> Any:
-        """Begin to call a function that was sent on a value that is held; returns what stands for the result.
-
-        others: what stands for values of other workers, of which the function is given a list, before the arguments.
-        """
-
-    def call_for_parts(
-        self, worker: int, function: Any, key: int, arguments: tuple[object, ...], n_parts: int
-    ) -> tuple[Any, Sequence[Any]]:
-        """The same for a function that returns a result and a value for each part: what stands for each of these."""
+    def call(self, worker: int, function: Any, key: int, arguments: tuple[object, ...]) -> Any:
+        """Begin to call a function that was sent on a value that is held; returns what stands for the result."""
 
     def result(self, worker: int, pending: Any) -> Any:
-        """Wait for the result; raises `WorkerLost` or `PartLost` if there will be none."""
+        """Wait for the result; raises `WorkerLost` if there will be none."""
 
     def restart(self, worker: int) -> None:
         """Put a new worker, which holds nothing, in the place of one that is lost."""
@@ -131,60 +113,17 @@ class PoolEngine:
 
     def map(self, function: Callable[..., T], *columns: Sequence[object]) -> Iterable[T]:
         """As the built-in ``map``; the first column are shards, which stay where they were sent."""
-        group, sent, arguments = self._prepared(function, columns)
+        group = self._held(tuple(columns[0]))
+        sent = self._workers.send(function)
+        arguments = list(zip(*columns[1:], strict=True)) if columns[1:] else [()] * len(group.shards)
 
         def begin(place: int) -> Any:
             return self._workers.call(self._owner(place), sent, group.keys[place], arguments[place])
 
-        results: list[T] = self._results(len(group.keys), begin)
-        return results
-
-    def exchange(
-        self, function: Callable[..., tuple[T, Iterable[object]]], n_parts: int, *columns: Sequence[object]
-    ) -> tuple[list[T], Exchanged]:
-        """As `map`; what the function has for each part stays with the workers."""
-        group, sent, arguments = self._prepared(function, columns)
-
-        def again() -> tuple[list[T], list[Sequence[Any]]]:
-            kept: dict[int, Sequence[Any]] = {}
-
-            def begin(place: int) -> Any:
-                given = self._owner(place), sent, group.keys[place], arguments[place]
-                pending, kept[place] = self._workers.call_for_parts(*given, n_parts)
-                return pending
-
-            results: list[T] = self._results(len(group.keys), begin)
-            return results, [kept[place] for place in range(len(group.keys))]
-
-        results, values = again()
-        return results, _Exchanged(self, values, lambda: again()[1])
-
-    def map_parts(
-        self, function: Callable[..., T], values: Sequence[Sequence[Any]], *columns: Sequence[object]
-    ) -> list[T]:
-        """As `map`; the function is also given a list with the value of every shard, after the part."""
-        group, sent, arguments = self._prepared(function, columns)
-
-        def begin(place: int) -> Any:
-            others = [each[place] for each in values]
-            return self._workers.call(self._owner(place), sent, group.keys[place], arguments[place], others)
-
-        return self._results(len(group.keys), begin)
-
-    def _prepared(
-        self, function: Callable[..., object], columns: Sequence[Sequence[object]]
-    ) -> tuple[_Group, Any, list[tuple[object, ...]]]:
-        """Where the first column is held, what stands for the function, and the arguments of every call."""
-        group = self._held(tuple(columns[0]))
-        rest: list[tuple[object, ...]] = list(zip(*columns[1:], strict=True)) if columns[1:] else [()] * len(group.keys)
-        return group, self._workers.send(function), rest
-
-    def _results(self, n: int, begin: Callable[[int], Any]) -> list[Any]:
-        """Results of n calls in their order; calls that were lost with their worker are begun again."""
-        pending = {place: self._while_alive(place, begin) for place in range(n)}
+        pending = {place: self._while_alive(place, begin) for place in range(len(group.shards))}
         losses: dict[int, int] = {}
-        results = []
-        for place in range(n):
+        results: list[T] = []
+        for place in range(len(group.shards)):
             worker = self._owner(place)
             while True:
                 try:
@@ -198,7 +137,7 @@ class PoolEngine:
                             "enough? Learning can go on from a checkpoint, if there is one"
                         ) from error
                     self._replace(worker)
-                    for other in range(place, n):
+                    for other in range(place, len(group.shards)):
                         if self._owner(other) == worker:
                             pending[other] = self._while_alive(other, begin)
         return results
@@ -242,38 +181,6 @@ class PoolEngine:
             for place, (key, sent) in enumerate(zip(group.keys, group.sent, strict=True)):
                 if self._owner(place) == worker:
                     self._workers.hold(worker, key, sent)
-
-
-class _Exchanged:
-    """`Exchanged` by a pool.
-
-    Parameters
-    ----------
-    engine : PoolEngine
-    values : for every shard, what stands for its value for each part
-    again : callable
-        Makes them anew.
-    """
-
-    def __init__(
-        self, engine: PoolEngine, values: list[Sequence[Any]], again: Callable[[], list[Sequence[Any]]]
-    ) -> None:
-        self._engine, self._values, self._again = engine, values, again
-
-    def map(self, function: Callable[..., T], parts: Sequence[object], *columns: Sequence[object]) -> Iterable[T]:
-        """Parts stay where they were sent, as shards do."""
-        for _ in range(_MOST_LOSSES):
-            try:
-                return self._engine.map_parts(function, self._values, parts, *columns)
-            except PartLost:
-                self._values = self._again()
-        try:
-            return self._engine.map_parts(function, self._values, parts, *columns)
-        except PartLost as error:
-            raise EngineError(
-                f"what workers exchange was lost {_MOST_LOSSES + 1} times in one pass ({error}); is their memory "
-                "enough? Learning can go on from a checkpoint, if there is one"
-            ) from error
 
 
 def _same(one: object, other: object) -> bool:

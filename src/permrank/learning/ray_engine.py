@@ -5,17 +5,17 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
 
 from permrank.checks import require_int
 from permrank.errors import EngineError, NotSupportedError
-from permrank.learning.pool import Parcel, PartLost, PoolEngine, WorkerLost, pack, unpack
+from permrank.learning.pool import Parcel, PoolEngine, WorkerLost, pack, unpack
 
 
 class RayEngine:
-    """Users in shards that are held by actors of Ray; items are broadcast, and each actor moves a part of them.
+    """Users in shards that are held by actors of Ray; items are broadcast, and their sums added up here.
 
     A model that is fitted with it is the same, to the last bit, as one that is fitted without. A worker that is killed
     is replaced, and the fit goes on.
@@ -78,15 +78,9 @@ class _Worker:
         for key in keys:
             self._held.pop(key, None)
 
-    def call(self, function: Parcel, key: int, arguments: Parcel, *others: Parcel) -> Parcel:
-        values = [[unpack(each) for each in others]] if others else []
-        return pack(unpack(function)(self._held[key], *values, *unpack(arguments)))
-
-    def call_for_parts(self, function: Parcel, key: int, arguments: Parcel) -> Iterator[Parcel]:
-        result, values = unpack(function)(self._held[key], *unpack(arguments))
-        yield pack(result)
-        for value in values:  # one in memory at a time, beside what Ray stores
-            yield pack(value)
+    def call(self, function: Parcel, key: int, *arguments: Any) -> Parcel:
+        stream, buffers, read_only = arguments
+        return pack(unpack(function)(self._held[key], *unpack(Parcel(stream, buffers, read_only))))
 
     def process(self) -> int:
         return os.getpid()
@@ -127,17 +121,8 @@ class _Actors:
         with contextlib.suppress(WorkerLost):
             self._wait(self._actors[worker].drop.remote(keys))
 
-    def call(
-        self, worker: int, function: Any, key: int, arguments: tuple[object, ...], others: Sequence[Any] | None = None
-    ) -> Any:
-        return self._actors[worker].call.remote(function, key, pack(arguments), *(others or ()))
-
-    def call_for_parts(
-        self, worker: int, function: Any, key: int, arguments: tuple[object, ...], n_parts: int
-    ) -> tuple[Any, Sequence[Any]]:
-        begun = self._actors[worker].call_for_parts.options(num_returns=1 + n_parts)
-        pending, *values = begun.remote(function, key, pack(arguments))
-        return pending, values
+    def call(self, worker: int, function: Any, key: int, arguments: tuple[object, ...]) -> Any:
+        return self._actors[worker].call.remote(function, key, *pack(arguments))
 
     def result(self, worker: int, pending: Any) -> Any:
         return unpack(Parcel(*self._wait(pending)))
@@ -163,8 +148,6 @@ class _Actors:
         try:
             return self._ray.get(reference)
         except self._ray.exceptions.RayTaskError as error:
-            if isinstance(error.cause, self._ray.exceptions.ObjectLostError):
-                raise PartLost(str(error.cause).strip().splitlines()[0]) from error
             raise error.cause if isinstance(error.cause, Exception) else error from None
         except (self._ray.exceptions.RayActorError, self._ray.exceptions.ObjectLostError) as error:
             raise WorkerLost(str(error).strip().splitlines()[0]) from error

@@ -15,10 +15,6 @@ rows of all shards one behind another. That is the array that one shard would ha
 and the learner adds up its blocks in one fixed order. So 1, 2 and 8 shards give the same bits, as floating-point sums
 over shards would not. With one shard, the default, nothing is cut and nothing copied.
 
-Sums that outgrow one machine are not gathered: parameters are cut into *parts*, and every shard *exchanges* what it has
-for each part (`exchanged`). A function of a part is then given what all shards have for it, in their order, wherever
-the engine lets it run, and only what it returns is gathered.
-
 What travels in a sweep are parameters and what belongs to users on the way there, and on the way back an array of the
 size of the sums for each block (at most 16 of them for most models) and again what belongs to users. So that a function
 may run in another process, it is a module's own or a ``partial`` of it with the parameters, takes its data from the
@@ -35,7 +31,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -107,16 +102,6 @@ class Placed(Protocol):
 P = TypeVar("P", bound=Placed)
 
 
-class Exchanged(Protocol):
-    """What all shards have for each of the parts, wherever it is."""
-
-    def map(self, function: Callable[..., T], parts: Sequence[object], *columns: Sequence[object]) -> Iterable[T]:
-        """The function of every part, of a list with what the shards have for it, and of a line of each column.
-
-        The parts are the same objects in every sweep, as shards are.
-        """
-
-
 class Engine(Protocol):
     """What calls functions on shards."""
 
@@ -130,11 +115,6 @@ class Engine(Protocol):
         The first column are the shards. They are the same objects in every sweep, unless ties are put into a new order
         each time, so that an engine may keep them where they are used.
         """
-
-    def exchange(
-        self, function: Callable[..., tuple[T, Iterable[object]]], n_parts: int, *columns: Sequence[object]
-    ) -> tuple[list[T], Exchanged]:
-        """As `map`, for a function that returns a result and something for each part: the results, and the rest."""
 
 
 class LocalEngine:
@@ -154,29 +134,6 @@ class LocalEngine:
     def map(self, function: Callable[..., T], *columns: Sequence[object]) -> Iterable[T]:
         """As the built-in ``map``."""
         return map(function, *columns)
-
-    def exchange(
-        self, function: Callable[..., tuple[T, Iterable[object]]], n_parts: int, *columns: Sequence[object]
-    ) -> tuple[list[T], Exchanged]:
-        """One shard after the other; what they have for the parts stays in memory."""
-        found = list(self.map(partial(_with_list, function), *columns))
-        return [result for result, _ in found], _Here(self, [values for _, values in found])
-
-
-def _with_list(function: Callable[..., tuple[T, Iterable[object]]], *given: object) -> tuple[T, list[object]]:
-    result, values = function(*given)
-    return result, list(values)
-
-
-class _Here:
-    """`Exchanged` in this process: for every shard a list."""
-
-    def __init__(self, engine: LocalEngine, values: list[list[object]]) -> None:
-        self._engine, self._values = engine, values
-
-    def map(self, function: Callable[..., T], parts: Sequence[object], *columns: Sequence[object]) -> Iterable[T]:
-        """One part after the other."""
-        return self._engine.map(function, parts, [list(each) for each in zip(*self._values, strict=True)], *columns)
 
 
 _HERE = LocalEngine()
@@ -258,18 +215,5 @@ def gathered(
     function: Callable[..., tuple[Any, ...]], shards: Sequence[P], *arrays: Any, level: int = 0
 ) -> tuple[Any, ...]:
     """As `map_shards`, for a function that returns arrays: each with the lines of all shards one behind another."""
-    return joined(map_shards(function, shards, *arrays, level=level))
-
-
-def exchanged(
-    function: Callable[..., tuple[tuple[Any, ...], Iterable[object]]], n_parts: int, shards: Sequence[P], *arrays: Any
-) -> tuple[tuple[Any, ...], Exchanged]:
-    """As `gathered`, for a function that returns arrays and something for each of so many parts."""
-    columns = ([array[shard.spans[0]] for shard in shards] for array in arrays)
-    results, rest = present_engine().exchange(function, n_parts, shards, *columns)
-    return joined(results), rest
-
-
-def joined(results: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
-    """Arrays of all shards, or parts, one behind another."""
-    return results[0] if len(results) == 1 else tuple(np.concatenate(same) for same in zip(*results, strict=True))
+    parts = map_shards(function, shards, *arrays, level=level)
+    return parts[0] if len(parts) == 1 else tuple(np.concatenate(same) for same in zip(*parts, strict=True))

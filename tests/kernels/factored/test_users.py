@@ -1,7 +1,5 @@
 """The user pass and the item pass of the factored model."""
 
-from itertools import pairwise
-
 import numba
 import numpy as np
 import pytest
@@ -208,16 +206,9 @@ def test_item_steps_from_the_sums_of_blocks_have_the_same_bits(draw):
     for bounds in (np.array([0, 50, 50, 120, 201]), np.array([0, 201])):
         walked, summed = kept_of(theta), kept_of(theta)
         steps = factored_items.item_steps(bounds, view, owner[view.entries], draws, items, entries, noise, walked)
-        lists, n, others = lists_of(rankings), rankings.n_items, []
-        for first, last in ((0, n // 3), (n // 3, n)):  # in parts
-            sums = np.zeros((last - first, K + 1 + (K + 1) * (K + 2) // 2))
-            for a, b in pairwise((0, (bounds.size - 1) // 2, bounds.size - 1)):  # by shards
-                by_block = factored_items.item_sums(bounds[a : b + 1], lists, draws, entries, first, last)
-                factored_items.add_block_sums(by_block, sums)
-            given = items._replace(theta=theta[first:last], centre=items.centre[first:last])
-            kept = Kept(summed.steps[first:last], summed.variance[first:last])
-            others.append(factored_items.steps_from_sums(sums, given, noise._replace(before=first), kept))
-        np.testing.assert_array_equal(steps, np.concatenate(others))
+        sums = factored_items.item_sums(bounds, lists_of(rankings), draws, entries, rankings.n_items)
+        others = factored_items.steps_from_sums(sums, items, noise, summed)
+        np.testing.assert_array_equal(steps, others)
         for one, other in zip(walked, summed, strict=True):
             np.testing.assert_array_equal(one, other)
         found.append(steps)

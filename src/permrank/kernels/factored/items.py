@@ -4,7 +4,7 @@ Given the users, an item y needs two sums over its entries e, with x = (W_u, 1):
 (K + 1)(K + 2) / 2 numbers. They are summed by blocks of users, and the blocks in their order. There are two forms with
 the same bits: `item_steps` is parallel over items, walks through the entries of each in the order of the users and
 keeps the sums of one block at a time; `item_sums` gives the sums of every block, which can be done where the users are,
-`add_block_sums` adds them up, and `steps_from_sums` goes on from there.
+and `steps_from_sums` adds them up.
 """
 
 from __future__ import annotations
@@ -58,12 +58,7 @@ def _add_block(block, sums):
 @njit(error_model="numpy")
 def _newton_step(sums, items, y, noise, kept, step):
     """Λ = precision + Σ c x xᵀ, step = Λ^-1 (Σ g x - precision (θ_y - centre_y)), and noise; fills ``kept``."""
-    item, centre, precision, stream = (
-        items.theta[y],
-        items.centre[y],
-        items.precision,
-        derive(noise.key, noise.before + y),
-    )
+    item, centre, precision, stream = items.theta[y], items.centre[y], items.precision, derive(noise.key, y)
     size = item.size
     system, at = np.empty((size, size)), size
     for k in range(size):
@@ -114,9 +109,8 @@ def item_steps(bounds, view, owner, users, items, entries, noise, kept):
 
     Λ_y = precision + Σ c x xᵀ, step Λ^-1 (Σ g x - precision (θ_y - centre_y)), x = (W_u, 1); c is the expected number
     of choices, which bounds the Hessian of all items together, so that the joint step does not overshoot. With
-    ``draw`` noise from N(0, Λ^-1) is added, from the stream of the item, numbered as `Noise` says. bounds:
-    (n_blocks + 1,), users of each block; entries of an item are in the order of the users, and ``owner`` (n_entries,)
-    has the user of each. kept: written, unless its arrays are empty.
+    ``draw`` noise from N(0, Λ^-1) is added. bounds: (n_blocks + 1,), users of each block; entries of an item are in the
+    order of the users, and ``owner`` (n_entries,) has the user of each. kept: written, unless its arrays are empty.
     """
     steps = np.empty(items.theta.shape)
     for y in prange(steps.shape[0]):
@@ -125,26 +119,21 @@ def item_steps(bounds, view, owner, users, items, entries, noise, kept):
 
 
 @njit(error_model="numpy")
-def _block_sums(first, last, lists, users, entries, first_item, sums):
+def _block_sums(first, last, lists, users, entries, sums):
     """`item_sums` of the users from ``first`` to ``last``: their entries by item, then as one item's."""
     start, stop = lists.indptr[lists.user_indptr[first]], lists.indptr[lists.user_indptr[last]]
-    n_items, n_factors = sums.shape[0], users.shape[1]
+    n, n_items, n_factors = stop - start, sums.shape[0], users.shape[1]
     begins = np.zeros(n_items + 1, np.int64)
     for e in range(start, stop):
-        y = lists.items[e] - first_item
-        if 0 <= y < n_items:
-            begins[y + 1] += 1
+        begins[lists.items[e] + 1] += 1
     for y in range(n_items):
         begins[y + 1] += begins[y]
-    at, n = begins.copy(), begins[n_items]
-    owners, g, c = np.empty(n, np.int32), np.empty(n), np.empty(n)
+    at, owners, g, c = begins.copy(), np.empty(n, np.int32), np.empty(n), np.empty(n)
     for u in range(first, last):
         for e in range(lists.indptr[lists.user_indptr[u]], lists.indptr[lists.user_indptr[u + 1]]):
-            y = lists.items[e] - first_item
-            if 0 <= y < n_items:
-                i = at[y]
-                owners[i], g[i], c[i] = u, entries.residual[e], entries.curvature[e]
-                at[y] += 1
+            i = at[lists.items[e]]
+            owners[i], g[i], c[i] = u, entries.residual[e], entries.curvature[e]
+            at[lists.items[e]] += 1
     columns, gram = np.empty((n_factors, _PANEL)), np.empty((n_factors, n_factors))
     for y in range(n_items):
         a, b = begins[y], begins[y + 1]
@@ -153,32 +142,33 @@ def _block_sums(first, last, lists, users, entries, first_item, sums):
 
 
 @njit(error_model="numpy", parallel=True)
-def item_sums(bounds, lists, users, entries, first_item, last_item):
-    """Σ g x and the lower triangle of Σ c x xᵀ of items by block, (n_blocks, n_items, K + 1 + (K + 1)(K + 2) / 2).
+def item_sums(bounds, lists, users, entries, n_items):
+    """Σ g x and the lower triangle of Σ c x xᵀ of every item by block, (n_blocks, n_items, K + 1 + (K + 1)(K + 2) / 2).
 
-    bounds: (n_blocks + 1,), users of each block. Of all items those from ``first_item`` to ``last_item``.
+    bounds: (n_blocks + 1,), users of each block.
     """
     n_blocks, size = bounds.size - 1, users.shape[1] + 1
-    sums = np.zeros((n_blocks, last_item - first_item, size + size * (size + 1) // 2))
+    sums = np.zeros((n_blocks, n_items, size + size * (size + 1) // 2))
     for b in prange(n_blocks):
-        _block_sums(bounds[b], bounds[b + 1], lists, users, entries, first_item, sums[b])
+        _block_sums(bounds[b], bounds[b + 1], lists, users, entries, sums[b])
     return sums
 
 
-@njit(error_model="numpy", parallel=True)
-def add_block_sums(by_block, sums):
-    """Add what `item_sums` gives to sums of the items, (n_items, size): block after block."""
-    for y in prange(sums.shape[0]):
-        for b in range(by_block.shape[0]):
-            _add_block(by_block[b, y], sums[y])
+@njit(error_model="numpy")
+def _summed_step(y, by_block, items, noise, kept, step):
+    """`steps_from_sums` for item y."""
+    sums = np.zeros(by_block.shape[2])
+    for b in range(by_block.shape[0]):
+        _add_block(by_block[b, y], sums)
+    _newton_step(sums, items, y, noise, kept, step)
 
 
 @njit(error_model="numpy", parallel=True)
-def steps_from_sums(sums, items, noise, kept):
-    """`item_steps` from sums over all blocks."""
+def steps_from_sums(by_block, items, noise, kept):
+    """`item_steps` from what `item_sums` gives."""
     steps = np.empty(items.theta.shape)
     for y in prange(steps.shape[0]):
-        _newton_step(sums[y], items, np.int64(y), noise, kept, steps[y])
+        _summed_step(np.int64(y), by_block, items, noise, kept, steps[y])
     return steps
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 from typing import NamedTuple
 
@@ -11,20 +10,10 @@ from numba import get_num_threads
 
 from permrank.data.item_view import entries_by_item
 from permrank.kernels.factored.arguments import NO_NOISE, Entries, Items, Kept, Newton, Noise, Prior, Users
-from permrank.kernels.factored.items import item_steps
+from permrank.kernels.factored.items import item_steps, item_sums, steps_from_sums
 from permrank.kernels.factored.odds import threshold_sums
 from permrank.kernels.lists import Lists
-from permrank.learning.shards import (
-    Exchanged,
-    Shard,
-    blocks_by_entries,
-    exchanged,
-    gathered,
-    n_blocks_of,
-    present_engine,
-    shards_of,
-)
-from permrank.models.factored.item_parts import Exchange, ItemPart, steps_of_parts
+from permrank.learning.shards import Shard, blocks_by_entries, gathered, n_blocks_of, present_engine, shards_of
 from permrank.models.factored.problem import Problem, UserPass
 from permrank.ragged import frozen, indptr_of, owners, ranges
 from permrank.types import Float64Array, Int32Array, Int64Array, Key
@@ -33,7 +22,7 @@ from permrank.types import Float64Array, Int32Array, Int64Array, Key
 _ENTRIES_OF_AN_ITEM, _FEWEST_BLOCKS = 128, 4
 # Beyond so many entries, 2 GiB of what the items need of them, data are walked through in several shards.
 _LARGE = 1 << 26
-# What goes to the items of an entry, if not in sums, beside the draws of its user.
+# What goes to the items of an entry, if not in sums.
 _NUMBERS_OF_AN_ENTRY = 2
 # Walking through shards saves three numbers an entry, and its sums should not eat that up.
 _SUMS_OF_AN_ENTRY = 1
@@ -162,15 +151,14 @@ def _moved(
     return values, modes, draws, part.at_thresholds(n_thresholds), part.residual, part.curvature
 
 
-def _exchanging(
-    n_thresholds: int, exchange: Exchange, move: Move, part: Part, modes: Float64Array, draws: Float64Array,
-    pull: Float64Array,
-) -> tuple[tuple[Float64Array, ...], Iterator[object]]:  # fmt: skip
-    """Values, modes and draws of the users and what thresholds need, by block; what each part of the items needs."""
+def _summed(
+    n_thresholds: int, move: Move, part: Part, modes: Float64Array, draws: Float64Array, pull: Float64Array
+) -> tuple[Float64Array, ...]:
+    """Values, modes and draws of the users; what thresholds and items need, by block."""
     part = part.with_room()
-    values, found = part.moved(move, modes, draws, pull), Entries(part.residual, part.curvature)
-    of_parts = exchange.values(part.shard.bounds, part.lists, draws, found)
-    return (values, modes, draws, part.at_thresholds(n_thresholds)), of_parts
+    values, lists = part.moved(move, modes, draws, pull), part.lists
+    sums = item_sums(part.shard.bounds, lists, draws, Entries(part.residual, part.curvature), len(move.theta))
+    return values, modes, draws, part.at_thresholds(n_thresholds), sums
 
 
 def _modes(move: Move, part: Part, modes: Float64Array, pull: Float64Array) -> tuple[Float64Array, ...]:
@@ -182,9 +170,10 @@ def _modes(move: Move, part: Part, modes: Float64Array, pull: Float64Array) -> t
 class Passes:
     """Both passes over the lists of a problem.
 
-    One shard leaves residual and curvature of every entry in memory, and the pass over the items puts them in their
-    order. Several shards exchange what parts of the items need (item_parts.py), to the same bits. Large data are
-    walked through in several shards also here: what belongs to entries is then in memory for one of them at a time.
+    There are two ways to the items, with the same bits. By their entries: residual and curvature of every entry, two
+    numbers, are put in the order of the items. By sums: a shard returns those of its blocks, n_rows (K + 1)(K + 4) / 2
+    numbers for each, and no entry leaves it; what belongs to entries is in memory for one shard at a time. One shard
+    goes by entries, several by whichever is less; large data are walked through in several shards also here.
 
     Attributes
     ----------
@@ -203,17 +192,12 @@ class Passes:
         n_blocks = 1 << n_blocks.bit_length() - 1  # so that 2, 4 and 8 shards have equally many
         self._bounds: Int64Array = blocks_by_entries(starts, n_blocks)
         n_sums = n_blocks * problem.n_rows * (n_columns + 1) * (n_columns + 4) // 2
-        self._n_shards = n_parts = present_engine().n_shards
+        self._n_shards = present_engine().n_shards
         if self._n_shards == 1 and n_entries > _LARGE and n_sums < _SUMS_OF_AN_ENTRY * n_entries:
             self._n_shards = max(1, n_blocks // get_num_threads())
-        self._exchange: Exchange | None = None
-        if min(self._n_shards, n_blocks) > 1:
-            numbers = _NUMBERS_OF_AN_ENTRY * n_entries + n_columns * min(n_entries, n_parts * problem.rankings.n_users)
-            given = lists.items, problem.n_rows, n_columns, n_parts
-            self._exchange = Exchange.of(*given, by_entries=n_sums > numbers)
+        self._by_entries = self._n_shards == 1 or n_sums > _NUMBERS_OF_AN_ENTRY * n_entries
         self._parts: list[Part] = []
         self._found: list[Float64Array] = []
-        self._exchanged: Exchanged | None = None
         self.use(lists)
 
     def _shards(self, lists: Lists) -> list[Shard]:
@@ -226,9 +210,7 @@ class Passes:
         if len(self._parts) == 1:  # here: the same arrays in every sweep
             part = self._parts[0]
             self._parts = [before[0]._replace(shard=part.shard) if before else part.with_room()]
-        if self._exchange:
-            self._item_parts: list[ItemPart] = self._exchange.parts(lists, self._bounds)
-        else:
+        if self._by_entries:
             self._view = entries_by_item(lists.items, self._problem.n_rows)
             self._owner: Int32Array = owners(lists.indptr[lists.user_indptr], np.int32)[self._view.entries]
 
@@ -239,15 +221,8 @@ class Passes:
 
         pull: what links say of each (kernels/factored/arguments.py).
         """
-        given = self._parts, modes, draws, pull
-        if self._exchange:
-            self._exchanged = None  # no room for two
-            job = partial(_exchanging, self._n_thresholds, self._exchange, move)
-            moved, self._exchanged = exchanged(job, self._exchange.n_parts, *given)
-        else:
-            *rest, residual, curvature = gathered(partial(_moved, self._n_thresholds, move), *given)
-            moved, self._found = tuple(rest), [residual, curvature]
-        values, modes, draws, at_thresholds = moved
+        job = partial(_moved if self._by_entries else _summed, self._n_thresholds, move)
+        values, modes, draws, at_thresholds, *self._found = gathered(job, self._parts, modes, draws, pull)
         self.thresholds = np.asarray(at_thresholds.sum(axis=0))
         return values, modes, draws
 
@@ -258,7 +233,7 @@ class Passes:
 
     def items(self, given: Items, draws: Float64Array, noise: Noise, kept: Kept) -> Float64Array:
         """Steps of the items, (n_rows, K + 1), given what `users` found; see `kernels.factored.items.item_steps`."""
-        if self._exchanged:
-            return steps_of_parts(self._exchanged, self._item_parts, given, noise, kept)
+        if not self._by_entries:
+            return np.asarray(steps_from_sums(self._found[0], given, noise, kept))
         found = Entries(*self._found)
         return np.asarray(item_steps(self._bounds, self._view, self._owner, draws, given, found, noise, kept))

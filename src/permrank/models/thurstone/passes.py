@@ -10,7 +10,7 @@ import numpy as np
 
 from permrank.data.item_view import entries_by_item
 from permrank.kernels.factored.arguments import NOTHING_KEPT, Entries, Items, Noise
-from permrank.kernels.factored.items import add_block_sums, item_steps, item_sums, steps_from_sums
+from permrank.kernels.factored.items import item_steps, item_sums, steps_from_sums
 from permrank.kernels.lists import Lists
 from permrank.kernels.thurstone.conditioning import Population
 from permrank.kernels.thurstone.items import completed_scatter, draw_rated, slot_terms, squares_by_item, threshold_sums
@@ -119,7 +119,7 @@ def _summed(
     population: Population, z: int, part: Part, components: Int64Array, draws: Float64Array, x: Float64Array
 ) -> tuple[Array, ...]:
     entries = Entries(*_terms(population, z, part, components, draws, x))
-    return (item_sums(part.slots.bounds, part.lists, draws, entries, 0, population.theta.shape[2]),)
+    return (item_sums(part.slots.bounds, part.lists, draws, entries, population.theta.shape[2]),)
 
 
 def _squares(
@@ -178,9 +178,7 @@ class Passes:
         if len(self._parts) > 1:
             job = partial(_summed, population, z)
             (by_block,) = self._gather(job, people.components, people.draws, x=people.x)
-            sums = np.zeros(by_block.shape[1:])
-            add_block_sums(by_block, sums)
-            return np.asarray(steps_from_sums(sums, given, noise, NOTHING_KEPT))
+            return np.asarray(steps_from_sums(by_block, given, noise, NOTHING_KEPT))
         found = Entries(*_terms(population, z, self._parts[0], people.components, people.draws, people.x))
         given_users = self._bounds, self._view, self._owner, people.draws
         return np.asarray(item_steps(*given_users, given, found, noise, NOTHING_KEPT))
