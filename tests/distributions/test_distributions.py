@@ -22,7 +22,7 @@ from permrank.distributions.uniform import Uniform
 from permrank.errors import InputError
 from permrank.kernels.distance.mallows import precedence
 from permrank.kernels.latent.stages import BY_LIST, BY_STAGE, EFRON
-from permrank.kernels.plackett_luce.ranks import rank_distribution
+from permrank.kernels.plackett_luce.ranks import rank_distributions
 
 N = 4
 RNG = np.random.default_rng(7)
@@ -265,7 +265,7 @@ def test_an_interval_of_ranks_holds_what_it_says_and_is_no_wider_than_equal_tail
     for spread in (0.3, 1.0, 3.0):
         scores = spread * rng.normal(size=(1, 6))
         law, items = LuceMixture(scores), np.arange(6)
-        chances = np.array([rank_distribution(scores[0], item) for item in items])
+        chances = rank_distributions(scores[0], items)
         found, tails = law.rank_interval(items, 0.8), law.rank_quantiles(items, [0.1, 0.9])
         held = [chance[low : high + 1].sum() for chance, (low, high) in zip(chances, found, strict=True)]
         assert min(held) > 0.8 - 1e-9

@@ -155,14 +155,6 @@ def item_indices(items: Iterable[object] | None, ids: Vocabulary) -> Int64Array:
     return found
 
 
-def unlisted_items(user: UserReference, rankings: Rankings, ids: Vocabulary) -> Int64Array:
-    """Indices of the items that a user has not listed."""
-    unseen = np.ones(len(ids), bool)
-    for items, _ in lists_of(user, rankings, ids):
-        unseen[items] = False
-    return np.flatnonzero(unseen)
-
-
 def list_to_enter(
     user: UserReference, item: object, rankings: Rankings, ids: Vocabulary
 ) -> tuple[Int64Array, Int32Array, int]:

@@ -16,7 +16,6 @@ from permrank.kernels.plackett_luce.ranks import (
     EXACT_LIMIT,
     approximate_rank_quantiles,
     exact_rank_quantiles,
-    rank_distribution,
     rank_distributions,
     rank_quantiles,
 )
@@ -70,8 +69,6 @@ def test_probabilities_of_the_first_k_are_those_of_all_rankings(scores):
 def test_distributions_of_the_position_are_those_of_all_rankings(scores):
     table = positions_by_enumeration(scores)
     assert_allclose(rank_distributions(scores, np.arange(scores.size)), table, rtol=0, atol=1e-12)
-    for target in range(scores.size):
-        assert_allclose(rank_distribution(scores, target), table[target], rtol=0, atol=1e-12)
 
 
 def test_quantiles_of_the_position_are_those_of_all_rankings(scores):
@@ -112,7 +109,7 @@ def test_first_k_and_positions_of_a_long_list_agree():
     cumulative = rank_distributions(scores, np.arange(400)).cumsum(axis=1)
     for k in [1, 7, 200, 201, 390]:
         assert_allclose(cumulative[:, k - 1], top_probabilities(scores, k), rtol=0, atol=1e-11)
-    assert_allclose(rank_distribution(np.zeros(900), 5), 1 / 900, rtol=1e-10, atol=0)
+    assert_allclose(rank_distributions(np.zeros(900), np.array([5])), 1 / 900, rtol=1e-10, atol=0)
 
 
 def test_draws_follow_the_distribution_and_scores_stretched_by_a_fifth_do_not():

@@ -67,14 +67,6 @@ class Entries(NamedTuple):
     curvature: Any
 
 
-class Work(NamedTuple):
-    """Scores of the entries, choices made and expected ones, (n_entries,): room for one user at a time."""
-
-    scores: Any
-    chosen: Any
-    expected: Any
-
-
 class Items(NamedTuple):
     """Items, their prior means, (n_items, K + 1) both, and precisions, (K + 1,): factors, then the intercept."""
 

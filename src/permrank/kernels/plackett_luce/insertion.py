@@ -21,7 +21,7 @@ import math
 
 import numpy as np
 
-from permrank.kernels.jit import njit, prange
+from permrank.kernels.jit import njit
 from permrank.kernels.plackett_luce.likelihood import log_block_probability
 from permrank.kernels.sets import log_add
 
@@ -288,17 +288,3 @@ def insertion_probabilities(levels, scores, candidate):
     """
     starts, log_totals, log_alone = _blocks(levels, scores)
     return _insert(starts, log_totals, log_alone, scores, candidate)
-
-
-@njit(error_model="numpy", parallel=True)
-def expected_positions(levels, scores, candidates):
-    """Mean position, sum_j j P(position = j) of `insertion_probabilities`, of candidates (c,): float64 (c,)."""
-    starts, log_totals, log_alone = _blocks(levels, scores)
-    expected = np.empty(candidates.size)
-    for c in prange(candidates.size):
-        probabilities = _insert(starts, log_totals, log_alone, scores, candidates[c])
-        total = 0.0
-        for j in range(probabilities.size):
-            total += j * probabilities[j]
-        expected[c] = total
-    return expected

@@ -139,12 +139,6 @@ def rank_distributions(scores, targets):
     return inside.reshape(m, n)
 
 
-@njit(error_model="numpy")
-def rank_distribution(scores, target):
-    """P(target is at position p) for scores (n,): float64 (n,); one row of `rank_distributions`."""
-    return rank_distributions(scores, np.array([target], dtype=np.int64))[0]
-
-
 def rank_quantiles(scores: Array, targets: Array, probabilities: Array) -> Array:
     """Smallest position p with P(position of targets[t] <= p) >= probabilities[q]: int64 (m, q), 0 is best.
 

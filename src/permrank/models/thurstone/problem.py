@@ -13,7 +13,7 @@ from permrank.models.factored.problem import Problem as Covariates
 from permrank.models.priors.co_listing import co_listing_coordinates
 from permrank.models.priors.known import Known
 from permrank.ragged import frozen
-from permrank.types import Array, BoolArray, Float64Array, Int32Array, Int64Array
+from permrank.types import Array, Float64Array, Int32Array, Int64Array
 
 # A ballot cast so often is so many people; more copies than this in all are a slip, or need another model.
 _MOST_COPIES = 5_000_000
@@ -169,8 +169,3 @@ def _shared_slots(owner: Int64Array, items: Int32Array, n_users: int) -> tuple[A
 def coordinates_of(rankings: Rankings, seed: int, *, wanted: bool) -> Float64Array:
     """Coordinates of the items by what is listed together; none if they are not wanted."""
     return co_listing_coordinates(rankings, seed) if wanted else np.zeros((rankings.n_items, 0))
-
-
-def contradicting(said: Statements) -> BoolArray:
-    """Which users contradict themselves."""
-    return np.asarray(depths(said, np.zeros(said.slot_items.size, np.int64)))
