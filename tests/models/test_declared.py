@@ -1,4 +1,4 @@
-"""Declared parameters: one declaration for validation, tuning, help and the names of earlier releases."""
+"""Declared parameters: one declaration for validation, tuning and help."""
 
 import inspect
 
@@ -11,12 +11,7 @@ from permrank.models.declared import Categorical, Checked, Declared, Flag, Float
 from permrank.testing.questions import LISTS
 
 RANKINGS = pr.Rankings.from_lists(LISTS)
-EVERY = [
-    pytest.param(name, key, declared, id=f"{name}.{key}")
-    for name in sorted(MODELS)
-    for key, declared in getattr(pr, name).parameters.items()
-]
-NUMBERS = [case for case in EVERY if isinstance(case.values[2], Number)]
+every_model = pytest.mark.parametrize("name", sorted(MODELS))
 
 
 def refused(name, key, value):
@@ -25,7 +20,7 @@ def refused(name, key, value):
         getattr(pr, name)().set_params(**{key: value}).fit(RANKINGS)
 
 
-@pytest.mark.parametrize("name", sorted(MODELS))
+@every_model
 def test_every_parameter_is_declared_once_with_help_and_its_default_is_allowed(name):
     kind = getattr(pr, name)
     arguments = inspect.signature(kind).parameters
@@ -35,18 +30,36 @@ def test_every_parameter_is_declared_once_with_help_and_its_default_is_allowed(n
         assert declared.help.endswith("."), key
         assert declared.allowed, key
         assert f"{key} :" in kind.__doc__ or f"{key}," in kind.__doc__ or f" {key} :" in kind.__doc__, key
+        if declared.when is not None:
+            other, value = declared.when
+            kind.parameters[other].check(other, value)
     kind()._validate()
 
 
-@pytest.mark.parametrize(("name", "key", "declared"), EVERY)
-def test_a_parameter_matters_only_under_values_that_another_may_have(name, key, declared):
-    if declared.when is not None:
-        other, value = declared.when
-        getattr(pr, name).parameters[other].check(other, value)
+@every_model
+def test_validation_enforces_what_is_declared(name):
+    for key, declared in getattr(pr, name).parameters.items():
+        allowed, outside = examples(key, declared)
+        for value in allowed:
+            declared.check(key, value)
+        for value in outside:
+            refused(name, key, value)
 
 
-@pytest.mark.parametrize(("name", "key", "declared"), NUMBERS)
-def test_validation_enforces_the_declared_bounds_of_numbers(name, key, declared):
+def examples(key, declared):
+    """Values that a parameter may have, at its bounds, and values that it may not have, just beyond them."""
+    if isinstance(declared, Number):
+        return examples_of_number(declared)
+    if isinstance(declared, Flag):
+        return declared.values, ("yes", 1, None, 0.0)
+    if isinstance(declared, Categorical):
+        return declared.values, ("other", 1, ["other"], *(() if None in declared.values else (None,)))
+    if isinstance(declared, Seed):
+        return (0,), (-1, None, 1.5, "0", 2**128, True)
+    return (), () if key == "features" else ("other", 1)
+
+
+def examples_of_number(declared):
     whole = isinstance(declared, Integer)
     if whole or declared.maximum is not None or declared.above is None:
         allowed, outside = [declared.minimum], [declared.minimum - (1 if whole else 1e-9)]
@@ -55,29 +68,8 @@ def test_validation_enforces_the_declared_bounds_of_numbers(name, key, declared)
     if declared.maximum is not None:
         allowed.append(declared.maximum)
         outside.append(declared.maximum + 1 if whole else declared.maximum * 1.01)
-    for value in (*allowed, *declared.also):
-        declared.check(key, value)
-    for value in (*outside, float("nan"), float("inf"), "other", True, [1], *([1.5] if whole else [])):
-        refused(name, key, value)
-    if None not in declared.also:
-        refused(name, key, None)
-
-
-@pytest.mark.parametrize(("name", "key", "declared"), [case for case in EVERY if case not in NUMBERS])
-def test_validation_enforces_the_declared_words_flags_and_seeds(name, key, declared):
-    for value in declared.values if isinstance(declared, Categorical) else ():
-        declared.check(key, value)
-    if isinstance(declared, Flag):
-        outside = ("yes", 1, None, 0.0)
-    elif isinstance(declared, Categorical):
-        outside = ("other", 1, ["other"], *(() if None in declared.values else (None,)))
-    elif isinstance(declared, Seed):
-        outside = (-1, None, 1.5, "0", 2**128, True)
-    else:
-        outside = ("other", 1)
-    if key != "features":
-        for value in outside:
-            refused(name, key, value)
+    outside += [float("nan"), float("inf"), "other", True, [1], *([1.5] if whole else [])]
+    return [*allowed, *declared.also], outside if None in declared.also else [*outside, None]
 
 
 def test_a_declaration_says_what_is_allowed():

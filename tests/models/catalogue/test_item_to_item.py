@@ -21,6 +21,7 @@ from permrank.models.catalogue.item_weights import (
     regression_weights,
 )
 from permrank.testing import ModelContract
+from permrank.testing.learning import LearningContract
 
 
 class TestItemToItemContract(ModelContract):
@@ -31,8 +32,7 @@ class TestItemToItemContract(ModelContract):
         return pr.ItemToItem(**parameters)
 
 
-class TestFilterContract(ModelContract):
-    supports = frozenset({"similar_items"})
+class TestFilterContract(LearningContract):
     other = {"n_neighbours": 2}  # noqa: RUF012
 
     def make(self, **parameters):

@@ -27,6 +27,7 @@ from permrank.models.distance import kemeny
 from permrank.ragged import frozen
 from permrank.randomness import stream_key
 from permrank.testing import ModelContract
+from permrank.testing.learning import LearningContract
 
 SUPPORTS = frozenset({"prefers", "top_probability", "position_probabilities", "sample", "log_likelihood"})
 
@@ -38,9 +39,7 @@ class TestMallowsContract(ModelContract):
         return pr.Mallows(**{"n_draws": 20, **parameters})
 
 
-class TestMixtureContract(ModelContract):
-    supports = SUPPORTS
-
+class TestMixtureContract(LearningContract):
     def make(self, **parameters):
         return pr.Mallows(**{"n_communities": 2, "n_starts": 3, "n_draws": 20, "tol": 0.05, **parameters})
 

@@ -14,16 +14,12 @@ from permrank.errors import ConvergenceWarning, InputError, NotSupportedError
 from permrank.kernels.plackett_luce.damping import damped_statistics, damping_sequence
 from permrank.kernels.plackett_luce.likelihood import BRESLOW, EFRON, EXACT, PARTITION, stage_statistics
 from permrank.models.factored.point import first_slopes, learnt_damping
-from permrank.testing import ModelContract
+from permrank.testing.learning import LearningContract
 
 TREATMENTS = {"exact": EXACT, "efron": EFRON, "breslow": BRESLOW, "partition": PARTITION}
 
 
-class TestDampedContract(ModelContract):
-    supports = frozenset(
-        {"prefers", "position_probabilities", "sample", "log_likelihood", "similar_items", "similar_users"}
-    )
-
+class TestDampedContract(LearningContract):
     def make(self, **parameters):
         settings = {"n_factors": 2, "method": "point", "ties": "shuffle", "damping": "log", "max_iter": 30}
         return pr.FactoredPlackettLuce(**settings | parameters)

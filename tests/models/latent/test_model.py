@@ -9,6 +9,7 @@ from scipy.stats import chi2
 import permrank as pr
 from permrank.errors import InputError
 from permrank.testing import ModelContract
+from permrank.testing.learning import LearningContract
 from permrank.testing.oracles import community_probability
 
 ALL = {
@@ -31,15 +32,13 @@ class TestByListContract(ModelContract):
         return pr.LatentPlackettLuce(**{"n_communities": 2, "n_starts": 1, "mixing": "list", **parameters})
 
 
-class TestShuffledContract(ModelContract):
-    supports = frozenset(ALL)
-
+class TestShuffledContract(LearningContract):
     def make(self, **parameters):
         settings = {"n_communities": 2, "ties": "shuffle", "insertion": "mode", "method": "gradient", **parameters}
         return pr.LatentPlackettLuce(**{"prior_strength": 1.0, "concentration": 2.0, "n_starts": 1, **settings})
 
 
-class TestPublishedContract(ModelContract):
+class TestPublishedContract(LearningContract):
     """The paper's EM: no prior, no acceleration, one start; ended early, before seven people are fitted perfectly."""
 
     supports = frozenset(ALL)

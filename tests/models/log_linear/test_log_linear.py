@@ -16,6 +16,7 @@ from permrank.models.log_linear.learning import Task, learner_of
 from permrank.models.log_linear.lists import no_pairs, pairs_of, position_functions, position_table
 from permrank.randomness import stream_key
 from permrank.testing import ModelContract
+from permrank.testing.learning import LearningContract
 from permrank.testing.oracles import log_linear_energy
 
 ASKED = frozenset({"prefers", "top_probability", "position_probabilities", "sample", "log_likelihood"})
@@ -31,9 +32,7 @@ class TestPositionwiseContract(ModelContract):
         return 13  # half of the sweeps if there are pairs to hold out, and a third of the rest
 
 
-class TestPairwiseContract(ModelContract):
-    supports = ASKED
-
+class TestPairwiseContract(LearningContract):
     def make(self, **parameters):
         return pr.PairwiseLogLinear(**{"n_factors": 0, "min_cooccurrence": 1, "pair_scale": 0.5, **parameters})
 

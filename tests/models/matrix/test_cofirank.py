@@ -7,6 +7,7 @@ from numpy.testing import assert_allclose
 
 import permrank as pr
 from permrank.testing import ModelContract
+from permrank.testing.learning import LearningContract
 
 LIKENESS = frozenset({"similar_items", "similar_users"})
 
@@ -18,9 +19,7 @@ class TestNdcgContract(ModelContract):
         return pr.CofiRank(**{"n_factors": 2, **parameters})
 
 
-class TestSquaredContract(ModelContract):
-    supports = LIKENESS
-
+class TestSquaredContract(LearningContract):
     def make(self, **parameters):
         return pr.CofiRank(**{"n_factors": 2, "loss": "squared", **parameters})
 

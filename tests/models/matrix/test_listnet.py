@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose
 import permrank as pr
 from permrank.errors import InputError, UnknownIdError
 from permrank.testing import ModelContract
+from permrank.testing.learning import LearningContract
 from permrank.testing.questions import LISTS
 
 ALL = frozenset({"prefers", "top_probability", "position_probabilities", "sample", "similar_items", "similar_users"})
@@ -21,9 +22,7 @@ class TestListNetContract(ModelContract):
         return pr.ListNet(**{"n_factors": 2, **parameters})
 
 
-class TestListMleContract(ModelContract):
-    supports = ALL
-
+class TestListMleContract(LearningContract):
     def make(self, **parameters):
         return pr.ListNet(**{"n_factors": 2, "loss": "listmle", **parameters})
 

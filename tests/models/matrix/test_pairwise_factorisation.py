@@ -7,6 +7,7 @@ from numpy.testing import assert_allclose
 import permrank as pr
 from permrank.errors import InputError
 from permrank.testing import ModelContract
+from permrank.testing.learning import LearningContract
 
 LIKENESS = frozenset({"similar_items", "similar_users"})
 
@@ -18,16 +19,12 @@ class TestLogisticContract(ModelContract):
         return pr.PairwiseFactorisation(**{"n_factors": 2, **parameters})
 
 
-class TestHingeContract(ModelContract):
-    supports = LIKENESS
-
+class TestHingeContract(LearningContract):
     def make(self, **parameters):
         return pr.PairwiseFactorisation(**{"n_factors": 2, "loss": "hinge", **parameters})
 
 
-class TestSquaredContract(ModelContract):
-    supports = LIKENESS
-
+class TestSquaredContract(LearningContract):
     def make(self, **parameters):
         return pr.PairwiseFactorisation(**{"n_factors": 2, "loss": "squared", **parameters})
 

@@ -11,6 +11,7 @@ from scipy.optimize import linprog, minimize
 import permrank as pr
 from permrank.errors import EstimateError, InputError
 from permrank.testing import ModelContract
+from permrank.testing.learning import LearningContract
 
 FORMS = ("davidson", "rao-kupper")
 
@@ -23,8 +24,7 @@ class TestBradleyTerryContract(ModelContract):
         return pr.BradleyTerry(**{"prior": "gaussian", **parameters})
 
 
-class TestRaoKupperContract(ModelContract):
-    supports = frozenset({"prefers", "log_likelihood"})
+class TestRaoKupperContract(LearningContract):
     other = {"prior_scale": 2.0}  # noqa: RUF012
 
     def make(self, **parameters):

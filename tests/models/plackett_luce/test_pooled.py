@@ -17,6 +17,7 @@ from permrank.models.priors.item_scores import GaussianPrior
 from permrank.models.standard_errors import quasi_variances
 from permrank.randomness import stream_key
 from permrank.testing import ModelContract
+from permrank.testing.learning import LearningContract
 from tied_lists import consistent_orders, random_rankings, ranking_probability
 
 ALL = {"prefers", "top_probability", "position_probabilities", "sample", "log_likelihood"}
@@ -30,16 +31,12 @@ class TestPlackettLuceContract(ModelContract):
         return pr.PlackettLuce(**{"prior": "gaussian", **parameters})
 
 
-class TestMaximumLikelihoodContract(ModelContract):
-    supports = frozenset(ALL)
-
+class TestMaximumLikelihoodContract(LearningContract):
     def make(self, **parameters):
         return pr.PlackettLuce(**{"ties": "efron", **parameters})
 
 
-class TestShuffledContract(ModelContract):
-    supports = frozenset(ALL)
-
+class TestShuffledContract(LearningContract):
     def make(self, **parameters):
         return pr.PlackettLuce(**{"prior": "gamma", "ties": "shuffle", **parameters})
 

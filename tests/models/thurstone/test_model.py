@@ -15,6 +15,7 @@ from permrank.models.thurstone.kept import Mean
 from permrank.models.thurstone.problem import Problem
 from permrank.testing import ModelContract
 from permrank.testing.forging import header_of, resigned
+from permrank.testing.learning import LearningContract
 
 ALL = frozenset(
     {
@@ -40,8 +41,7 @@ class TestContract(ModelContract):
         return model.max_iter // 3
 
 
-class TestMixtureContract(ModelContract):
-    supports = ALL
+class TestMixtureContract(LearningContract):
     strangers_are_alike = False  # a component is drawn for everybody
 
     def make(self, **parameters):
