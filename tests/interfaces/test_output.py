@@ -200,3 +200,17 @@ def test_a_warning_is_one_harmless_line():
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stderr == "warning: odd \\x1b[31m\n"
+
+
+def test_a_locale_without_a_sign_gets_another_for_it_and_programs_get_all(ballots, model):
+    ballots = [*COMMAND, "compare", ballots, "--models", "Borda,Random", "--protocol", "leave-out", "--n", "2"]
+    recommended = [*COMMAND, "rank", model, ITEMS[-1], "--json"]
+    seen = []
+    for encoding in ("ascii", "utf-8"):
+        environment = {**os.environ, "PYTHONUTF8": "0", "PYTHONIOENCODING": encoding}
+        table = subprocess.run(ballots, capture_output=True, env=environment, check=True).stdout.decode(encoding)
+        assert ("?" in table, "\u2013" in table) == (encoding == "ascii", encoding == "utf-8")
+        told = subprocess.run(recommended, capture_output=True, env=environment, check=True).stdout.decode(encoding)
+        seen.append(json.loads(told))
+    assert seen[0] == seen[1]
+    assert ITEMS[-1] in str(seen[0])

@@ -106,7 +106,8 @@ def _empty_table(title: str) -> Table:
 
 def print_json(value: Any) -> None:
     """Print JSON on standard output; what a terminal would obey is escaped, which changes no value."""
-    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False, default=str)
+    unicode = (sys.stdout.encoding or "").lower().startswith("utf")
+    text = json.dumps(value, indent=2, ensure_ascii=not unicode, allow_nan=False, default=str)
     typer.echo(UNSAFE.sub(lambda found: found[0] if found[0] == "\n" else f"\\u{ord(found[0]):04x}", text))
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -385,5 +387,8 @@ serve_command.register(app)
 
 def main() -> None:
     """Entry point of the ``permrank`` command."""
+    # A locale that has no sign for what is to be printed gets a question mark, as from most programs.
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
     warnings.showwarning = lambda message, *where: say(f"warning: {message}", err=True)
     app()
