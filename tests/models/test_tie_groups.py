@@ -33,19 +33,31 @@ def test_two_items_are_compared_as_in_a_z_test():
     "truth", [np.zeros(2), np.zeros(8), np.repeat([0.0, 3.0, 6.0, 9.0], 2)], ids=["2", "8", "pairs"]
 )
 def test_what_is_settled_is_wrong_no_more_often_than_stated(truth):
-    level, n_trials = 0.8, 200
+    level, n_trials, n_draws = 0.8, 6000, 400
     wrong = settled = 0
     for trial in range(n_trials):
-        scores, samples = drawn(truth, seed=1000 + trial)
+        scores, samples = drawn(truth, n_draws, seed=1000 + trial)
         better = told_apart(scores, samples, level)
         wrong += bool(better[truth[:, None] <= truth[None, :]].any())
         settled += bool(better.any())
-    allowed = n_trials * (1 - level)
-    # Four standard errors of a binomial count, and as much again for the quantile of 400 draws.
-    assert wrong <= allowed + 8 * np.sqrt(n_trials * level * (1 - level))
-    assert wrong >= allowed / 8  # it is not careful beyond what is stated: ties are sometimes broken
+    # The quantile of 400 draws lies below another draw with this probability; four standard errors of the count.
+    stated = 1 - level * n_draws / (n_draws + 1)
+    error = 4 * np.sqrt(stated * (1 - stated) / n_trials)
+    assert wrong / n_trials <= stated + error
     if truth.any():
         assert settled == n_trials  # and what is far apart is told apart
+        assert wrong > 0  # of all pairs only four are equal
+    else:
+        assert wrong / n_trials >= stated - error  # no more careful than stated
+
+
+def test_a_difference_is_measured_by_its_own_standard_error():
+    rng = generator(3)
+    shared, own = rng.normal(size=(2000, 1)), 0.1 * rng.normal(size=(2000, 2))
+    samples = np.column_stack((shared + own, rng.normal(size=2000)))
+    # Both scores of the first pair have a variance of 1, and their difference one of .02.
+    better = told_apart(np.array([0.6, 0.0, 0.0]), samples, 0.9)
+    assert better.tolist() == [[False, True, False], [False] * 3, [False] * 3]
 
 
 def test_the_control_of_single_comparisons_is_wrong_much_more_often():

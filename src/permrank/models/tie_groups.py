@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 # All pairs are compared under every draw.
 _MOST_ITEMS = 1_000
 N_DRAWS = 2_000
+# Differences that are held at a time: 8 MB.
+_AT_ONCE = 2**20
 
 
 def tie_groups(
@@ -89,7 +91,8 @@ def told_apart(scores: Float64Array, samples: Float64Array, level: float) -> Boo
     spread = np.sqrt(np.maximum(variance[:, None] + variance[None, :] - 2.0 * covariance, 0.0))
     # A pair that never differs cannot be told apart; nor may it divide by nothing.
     weight = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 1e-12 * (1.0 + spread.max()))
-    largest = np.array([(np.abs(row[:, None] - row[None, :]) * weight).max() for row in noise])
+    parts = np.array_split(noise, -(-noise.size * n // _AT_ONCE))
+    largest = np.concatenate([(np.abs(x[:, :, None] - x[:, None, :]) * weight).max(axis=(1, 2)) for x in parts])
     critical = np.quantile(largest, level, method="inverted_cdf")
     return np.asarray((scores[:, None] - scores[None, :]) * weight > critical)
 

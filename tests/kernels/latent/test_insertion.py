@@ -1,6 +1,7 @@
 """Insertion with communities: every place, the odds and the work, against direct evaluation (§3.2.2)."""
 
 import math
+import sys
 
 import numba
 import numpy as np
@@ -8,9 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from permrank.kernels.jit import njit
 from permrank.kernels.latent.insertion import (
     EXPECTED,
     MODE,
+    _block_ends,
+    _positions_by_list,
+    _positions_by_stage,
+    _prepare,
     insertion_scores,
     latent_insertion_probabilities,
     position_log_probabilities,
@@ -81,45 +87,79 @@ def test_neighbouring_places_have_the_odds_of_the_paper(seed, n, n_communities):
     assert x.shape == (n_communities,)
 
 
-def counted_places(worths, theta, naive):
-    """L_j of all places by one pass with shared suffix sums, or naively; and how many terms (stage, z) it takes."""
-    n, n_communities = len(worths) - 1, len(theta)
-    work = 0
+def lines_run(kernel, *arguments):
+    """How many lines of a kernel are executed, taken as Python."""
+    count = 0
 
-    def stage(item, denominators):
-        nonlocal work
-        work += n_communities
-        return math.fsum(theta[z] * worths[item][z] / denominators[z] for z in range(n_communities))
+    def each(frame, event, _):
+        nonlocal count
+        count += event == "line" and frame.f_code is kernel.py_func.__code__
+        return each
 
-    def tail(items):
-        return [math.fsum(worths[i][z] for i in items) for z in range(n_communities)]
-
-    if naive:
-        places = []
-        for j in range(n + 1):
-            order = [*range(j), n, *range(j, n)]
-            places.append(math.prod(stage(item, tail(order[i:])) for i, item in enumerate(order)))
-        return places, work
-    old = [tail(range(i, n)) for i in range(n)]
-    shared = [stage(i, old[i]) for i in range(n)]  # once for all candidates of the user: not counted
-    work, before, places = 0, 1.0, []
-    for i in range(n):
-        new = [a + x for a, x in zip(old[i], worths[n], strict=True)]
-        work += n_communities  # the candidate's term shares its division with the next
-        places.append(before * math.fsum(t * x / a for t, x, a in zip(theta, worths[n], new, strict=True)))
-        before *= math.fsum(theta[z] * worths[i][z] / new[z] for z in range(n_communities)) / shared[i]
-    return [*places, before], work + n_communities
+    before = sys.gettrace()
+    sys.settrace(each)
+    try:
+        kernel.py_func(*arguments)
+    finally:
+        sys.settrace(before)
+    return count
 
 
-def test_one_pass_takes_n_plus_one_times_k_steps_and_the_naive_way_n_times_as_many():
-    for n, n_communities in ((4, 2), (8, 2), (8, 6), (16, 3)):
+def places_quadratic(block_ends, denominators, tops, inverse_p, theta, x, probabilities):
+    """`_positions_by_stage` of strict lists, the naive way: the product for every place from the beginning."""
+    n = len(denominators)
+    for j in range(n + 1):
+        probabilities[j] = 1.0
+        for i in range(j):
+            passes = 0.0
+            for z in range(theta.size):
+                passes += tops[i, z] / (denominators[i, z] + x[z])
+            probabilities[j] *= passes * inverse_p[i]
+        if j < n:
+            probabilities[j] *= sum(theta * x / (denominators[j] + x))
+
+
+@pytest.mark.parametrize("kind", ["strict", "tied", "list", "naive"])
+def test_the_kernel_takes_time_that_is_linear_in_items_and_communities(kind):
+    kernel = {"list": _positions_by_list, "naive": njit(places_quadratic)}.get(kind, _positions_by_stage)
+
+    def lines(n, n_communities):
         worths, theta = problem(n, n, n_communities)
-        linear, steps = counted_places(worths, theta, naive=False)
-        naive, naive_steps = counted_places(worths, theta, naive=True)
-        np.testing.assert_allclose(np.array(linear) / sum(linear), np.array(naive) / sum(naive), rtol=1e-10)
-        np.testing.assert_allclose(probabilities(worths, theta, "stage"), np.array(linear) / sum(linear), rtol=1e-10)
-        assert steps == (n + 1) * n_communities
-        assert naive_steps == (n + 1) ** 2 * n_communities
+        levels, found = np.arange(n) // (n if kind == "tied" else 1), np.empty(n + 1)
+        denominators, tops, inverse_p = _prepare(levels, np.arange(n), np.int64(0), n, worths, theta, EFRON)
+        if kind == "list":
+            count = lines_run(kernel, denominators, theta, worths[n], found, np.empty(n_communities))
+        else:
+            ends = _block_ends(levels, np.int64(0), n)
+            count = lines_run(kernel, ends, denominators, tops, inverse_p, theta, worths[n], found)
+        mixing = "list" if kind == "list" else "stage"
+        np.testing.assert_allclose(found / found.sum(), probabilities(worths, theta, mixing, levels), rtol=1e-10)
+        return count
+
+    in_items = [lines(n, 3) for n in (8, 16, 24)]
+    in_communities = [lines(8, k) for k in (2, 4, 6)]
+    # Equal differences: exactly linear; the control is not.
+    assert (np.diff(in_items, 2)[0] == 0) == (kind != "naive")
+    assert np.diff(in_communities, 2)[0] == 0
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 10**6), st.integers(1, 4), st.integers(2, 4), st.integers(0, 3))
+def test_a_candidate_passes_a_tie_with_the_ratios_of_all_its_items(seed, n_communities, size, n_after):
+    n = 1 + size + n_after
+    worths, theta = problem(seed, n, n_communities)
+    levels = [0, *[1] * size, *range(2, 2 + n_after)]
+    found = probabilities(worths, theta, "stage", levels)
+    # Efron's mean denominator of the tie: what comes after it, and (m + 1) / 2m of its own items.
+    shared = worths[1 + size : n].sum(axis=0) + (size + 1) / (2 * size) * worths[1 : 1 + size].sum(axis=0)
+    odds = [(theta @ (worths[i] / (shared + worths[n]))) / (theta @ (worths[i] / shared)) for i in range(1, 1 + size)]
+    inside = found[1 : 1 + size]
+    np.testing.assert_allclose(inside[1:] / inside[:-1], np.prod(odds) ** (1 / size), rtol=1e-10)
+    # From before the tie to behind it, all of them; the next choice is by the worths that are left.
+    after = worths[1 + size : n].sum(axis=0)
+    next_enters = theta @ (worths[n] / (after + worths[n])) if n_after else 1.0
+    enters = theta @ (worths[n] / (shared + worths[n]))
+    np.testing.assert_allclose(found[1 + size] / inside[0], np.prod(odds) * next_enters / enters, rtol=1e-10)
 
 
 @pytest.mark.parametrize("mixing", ["stage", "list"])
