@@ -9,7 +9,7 @@ from scipy.linalg import lapack
 
 import permrank as pr
 from catalogue_io import Job, Learner, Scorer, answer
-from permrank.models.ranker import Ranker
+from permrank.core.ranker import Ranker
 
 # EASE is tuned on the items that most people list if there are more: its time is cubic.
 _MOST_ITEMS = 10_000

@@ -19,7 +19,7 @@ import numpy as np
 from safetensors.numpy import load as load_tensors
 
 import permrank as pr
-from permrank.storage import container
+from permrank.files import container
 
 COMMAND = [sys.executable, "-c", "from permrank.interfaces.cli.app import main; main()", "fit"]
 # Model, its settings, and other options: short fits, so that a kill takes seconds.

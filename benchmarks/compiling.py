@@ -40,7 +40,7 @@ def compiled(data: str | None, lists: bool) -> None:
         def on_end(self, event: event.Event) -> None:
             seconds, kernel = time.process_time() - begun.pop(), event.data["dispatcher"].py_func
             if not begun:  # what a kernel calls is compiled with it
-                found.append((f"{kernel.__module__.removeprefix('permrank.kernels.')}.{kernel.__name__}", seconds))
+                found.append((f"{kernel.__module__.removeprefix('permrank.')}.{kernel.__name__}", seconds))
 
     warnings.simplefilter("ignore")
     event.register("numba:compile", Noted())

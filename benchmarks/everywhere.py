@@ -35,7 +35,7 @@ import permrank as pr
 import splits
 from accuracy import NDCG, PAIRS, MissingPeerError, as_rankings, biases, chosen, model_scores, peer
 from permrank.evaluation.significance import randomisation_test
-from permrank.models.factored.problem import Problem
+from permrank.posterior.problem import Problem
 from splits import Split, Table
 
 PEOPLE, ITEMS, PAIRS_OF_ONE = 5_000, 60, 40  # for reliability: users looked at, and items and pairs of each

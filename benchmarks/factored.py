@@ -25,9 +25,9 @@ import polars as pl
 import permrank as pr
 import splits
 from peers import peak_megabytes, peer_python, run_peer
-from permrank.data.vocabulary import Vocabulary
 from permrank.errors import ConvergenceWarning
-from permrank.kernels.plackett_luce.damping import damped_statistics, damping_sequence
+from permrank.kernels.luce.damping import damped_statistics, damping_sequence
+from permrank.rankings.vocabulary import Vocabulary
 
 PEOPLE, ITEMS, PAIRS = 1_500, 60, 300  # users looked at, and at most so many items and pairs of each
 FEWEST = 1_000  # pairs in a bin that is judged

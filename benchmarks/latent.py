@@ -18,10 +18,10 @@ import permrank as pr
 import splits
 from accuracy import as_rankings, asked_by, model_scores
 from peers import peer_python, run_peer
-from permrank.kernels.latent.insertion import EXPECTED, insertion_scores
-from permrank.kernels.latent.stages import BY_STAGE, EFRON, Rules
+from permrank.families.latent.kernels.insertion import EXPECTED, insertion_scores
+from permrank.families.latent.kernels.stages import BY_STAGE, EFRON, Rules
+from permrank.families.latent.learning import EStep, problem_of
 from permrank.kernels.lists import Lists
-from permrank.models.latent.learning import EStep, problem_of
 
 SEEDS = range(5)
 

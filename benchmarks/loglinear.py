@@ -17,9 +17,9 @@ import numpy as np
 import permrank as pr
 import splits
 from accuracy import as_rankings, asked_by, model_scores
-from permrank.distributions.normaliser import log_normaliser
-from permrank.kernels.log_linear.arguments import Mixture, Schedule, Terms
-from permrank.kernels.log_linear.moves import (
+from permrank.families.log_linear.diagnostics import chain_summary
+from permrank.families.log_linear.kernels.arguments import Mixture, Schedule, Terms
+from permrank.families.log_linear.kernels.moves import (
     INFORMED,
     INSERTION,
     N_MOVES,
@@ -30,9 +30,8 @@ from permrank.kernels.log_linear.moves import (
     draw_orders,
     swap_steps,
 )
-from permrank.kernels.log_linear.pseudo_likelihood import BY_RELOCATION
-from permrank.models.log_linear.diagnostics import chain_summary
-from permrank.models.log_linear.lists import (
+from permrank.families.log_linear.kernels.pseudo_likelihood import BY_RELOCATION
+from permrank.families.log_linear.lists import (
     likelihoods,
     pairs_of,
     partners_of,
@@ -42,6 +41,7 @@ from permrank.models.log_linear.lists import (
     strict_lists,
     usual_cooccurrence,
 )
+from permrank.families.log_linear.normaliser import log_normaliser
 
 SEEDS = range(5)
 # Wide priors: with 4,000 lists for 45 pairs they have no influence, and the estimate is maximum likelihood.

@@ -37,41 +37,41 @@ class Mutant(NamedTuple):
         return text.replace(self.old, self.new)
 
 
-LATENT = "kernels/latent/test_insertion.py"
-GROUPS = "models/test_tie_groups.py"
+LATENT = "families/latent/kernels/test_insertion.py"
+GROUPS = "core/test_tie_groups.py"
 
 MUTANTS = (
     Mutant(
         "places in a tie: root of m + 1",
-        "kernels/latent/insertion.py",
+        "families/latent/kernels/insertion.py",
         "math.exp(log_passes / (end - i))",
         "math.exp(log_passes / (end - i + 1))",
         (f"{LATENT}::test_a_candidate_passes_a_tie_with_the_ratios_of_all_its_items",),
     ),
     Mutant(
         "places in a list: time n squared",
-        "kernels/latent/insertion.py",
+        "families/latent/kernels/insertion.py",
         "        passes *= inverse_p[i]\n",
         "        passes *= inverse_p[i]\n        for _ in range(i):\n            passes += 0.0\n",
         (f"{LATENT}::test_the_kernel_takes_time_that_is_linear_in_items_and_communities",),
     ),
     Mutant(
         "tie groups: variances without the covariance",
-        "models/tie_groups.py",
+        "core/tie_groups.py",
         "variance[:, None] + variance[None, :] - 2.0 * covariance",
         "variance[:, None] + variance[None, :]",
         (f"{GROUPS}::test_a_difference_is_measured_by_its_own_standard_error",),
     ),
     Mutant(
         "tie groups: wrong at 25 % for 20 %",
-        "models/tie_groups.py",
+        "core/tie_groups.py",
         "np.quantile(largest, level, ",
         "np.quantile(largest, 1.25 * level - 0.25, ",
         (f"{GROUPS}::test_what_is_settled_is_wrong_no_more_often_than_stated",),
     ),
     Mutant(
         "tie groups: wrong at 15 % for 20 %",
-        "models/tie_groups.py",
+        "core/tie_groups.py",
         "np.quantile(largest, level, ",
         "np.quantile(largest, 0.75 * level + 0.25, ",
         (f"{GROUPS}::test_what_is_settled_is_wrong_no_more_often_than_stated",),

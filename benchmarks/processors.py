@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 import permrank as pr
-from permrank.models import MODELS
+from permrank.families import MODELS
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
 from sweep import processor_variables

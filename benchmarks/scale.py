@@ -121,7 +121,7 @@ def child_fit(path: str, sweeps: str, engine: str, save: str) -> dict[str, float
 def child_passes(path: str, sweeps: str) -> dict[str, float]:
     """Median seconds of each pass after the fits are under way, its bytes, and the bandwidth of two threads."""
     import permrank as pr
-    from permrank.models.factored.passes import Passes
+    from permrank.posterior.passes import Passes
 
     rankings = pr.read(path)
     seconds: dict[str, list[float]] = {name: [] for name in ("users", "items", "modes")}

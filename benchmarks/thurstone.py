@@ -22,8 +22,8 @@ from arviz_stats.base import array_stats
 import permrank as pr
 import splits
 from accuracy import as_rankings, model_scores
-from permrank.models.thurstone.problem import Problem
-from permrank.models.thurstone.sampler import Sampler
+from permrank.families.thurstone.problem import Problem
+from permrank.families.thurstone.sampler import Sampler
 from permrank.randomness import stream_key
 
 # What is published on (nearly) the same protocol, and what `FactoredPlackettLuce` reaches.

@@ -7,7 +7,7 @@ from pathlib import Path
 import numba
 import pytest
 
-from permrank.models import registry
+from permrank.core import registry
 
 # A shell that starts the tests in the background has them ignore Ctrl-C, of which some of them are about.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from permrank.models.catalogue.entries import Entries
+from permrank.families.catalogue.entries import Entries
 from permrank.ragged import frozen, indptr_of
 
 

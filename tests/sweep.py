@@ -17,7 +17,15 @@ from pathlib import Path
 
 import numpy as np
 
-LEARNS = ("docs", "tests/models", "tests/learning", "tests/distributions", "tests/evaluation")
+LEARNS = (
+    "docs",
+    "tests/families",
+    "tests/core",
+    "tests/posterior",
+    "tests/inference",
+    "tests/learning",
+    "tests/evaluation",
+)
 
 
 def processor_variables(name: str) -> dict[str, str]:

@@ -1,84 +1,45 @@
 """Imports go downwards only, between layers and between the rooms of a layer."""
 
 import ast
+import sys
 from pathlib import Path
 
 import permrank
 
 SOURCE = Path(permrank.__file__).parent
 FLOOR = ["types", "errors", "randomness", "checks", "processes", "ragged", "markup"]
-READS = [*FLOOR, "data", "learning", "distributions"]
-# Every room may import the rooms that it names, all of them above it in this table: so there is no cycle.
+LOW = [*FLOOR, "kernels", "rankings", "files", "learning"]
+# A room may import itself, kernels, and the rooms that it names, all of them above it here: so there is no cycle. A
+# family may import what all of them share, its own folder, and the relatives that `RELATIVES` names. A file that is
+# called kernels.py, or lies in a folder called kernels, may import NumPy, Numba and other kernels, and nothing else.
 MAY_IMPORT = {
-    "types": [],
-    "errors": [],
-    "randomness": ["errors", "types"],
-    "checks": ["errors"],
-    "processes": ["errors"],
-    "ragged": ["types"],
-    "markup": [],
-    "storage": FLOOR,
+    **{name: FLOOR[:n] for n, name in enumerate(FLOOR)},
     "kernels": [],
-    "kernels.plackett_luce": ["kernels"],
-    "kernels.factored": ["kernels", "kernels.plackett_luce"],
-    "kernels.latent": ["kernels"],
-    "kernels.log_linear": ["kernels", "kernels.factored"],
-    "kernels.thurstone": ["kernels"],
-    "kernels.pairwise": ["kernels"],
-    "kernels.matrix": ["kernels"],
-    "kernels.distance": ["kernels"],
-    "kernels.catalogue": ["kernels"],
-    "data": FLOOR,
-    "data.formats": [*FLOOR, "storage", "data"],
-    "data.datasets": [*FLOOR, "data", "data.formats"],
-    "learning": [*FLOOR, "storage", "kernels", "data"],
-    "distributions": [
-        *FLOOR, "kernels.plackett_luce", "kernels.latent", "kernels.log_linear", "kernels.distance",
-        "kernels.thurstone",
-    ],
-    "models": [*READS, "storage", "kernels", "kernels.pairwise"],
-    "models.priors": [*READS, "kernels"],
-    "models.baselines": [*READS, "models"],
-    "models.plackett_luce": [*READS, "kernels.plackett_luce", "models", "models.priors"],
-    "models.factored": [*READS, "kernels", "kernels.factored", "kernels.plackett_luce", "models", "models.priors"],
-    "models.latent": [*READS, "kernels", "kernels.latent", "models", "models.plackett_luce"],
-    "models.log_linear": [
-        *READS, "kernels", "kernels.factored", "kernels.log_linear", "models", "models.priors", "models.factored",
-    ],
-    "models.pairwise": [*READS, "kernels", "kernels.pairwise", "models", "models.priors", "models.plackett_luce"],
-    "models.matrix": [
-        *READS, "kernels.matrix", "kernels.plackett_luce", "models", "models.baselines", "models.plackett_luce",
-    ],
-    "models.distance": [*READS, "kernels.distance", "models"],
-    "models.spectral": [*READS, "kernels", "models"],
-    "models.thurstone": [
-        *READS, "kernels", "kernels.factored", "kernels.thurstone", "models", "models.priors", "models.factored",
-    ],
-    "models.catalogue": [
-        *READS, "kernels.catalogue", "models", "models.priors", "models.factored",
-    ],
-    "evaluation": [*READS, "storage", "kernels", "data.formats", "models", "models.priors"],
-    "testing": [*READS, "models", "evaluation"],
-    "interfaces": [*READS, "data.formats", "evaluation", "models"],
-    "interfaces.plots": [
-        *READS, "storage", "evaluation", "models", "models.log_linear", "models.spectral", "interfaces",
-    ],
-    "interfaces.report": [*FLOOR, "storage", "evaluation", "interfaces"],
-    "interfaces.server": [
-        *READS, "data.datasets", "models", "models.plackett_luce", "models.thurstone", "models.catalogue",
-        "models.latent", "evaluation", "storage", "interfaces",
-    ],
-    "interfaces.cli": [
-        *READS, "storage", "kernels", "data.formats", "data.datasets", "models", "models.plackett_luce",
-        "models.latent", "evaluation", "interfaces", "interfaces.report", "interfaces.plots",
-        "interfaces.server",
-    ],
-}  # fmt: skip
-# `Rankings.write` and `Comparison.report` are where people look for them, and call what writes when they are used.
+    "rankings": FLOOR,
+    "files": [*FLOOR, "rankings"],
+    "learning": [*FLOOR, "kernels", "rankings", "files"],
+    "core": LOW,
+    "inference": [*LOW, "core"],
+    "posterior": LOW,
+    "families": [*LOW, "core", "inference", "posterior"],
+    "evaluation": [*LOW, "core", "inference", "posterior"],
+    "testing": [*LOW, "core", "families", "evaluation"],
+    "interfaces": [*LOW, "core", "inference", "families", "evaluation"],
+}
+RELATIVES = {
+    "catalogue": ["factored"],
+    "latent": ["plackett_luce"],
+    "matrix": ["baselines"],
+    "thurstone": ["factored"],
+}
+# These are where people look for them, and call what lies above them when they are used.
 UPWARDS = {
-    ("data.rankings", "permrank.data.formats.writers"),
+    ("core.registry", "permrank.families"),  # the list of names
+    ("rankings.rankings", "permrank.files.formats.writers"),
     ("evaluation.comparison", "permrank.interfaces.report.report"),
 }
+# What kernels import that is not ours; `kernels.jit` is Python around the compiler.
+WITH_KERNELS = {*sys.stdlib_module_names, "numba", "numpy"}
 ONLY_IN = {
     "jinja2": "interfaces",
     "markupsafe": "interfaces",
@@ -113,23 +74,49 @@ def module_path(module):
 
 
 def room_of(module):
-    """The longest room that a module of ours lies in; None for what belongs to no room."""
-    parts = module.split(".")[1:]
-    return next((".".join(parts[:n]) for n in (2, 1) if ".".join(parts[:n]) in MAY_IMPORT), None)
+    """The folder or file of the package that a module lies in."""
+    return module.split(".")[1]
+
+
+def family_of(module):
+    parts = module.split(".")
+    return parts[2] if parts[1] == "families" and len(parts) > 2 else None
+
+
+def is_kernel(module):
+    return "kernels" in module.split(".")
+
+
+def may(module, imported):
+    """Whether one module of ours may import another."""
+    room, other, families = room_of(module), room_of(imported), (family_of(module), family_of(imported))
+    if is_kernel(module):
+        return (
+            is_kernel(imported)
+            and (other == "kernels" or other == room or room == "families")
+            and may_be_related(*families)
+        )
+    if room == other == "families":
+        return may_be_related(*families)
+    return other == room or other in MAY_IMPORT[room]
+
+
+def may_be_related(family, other):
+    return family is None or other in (None, family, *RELATIVES.get(family, []))
 
 
 def violations(path, module):
-    room = room_of(module)
     for imported in imported_modules(path):
-        if imported == "permrank" and not room.startswith("interfaces"):  # every room can be had through it
+        if imported == "permrank" and room_of(module) != "interfaces":  # every room can be had through it
             yield f"{module} imports permrank itself"
         elif imported.startswith("permrank."):
-            other = room_of(imported)
-            allowed = other is None or other == room or other in MAY_IMPORT[room]
-            if not allowed and (module.removeprefix("permrank."), imported) not in UPWARDS:
-                yield f"{module} ({room}) imports {imported}"
-        elif not room.startswith(ONLY_IN.get(imported.split(".")[0], "")):
-            yield f"{module} ({room}) imports {imported}"
+            if not may(module, imported) and (module.removeprefix("permrank."), imported) not in UPWARDS:
+                yield f"{module} imports {imported}"
+        else:
+            package = imported.split(".")[0]
+            bare = is_kernel(module) and room_of(module) != "kernels"
+            if not module.startswith("permrank." + ONLY_IN.get(package, "")) or (bare and package not in WITH_KERNELS):
+                yield f"{module} imports {imported}"
 
 
 def modules():
@@ -148,33 +135,41 @@ def test_every_room_imports_only_what_lies_below_it():
     assert found == []
 
 
-def test_the_table_has_no_cycle_and_names_every_folder():
-    rooms = list(MAY_IMPORT)
-    for n, (room, below) in enumerate(MAY_IMPORT.items()):
-        assert set(below) <= set(rooms[:n]), room
-    folders = {path.parent.relative_to(SOURCE) for path, _ in modules()} - {Path()}
-    assert {".".join(folder.parts) for folder in folders} <= set(rooms)
+def test_the_table_has_no_cycle():
+    for table in (MAY_IMPORT, RELATIVES):
+        rooms = list(table)
+        for n, (room, below) in enumerate(table.items()):
+            assert not set(below) & set(rooms[n:]), room
 
 
 def test_what_the_table_allows_is_needed():
-    used = {(room_of(module), room_of(name)) for path, module in modules() for name in imported_modules(path)
-            if name.startswith("permrank.")}  # fmt: skip
-    general = set(READS)
-    unused = [(room, below) for room, all_below in MAY_IMPORT.items() for below in all_below
-              if below not in general and (room, below) not in used]  # fmt: skip
-    assert unused == []
+    imported = [(module, name) for path, module in modules() for name in imported_modules(path)]
+    used = {(family_of(module), family_of(name)) for module, name in imported if name.startswith("permrank.")}
+    used |= {(room_of(module), room_of(name)) for module, name in imported if name.startswith("permrank.")}
+    allowed = {(room, below) for room, all_below in MAY_IMPORT.items() for below in all_below if below not in LOW}
+    allowed |= {(family, relative) for family, relatives in RELATIVES.items() for relative in relatives}
+    assert allowed - used == set()
 
 
 def test_an_import_upwards_is_noticed(tmp_path):
     wrong = tmp_path / "wrong.py"
-    wrong.write_text("from permrank.models.ranker import Ranker\nimport typer\nimport permrank as pr\n")
-    assert len(list(violations(wrong, "permrank.data.wrong"))) == 3
+    wrong.write_text("from permrank.core.ranker import Ranker\nimport typer\nimport permrank as pr\n")
+    assert len(list(violations(wrong, "permrank.rankings.wrong"))) == 3
     assert list(violations(wrong, "permrank.interfaces.cli.wrong")) == []
-    wrong.write_text("def later():\n    from permrank.models.latent.model import LatentPlackettLuce\n")
-    assert len(list(violations(wrong, "permrank.models.factored.wrong"))) == 1
-    wrong.write_text("from permrank.models.latent import model\n")
-    assert len(list(violations(wrong, "permrank.models.factored.wrong"))) == 1
-    assert list(violations(wrong, "permrank.models.latent.wrong")) == []
+    wrong.write_text("def later():\n    from permrank.families.latent.model import LatentPlackettLuce\n")
+    assert len(list(violations(wrong, "permrank.families.factored.wrong"))) == 1
+    wrong.write_text("from permrank.families.latent import model\n")
+    assert len(list(violations(wrong, "permrank.families.factored.wrong"))) == 1
+    assert list(violations(wrong, "permrank.families.latent.wrong")) == []
     wrong.write_text("import pytest\n")
     assert len(list(violations(wrong, "permrank.interfaces.cli.wrong"))) == 1
     assert list(violations(wrong, "permrank.testing.wrong")) == []
+    wrong.write_text("from permrank.families.latent.model import LatentPlackettLuce\n")
+    assert len(list(violations(wrong, "permrank.families.latent.kernels"))) == 1
+    wrong.write_text(
+        "from permrank.families.latent.kernels.stages import BY_LIST\nfrom permrank.kernels.jit import njit\n"
+    )
+    assert list(violations(wrong, "permrank.families.latent.kernels.wrong")) == []
+    assert len(list(violations(wrong, "permrank.kernels.wrong"))) == 1
+    wrong.write_text("import polars\n")
+    assert len(list(violations(wrong, "permrank.posterior.kernels.wrong"))) == 1

@@ -12,7 +12,7 @@ from scipy.stats import chisquare
 
 import permrank as pr
 from leaning import ITEMS, leaning_lists, stopped_after
-from permrank.kernels.log_linear.moves import acceptance
+from permrank.families.log_linear.kernels.moves import acceptance
 
 
 def orders_of(weights):

@@ -21,7 +21,7 @@ import os, signal, sys, tempfile, time, warnings
 warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 and newer warn of forks beside threads
 import permrank as pr
 from permrank import errors
-from permrank.models.files import load
+from permrank.core.model_files import load
 LISTS = {"ann": ["toro", "ebi", "uni", "ika"], "bob": ["ebi", "toro", "uni"], "cat": ["ika", "toro", "ebi"]}
 def told(work):
     child = os.fork()
@@ -76,7 +76,7 @@ model = load(sys.argv[1])
 print("recommend", told(lambda: model.recommend("ann")))
 """
 BEFORE_WORK = """
-import permrank.models.factored.model, permrank.evaluation.compare, permrank.interfaces.cli.app
+import permrank.families.factored.model, permrank.evaluation.compare, permrank.interfaces.cli.app
 def whole():
     model = pr.PlackettLuce(prior="gaussian").fit(pr.Rankings.from_lists(LISTS))
     model.recommend("ann"), model.sample("ann", ["uni", "ebi"])

@@ -11,7 +11,7 @@ import pytest
 
 import permrank
 from permrank import errors
-from permrank.models import MODELS
+from permrank.families import MODELS
 
 
 def test_public_names_are_sorted_complete_and_loadable():

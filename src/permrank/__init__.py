@@ -8,17 +8,17 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from permrank.models import MODELS as _MODELS
-from permrank.models import pictures as _pictures
+from permrank.core import pictures as _pictures
+from permrank.families import MODELS as _MODELS
 
 # Nothing runs here: type checkers and editors follow imports, not the table below, and would take every name to be of
 # any type without them. "as" says that a name is public. A test holds the two lists equal.
 if TYPE_CHECKING:
     from permrank import errors as errors
-    from permrank.data import datasets as datasets
-    from permrank.data.formats.readers import read as read
-    from permrank.data.hold_out import hold_out as hold_out
-    from permrank.data.rankings import Rankings as Rankings
+    from permrank.core.estimates import Estimate as Estimate
+    from permrank.core.model_files import load as load
+    from permrank.core.ranker import Ranker as Ranker
+    from permrank.core.registry import register as register
     from permrank.evaluation import metrics as metrics
     from permrank.evaluation.asking import Ask as Ask
     from permrank.evaluation.cold import ColdItems as ColdItems
@@ -42,35 +42,35 @@ if TYPE_CHECKING:
     from permrank.evaluation.tune import Tuning as Tuning
     from permrank.evaluation.tune import tune as tune
     from permrank.evaluation.validation import Validation as Validation
+    from permrank.families.baselines.borda import Borda as Borda
+    from permrank.families.baselines.copeland import Copeland as Copeland
+    from permrank.families.baselines.mean_rating import MeanRating as MeanRating
+    from permrank.families.baselines.popularity import Popularity as Popularity
+    from permrank.families.baselines.random import Random as Random
+    from permrank.families.catalogue.implicit_factors import ImplicitFactors as ImplicitFactors
+    from permrank.families.catalogue.item_to_item import ItemToItem as ItemToItem
+    from permrank.families.catalogue.recommender import Recommender as Recommender
+    from permrank.families.factored.model import FactoredPlackettLuce as FactoredPlackettLuce
+    from permrank.families.latent.model import LatentPlackettLuce as LatentPlackettLuce
+    from permrank.families.log_linear.pairwise import PairwiseLogLinear as PairwiseLogLinear
+    from permrank.families.log_linear.positionwise import PositionwiseLogLinear as PositionwiseLogLinear
+    from permrank.families.mallows.model import Mallows as Mallows
+    from permrank.families.matrix.cofirank import CofiRank as CofiRank
+    from permrank.families.matrix.listnet import ListNet as ListNet
+    from permrank.families.matrix.pairwise_factorisation import PairwiseFactorisation as PairwiseFactorisation
+    from permrank.families.pairwise.bradley_terry import BradleyTerry as BradleyTerry
+    from permrank.families.pairwise.latent_preference import LatentPreference as LatentPreference
+    from permrank.families.plackett_luce.model import PlackettLuce as PlackettLuce
+    from permrank.families.spectral.model import SpectralAnalysis as SpectralAnalysis
+    from permrank.families.thurstone.model import FactoredThurstone as FactoredThurstone
+    from permrank.files import datasets as datasets
+    from permrank.files.formats.readers import read as read
     from permrank.interfaces import plots as plots
     from permrank.interfaces.fit import fit as fit
     from permrank.learning.checkpoints import Checkpoint as Checkpoint
     from permrank.learning.ray_engine import RayEngine as RayEngine
-    from permrank.models.baselines.borda import Borda as Borda
-    from permrank.models.baselines.copeland import Copeland as Copeland
-    from permrank.models.baselines.mean_rating import MeanRating as MeanRating
-    from permrank.models.baselines.popularity import Popularity as Popularity
-    from permrank.models.baselines.random import Random as Random
-    from permrank.models.catalogue.implicit_factors import ImplicitFactors as ImplicitFactors
-    from permrank.models.catalogue.item_to_item import ItemToItem as ItemToItem
-    from permrank.models.catalogue.recommender import Recommender as Recommender
-    from permrank.models.distance.mallows import Mallows as Mallows
-    from permrank.models.estimates import Estimate as Estimate
-    from permrank.models.factored.model import FactoredPlackettLuce as FactoredPlackettLuce
-    from permrank.models.files import load as load
-    from permrank.models.latent.model import LatentPlackettLuce as LatentPlackettLuce
-    from permrank.models.log_linear.pairwise import PairwiseLogLinear as PairwiseLogLinear
-    from permrank.models.log_linear.positionwise import PositionwiseLogLinear as PositionwiseLogLinear
-    from permrank.models.matrix.cofirank import CofiRank as CofiRank
-    from permrank.models.matrix.listnet import ListNet as ListNet
-    from permrank.models.matrix.pairwise_factorisation import PairwiseFactorisation as PairwiseFactorisation
-    from permrank.models.pairwise.bradley_terry import BradleyTerry as BradleyTerry
-    from permrank.models.pairwise.latent_preference import LatentPreference as LatentPreference
-    from permrank.models.plackett_luce.pooled import PlackettLuce as PlackettLuce
-    from permrank.models.ranker import Ranker as Ranker
-    from permrank.models.registry import register as register
-    from permrank.models.spectral.spectral import SpectralAnalysis as SpectralAnalysis
-    from permrank.models.thurstone.model import FactoredThurstone as FactoredThurstone
+    from permrank.rankings.hold_out import hold_out as hold_out
+    from permrank.rankings.rankings import Rankings as Rankings
 
 __version__ = "0.2.0.dev0"
 
@@ -85,11 +85,11 @@ _HOME = {
     "ColdItems": "permrank.evaluation.cold",
     "ColdUsers": "permrank.evaluation.cold",
     "Comparison": "permrank.evaluation.comparison",
-    "Estimate": "permrank.models.estimates",
+    "Estimate": "permrank.core.estimates",
     "Evaluation": "permrank.evaluation.evaluate",
     "Pairs": "permrank.evaluation.pairs",
-    "Ranker": "permrank.models.ranker",
-    "Rankings": "permrank.data.rankings",
+    "Ranker": "permrank.core.ranker",
+    "Rankings": "permrank.rankings.rankings",
     "RayEngine": "permrank.learning.ray_engine",
     "Split": "permrank.evaluation.split",
     "Tuning": "permrank.evaluation.tune",
@@ -99,16 +99,16 @@ _HOME = {
     "evaluate": "permrank.evaluation.evaluate",
     "fit": "permrank.interfaces.fit",
     "goodness_of_fit": "permrank.evaluation.goodness_of_fit",
-    "hold_out": "permrank.data.hold_out",
+    "hold_out": "permrank.rankings.hold_out",
     "likelihood_ratio_test": "permrank.evaluation.likelihood_ratio",
-    "load": "permrank.models.files",
-    "read": "permrank.data.formats.readers",
-    "register": "permrank.models.registry",
+    "load": "permrank.core.model_files",
+    "read": "permrank.files.formats.readers",
+    "register": "permrank.core.registry",
     "tune": "permrank.evaluation.tune",
 }
 # Public name to the module that it is.
 _MODULES = {
-    "datasets": "permrank.data.datasets",
+    "datasets": "permrank.files.datasets",
     "errors": "permrank.errors",
     "metrics": "permrank.evaluation.metrics",
     "plots": "permrank.interfaces.plots",

@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import permrank as pr
+from permrank.core.estimates import Estimate
+from permrank.core.ranker import Ranker
 from permrank.errors import FormatError, InputError
 from permrank.evaluation import catalogue
 from permrank.evaluation.metrics import METRICS, of_kind, per_list
 from permrank.evaluation.split import Split, part_of
 from permrank.evaluation.usual import usual_protocol, why_not_find
-from permrank.models.estimates import Estimate
-from permrank.models.ranker import Ranker
 
 FOUND = ("ndcg", "recall", "map", "precision", "hit_rate", "mrr", "novelty", "popularity_bias", "coverage")
 

@@ -5,8 +5,8 @@ import polars as pl
 import pytest
 
 import permrank as pr
-from permrank.data.selection import restrict
 from permrank.errors import InputError
+from permrank.rankings.selection import restrict
 
 
 @pytest.fixture(scope="module")

@@ -8,13 +8,13 @@ import polars as pl
 import pytest
 
 import permrank as pr
+from permrank.core.estimates import Estimate
+from permrank.core.ranker import Ranker
 from permrank.errors import InputError, NotSupportedError, UnknownIdError
 from permrank.evaluation.gains import by_known_entries
 from permrank.evaluation.metrics import Metric, blind_log_likelihood, per_list
 from permrank.evaluation.scoring import hidden_lists, indices_in
 from permrank.learning.learner import at_once
-from permrank.models.estimates import Estimate
-from permrank.models.ranker import Ranker
 
 
 class Broken(Ranker):

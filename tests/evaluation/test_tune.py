@@ -15,12 +15,12 @@ import pytest
 from typer.testing import CliRunner
 
 import permrank as pr
+from permrank.core.declared import Categorical
 from permrank.errors import FormatError, InputError, NotSupportedError, UnknownIdError
 from permrank.evaluation.metrics import Metric, per_list
 from permrank.evaluation.tune import space_of, usual_validation
+from permrank.families import MODELS
 from permrank.interfaces.cli.app import app
-from permrank.models import MODELS
-from permrank.models.declared import Categorical
 
 MODEL = pr.MeanRating(item_penalty=500.0, user_penalty=300.0)
 

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import permrank as pr
-from permrank.data.hold_out import hold_out
+from permrank.core.one_order import ItemScores
 from permrank.errors import (
     ConvergenceWarning,
     FormatError,
@@ -23,7 +23,7 @@ from permrank.interfaces.cli.app import app
 from permrank.interfaces.cli.fit import ends_anywhere, sparkline
 from permrank.learning.early_stopping import EarlyStopping
 from permrank.learning.learner import Step, run, standing
-from permrank.models.one_order import ItemScores
+from permrank.rankings.hold_out import hold_out
 
 
 @pytest.fixture(scope="module")

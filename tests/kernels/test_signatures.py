@@ -11,21 +11,21 @@ import permrank
 TESTS = Path(__file__).parents[1]
 # Kernels that have several signatures on purpose, each with the reason.
 SEVERAL = {
-    "columns.gather_columns": "items of lists are read-only, the users of an item are put together by a kernel",
-    "factored.user_lists.add_lists_hessian": "ratings by odds and lists, each without the code of the other",
-    "factored.user_lists.lists_statistics": "as `add_lists_hessian`",
-    "factored.user_lists.lists_value": "as `add_lists_hessian`",
-    "factored.users._newton_system": "as `add_lists_hessian`",
-    "factored.users._climb_user": "as `add_lists_hessian`",
-    "factored.users._move_user": "as `add_lists_hessian`",
-    "factored.users._draw_around": "as `add_lists_hessian`",
-    "factored.users._move_users": "as `add_lists_hessian`",
-    "lbfgs._product": "the memory of the factored point estimate and its points are float32, all else is float64",
-    "lbfgs._chunk_products": "as `_product`",
-    "lbfgs.memory_products": "as `_product`",
-    "lbfgs.memory_sum": "as `_product`",
-    "lbfgs.chunk_inner": "as `_product`",
-    "lbfgs.differences": "points are float32, gradients float64",
+    "kernels.columns.gather_columns": "items of lists are read-only, the users of an item are put together by a kernel",
+    "posterior.kernels.user_lists.add_lists_hessian": "ratings by odds and lists, each without the code of the other",
+    "posterior.kernels.user_lists.lists_statistics": "as `add_lists_hessian`",
+    "posterior.kernels.user_lists.lists_value": "as `add_lists_hessian`",
+    "posterior.kernels.users._newton_system": "as `add_lists_hessian`",
+    "posterior.kernels.users._climb_user": "as `add_lists_hessian`",
+    "posterior.kernels.users._move_user": "as `add_lists_hessian`",
+    "posterior.kernels.users._draw_around": "as `add_lists_hessian`",
+    "posterior.kernels.users._move_users": "as `add_lists_hessian`",
+    "kernels.lbfgs._product": "memory and points of the factored point estimate are float32, all else is float64",
+    "kernels.lbfgs._chunk_products": "as `_product`",
+    "kernels.lbfgs.memory_products": "as `_product`",
+    "kernels.lbfgs.memory_sum": "as `_product`",
+    "kernels.lbfgs.chunk_inner": "as `_product`",
+    "kernels.lbfgs.differences": "points are float32, gradients float64",
 }
 # In a process of its own, since other tests call kernels with arrays that the library never passes. The code of a
 # kernel comes with the environments of all kernels that it calls: so those are seen too if it is not compiled anew.
@@ -36,7 +36,7 @@ import permrank as pr
 from permrank.testing.questions import LISTS, QUESTIONS
 from numba.core.compiler import CompileResult
 from permrank.errors import PermrankError
-from permrank.models import MODELS
+from permrank.families import MODELS
 
 environments, rebuild, reduce = set(), CompileResult._rebuild, CompileResult._reduce
 
@@ -69,7 +69,7 @@ for data, user in ((pr.Rankings.from_lists(LISTS), "ann"), (pr.Rankings.from_rat
 found = {}
 for name in environments:
     # _ZN08NumbaEnv <lengths and names> B <length> v <number> B <options> E <types>
-    names = name.removeprefix("_ZN08NumbaEnv8permrank7kernels")
+    names = name.removeprefix("_ZN08NumbaEnv8permrank")
     if names != name:
         kernel, rest = re.split(r"B\\d+v\\d+B", names, maxsplit=1)
         # The options begin with their length; a set of them is written in an order that varies from process to process.
@@ -87,7 +87,11 @@ def test_no_kernel_is_compiled_for_several_signatures():
     )
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
-    assert {"streams.bits", "streams.uniform", "log_linear.energy.pair_indices", "cooccurrence.row_sums"} <= set(found)
+    assert {
+        "kernels.streams.bits",
+        "families.log_linear.kernels.energy.pair_indices",
+        "kernels.cooccurrence.row_sums",
+    } <= set(found)
     assert len(found) > 150
     assert {name: types for name, types in found.items() if len(types) > 1 and name not in SEVERAL} == {}
     assert all(len(found[name]) > 1 for name in SEVERAL)

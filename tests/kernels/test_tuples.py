@@ -3,9 +3,10 @@
 import ast
 from pathlib import Path
 
-import permrank.kernels
+import permrank
 
-SOURCES = sorted(Path(permrank.kernels.__file__).parent.rglob("*.py"))
+PACKAGE = Path(permrank.__file__).parent
+SOURCES = sorted({*PACKAGE.rglob("kernels/**/*.py"), *PACKAGE.rglob("kernels.py")})
 
 
 def is_parallel(function):
@@ -43,7 +44,7 @@ def writes_into_fields(source):
 
 
 def test_no_parallel_kernel_writes_into_a_field():
-    found = {path.stem: writes_into_fields(path.read_text(encoding="utf-8")) for path in SOURCES}
+    found = {str(path): writes_into_fields(path.read_text(encoding="utf-8")) for path in SOURCES}
     assert {name: writes for name, writes in found.items() if writes} == {}
 
 

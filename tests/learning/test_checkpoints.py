@@ -14,12 +14,12 @@ from typer.testing import CliRunner
 
 import permrank as pr
 from permrank.errors import FormatError, InputError, StoppedWarning
+from permrank.files import container
 from permrank.interfaces.cli.app import app
 from permrank.learning import checkpoints
 from permrank.learning.learner import run
 from permrank.learning.optimisers import minorise_maximise
 from permrank.learning.progress import Report
-from permrank.storage import container
 from permrank.types import Progress
 
 
@@ -170,7 +170,7 @@ def test_a_failure_while_writing_leaves_the_checkpoint_before(tmp_path):
 
 KILLED = """
 import os, signal, sys
-import permrank.storage.atomic as atomic
+import permrank.files.atomic as atomic
 from permrank.interfaces.cli.app import main
 
 left, sync = int(sys.argv.pop(1)), os.fsync

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import permrank as pr
-from permrank.kernels.latent.stages import BY_LIST, BY_STAGE, EFRON
+from permrank.families.latent.kernels.stages import BY_LIST, BY_STAGE, EFRON
+from permrank.families.latent.learning import Priors, em_update, learner_of, members, problem_of, starts, warmed
 from permrank.learning.em import expectation_maximisation
 from permrank.learning.learner import run
-from permrank.models.latent.learning import Priors, em_update, learner_of, members, problem_of, starts, warmed
 
 MIXING = {"stage": BY_STAGE, "list": BY_LIST}
 

@@ -8,7 +8,7 @@ import permrank as pr
 from permrank.errors import EngineError, InputError
 from permrank.learning.pool import PoolEngine, WorkerLost, pack, unpack
 from permrank.learning.shards import gathered
-from permrank.models.factored import passes
+from permrank.posterior import passes
 
 RATED = pr.datasets.load("simulated", n_users=60, n_items=12, list_length=(4, 8), ties=3)
 MODELS = {

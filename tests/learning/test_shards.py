@@ -13,8 +13,7 @@ from numba import cloudpickle
 from numpy.testing import assert_array_equal
 
 import permrank as pr
-import permrank.models.latent.learning as latent_learning
-from permrank.data.vocabulary import Vocabulary
+import permrank.families.latent.learning as latent_learning
 from permrank.learning.shards import (
     LocalEngine,
     blocks_by_entries,
@@ -26,6 +25,7 @@ from permrank.learning.shards import (
     shards_of,
     using,
 )
+from permrank.rankings.vocabulary import Vocabulary
 
 N_USERS, N_ITEMS = 330, 9
 

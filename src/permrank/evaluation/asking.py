@@ -9,12 +9,12 @@ import numpy as np
 import polars as pl
 
 from permrank.checks import require_choice, require_int
-from permrank.data.rankings import Rankings
+from permrank.core.ranker import Ranker
 from permrank.errors import NotSupportedError
 from permrank.evaluation.protocols import Folds, Protocol, one_list_each
 from permrank.evaluation.split import Split
-from permrank.models.ranker import Ranker
 from permrank.randomness import generator, stream_key
+from permrank.rankings.rankings import Rankings
 
 
 @dataclass(frozen=True)

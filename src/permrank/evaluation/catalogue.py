@@ -9,16 +9,16 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import rankdata
 
-from permrank.data.rankings import Rankings
+from permrank.core.ranker import Ranker
+from permrank.core.users import NewUser, lists_of
 from permrank.errors import InputError
 from permrank.evaluation.grades import grades_of
 from permrank.evaluation.metrics import Metric, Relevance, per_list
 from permrank.evaluation.scoring import indices_in, people
 from permrank.kernels import metrics as kernels
 from permrank.kernels import top_k
-from permrank.models.ranker import Ranker
-from permrank.models.users import NewUser, lists_of
 from permrank.ragged import indptr_of
+from permrank.rankings.rankings import Rankings
 from permrank.types import Float64Array, Int64Array, Named
 
 # Scores held at a time: 32 MB.

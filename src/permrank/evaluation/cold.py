@@ -8,12 +8,12 @@ from typing import Literal
 import numpy as np
 
 from permrank.checks import require_choice, require_int
-from permrank.data.rankings import Rankings
 from permrank.errors import InputError
 from permrank.evaluation.finding import positive_entries
 from permrank.evaluation.protocols import Protocol, one_list_each, random_positions, require_share
 from permrank.evaluation.split import Question, Split, make_split
 from permrank.randomness import generator, stream_key
+from permrank.rankings.rankings import Rankings
 from permrank.types import BoolArray
 
 

@@ -13,8 +13,7 @@ import numpy as np
 import polars as pl
 
 from permrank.checks import require_int
-from permrank.data.rankings import Rankings
-from permrank.data.selection import restrict
+from permrank.core.ranker import Ranker
 from permrank.errors import InputError
 from permrank.evaluation.comparison import Comparison
 from permrank.evaluation.evaluate import Candidates, Evaluation, evaluate, usual_candidates, usual_metrics
@@ -23,7 +22,8 @@ from permrank.evaluation.protocols import Protocol
 from permrank.evaluation.split import Split
 from permrank.evaluation.usual import usual_protocol
 from permrank.learning.interrupts import ending_at_once
-from permrank.models.ranker import Ranker
+from permrank.rankings.rankings import Rankings
+from permrank.rankings.selection import restrict
 
 # Users of the first fit, which compiles: enough for every branch, few enough for any model.
 _FIRST_USERS = 30

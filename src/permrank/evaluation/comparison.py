@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from permrank.core.parameters import as_fitted
 from permrank.errors import InputError
 from permrank.evaluation import portraits, saving
 from permrank.evaluation.evaluate import USUAL_PAIRS, Evaluation, calibrate
@@ -16,7 +17,6 @@ from permrank.evaluation.gains import difference
 from permrank.evaluation.metrics import Metric, find_metric
 from permrank.evaluation.significance import bootstrap_interval, holm, randomisation_test
 from permrank.evaluation.split import Question, Split
-from permrank.models.parameters import as_fitted
 from permrank.types import Named
 
 _LEVEL = 0.05

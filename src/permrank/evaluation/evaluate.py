@@ -11,8 +11,8 @@ import numpy as np
 import polars as pl
 
 from permrank.checks import require_choice, require_int
-from permrank.data.rankings import Rankings
-from permrank.data.validate import require_rankings
+from permrank.core.parameters import as_fitted
+from permrank.core.ranker import Ranker
 from permrank.errors import AccuracyWarning, ConvergenceWarning, InputError
 from permrank.evaluation.calibration import calibration_error, pair_log_loss, reliability
 from permrank.evaluation.catalogue import measure_catalogue
@@ -24,8 +24,8 @@ from permrank.evaluation.scoring import cross_entropies, hidden_lists, log_likel
 from permrank.evaluation.significance import bootstrap_interval
 from permrank.evaluation.split import Question, Split, part_of
 from permrank.learning.interrupts import ending_at_once
-from permrank.models.parameters import as_fitted
-from permrank.models.ranker import Ranker
+from permrank.rankings.rankings import Rankings
+from permrank.rankings.validate import require_rankings
 from permrank.types import BoolArray, Float64Array, Int64Array, Named
 
 Candidates = Literal["rated", "all"]

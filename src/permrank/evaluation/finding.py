@@ -8,11 +8,11 @@ from typing import Literal
 import numpy as np
 
 from permrank.checks import require_int
-from permrank.data.rankings import Rankings
 from permrank.errors import InputError
 from permrank.evaluation.protocols import Protocol, one_list_each, random_positions, require_share
 from permrank.evaluation.split import Split, make_split
 from permrank.randomness import generator, stream_key
+from permrank.rankings.rankings import Rankings
 from permrank.types import BoolArray
 
 # What counts as chosen by default: 4 and 5 of 5 stars.

@@ -11,14 +11,14 @@ import numpy as np
 import polars as pl
 
 from permrank.checks import require_int, require_seed
-from permrank.data.rankings import Rankings
-from permrank.data.replicates import repeated
+from permrank.core.comparisons import comparisons
+from permrank.core.parameters import told_of
+from permrank.core.ranker import Ranker
 from permrank.errors import ConvergenceWarning, EstimateError, InputError, NotSupportedError
 from permrank.markup import html_table, printable, shown_p, text_table
-from permrank.models.comparisons import comparisons
-from permrank.models.parameters import told_of
-from permrank.models.ranker import Ranker
 from permrank.randomness import stream_key
+from permrank.rankings.rankings import Rankings
+from permrank.rankings.replicates import repeated
 from permrank.types import Float64Array, Int64Array, Named
 
 # Tables of items by items and of items by positions are kept for every simulation.

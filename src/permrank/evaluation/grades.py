@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import gammaln
 
-from permrank.data.rankings import Rankings
 from permrank.ragged import new_blocks, owners
+from permrank.rankings.rankings import Rankings
 from permrank.types import Array, Float64Array, Int64Array
 
 # Grades of a list without ratings lie evenly between these: the scale of stars, on which gains of 2^g - 1 are usual.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from permrank.data.rankings import Rankings
+from permrank.rankings.rankings import Rankings
 
 
 def labels_of(rankings: Rankings) -> Callable[[object], str]:

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from scipy.special import chdtrc
 
-from permrank.data.rankings import Rankings
+from permrank.core.parameters import told_of
+from permrank.core.ranker import Ranker
 from permrank.errors import InputError, NotSupportedError
+from permrank.inference.likelihood import Likelihood
 from permrank.markup import html_table, printable, shown_p, text_table
-from permrank.models.inference import Likelihood
-from permrank.models.parameters import told_of
-from permrank.models.ranker import Ranker
+from permrank.rankings.rankings import Rankings
 from permrank.types import Named
 
 # Families of which the uniform law is the case of equal worths.

@@ -12,13 +12,13 @@ import numpy as np
 import polars as pl
 
 from permrank.checks import require_int, require_seed
-from permrank.data.rankings import Rankings
-from permrank.data.replicates import repeated
-from permrank.data.validate import require_rankings
+from permrank.core.ranker import Ranker
 from permrank.errors import ConvergenceWarning, InputError, NotSupportedError
 from permrank.markup import html_table, shown_number, text_table
-from permrank.models.ranker import Ranker
 from permrank.randomness import generator
+from permrank.rankings.rankings import Rankings
+from permrank.rankings.replicates import repeated
+from permrank.rankings.validate import require_rankings
 from permrank.types import Float64Array, Named
 
 

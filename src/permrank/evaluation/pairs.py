@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from permrank.checks import require_int
-from permrank.data.rankings import Rankings
 from permrank.errors import InputError
 from permrank.evaluation.protocols import Protocol, one_list_each
 from permrank.evaluation.split import Split
 from permrank.randomness import generator, stream_key
+from permrank.rankings.rankings import Rankings
 from permrank.types import Int64Array
 
 

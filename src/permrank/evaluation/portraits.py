@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from permrank.data.rankings import Rankings
+from permrank.core.ranker import Ranker
 from permrank.errors import NotSupportedError
 from permrank.evaluation.evaluate import Evaluation
 from permrank.evaluation.labels import labels_of
 from permrank.evaluation.scoring import people
 from permrank.evaluation.split import Split
-from permrank.models.ranker import Ranker
+from permrank.rankings.rankings import Rankings
 from permrank.types import Named
 
 # A list that can be read at a glance.

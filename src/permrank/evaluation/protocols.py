@@ -10,12 +10,12 @@ import numpy as np
 import polars as pl
 
 from permrank.checks import require_choice, require_int, require_seed
-from permrank.data.frames import as_frame
-from permrank.data.rankings import Rankings
-from permrank.data.validate import require_rankings
 from permrank.errors import InputError
 from permrank.evaluation.split import Split, make_split
 from permrank.randomness import generator, stream_key
+from permrank.rankings.frames import as_frame
+from permrank.rankings.rankings import Rankings
+from permrank.rankings.validate import require_rankings
 from permrank.types import Int64Array
 
 # An order needs two.

@@ -15,11 +15,11 @@ from typing import Any
 
 import polars as pl
 
-from permrank.data.formats.tabular import parquet
 from permrank.errors import FormatError, InputError
 from permrank.evaluation.evaluate import Evaluation
 from permrank.evaluation.metrics import METRICS, Metric
-from permrank.storage.atomic import atomic_folder, atomic_write
+from permrank.files.atomic import atomic_folder, atomic_write
+from permrank.files.formats.tabular import parquet
 from permrank.types import Float64Array, Named
 
 _FORMAT = 1

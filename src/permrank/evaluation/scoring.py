@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from permrank.data.hold_out import keep_entries
-from permrank.data.rankings import Rankings
-from permrank.data.vocabulary import Vocabulary
-from permrank.distributions.luce import LuceMixture
+from permrank.core.luce import LuceMixture
+from permrank.core.ranker import Ranker
 from permrank.errors import NotSupportedError
 from permrank.evaluation.grades import grades_of
-from permrank.models.ranker import Ranker
 from permrank.randomness import generator, stream_key
+from permrank.rankings.hold_out import keep_entries
+from permrank.rankings.rankings import Rankings
+from permrank.rankings.vocabulary import Vocabulary
 from permrank.types import Array, BoolArray, Float64Array, Int64Array
 
 # A person's pairs share items, so that more of them say less; but what a model needs of a person it needs once.

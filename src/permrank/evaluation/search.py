@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from permrank.core.declared import Categorical, Integer, Number
+from permrank.core.ranker import Ranker
 from permrank.errors import InputError, NotSupportedError
-from permrank.models.declared import Categorical, Integer, Number
-from permrank.models.ranker import Ranker
 from permrank.types import Named
 
 if TYPE_CHECKING:

@@ -10,12 +10,12 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from permrank.data.formats.readers import read
-from permrank.data.hold_out import keep_entries
-from permrank.data.rankings import Rankings
-from permrank.data.selection import restrict
 from permrank.errors import FormatError, InputError
-from permrank.storage.atomic import atomic_folder, atomic_write
+from permrank.files.atomic import atomic_folder, atomic_write
+from permrank.files.formats.readers import read
+from permrank.rankings.hold_out import keep_entries
+from permrank.rankings.rankings import Rankings
+from permrank.rankings.selection import restrict
 from permrank.types import BoolArray, Named
 
 Question: TypeAlias = Literal["order", "find"]

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from permrank.errors import FormatError, InputError, NotSupportedError
-from permrank.storage.atomic import require_file_or_nothing
-from permrank.storage.container import as_json
+from permrank.files.atomic import require_file_or_nothing
+from permrank.files.container import as_json
 from permrank.types import Named
 
 if TYPE_CHECKING:

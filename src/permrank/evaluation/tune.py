@@ -13,8 +13,7 @@ import numpy as np
 import polars as pl
 
 from permrank.checks import require_int, require_seed
-from permrank.data.rankings import Rankings
-from permrank.data.validate import require_rankings
+from permrank.core.ranker import Ranker
 from permrank.errors import InputError, PermrankError
 from permrank.evaluation.evaluate import Candidates, evaluate, usual_candidates, usual_metrics
 from permrank.evaluation.metrics import Metric, find_metric
@@ -23,10 +22,11 @@ from permrank.evaluation.search import Space, as_trial, space_of, suggested
 from permrank.evaluation.split import Split
 from permrank.evaluation.studies import finished, naming, open_study, silent_optuna, trials_of
 from permrank.evaluation.usual import usual_protocol, without_order
+from permrank.files.container import as_json
 from permrank.learning.interrupts import ending_at_once
-from permrank.models.ranker import Ranker
 from permrank.randomness import stream_key
-from permrank.storage.container import as_json
+from permrank.rankings.rankings import Rankings
+from permrank.rankings.validate import require_rankings
 from permrank.types import Named
 
 if TYPE_CHECKING:

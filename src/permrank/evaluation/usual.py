@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from permrank.data.rankings import Rankings
 from permrank.evaluation.finding import Catalogue, positive_entries
 from permrank.evaluation.protocols import Folds, Given, LeaveOut, Protocol
-from permrank.models.priors.co_listing import were_chosen
+from permrank.posterior.co_listing import were_chosen
+from permrank.rankings.rankings import Rankings
 
 _USUAL_SHARE = 0.2
 

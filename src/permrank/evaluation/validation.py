@@ -9,14 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from permrank.checks import require_int
-from permrank.data.hold_out import keep_entries
-from permrank.data.rankings import Rankings
-from permrank.data.validate import require_rankings
+from permrank.core.ranker import Ranker
 from permrank.errors import InputError
 from permrank.evaluation.evaluate import evaluate, usual_metrics
 from permrank.evaluation.metrics import Metric, find_metric
 from permrank.evaluation.scoring import indices_in
-from permrank.models.ranker import Ranker
+from permrank.rankings.hold_out import keep_entries
+from permrank.rankings.rankings import Rankings
+from permrank.rankings.validate import require_rankings
 from permrank.types import Int64Array
 
 # The k of a metric of the top k that does not say it.

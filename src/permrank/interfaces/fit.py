@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from permrank.data.formats.about import with_about
-from permrank.data.formats.columns import rankings_from_frame
-from permrank.data.formats.readers import read
-from permrank.data.rankings import Rankings
+from permrank.core.ranker import Ranker
 from permrank.errors import EstimateError, InputError
+from permrank.files.formats.about import with_about
+from permrank.files.formats.columns import rankings_from_frame
+from permrank.files.formats.readers import read
+from permrank.interfaces.choosing import choose_model, with_prior
 from permrank.learning.engines import EngineChoice
-from permrank.models.choosing import choose_model, with_prior
-from permrank.models.ranker import Ranker
+from permrank.rankings.rankings import Rankings
 
 
 def fit(

@@ -41,13 +41,14 @@ from permrank.kernels.lean import compiles_a_part, is_part, make_lean
 
 __all__ = ["cache_folder", "njit", "prange"]
 
-_SOURCES = Path(__file__).parent
+_PACKAGE = Path(__file__).parents[1]
 # Settings that change the code which Numba makes, by their names in numba.config.
 _SETTINGS = (
     "BOUNDSCHECK", "DEBUGINFO_DEFAULT", "DISABLE_INTEL_SVML", "ENABLE_AVX", "LOOP_VECTORIZE", "OPT", "SLP_VECTORIZE",
     "USING_SVML",
 )  # fmt: skip
-_IMPORT = re.compile(r"permrank\.kernels\.([\w.]+)")
+# Kernels are in files called kernels.py and in folders called kernels, of the package and of each family.
+_IMPORT = re.compile(r"permrank\.((?:\w+\.)*kernels\b[\w.]*)")
 _DAY = 86_400
 _UNUSED = 30 * _DAY  # seconds after which code that nobody has loaded is removed
 _DIGEST_BYTES = hashlib.sha256().digest_size
@@ -68,7 +69,7 @@ def njit(function=None, signature=None, **options):
     if not config.DISABLE_JIT:
         make_lean(made)
         # The whole name of the module: machine code knows it, and moving a file does not change its digest.
-        path, module = Path(function.__code__.co_filename), function.__module__.removeprefix("permrank.kernels.")
+        path, module = Path(function.__code__.co_filename), function.__module__.removeprefix("permrank.")
         try:
             # Now, and not when it is called: the source may be edited in between, and this is what was imported.
             made._cache = _KernelCache(f"{module}.{function.__qualname__}", _digest_of_sources(path))
@@ -167,7 +168,7 @@ def cache_folder():
 def _roots():
     if config.CACHE_DIR:
         yield Path(config.CACHE_DIR)
-    yield _SOURCES / "__pycache__"
+    yield Path(__file__).parent / "__pycache__"
     import platformdirs
 
     yield Path(platformdirs.user_cache_dir("permrank", appauthor=False))
@@ -187,7 +188,7 @@ def _digest_of_sources(path):
         if path not in reached:
             reached[path] = text = _source(path)
             for module in _IMPORT.findall(text):
-                found = _SOURCES.joinpath(*module.split("."))
+                found = _PACKAGE.joinpath(*module.split("."))
                 waiting += [file for file in (found.with_suffix(".py"), found / "__init__.py") if file.is_file()]
     digest = hashlib.sha256()
     for path, text in sorted(reached.items()):

@@ -12,9 +12,9 @@ from safetensors.numpy import load as load_tensors
 
 from permrank.checks import require_int
 from permrank.errors import FormatError, InputError
+from permrank.files.atomic import remove, remove_temporaries, require_file_or_nothing
+from permrank.files.container import read_bytes, read_header, write
 from permrank.learning.learner import Hook, Run, State
-from permrank.storage.atomic import remove, remove_temporaries, require_file_or_nothing
-from permrank.storage.container import read_bytes, read_header, write
 from permrank.types import Named
 
 

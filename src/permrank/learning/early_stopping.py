@@ -8,9 +8,9 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from permrank.data.rankings import Rankings
 from permrank.errors import InputError
 from permrank.learning.learner import Hook, Run, State
+from permrank.rankings.rankings import Rankings
 from permrank.types import Float64Array, Named
 
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple
 
 import numpy as np
 
-from permrank.data.rankings import Rankings
 from permrank.errors import ConvergenceWarning, NotSupportedError, StoppedWarning
+from permrank.files.container import as_json
 from permrank.learning.early_stopping import E, ValidationProtocol, early_stopping_by
 from permrank.learning.interrupts import Interrupt, stopping_at_sweep
 from permrank.learning.learner import Fitted, Hook, Learner, run
 from permrank.learning.progress import Report, progress_bar
-from permrank.storage.container import as_json
+from permrank.rankings.rankings import Rankings
 from permrank.types import Callback, Float64Array, Named
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from permrank.data.rankings import Rankings
+from permrank.core.ranker import Ranker
 from permrank.errors import InputError, NotFittedError, NotSupportedError, UnknownIdError
-from permrank.models.ranker import Ranker
 from permrank.processes import threads_are_safe
+from permrank.rankings.rankings import Rankings
 from permrank.testing.base import Contract
 from permrank.testing.questions import LISTS, QUESTIONS
 

@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 import pytest
 
-from permrank.data.rankings import Rankings
-from permrank.models import MODELS
-from permrank.models.files import load
-from permrank.models.ranker import Ranker
+from permrank.core.model_files import load
+from permrank.core.ranker import Ranker
+from permrank.families import MODELS
+from permrank.rankings.rankings import Rankings
 from permrank.testing.questions import LISTS
 from permrank.types import Named
 

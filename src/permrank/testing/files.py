@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from permrank.data.rankings import Rankings
+from permrank.core.ranker import Ranker
 from permrank.errors import ConvergenceWarning, FormatError, InputError
-from permrank.models.ranker import Ranker
+from permrank.rankings.rankings import Rankings
 from permrank.testing.base import Contract
 from permrank.testing.forging import header_of, resigned
 from permrank.testing.questions import LIMITED, all_answers, another, assert_same

@@ -10,11 +10,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from permrank.data.rankings import Rankings
+from permrank.core.ranker import Ranker
 from permrank.errors import ConvergenceWarning, InputError, NotSupportedError, PermrankError, UnknownIdError
 from permrank.evaluation.validation import Validation
 from permrank.learning.checkpoints import Checkpoint
-from permrank.models.ranker import Ranker
+from permrank.rankings.rankings import Rankings
 from permrank.testing.base import Contract
 from permrank.types import Progress
 

@@ -14,8 +14,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from permrank.data.rankings import Rankings
-from permrank.models.ranker import Ranker
+from permrank.core.ranker import Ranker
+from permrank.rankings.rankings import Rankings
 from permrank.types import Array, Float64Array, UserId
 
 Orders: TypeAlias = dict[tuple[UserId, ...], float]

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from permrank.data.rankings import Rankings
+from permrank.core.ranker import Ranker
 from permrank.errors import InputError
 from permrank.evaluation.evaluate import evaluate
-from permrank.models.ranker import Ranker
+from permrank.rankings.rankings import Rankings
 from permrank.types import Named
 
 LISTS: dict[str, list[Any]] = {

@@ -11,11 +11,11 @@ from typer.testing import CliRunner
 
 import permrank as pr
 from permrank.errors import InputError, UnknownIdError
+from permrank.families import MODELS
 from permrank.interfaces.cli import guide
 from permrank.interfaces.cli.app import app
 from permrank.interfaces.cli.comparing import models_of
 from permrank.interfaces.cli.models import class_named, make_model, name_and_settings
-from permrank.models import MODELS
 
 GUIDE = Path(__file__).parents[3] / "docs" / "adding-a-model.md"
 LISTS = {"ann": ["toro", "ebi", "uni"], "bob": ["ebi", "toro"], "cat": ["toro", "ika"], "dan": ["ika", "ebi", "toro"]}

@@ -7,10 +7,10 @@ import polars as pl
 import pytest
 
 import permrank as pr
+from permrank.core import pictures
 from permrank.errors import InputError, NotSupportedError
 from permrank.interfaces.plots import style
 from permrank.interfaces.plots.items import draw_map, draw_worths, name_points
-from permrank.models import pictures
 from published import pudding
 
 pytest.importorskip("matplotlib")

@@ -31,10 +31,10 @@ def rank(
 
     Example: permrank rank m.permrank uni ebi toro --user ann
     """
-    from permrank.data.where import passing
     from permrank.interfaces.cli.models import load_model
     from permrank.interfaces.cli.sources import parse_id, parse_list
     from permrank.interfaces.output import show
+    from permrank.rankings.where import passing
 
     if user is not None and given is not None:
         raise InputError("--user is somebody known and --list somebody new; give one of them")

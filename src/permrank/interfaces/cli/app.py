@@ -104,8 +104,8 @@ def demo(
     import tempfile
 
     context.obj.loud = True
+    from permrank.files.atomic import writable_target
     from permrank.interfaces.cli.demo import run
-    from permrank.storage.atomic import writable_target
 
     # A folder of one's own: a name that is known in a shared one may be somebody else's.
     path = report or Path(tempfile.mkdtemp(prefix="permrank-")) / "demo.html"
@@ -190,6 +190,7 @@ def fit(
     Example: permrank fit ratings.rankings -m FactoredPlackettLuce --engine ray --address host:6379
     """
     context.obj.loud = True
+    from permrank.files.atomic import writable_target
     from permrank.interfaces.cli.fit import (
         learn,
         require_checkpoint,
@@ -202,7 +203,6 @@ def fit(
     from permrank.interfaces.cli.models import chosen_model, make_model
     from permrank.interfaces.cli.sources import open_rankings
     from permrank.interfaces.output import apart_from, say, show_values
-    from permrank.storage.atomic import writable_target
 
     writable_target(output)
     kept = require_checkpoint(checkpoint, checkpoint_every, output)
@@ -353,12 +353,12 @@ def convert(
     """
     import polars as pl
 
-    from permrank.data.formats import format_of
-    from permrank.data.formats.folder import ENDING, require_new_folder
+    from permrank.files.atomic import writable_target
+    from permrank.files.formats import format_of
+    from permrank.files.formats.folder import ENDING, require_new_folder
     from permrank.interfaces.cli.info import in_words, sizes
     from permrank.interfaces.cli.sources import open_rankings
     from permrank.interfaces.output import apart_from, show
-    from permrank.storage.atomic import writable_target
 
     to_folder = target.suffix.lower() == f".{ENDING}"
     if to_folder:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import polars as pl
 
-from permrank.data.rankings import Rankings
+from permrank.core.ranker import Ranker
+from permrank.core.registry import every
 from permrank.errors import InputError, UnknownIdError
 from permrank.evaluation.compare import compare as compare_models
 from permrank.evaluation.comparison import Comparison
@@ -30,13 +31,12 @@ from permrank.evaluation.protocols import (
 from permrank.evaluation.saving import is_saved
 from permrank.evaluation.split import Question, Split
 from permrank.evaluation.usual import usual_protocol, why_not_find, without_order
+from permrank.files.atomic import atomic_folder
 from permrank.interfaces.cli.models import make_model, name_and_settings
 from permrank.interfaces.cli.sources import open_rankings
 from permrank.interfaces.output import plain, print_json, say, show
 from permrank.interfaces.verdicts import QUESTIONS, against_best, lower_is_better
-from permrank.models.ranker import Ranker
-from permrank.models.registry import every
-from permrank.storage.atomic import atomic_folder
+from permrank.rankings.rankings import Rankings
 from permrank.types import Named
 
 if TYPE_CHECKING:

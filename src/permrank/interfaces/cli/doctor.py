@@ -16,10 +16,10 @@ import numpy as np
 import polars as pl
 
 from permrank import __version__
-from permrank.data import datasets
 from permrank.errors import PermrankError
+from permrank.families.plackett_luce.model import PlackettLuce
+from permrank.files import datasets
 from permrank.kernels.jit import cache_folder
-from permrank.models.plackett_luce.pooled import PlackettLuce
 from permrank.processes import threads_are_safe
 
 _LIBRARIES = ("numpy", "scipy", "numba", "polars", "safetensors", "typer", "rich", "pooch", "jinja2", "platformdirs")

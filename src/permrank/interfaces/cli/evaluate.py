@@ -163,9 +163,9 @@ def compare(
 
     Example: permrank compare ratings.csv --save results, later permrank compare results --report out.html
     """
+    from permrank.files.atomic import writable_target
     from permrank.interfaces.cli import comparing
     from permrank.interfaces.output import apart_from, say
-    from permrank.storage.atomic import writable_target
 
     if report is not None:
         writable_target(report)

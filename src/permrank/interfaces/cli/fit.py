@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from permrank.data.hold_out import hold_out
-from permrank.data.rankings import Rankings
+from permrank.core.ranker import Ranker
 from permrank.errors import ConvergenceWarning, EstimateError, InputError, StoppedWarning
 from permrank.evaluation.validation import Validation
+from permrank.files.atomic import require_file_or_nothing, writable_target
+from permrank.interfaces.choosing import with_prior
 from permrank.interfaces.output import message_of, printable, say
 from permrank.learning.checkpoints import Checkpoint
 from permrank.learning.ray_engine import RayEngine
-from permrank.models.choosing import with_prior
-from permrank.models.ranker import Ranker
-from permrank.storage.atomic import require_file_or_nothing, writable_target
+from permrank.rankings.hold_out import hold_out
+from permrank.rankings.rankings import Rankings
 from permrank.types import Float64Array
 
 _BARS, _MOST_BARS = "▁▂▃▄▅▆▇█", 40

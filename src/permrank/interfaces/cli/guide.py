@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from permrank.models.ranker import Ranker
-from permrank.models.registry import every
+from permrank.core.ranker import Ranker
+from permrank.core.registry import every
 
 # Of every kind its models and when to use each; personal is said where it depends on settings.
 _GUIDE: dict[str, dict[str, str]] = {

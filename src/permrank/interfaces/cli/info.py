@@ -8,12 +8,12 @@ from typing import Any
 
 import polars as pl
 
-from permrank.data import datasets as registry
-from permrank.data.rankings import Rankings
+from permrank.core.ranker import Ranker
+from permrank.families.latent.model import LatentPlackettLuce
+from permrank.files import datasets as registry
 from permrank.interfaces.cli.models import class_named, known_name, load_model
 from permrank.interfaces.cli.sources import open_rankings
-from permrank.models.latent.model import LatentPlackettLuce
-from permrank.models.ranker import Ranker
+from permrank.rankings.rankings import Rankings
 from permrank.types import Named
 
 _WORDS = {pl.Int64: "whole number", pl.Float64: "number", pl.String: "text", pl.Boolean: "yes or no", pl.List: "list"}

@@ -17,8 +17,8 @@ from permrank.errors import InputError, UnknownIdError
 from permrank.interfaces.output import say
 
 if TYPE_CHECKING:
-    from permrank.data.rankings import Rankings
-    from permrank.models.ranker import Ranker
+    from permrank.core.ranker import Ranker
+    from permrank.rankings.rankings import Rankings
 
 
 def make_model(name: str, settings: list[str]) -> Ranker:
@@ -35,7 +35,7 @@ def make_model(name: str, settings: list[str]) -> Ranker:
 
 def chosen_model(rankings: Rankings, settings: list[str]) -> Ranker:
     """A model that fits the data, which is said, with ``key=value`` settings."""
-    from permrank.models.choosing import choose_model
+    from permrank.interfaces.choosing import choose_model
 
     model, reason = choose_model(rankings)
     say(f"{type(model).__name__}, since these are {reason} (-m takes another)", err=True)
@@ -44,14 +44,14 @@ def chosen_model(rankings: Rankings, settings: list[str]) -> Ranker:
 
 def load_model(path: str | Path, own: str | None) -> Ranker:
     """Read a model file; ``own`` is the ``module:Class`` that it may hold."""
-    from permrank.models.files import load
+    from permrank.core.model_files import load
 
     return load(path, models=[] if own is None else [class_named(own)])
 
 
 def class_named(name: str) -> type[Ranker]:
     """Class of a model by its name in any spelling, or by its module."""
-    from permrank.models.registry import find, names
+    from permrank.core.registry import find, names
 
     module, separator, attribute = name.partition(":")
     if separator and attribute.isidentifier() and module not in names():  # borda.py may hold models; Borda is one
@@ -64,8 +64,8 @@ def class_named(name: str) -> type[Ranker]:
 
 def known_name(text: str) -> str | None:
     """Name of a known model in its own spelling, if this is one."""
-    from permrank.models import MODELS
-    from permrank.models.registry import names
+    from permrank.core.registry import names
+    from permrank.families import MODELS
 
     for known in (MODELS, names()):
         if text in known:
@@ -78,7 +78,7 @@ def known_name(text: str) -> str | None:
 
 def name_and_settings(text: str) -> tuple[str, list[str]]:
     """Parts of ``NAME[:KEY=VALUE,...]``, where the name may be a ``module:Class``."""
-    from permrank.models.registry import names
+    from permrank.core.registry import names
 
     name, _, rest = text.partition(":")
     attribute, _, others = rest.partition(":")
@@ -89,8 +89,8 @@ def name_and_settings(text: str) -> tuple[str, list[str]]:
 
 def _imported(module: str, attribute: str) -> type[Ranker]:
     """Class of a module, registered for this process, so that what it writes can be read."""
-    from permrank.models.ranker import Ranker
-    from permrank.models.registry import register
+    from permrank.core.ranker import Ranker
+    from permrank.core.registry import register
 
     found = _import_module(module)
     if not hasattr(found, attribute):

@@ -11,11 +11,11 @@ import polars as pl
 from rich.console import Console
 from rich.progress import track
 
+from permrank.core.ranker import Ranker
+from permrank.core.users import NewUser
 from permrank.errors import InputError
+from permrank.files.atomic import atomic_write, writable_target
 from permrank.interfaces.cli.sources import parse_id, parse_list
-from permrank.models.ranker import Ranker
-from permrank.models.users import NewUser
-from permrank.storage.atomic import atomic_write, writable_target
 
 # People asked about at a time: enough for a block of scores, few enough for progress to be seen.
 _AT_A_TIME = 500

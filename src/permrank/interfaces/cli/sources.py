@@ -10,16 +10,16 @@ from permrank.errors import ChoiceSetWarning, InputError, UnknownIdError
 from permrank.interfaces.output import say
 
 if TYPE_CHECKING:
-    from permrank.data.rankings import Rankings
-    from permrank.data.vocabulary import Vocabulary
+    from permrank.rankings.rankings import Rankings
+    from permrank.rankings.vocabulary import Vocabulary
 
 
 def open_rankings(source: str, **options: Any) -> Rankings:
     """Read a file, or load a data set by its name; warnings as one line each."""
-    from permrank.data import datasets
-    from permrank.data.build import DUPLICATES
-    from permrank.data.formats.about import with_about
-    from permrank.data.formats.readers import read
+    from permrank.files import datasets
+    from permrank.files.formats.about import with_about
+    from permrank.files.formats.readers import read
+    from permrank.rankings.build import DUPLICATES
 
     given = {name: value for name, value in options.items() if value is not None}
     unlisted, duplicates = given.get("unlisted"), given.get("duplicates", "error")

@@ -36,10 +36,10 @@ def summary(
     """
     from permrank.errors import InputError, NotSupportedError
     from permrank.evaluation.goodness_of_fit import goodness_of_fit
+    from permrank.inference.likelihood import WorthRanker
     from permrank.interfaces.cli.models import load_model
     from permrank.interfaces.cli.sources import parse_id
     from permrank.interfaces.output import print_json, say
-    from permrank.models.inference import WorthRanker
 
     ranker: Any = load_model(model, own)
     if not hasattr(ranker, "summary"):
@@ -90,11 +90,11 @@ def plot(
     Example: permrank plot ratings.permrank --kind map --items 40 -o map.png
     """
     from permrank.errors import InputError
+    from permrank.files.atomic import writable_target
     from permrank.interfaces import plots
     from permrank.interfaces.cli.models import load_model
     from permrank.interfaces.cli.sources import open_rankings, parse_id
     from permrank.interfaces.output import apart_from, print_json, say
-    from permrank.storage.atomic import writable_target
 
     if output.suffix.lower() not in _ENDINGS:
         raise InputError(f"--output {output} ends in {output.suffix!r}, expected one of {', '.join(_ENDINGS)}")

@@ -7,6 +7,8 @@ from typing import Any
 
 import polars as pl
 
+from permrank.core.ranker import Ranker
+from permrank.core.registry import spelling
 from permrank.evaluation.metrics import title_of
 from permrank.evaluation.protocols import Protocol
 from permrank.evaluation.split import Split
@@ -14,8 +16,6 @@ from permrank.evaluation.tune import Tuning, tune
 from permrank.interfaces.cli.comparing import protocol_of
 from permrank.interfaces.cli.sources import open_rankings
 from permrank.interfaces.output import print_json, say, show
-from permrank.models.ranker import Ranker
-from permrank.models.registry import spelling
 from permrank.types import Named
 
 

@@ -35,9 +35,9 @@ def warm(
 
     Example: permrank warm PlackettLuce BradleyTerry
     """
+    from permrank.families import MODELS
     from permrank.interfaces.cli.warm import USUAL, warm
     from permrank.interfaces.output import show
-    from permrank.models import MODELS
 
     names = list(MODELS) if everything else models or list(USUAL)
     show(warm(names, processes), as_json=as_json, title="compiled")

@@ -9,19 +9,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from permrank.checks import require_int
+from permrank.core.one_order import ItemScores
+from permrank.core.ranker import Ranker
 from permrank.errors import InputError, NotSupportedError
 from permrank.evaluation.evaluate import evaluate
+from permrank.families.log_linear.base import LogLinearRanker
+from permrank.families.spectral.model import SpectralAnalysis
+from permrank.inference.likelihood import WorthRanker
 from permrank.interfaces.plots.chains import chains_figure, draw_ranks, draw_trace, save_chains
 from permrank.interfaces.plots.communities import draw_curve, draw_memberships, memberships_of
 from permrank.interfaces.plots.curves import draw_learning, draw_reliability, draw_validation
 from permrank.interfaces.plots.items import draw_map, draw_positions, draw_worths, item_vectors
 from permrank.interfaces.plots.spectral import draw_effects, draw_shares
 from permrank.interfaces.plots.style import ROW_INCHES, new_figure
-from permrank.models.inference import WorthRanker
-from permrank.models.log_linear.base import LogLinearRanker
-from permrank.models.one_order import ItemScores
-from permrank.models.ranker import Ranker
-from permrank.models.spectral.spectral import SpectralAnalysis
 
 __all__ = [
     "draw_curve",

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from permrank.families.log_linear.base import LogLinearRanker
 from permrank.interfaces.plots.style import label, new_figure
-from permrank.models.log_linear.base import LogLinearRanker
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from permrank.core.ranker import Ranker
 from permrank.interfaces.memberships import membership_bands
 from permrank.interfaces.plots.style import ACCENT, QUIET, bare, heading, label
-from permrank.models.ranker import Ranker
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

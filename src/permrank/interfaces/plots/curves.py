@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from permrank.core.ranker import Ranker
 from permrank.interfaces.plots.style import ACCENT, QUIET, SECOND, bare, heading
-from permrank.models.ranker import Ranker
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from permrank.core.ranker import Ranker
 from permrank.interfaces.plots.style import ACCENT, QUIET, bare, heading, label, names_of
-from permrank.models.ranker import Ranker
 from permrank.types import Float64Array, Int64Array
 
 if TYPE_CHECKING:

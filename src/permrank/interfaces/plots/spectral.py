@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from permrank.families.spectral.model import SpectralAnalysis
 from permrank.interfaces.plots.style import ACCENT, bare, heading, names_of
-from permrank.models.spectral.spectral import SpectralAnalysis
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from permrank.errors import InputError, NotSupportedError
+from permrank.files.atomic import atomic_write
 from permrank.interfaces.output import printable
-from permrank.storage.atomic import atomic_write
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

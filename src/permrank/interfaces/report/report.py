@@ -18,10 +18,10 @@ from permrank.evaluation.comparison import Comparison
 from permrank.evaluation.evaluate import Evaluation
 from permrank.evaluation.gains import by_known_entries, difference, paired
 from permrank.evaluation.metrics import title_of
+from permrank.files.atomic import atomic_write
 from permrank.interfaces.report import charts
 from permrank.interfaces.report.page import escape, render
 from permrank.interfaces.verdicts import QUESTIONS, against_best, lower_is_better, reference_of
-from permrank.storage.atomic import atomic_write
 from permrank.types import Named
 
 # Columns of costs, and their digits.

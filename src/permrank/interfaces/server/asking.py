@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
-from permrank.data.rankings import Rankings
+from permrank.families.plackett_luce.model import PlackettLuce
+from permrank.families.plackett_luce.person import PersonPosterior, one_answer, person_posterior, strength_of
+from permrank.families.thurstone.questions import information
 from permrank.interfaces.server.ballots import Ballots, Person, rankings_of
-from permrank.models.plackett_luce.person import PersonPosterior, one_answer, person_posterior, strength_of
-from permrank.models.plackett_luce.pooled import PlackettLuce
-from permrank.models.thurstone.questions import information
 from permrank.randomness import generator
+from permrank.rankings.rankings import Rankings
 from permrank.types import Array, Float64Array
 
 PERSON_SCALE = 5.0

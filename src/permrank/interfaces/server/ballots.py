@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from permrank.data.rankings import Rankings
+from permrank.rankings.rankings import Rankings
 
 Tiers = list[list[str]]
 

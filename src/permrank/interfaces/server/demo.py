@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 
-from permrank.data.datasets.simulated import simulated
+from permrank.files.datasets.simulated import simulated
 from permrank.interfaces.server import polls
 from permrank.interfaces.server.bodies import Item, NewPoll
 from permrank.interfaces.server.store import Store

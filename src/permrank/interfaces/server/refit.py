@@ -16,16 +16,16 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from permrank.data.joining import joined
-from permrank.data.rankings import Rankings
+from permrank.core.model_files import load
 from permrank.evaluation.number_of_communities import choose_communities
+from permrank.families.latent.model import LatentPlackettLuce
 from permrank.interfaces.server.ballots import Ballots
 from permrank.interfaces.server.due import FEWEST, changed_polls, model_is_due
 from permrank.interfaces.server.polls import MODEL, items_of
 from permrank.interfaces.server.settings import ENVIRONMENT, Settings
 from permrank.interfaces.server.store import Store
-from permrank.models.files import load
-from permrank.models.latent.model import LatentPlackettLuce
+from permrank.rankings.joining import joined
+from permrank.rankings.rankings import Rankings
 
 _log = logging.getLogger("permrank.serve.refit")
 # Versions whose files are kept; how often the file is looked at; seconds without work after which the process ends.

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
-from permrank.data.rankings import Rankings
+from permrank.core.tie_groups import N_DRAWS, groups_of, told_apart
+from permrank.families.plackett_luce.model import PlackettLuce
 from permrank.interfaces.server.ballots import Ballots, Person, rankings_of
-from permrank.models.plackett_luce.pooled import PlackettLuce
-from permrank.models.tie_groups import N_DRAWS, groups_of, told_apart
 from permrank.randomness import generator
+from permrank.rankings.rankings import Rankings
 from permrank.types import Array, BoolArray, Float64Array
 
 LEVEL = 0.9

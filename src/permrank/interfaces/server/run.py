@@ -14,7 +14,9 @@ from pathlib import Path
 
 import uvicorn
 
+from permrank.core.model_files import class_of
 from permrank.errors import InputError
+from permrank.files.container import read_bytes, read_header
 from permrank.interfaces.output import say
 from permrank.interfaces.server import polls
 from permrank.interfaces.server.bodies import NewPoll
@@ -25,8 +27,6 @@ from permrank.interfaces.server.poll_file import poll_of
 from permrank.interfaces.server.reach import bracketed
 from permrank.interfaces.server.settings import ENVIRONMENT, Settings
 from permrank.interfaces.server.store import Store
-from permrank.models.files import class_of
-from permrank.storage.container import read_bytes, read_header
 
 
 def start(

@@ -14,17 +14,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from permrank.data.rankings import Rankings
-from permrank.data.vocabulary import Vocabulary
+from permrank.core.answers import best_of_block
+from permrank.core.model_files import load
+from permrank.core.ranker import Ranker
+from permrank.core.users import NewUser, UserReference
+from permrank.families.catalogue.ranker import CatalogueRanker
 from permrank.interfaces.server.bodies import Someone
 from permrank.interfaces.server.polls import MODEL
 from permrank.interfaces.server.problems import Problem
 from permrank.interfaces.server.store import Store
-from permrank.models.answers import best_of_block
-from permrank.models.catalogue.ranker import CatalogueRanker
-from permrank.models.files import load
-from permrank.models.ranker import Ranker
-from permrank.models.users import NewUser, UserReference
+from permrank.rankings.rankings import Rankings
+from permrank.rankings.vocabulary import Vocabulary
 
 _log = logging.getLogger("permrank.serve")
 _TOGETHER = 64

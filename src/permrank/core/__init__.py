@@ -1,0 +1,1 @@
+"""What all models are made of: settings, what was learnt, who is asked, answers."""

@@ -1,0 +1,174 @@
+"""Baseline: the mean rating of an item, shrunk, after the users' own levels have been taken out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from permrank.core.declared import MOST_SWEEPS, Declared, Flag, Float, Integer
+from permrank.core.estimates import RULE, Estimate
+from permrank.core.one_order import shares_below
+from permrank.core.ranker import Ranker
+from permrank.core.users import NewUser, UserReference
+from permrank.errors import InputError
+from permrank.learning.learner import Learner, Step, standing
+from permrank.rankings.rankings import Rankings
+from permrank.types import Float64Array, Int64Array, Named
+
+
+@dataclass(frozen=True, eq=False)
+class Biases(Estimate):
+    """The mean of all ratings, and what items and users add to it; a new user's level is shrunk by the penalty."""
+
+    mean: float
+    item_biases: Float64Array
+    user_biases: Float64Array
+    centred: bool = field(metadata=RULE, kw_only=True)
+    user_penalty: float = field(metadata=RULE, kw_only=True)
+
+    def check(self, n_users: int, n_items: int) -> None:
+        """Raise unless there is a finite number for each user and item."""
+        super().check(n_users, n_items)
+        for name, size in (("item_biases", n_items), ("user_biases", n_users)):
+            values = getattr(self, name)
+            if np.shape(values) != (size,) or values.dtype != np.float64:
+                raise InputError(f"{name}_ has shape {np.shape(values)}, expected {size} of float64")
+        if not isinstance(self.mean, float):
+            raise InputError(f"mean_ is {self.mean!r}, expected a number")
+
+
+class MeanRating(Ranker):
+    """Baseline: rating = mean + b_user + b_item, with shrunk biases.
+
+    Minimises Σ w (r - m - b_u - b_y)² + λ_user Σ b_u² + λ_item Σ b_y² by exact alternating steps, m being the mean
+    of all ratings and w the weight of the ranking. Where there are no ratings, the position in the list stands for one:
+    the share of the other listed items that an item comes before, ties half. Everybody has the same order of items.
+
+    Parameters
+    ----------
+    item_penalty : float
+        λ_item: as many imaginary ratings of the mean are added to every item.
+    user_penalty : float
+        λ_user, likewise for users.
+    centred : bool
+        False leaves the users' biases out: the plain shrunk mean of an item.
+    max_iter : int
+        The most sweeps.
+    tol : float
+        Learning ends when no bias changes by more than this part of the ratings' standard deviation.
+
+    Attributes
+    ----------
+    mean_ : float
+        Mean of all ratings.
+    item_biases_ : float64 (n_items,)
+    user_biases_ : float64 (n_users,)
+
+    Examples
+    --------
+    >>> import permrank as pr
+    >>> frame = {"user": [1, 1, 2, 2], "item": ["ebi", "uni", "ebi", "ika"], "rating": [5, 3, 4, 2]}
+    >>> model = pr.MeanRating().fit(pr.Rankings.from_ratings(frame))
+    >>> model.recommend(1)["item"].to_list()
+    ['ika']
+    """
+
+    needs_order = True
+    assumes = "a rating is the sum of a user's level and an item's, whatever the taste"
+    takes = "ratings, or rankings by their positions; ties, weights"
+    reference = "Koren (2010), baseline estimates"
+    parameters = Declared(
+        item_penalty=Float(above=0.0, tune=(0.3, 100.0), help="Imaginary ratings of the mean for every item."),
+        user_penalty=Float(above=0.0, tune=(0.3, 100.0), help="Imaginary ratings of the mean for every user."),
+        centred=Flag(help="Whether users have biases of their own."),
+        max_iter=Integer(1, MOST_SWEEPS, help="The most sweeps."),
+        tol=Float(above=0.0, help="Ends when no bias changes by more than this part of the standard deviation."),
+    )
+    knows_nobody = True
+    personal = False
+    estimate_type = Biases
+    estimate_: Biases
+    mean_: float
+    item_biases_: Float64Array
+    user_biases_: Float64Array
+
+    def __init__(
+        self,
+        *,
+        item_penalty: float = 10.0,
+        user_penalty: float = 5.0,
+        centred: bool = True,
+        max_iter: int = 200,
+        tol: float = 1e-6,
+    ) -> None:
+        self.item_penalty = item_penalty
+        self.user_penalty = user_penalty
+        self.centred = centred
+        self.max_iter = max_iter
+        self.tol = tol
+
+    def _rules(self) -> Named:
+        return {"centred": bool(self.centred), "user_penalty": float(self.user_penalty)}
+
+    def _learner(self, rankings: Rankings) -> Learner[Biases]:
+        return lambda kept: self._alternations(rankings)
+
+    def _alternations(self, rankings: Rankings) -> Iterator[Step[Biases]]:
+        """Users and items in turn, each at its best given the other."""
+        values, weights, owner = _rated(rankings)
+        mean = float(np.average(values, weights=weights)) if weights.any() else 0.0
+        residual = values - mean
+        items, n_items, n_users = rankings.items, rankings.n_items, rankings.n_users
+        of_item, of_user = np.zeros(n_items), np.zeros(n_users)
+        per_item = np.bincount(items, weights, n_items) + self.item_penalty
+        per_user = np.bincount(owner, weights, n_users) + self.user_penalty
+        small = self.tol * max(float(residual.std()), 1e-300)
+
+        def estimate() -> Biases:
+            return Biases(mean, of_item, of_user, **self._rules())
+
+        yield standing(estimate)
+        while True:
+            before = of_item
+            of_item = np.bincount(items, weights * (residual - of_user[owner]), n_items) / per_item
+            if self.centred:
+                of_user = np.bincount(owner, weights * (residual - of_item[items]), n_users) / per_user
+                # A constant moved from users to items changes no prediction, and alternation finds it slowly.
+                shift = self.user_penalty * of_user.sum() - self.item_penalty * of_item.sum()
+                shift /= self.user_penalty * n_users + self.item_penalty * n_items
+                of_user, of_item = of_user - shift, of_item + shift
+            error = residual - of_item[items] - of_user[owner]
+            penalty = self.item_penalty * of_item @ of_item + self.user_penalty * of_user @ of_user
+            done = not self.centred or bool(np.abs(of_item - before).max() <= small)
+            yield Step(-float(weights @ error**2 + penalty), estimate, converged=done)
+
+    def _scores(self, user: UserReference, items: Int64Array) -> Float64Array:
+        if isinstance(user, NewUser):
+            level = float(user.state["bias"][0])
+        else:
+            level = 0.0 if user is None else float(self.user_biases_[user])
+        return np.asarray(self.mean_ + level + self.item_biases_[items])
+
+    def fold_in(self, said: object) -> NewUser:
+        """Make a new user from a list, or from a dict of item to rating; only the level depends on it."""
+        new = super().fold_in(said)
+        bias = 0.0
+        # Ratings say nothing about a level where the model learnt from positions, and the other way round.
+        if self.estimate_.centred and (new.rankings.ratings is None) == (self.rankings_.ratings is None):
+            values, weights, _ = _rated(new.rankings)
+            residual = values - self.mean_ - self.item_biases_[self._aligned_items(new.rankings)]
+            bias = float(weights @ residual / (weights.sum() + self.estimate_.user_penalty))
+        return NewUser(new.rankings, {"bias": np.array([bias])})
+
+
+def _rated(rankings: Rankings) -> tuple[Float64Array, Float64Array, Int64Array]:
+    """Value and weight of each entry, and its user."""
+    owner = rankings.entry_users()
+    weights = rankings.entry_weights()
+    if rankings.ratings is not None:
+        return rankings.ratings.astype(np.float64), weights, owner
+    beaten, others = shares_below(rankings)
+    # An item that is listed alone is neither good nor bad.
+    return np.where(others > 0, beaten / np.maximum(others, 1.0), 0.5), weights, owner

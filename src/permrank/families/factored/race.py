@@ -1,0 +1,126 @@
+"""Users of the factored model: their posterior given the items of each draw, and the likelihood of their lists.
+
+The same three functions as in damped.py, for models without damping.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+from permrank.families.factored.estimate import FactoredEstimate, Said
+from permrank.kernels.lists import Lists
+from permrank.posterior.kernels.users import posterior_draws, user_log_likelihoods
+from permrank.ragged import frozen
+from permrank.randomness import stream_key
+from permrank.types import Array, Float64Array
+
+
+class Narrow(NamedTuple):
+    """Lists of users, with the draws of those items alone that are listed.
+
+    Attributes
+    ----------
+    lists : Lists
+        Items are numbered as in ``thetas``.
+    ties : int
+    thetas : float64 (n_kept, n_listed + n_thresholds, K + 1)
+    slopes : float64 (n_kept, n_dimensions, K)
+    """
+
+    lists: Lists
+    ties: int
+    thetas: Float64Array
+    slopes: Float64Array
+
+    @classmethod
+    def of(cls, estimate: FactoredEstimate, lists: Lists, ties: int) -> Narrow:
+        """A catalogue may be large, and a list is short."""
+        thresholds = np.arange(estimate.n_items, estimate.item_draws.shape[1])
+        listed, number = np.unique(np.concatenate((lists.items, thresholds)), return_inverse=True)
+        (items,) = frozen(number[: lists.items.size].astype(np.int32))
+        thetas = np.ascontiguousarray(estimate.item_draws[:, listed], np.float64)
+        return cls(lists._replace(items=items), ties, thetas, np.asarray(estimate.user_slopes, np.float64))
+
+    def draws(
+        self,
+        coordinates: Float64Array,
+        precision: Float64Array,
+        modes: Float64Array,
+        keys: Array,
+        density: Float64Array,
+    ) -> Float64Array:
+        """See `posterior.kernels.users.posterior_draws`."""
+        given = self.lists, self.ties, self.thetas, coordinates, self.slopes, precision
+        return posterior_draws(*given, modes, keys, density)
+
+
+def _prior(estimate: FactoredEstimate, said: Said, narrow: Narrow) -> tuple[Narrow, Float64Array, Float64Array]:
+    """Slopes, coordinates and precisions of the users' prior; friends of one user are one more coordinate."""
+    coordinates, precision = estimate.coordinates(said), estimate.precisions()
+    if said.pull is None:
+        return narrow, coordinates, precision
+    slopes = np.ascontiguousarray(np.concatenate((narrow.slopes, said.pull[:, None, :-1]), axis=1))
+    strength = float(np.mean(said.pull[:, -1]))
+    return narrow._replace(slopes=slopes), np.hstack((coordinates, [[1.0]])), precision * strength
+
+
+@cache
+def _keys(stream: int, n_kept: int) -> Array:
+    return np.array([stream_key(stream, d) for d in range(n_kept)], np.uint64)
+
+
+def fold_in(estimate: FactoredEstimate, said: Said) -> Float64Array:
+    """Posterior modes of new users, parallel over users: (n_users, n_kept, K)."""
+    n_users, n_kept = said.rankings.n_users, len(estimate.item_draws)
+    modes, none = np.zeros((n_users, n_kept, estimate.n_columns)), np.empty((n_users, n_kept, 0))
+    narrow, coordinates, precision = _prior(estimate, said, Narrow.of(estimate, *estimate.lists(said)))
+    narrow.draws(coordinates, precision, modes, _keys(0, n_kept), none)
+    return modes
+
+
+def user_draws(estimate: FactoredEstimate, said: Said, modes: Float64Array, size: int) -> Float64Array:
+    """Draws of one user's vector from the Laplace approximation at the modes (n_kept, K): (n_kept, size, K)."""
+    narrow, coordinates, precision = _prior(estimate, said, Narrow.of(estimate, *estimate.lists(said)))
+    start, density = np.array(modes, np.float64)[None], np.empty((1, len(modes), size))
+    keys = _keys(0, len(modes))
+    return np.asarray(narrow.draws(coordinates, precision, start, keys, density)[0])
+
+
+def user_roots(estimate: FactoredEstimate, said: Said, modes: Float64Array) -> tuple[Float64Array, Float64Array]:
+    """The Laplace approximation itself: modes of one user, (n_kept, K), and roots R of the covariances, (n_kept, K, K).
+
+    A covariance is RᵀR. modes: where they are looked for.
+    """
+    narrow, coordinates, precision = _prior(estimate, said, Narrow.of(estimate, *estimate.lists(said)))
+    start, density = np.array(modes, np.float64)[None], np.empty((1, *modes.shape))
+    around = narrow.draws(coordinates, precision, start, np.zeros(len(modes), np.uint64), density)[0]
+    return start[0], np.asarray(around - start[0, :, None])
+
+
+def log_likelihoods(estimate: FactoredEstimate, said: Said, size: int) -> tuple[Float64Array, Float64Array]:
+    """Log-probability of each ranking, its user integrated over the prior by importance sampling, and its error."""
+    rankings, n, precision = said.rankings, said.rankings.n_rankings, estimate.precisions()
+    items, each, ones = frozen(said.items, np.arange(n + 1), np.ones(n))
+    lists = Lists(each, rankings.indptr, items, rankings.levels, ones)
+    coordinates = estimate.coordinates(said, alone=True)
+    parts, density = np.empty((n, len(estimate.item_draws), size)), np.empty((n, 1, size))
+    constant = 0.5 * float(np.sum(np.log(precision / (2.0 * np.pi))))
+    narrow = Narrow.of(estimate, lists, estimate.ties)
+    for d, key in enumerate(_keys(1, len(narrow.thetas))):
+        theta, slopes = narrow.thetas[d : d + 1], narrow.slopes[d : d + 1]
+        one, modes = narrow._replace(thetas=theta, slopes=slopes), np.zeros((n, 1, precision.size))
+        users = one.draws(coordinates, precision, modes, np.array([key]), density)
+        means = np.einsum("uj,jk->uk", coordinates, slopes[0])
+        for j in range(size):
+            point = np.ascontiguousarray(users[:, 0, j])
+            likelihood = user_log_likelihoods(narrow.lists, estimate.ties, theta[0], point)
+            parts[:, d, j] = likelihood + constant - 0.5 * ((point - means) ** 2 @ precision) - density[:, 0, j]
+    flat = parts.reshape(n, -1)
+    top = flat.max(axis=1, keepdims=True)
+    weights = np.exp(flat - top)
+    mean = weights.mean(axis=1)
+    errors = weights.std(axis=1) / (mean * np.sqrt(flat.shape[1]))
+    return np.asarray(top[:, 0] + np.log(mean)), np.asarray(errors)

@@ -1,0 +1,91 @@
+"""What kernels of log-linear models are given, grouped by meaning (see also posterior/kernels/arguments.py)."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+
+class Pairs(NamedTuple):
+    """Pairs of items a < b with a parameter: those of a are ``items[indptr[a]:indptr[a + 1]]``, ascending."""
+
+    indptr: Any
+    items: Any
+
+
+class Partners(NamedTuple):
+    """The same with all partners of every item: those of a are ``items[indptr[a]:indptr[a + 1]]``, ascending.
+
+    stored: (2 n_pairs,), the number of the pair, whose parameter is that of the smaller item before the larger.
+    """
+
+    indptr: Any
+    items: Any
+    stored: Any
+
+
+class Positions(NamedTuple):
+    """Position functions for every length of list: those of length n are ``table[start[n]:start[n] + n]``."""
+
+    start: Any
+    table: Any
+
+
+class Orders(NamedTuple):
+    """Lists with their items ascending, and for every position the number of its item among those of the list.
+
+    indptr: (n_lists + 1,); items, orders: (n_entries,); weights: (n_lists,).
+    """
+
+    indptr: Any
+    items: Any
+    orders: Any
+    weights: Any
+
+
+class Terms(NamedTuple):
+    """Minus the energy of a ranking: unary (n, B) times basis (n, B), plus pair (n, n), or (0, 0) without pairs."""
+
+    unary: Any
+    basis: Any
+    pair: Any
+
+
+class Mixture(NamedTuple):
+    """Moves are drawn by weights, cumulative (N_MOVES,); those of sublists are of this width."""
+
+    weights: Any
+    width: Any
+
+
+class Schedule(NamedTuple):
+    """Of a chain the order after ``burn_in`` steps is kept, and then every ``thin``-th until there are ``size``."""
+
+    burn_in: Any
+    thin: Any
+    size: Any
+
+
+class Moves(NamedTuple):
+    """One kind of move, the width of its sublists, and the number of steps: as many as a list has items if 0."""
+
+    move: Any
+    width: Any
+    n_steps: Any
+
+
+class Listed(NamedTuple):
+    """Lists of users in their order, ties by levels, with the coefficients of their entries: unary (n_entries, B)."""
+
+    user_indptr: Any
+    indptr: Any
+    items: Any
+    levels: Any
+    unary: Any
+
+
+class Candidates(NamedTuple):
+    """Items that might enter the lists: those of user u from bounds[u] on; own (n, B) are their coefficients."""
+
+    bounds: Any
+    items: Any
+    own: Any

@@ -1,0 +1,127 @@
+"""Where an item enters a list whose order is fixed, §4.4, for all candidates of all users.
+
+The list of n + 1 items has the position functions of its own length. Inside a tie the order is not known: each of its
+items counts with the tie's mean coefficients, which is the mean energy over the orders of the tie.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from permrank.families.log_linear.kernels.energy import softmax_of_energies
+from permrank.kernels.jit import njit, prange
+
+EXPECTED, MODE, PUBLISHED = 0, 1, 2
+
+
+@njit(error_model="numpy")
+def _pair_value(a, b, pairs, pair_values):
+    """λ of item a before item b; 0 without a parameter."""
+    first, second, sign = (a, b, 1.0) if a < b else (b, a, -1.0)
+    low, high = pairs.indptr[first], pairs.indptr[first + 1]
+    stop = high
+    while low < high:
+        middle = (low + high) // 2
+        if pairs.items[middle] < second:
+            low = middle + 1
+        else:
+            high = middle
+    return sign * pair_values[low] if low < stop and pairs.items[low] == second else 0.0
+
+
+@njit(error_model="numpy")
+def position_energies(item, own, items, levels, unary, basis, pairs, pair_values, energies):
+    """Energies of an item at the positions of a list, relative to the first; returns the number of positions.
+
+    own: (B,), coefficients of the item; items, levels, unary (n, B): the list. If the item is on the list, it is taken
+    from it; basis: (at least the number of positions, B) is that of the list with the item.
+    """
+    n, n_columns, mean = items.size, basis.shape[1], np.empty(basis.shape[1])
+    energies[0] = 0.0
+    position = 0
+    first = 0
+    while first < n:
+        end = first + 1
+        while end < n and levels[end] == levels[first]:
+            end += 1
+        size = 0
+        beside = 0.0
+        mean[:] = 0.0
+        for e in range(first, end):
+            if items[e] != item:
+                size += 1
+                for k in range(n_columns):
+                    mean[k] += unary[e, k]
+                if pairs.items.size > 0:
+                    beside += _pair_value(item, items[e], pairs, pair_values)
+        for _ in range(size):
+            delta = 2.0 * beside / size
+            for k in range(n_columns):
+                delta += (own[k] - mean[k] / size) * (basis[position, k] - basis[position + 1, k])
+            energies[position + 1] = energies[position] + delta
+            position += 1
+        first = end
+    return position + 1
+
+
+@njit(error_model="numpy")
+def _position_score(probabilities, n_positions, rule):
+    """Share of the list that the item comes before, 0 to 1: expected, or at the likeliest position.
+
+    Equal positions are ordered by how likely they are, which is less than a position: under `PUBLISHED` the likelier
+    is the better everywhere (§3.2.2), under `MODE` in the upper half of the list only.
+    """
+    if n_positions == 1:
+        return 0.5
+    if rule == EXPECTED:
+        total = 0.0
+        for j in range(n_positions):
+            total += probabilities[j] * (n_positions - 1 - j)
+        return total / (n_positions - 1)
+    best = 0
+    for j in range(1, n_positions):
+        if probabilities[j] > probabilities[best]:
+            best = j
+    # More likely at the top is better, more likely at the bottom is worse.
+    middle = 0.5 * (n_positions - 1)
+    sure = probabilities[best] if rule == PUBLISHED or best <= middle else 1.0 - probabilities[best]
+    return (n_positions - 1 - best + sure) / n_positions
+
+
+@njit(error_model="numpy")
+def _candidate(listed, u, candidates, c, positions, pairs, pair_values, rule, energies, probabilities):
+    """Mean score of candidate c over the lists of user u, each by its number of items."""
+    item, own = candidates.items[c], candidates.own[c]
+    total, weight = 0.0, 0.0
+    for r in range(listed.user_indptr[u], listed.user_indptr[u + 1]):
+        start, stop = listed.indptr[r], listed.indptr[r + 1]
+        items, levels, unary = listed.items[start:stop], listed.levels[start:stop], listed.unary[start:stop]
+        n_positions = np.int64(1)  # a literal would have the calls below compiled twice
+        for e in range(items.size):
+            if items[e] != item:
+                n_positions += 1
+        basis = positions.table[positions.start[n_positions] : positions.start[n_positions] + n_positions]
+        position_energies(item, own, items, levels, unary, basis, pairs, pair_values, energies)
+        softmax_of_energies(energies, n_positions, probabilities)
+        total += (n_positions - 1) * _position_score(probabilities, n_positions, rule)
+        weight += n_positions - 1
+    return total / weight if weight > 0.0 else np.nan
+
+
+@njit(error_model="numpy", parallel=True)
+def insertion_scores(listed, candidates, positions, pairs, pair_values, rule):
+    """Score of candidates: the share of the user's listed items that each is expected to come before.
+
+    NaN for a user without a list.
+    """
+    out = np.empty(candidates.items.size)
+    for u in prange(listed.user_indptr.size - 1):
+        longest = 0
+        for r in range(listed.user_indptr[u], listed.user_indptr[u + 1]):
+            longest = max(longest, listed.indptr[r + 1] - listed.indptr[r])
+        energies, probabilities = np.empty(longest + 1), np.empty(longest + 1)
+        for c in range(candidates.bounds[u], candidates.bounds[u + 1]):
+            out[c] = _candidate(
+                listed, np.int64(u), candidates, c, positions, pairs, pair_values, rule, energies, probabilities
+            )
+    return out

@@ -1,0 +1,247 @@
+"""Lists in the form that the kernels of log-linear models want, and the pairs of items that have a parameter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from permrank.families.log_linear.kernels.arguments import Orders, Pairs, Partners, Positions
+from permrank.families.log_linear.kernels.counts import N_BINS, Entries, count_histogram, count_pairs, pair_weights
+from permrank.families.log_linear.kernels.pseudo_likelihood import list_likelihoods, list_statistics
+from permrank.learning.shards import MOST_BLOCKS, Shard, blocks_by_rows, gathered, shards_of
+from permrank.ragged import frozen, indptr_of, owners, positions, ranges
+from permrank.randomness import stream_key
+from permrank.rankings.rankings import Rankings
+from permrank.types import Float64Array, Int32Array, Int64Array
+
+# Gradients of pairs are collected in blocks of lists, in no more than so many numbers altogether.
+_MOST_CELLS = 2**25
+# Lists that two items must share to have a parameter; and numbers of pairs by which it is raised.
+_USUAL_COOCCURRENCE, _FEWEST_PAIRS, _MOST_PAIRS = 5, 2**18, 2**22
+# Orders of a tied list that a learner of strict lists is shown, each with its part of the weight.
+N_SHUFFLES = 4
+
+
+class Lists(NamedTuple):
+    """Lists with their items ascending, and for every position the number of its item.
+
+    Attributes
+    ----------
+    indptr : int64 (n_lists + 1,)
+    items : int32 (n_entries,)
+        Items of a list, ascending.
+    orders : int64 (n_entries,)
+        Item at each position, as its number among those of the list.
+    levels : int32 (n_entries,)
+        Tie group of each position.
+    weights : float64 (n_lists,)
+    owners : int64 (n_lists,)
+        Index of the user of each list.
+    """
+
+    indptr: Int64Array
+    items: Int32Array
+    orders: Int64Array
+    levels: Int32Array
+    weights: Float64Array
+    owners: Int64Array
+
+    def entry_users(self) -> Int64Array:
+        """Index of the user of each entry."""
+        return np.repeat(self.owners, np.diff(self.indptr))
+
+
+def no_pairs(n_items: int) -> Pairs:
+    """No pair has a parameter."""
+    return Pairs(*frozen(np.zeros(n_items + 1, np.int64), np.zeros(0, np.int32)))
+
+
+def _entries(rankings: Rankings) -> Entries:
+    view = rankings.item_view
+    lists = rankings.entry_rankings(), rankings.indptr, rankings.items, rankings.weights
+    return Entries(*frozen(view.indptr, view.entries.astype(np.int64), *lists))
+
+
+def pairs_of(rankings: Rankings, least: float) -> Pairs:
+    """Pairs of items that are ranked together at least so often, by weight."""
+    entries, indptr = _entries(rankings), np.zeros(rankings.n_items + 1, np.int64)
+    count_pairs(entries, float(least), indptr, np.zeros(0, np.int32))
+    indptr = np.cumsum(indptr)
+    items = np.empty(int(indptr[-1]), np.int32)
+    if items.size:
+        count_pairs(entries, float(least), indptr, items)
+    return Pairs(*frozen(indptr, items))
+
+
+def usual_cooccurrence(rankings: Rankings) -> int:
+    """How often two items must be ranked together to have a parameter, where the user does not say.
+
+    Five times; more often where there were more pairs than entries otherwise, from `_FEWEST_PAIRS` pairs on, or more
+    than `_MOST_PAIRS`. A parameter for less than one entry could not be learnt, and memory stays bounded.
+    """
+    allowed = min(max(rankings.n_entries, _FEWEST_PAIRS), _MOST_PAIRS)
+    n_items, lengths = rankings.n_items, rankings.lengths.astype(np.float64)
+    if min(0.5 * n_items * (n_items - 1.0), 0.5 * float(np.sum(lengths**2)) / _USUAL_COOCCURRENCE) <= allowed:
+        return _USUAL_COOCCURRENCE  # there cannot be as many
+    at_least = np.cumsum(count_histogram(_entries(rankings))[::-1])[::-1]
+    enough = np.flatnonzero(at_least[_USUAL_COOCCURRENCE:] <= allowed)
+    return _USUAL_COOCCURRENCE + (int(enough[0]) if enough.size else N_BINS - 1)
+
+
+def partners_of(pairs: Pairs) -> Partners:
+    """The same pairs with all partners of every item."""
+    row, column = owners(pairs.indptr), pairs.items.astype(np.int64)
+    both, partner = np.concatenate((row, column)), np.concatenate((column, row))
+    order = np.lexsort((partner, both))
+    indptr = indptr_of(np.bincount(both, minlength=pairs.indptr.size - 1))
+    stored = np.tile(np.arange(row.size), 2)[order]
+    return Partners(*frozen(indptr, partner[order].astype(np.int32), stored))
+
+
+def weights_of_pairs(rankings: Rankings, pairs: Pairs) -> Float64Array:
+    """Weight of the lists in which the items of each pair are ranked together."""
+    return np.asarray(pair_weights(_entries(rankings), pairs))
+
+
+def lists_of_rankings(rankings: Rankings, items: Int32Array | None = None) -> Lists:
+    """Rankings as they are, ties by their levels; ``items`` renumbers the entries."""
+    codes = rankings.items if items is None else items
+    by_item = np.lexsort((codes, rankings.entry_rankings()))
+    orders = np.empty(by_item.size, np.int64)
+    orders[by_item] = positions(rankings.indptr)
+    users = rankings.ranking_users
+    return Lists(*frozen(rankings.indptr, codes[by_item], orders, rankings.levels, rankings.weights, users))
+
+
+def strict_lists(rankings: Rankings, seed: int) -> Lists:
+    """Lists without ties: where there are some, a few random orders of each list share its weight."""
+    if not rankings.has_ties:
+        return lists_of_rankings(rankings)
+    copies = [lists_of_rankings(rankings.shuffled_ties(int(stream_key(seed, c)))) for c in range(N_SHUFFLES)]
+    return Lists(
+        *frozen(
+            indptr_of(np.tile(rankings.lengths, N_SHUFFLES)),
+            np.concatenate([copy.items for copy in copies]),
+            np.concatenate([copy.orders for copy in copies]),
+            np.concatenate([copy.levels for copy in copies]),
+            np.tile(rankings.weights, N_SHUFFLES) / N_SHUFFLES,
+            np.tile(copies[0].owners, N_SHUFFLES),
+        )
+    )
+
+
+def grouped(lists: Lists) -> Lists:
+    """One list for all those over the same items, with their summed weight; its order is that of one of them."""
+    parts = [lists.items[a:b].tobytes() for a, b in zip(lists.indptr[:-1], lists.indptr[1:], strict=True)]
+    groups: dict[bytes, int] = {}
+    group = np.array([groups.setdefault(part, len(groups)) for part in parts], np.int64)
+    first = np.full(len(groups), -1, np.int64)
+    first[group[::-1]] = np.arange(group.size)[::-1]
+    entries = ranges(lists.indptr[first], lists.indptr[first + 1])
+    indptr = indptr_of(np.diff(lists.indptr)[first])
+    return Lists(
+        *frozen(
+            indptr,
+            lists.items[entries],
+            lists.orders[entries],
+            positions(indptr).astype(np.int32),
+            np.bincount(group, lists.weights, minlength=len(groups)).astype(np.float64),
+            lists.owners[first],
+        )
+    )
+
+
+def strict_order(lists: Lists) -> Lists:
+    """The same lists with every position a level of its own."""
+    return lists._replace(levels=frozen(positions(lists.indptr).astype(np.int32))[0])
+
+
+def position_functions(n: int, position: str | Sequence[float], degree: int) -> Float64Array:
+    """Functions g(i) of a list of n: (n, degree).
+
+    ``centred`` is (1 + n - 2 i) / n, ``linear`` 1 - i / n, numbers are a function from the first to the last position,
+    to be interpolated. Higher degrees are Legendre polynomials of the first column.
+    """
+    i = np.arange(1, n + 1)
+    if isinstance(position, str):
+        x = (1.0 + n - 2.0 * i) / n if position == "centred" else 1.0 - i / n
+    else:
+        x = np.interp((i - 0.5) / n, np.linspace(0.0, 1.0, len(position)), np.asarray(position, np.float64))
+    if degree == 1:
+        return np.ascontiguousarray(x[:, None])
+    return np.ascontiguousarray(np.polynomial.legendre.legvander(x, degree)[:, 1:])
+
+
+def position_table(lengths: Any, position: str | Sequence[float], degree: int) -> Positions:
+    """Position functions for all lengths that occur."""
+    wanted = np.unique(np.append(np.asarray(lengths, np.int64), 1))
+    start = np.zeros(int(wanted.max()) + 1, np.int64)
+    start[wanted] = np.cumsum(wanted) - wanted
+    return Positions(start, np.concatenate([position_functions(int(n), position, degree) for n in wanted]))
+
+
+def statistics(lists: Lists, positions: Positions, pairs: Pairs) -> tuple[Float64Array, Float64Array]:
+    """Weighted position functions of every entry (n_entries, B), and orders of pairs summed over lists (n_pairs,)."""
+    of_entries, of_pairs = gathered(partial(_statistics, positions, pairs), shards_of_lists(lists, pairs))
+    return of_entries, of_pairs.sum(axis=0)
+
+
+def _statistics(positions: Positions, pairs: Pairs, shard: Shard) -> tuple[Float64Array, ...]:
+    weights, items, orders, levels = shard.data
+    sums = np.zeros((items.size, positions.table.shape[1])), np.zeros((shard.n_blocks, pairs.items.size))
+    lists = Orders(shard.indptrs[0], items, orders, weights)
+    list_statistics(shard.bounds, lists, levels, positions, pairs, *sums)
+    return sums
+
+
+def shards_of_lists(lists: Lists, pairs: Pairs) -> list[Shard]:
+    """Shards of lists, the same for any number of threads; their data are weights, items, orders and levels."""
+    levels = (lists.weights,), (lists.items, *frozen(lists.orders), lists.levels)
+    n_blocks = int(np.clip(_MOST_CELLS // max(pairs.items.size, 1), 2, MOST_BLOCKS))
+    return shards_of(blocks_by_rows(lists.weights.size, n_blocks), (lists.indptr,), levels)
+
+
+def likelihoods(
+    shards: list[Shard],
+    structure: int,
+    width: int,
+    unary: Float64Array,
+    positions: Positions,
+    pairs: Pairs,
+    partners: Partners,
+    pair_values: Float64Array,
+) -> tuple[Float64Array, Float64Array, Float64Array]:
+    """Log-likelihood of each list, and the weighted gradients of all entries (n_entries, B) and pairs (n_pairs,).
+
+    unary: (n_entries, B), coefficients of the entries; the rest as in `kernels.log_linear.list_likelihoods`.
+    """
+    job = partial(_likelihoods, structure, width, positions, pairs, partners, pair_values)
+    values, of_entries, of_pairs = gathered(job, shards, unary, level=1)
+    return values, of_entries, of_pairs.sum(axis=0)
+
+
+def _likelihoods(
+    structure: int,
+    width: int,
+    positions: Positions,
+    pairs: Pairs,
+    partners: Partners,
+    pair_values: Float64Array,
+    shard: Shard,
+    unary: Float64Array,
+) -> tuple[Float64Array, ...]:
+    weights, items, orders, _ = shard.data
+    slopes = np.zeros((items.size, positions.table.shape[1])), np.zeros((shard.n_blocks, pairs.items.size))
+    lists = Orders(shard.indptrs[0], items, orders, weights)
+    given = lists, unary, positions, pairs, partners, pair_values
+    values = list_likelihoods(shard.bounds, structure, width, *given, *slopes)
+    return values, *slopes
+
+
+def by_item(of_entries: Float64Array, items: Int32Array, n_items: int) -> Float64Array:
+    """Sum over the entries of each item: (n_items, B)."""
+    columns = [np.bincount(items, column, minlength=n_items) for column in of_entries.T]
+    return np.column_stack(columns)

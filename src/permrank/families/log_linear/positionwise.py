@@ -1,0 +1,184 @@
+"""Position-wise log-linear model (§4.5.1): every item draws towards its own part of the list."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+
+from permrank.core.declared import Categorical, Declared, Flag
+from permrank.core.users import UserReference
+from permrank.errors import InputError
+from permrank.families.log_linear.base import COMMON, FACTOR_SCALE, METHODS, LogLinearRanker
+from permrank.families.log_linear.estimate import LogLinearEstimate
+from permrank.families.log_linear.factors import point_factors, usual_scale
+from permrank.families.log_linear.kernels.arguments import Moves
+from permrank.families.log_linear.learning import Parameters, Task, learner_of, precision_of
+from permrank.families.log_linear.lists import no_pairs, position_table
+from permrank.families.log_linear.normaliser import MOVES
+from permrank.learning.learner import Learner, mapped
+from permrank.rankings.rankings import Rankings
+from permrank.types import Array, Float64Array, Int64Array
+
+
+class PositionwiseLogLinear(LogLinearRanker):
+    """Position-wise log-linear model of rankings with factors of users (§4.5.1).
+
+    P(ranking | u) ∝ exp Σ_i s_{π_i}^u g(i), with s_y^u = b_y + Σ_k W_uk H_ky and g decreasing: a Spearman model around
+    every user's own order. Prediction is sorting by s.
+
+    Parameters
+    ----------
+    n_factors : int
+        K; 0 gives everybody the same scores.
+    method : {"posterior", "swaps", "relocation", "windows", "exact", "contrastive", "persistent"}
+        ``posterior``: users and items are drawn in turn, with the pseudo-likelihood of swaps, and answers are averages.
+        The others give point estimates, which overfit short lists: a pseudo-likelihood (§4.3), exact maximum
+        likelihood for lists of up to 16 items, or contrastive divergence (§4.2).
+    position : {"centred", "linear"} or sequence of numbers
+        g(i): (1 + n - 2 i) / n, or 1 - i / n, or a function given by its values from the first position to the last.
+        Tied items share the mean of g over their positions.
+    intercepts : bool
+        Whether items have an intercept b_y; False is the paper's form.
+    factor_scale : float, "auto" or None
+        Standard deviation of the score that the factors make, a priori. "auto": 2 for strict rankings; where there are
+        ties sqrt(mean entries of a user / 25), at most 2. None, for point estimates: no prior of users and items.
+    item_scale : float or None
+        Standard deviation of b a priori, for point estimates; None for no prior.
+    window : int
+        Length of the sublists of ``windows``, and of the moves of sublists.
+    n_relocations : int or "all"
+        Items of a list that ``method="relocation"`` moves, at most: of a longer list so many from positions that are
+        evenly spread stand for all, so that a sweep is linear in the entries. "all" is the published sum.
+    move : {"swap", "relocation", "sublist", "window", "insertion", "informed"}
+        Of the chains of contrastive learning; see `sample`.
+    n_steps : int
+        Moves of a chain in a sweep of contrastive learning; 0 for as many as the list has items (the paper).
+    max_iter : int, optional
+        Sweeps: draws of ``posterior`` may end earlier (60 to 300 at most if not given), all are made by contrastive
+        learning (200), and no more than these by the others (500).
+    n_draws : int
+        Draws that are kept.
+    tol : float
+        Point estimates end when the objective rises by less than this part of itself.
+    seed : int
+
+    Attributes
+    ----------
+    item_draws_ : (n_kept, n_items, n_factors + 1)
+        Factors and intercept of every item, one slice a draw.
+    user_modes_ : (n_kept, n_users, n_factors)
+    personal_weight_ : float
+        Weight of the factors' part of a score: what suits pairs of items best that were held out of the lists while the
+        draws began. 1 for point estimates.
+
+    Examples
+    --------
+    >>> import permrank as pr
+    >>> rankings = pr.datasets.load("simulated", n_users=200, n_items=20)
+    >>> model = pr.PositionwiseLogLinear(n_factors=2, max_iter=30).fit(rankings)
+    >>> model.recommend("user-0001", k=3).height
+    3
+    """
+
+    assumes = "an item's position depends on a score from a few factors"
+    takes = "rankings and ratings, ties, weights"
+    reference = "Tran and Venkatesh (2010), section 4.5.1"
+    parameters = Declared(
+        COMMON,
+        factor_scale=replace(FACTOR_SCALE, also=("auto", None)),
+        method=Categorical(
+            ("posterior", *METHODS),
+            help="Draws, or a point estimate: by pseudo-likelihood, exactly, or by chains.",
+        ),
+        intercepts=Flag(help="Whether items have an intercept."),
+    )
+
+    def __init__(
+        self,
+        n_factors: int = 16,
+        *,
+        method: str = "posterior",
+        position: str | Sequence[float] = "centred",
+        intercepts: bool = True,
+        factor_scale: float | Literal["auto"] | None = "auto",
+        item_scale: float | None = 2.0,
+        window: int = 5,
+        n_relocations: int | Literal["all"] = 32,
+        move: str = "swap",
+        n_steps: int = 0,
+        max_iter: int | None = None,
+        n_draws: int = 32,
+        tol: float = 1e-7,
+        seed: int = 0,
+    ) -> None:
+        self.n_factors = n_factors
+        self.method = method
+        self.position = position
+        self.intercepts = intercepts
+        self.factor_scale = factor_scale
+        self.item_scale = item_scale
+        self.window = window
+        self.n_relocations = n_relocations
+        self.move = move
+        self.n_steps = n_steps
+        self.max_iter = max_iter
+        self.n_draws = n_draws
+        self.tol = tol
+        self.seed = seed
+
+    def _validate(self) -> None:
+        super()._validate()
+        if not self.intercepts and not self.n_factors:
+            raise InputError("intercepts=False with n_factors=0 leaves nothing to learn; give factors or intercepts")
+        if self.factor_scale is None and self.method == "posterior":
+            raise InputError("factor_scale=None is for point estimates; method='posterior' needs a prior")
+
+    def _sweeps(self, rankings: Rankings) -> int:
+        if self.max_iter is None and self.method != "posterior":
+            return {"contrastive": 200, "persistent": 200}.get(self.method, 500)
+        return self._draw_sweeps(rankings)
+
+    def _learner(self, rankings: Rankings) -> Learner[LogLinearEstimate]:
+        nothing, n_sweeps = no_pairs(rankings.n_items), self._sweeps(rankings)
+        self._check_lengths(rankings, self.method)
+        if self.method == "posterior":
+
+            def drawn(found: tuple[Array, Array, float]) -> Any:
+                items, users, personal = found
+                if not self.n_factors:  # the posterior of the items alone is narrow: its mean will do
+                    items, users = items.mean(axis=0, keepdims=True), users[:1]
+                return self._estimate(items, users, nothing, np.zeros(0), personal)
+
+            return mapped(self._draws(rankings, n_sweeps, bool(self.intercepts)), drawn)
+        table = position_table(rankings.lengths, self.position, 1)
+        if self.n_factors:
+            scale = usual_scale(rankings) if self.factor_scale == "auto" else self.factor_scale
+            width = self._most_relocated if self.method == "relocation" else self.window
+            factors = point_factors(
+                rankings, self.method, Moves(MOVES[self.move], width, self.n_steps), table, self.n_factors, scale,
+                self.item_scale, bool(self.intercepts), self.seed, n_sweeps, self.tol,
+            )  # fmt: skip
+            return mapped(factors, lambda found: self._estimate(found[0], found[1], nothing, np.zeros(0)))
+        task = Task(
+            rankings, table, nothing, precision_of(self.item_scale), 1.0, self.window, self._most_relocated,
+            self.n_steps, self.tol, self.seed, move=MOVES[self.move],
+        )  # fmt: skip
+
+        def learned(point: Parameters) -> Any:
+            return self._estimate(point.items[None].copy(), np.zeros((1, rankings.n_users, 0)), nothing, np.zeros(0))
+
+        return mapped(learner_of(self.method, task, n_sweeps), learned)
+
+    def _scores(self, user: UserReference, items: Int64Array) -> Float64Array:
+        return np.asarray(self._coefficients(user, items)[:, :, 0].mean(axis=0))
+
+    def _score_pairs(self, who: Int64Array, what: Int64Array) -> Float64Array:
+        return self.estimate_.mean_pairs(who, what)[:, 0]
+
+    def _check_learned(self) -> None:
+        super()._check_learned()
+        if self.estimate_.n_factors != self.n_factors or self.estimate_.degree != 1:
+            raise InputError(f"item_draws_ has shape {np.shape(self.item_draws_)}, which does not fit the parameters")

@@ -1,0 +1,326 @@
+"""Bradley-Terry: comparisons in pairs, with ties by Davidson or by Rao and Kupper."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from permrank.core.comparisons import Comparisons, comparisons
+from permrank.core.declared import MOST_SWEEPS, Categorical, Declared, Float, Integer
+from permrank.core.one_order import ItemScores, OneOrderRanker
+from permrank.core.tie_groups import normal_samples
+from permrank.core.users import UserReference
+from permrank.errors import EstimateError, InputError
+from permrank.families.pairwise.inference import (
+    comparisons_to_draw,
+    drawn_from,
+    evaluated_at,
+    first_log_tie,
+    likelihood_at,
+    share_of_ties,
+)
+from permrank.families.pairwise.kernels.bradley_terry import DAVIDSON, RAO_KUPPER, bradley_terry_sums
+from permrank.inference.existence import require_estimates, require_tie_estimate
+from permrank.inference.likelihood import Likelihood, WorthRanker
+from permrank.inference.profile import Evaluated
+from permrank.inference.standard_errors import errors_frame, require_few
+from permrank.learning.learner import Learner, mapped
+from permrank.learning.optimisers import Evaluation, minorise_maximise, newton
+from permrank.posterior.item_scores import Flat, GaussianPrior, Prior
+from permrank.rankings.rankings import Rankings
+from permrank.types import Float64Array, Int64Array
+
+Ties = Literal["davidson", "rao-kupper", "half", "ignore"]
+_MAX_ITER = {"newton": 100, "mm": 20_000}
+_SCALES = (1e-6, 1e6)
+
+
+class Outcomes(NamedTuple):
+    """Probabilities of the three outcomes of one comparison."""
+
+    win: float
+    tie: float
+    loss: float
+
+
+@dataclass(frozen=True, eq=False)
+class PairEstimate(ItemScores):
+    """Log-worths of the items, and the parameter of ties."""
+
+    tie_parameter: float
+
+
+class BradleyTerry(WorthRanker, OneOrderRanker):
+    """Bradley-Terry model of comparisons in pairs.
+
+    P(y before x) = π_y / (π_y + π_x) with worths π = e^s. A list is broken into all its pairs, each of the list's
+    weight; they count as independent, so errors of long lists are understated (`PlackettLuce` is made for lists).
+
+    Parameters
+    ----------
+    ties : {"davidson", "rao-kupper", "half", "ignore"}
+        ``davidson``: P(tie) ∝ ν √(π_y π_x) beside π_y and π_x. ``rao-kupper``: P(y before x) = π_y / (π_y + θ π_x),
+        and what is left is the tie. ``half``: a tie is half a win for either. ``ignore``: it is no comparison.
+    prior : {None, "gaussian"}
+        None is maximum likelihood, which exists only if every item was, directly or by a chain, both above and below
+        every other; `fit` names the items that are in the way. With a prior there is always an estimate.
+    prior_scale : float
+        Standard deviation of the scores under the Gaussian prior.
+    method : {"newton", "mm"}
+        Truncated Newton, or Hunter's (2004) minorise-maximise; both end at the same maximum.
+    max_iter : int, optional
+        The most sweeps; 100 for Newton, 20,000 for MM if not given.
+    tol : float
+        Learning ends when no score changes by more than this in a sweep.
+
+    Attributes
+    ----------
+    scores_ : float64 (n_items,)
+        Log-worths, of mean 0 under maximum likelihood.
+    tie_parameter_ : float
+        ν of Davidson's model, from 0, or θ of Rao and Kupper's, from 1; there are no ties at 0 and at 1.
+
+    Examples
+    --------
+    >>> import permrank as pr
+    >>> frame = {"winner": ["a", "b", "a", "b", "c", "a"], "loser": ["b", "a", "c", "c", "a", "b"]}
+    >>> model = pr.BradleyTerry().fit(pr.Rankings.from_pairs(frame, user=None))
+    >>> round(model.prefers(None, "a", "b"), 3)
+    0.546
+    """
+
+    needs_order = True
+    assumes = "each comparison of two depends on their worths only; lists are broken into pairs"
+    takes = "pairs, rankings and ratings, ties, weights"
+    reference = "Bradley and Terry (1952); Davidson (1970); Rao and Kupper (1967); Hunter (2004)"
+    parameters = Declared(
+        prior_scale=Float(
+            above=0.0,
+            minimum=_SCALES[0],
+            maximum=_SCALES[1],
+            tune=(0.05, 5.0),
+            when=("prior", "gaussian"),
+            help="Standard deviation of the scores under the prior.",
+        ),
+        ties=Categorical(("davidson", "rao-kupper", "half", "ignore"), help="What a tie says."),
+        prior=Categorical((None, "gaussian"), help="None is maximum likelihood."),
+        method=Categorical(("newton", "mm"), help="Truncated Newton, or minorise-maximise."),
+        max_iter=Integer(1, MOST_SWEEPS, also=(None,), help="The most sweeps; None: 100 for newton, 20,000 for mm."),
+        tol=Float(above=0.0, help="Ends when no score changes by more than this."),
+    )
+    resumable = True
+    estimate_type = PairEstimate
+    tie_parameter_: float
+
+    def __init__(
+        self,
+        *,
+        ties: Ties = "davidson",
+        prior: Literal["gaussian"] | None = None,
+        prior_scale: float = 1.0,
+        method: Literal["newton", "mm"] = "newton",
+        max_iter: int | None = None,
+        tol: float = 1e-8,
+    ) -> None:
+        self.ties = ties
+        self.prior = prior
+        self.prior_scale = prior_scale
+        self.method = method
+        self.max_iter = max_iter
+        self.tol = tol
+
+    def _sweeps(self, rankings: Rankings) -> int:
+        return self.max_iter or _MAX_ITER[self.method]
+
+    @property
+    def _form(self) -> int:
+        return RAO_KUPPER if self.ties == "rao-kupper" else DAVIDSON
+
+    @property
+    def _prior(self) -> Prior:
+        return Flat() if self.prior is None else GaussianPrior(float(self.prior_scale))
+
+    # Learning
+
+    def _learner(self, rankings: Rankings) -> Learner[PairEstimate]:
+        met = self._comparisons(rankings)
+        share = share_of_ties(met)
+        if self.prior is None and rankings.n_items > 1:
+            require_estimates(rankings, ties_connect=self.ties != "ignore")
+            if share > 0:
+                require_tie_estimate(met)
+        if share == 1.0:
+            raise EstimateError("every comparison is a tie, so nothing is preferred; ties='half' takes them for draws")
+        log_tie = first_log_tie(share, self._form)
+        sums = bradley_terry_sums(*met, np.zeros(rankings.n_items), log_tie, self._form)
+        # One MM step from equal worths, with half a choice added to either side against infinities.
+        start = np.log((sums[:, 1] + 0.5) / (sums[:, 2] + 0.5))
+        start = np.append(start - start.mean(), [log_tie] if share > 0 else [])
+        n = rankings.n_items
+
+        def learned(point: Float64Array) -> PairEstimate:
+            tie = float(np.exp(point[n])) if share > 0 else float(self._form == RAO_KUPPER)
+            return PairEstimate(self._prior.centred(point[:n]), tie)
+
+        if self.method == "mm":
+            return mapped(minorise_maximise(self._update(met), start, tol=self.tol), learned)
+        return mapped(newton(self._objective(met), start, tol=self.tol), learned)
+
+    def _comparisons(self, rankings: Rankings) -> Comparisons:
+        met = comparisons(rankings)
+        if self.ties in ("davidson", "rao-kupper"):
+            return met
+        half = 0.5 * met.ties if self.ties == "half" else 0.0
+        return met._replace(wins=met.wins + half, losses=met.losses + half, ties=np.zeros_like(met.ties))
+
+    def _objective(self, met: Comparisons) -> Any:
+        n = met.rows.size - 1
+
+        def objective(point: Float64Array) -> Evaluation:
+            scores, log_tie = point[:n], self._log_tie(point, n)
+            if self._form == RAO_KUPPER and log_tie < 0.0:  # P(tie) would be negative
+                return Evaluation(-np.inf, np.zeros_like(point), np.ones_like(point))
+            sums = bradley_terry_sums(*met, scores, log_tie, self._form)
+            gradient = sums[:, 1] - sums[:, 2] + self._prior.gradient(scores)
+            curvature = sums[:, 2] + self._prior.curvature(scores)
+            if point.size > n:
+                gradient, curvature = np.append(gradient, sums[:, 3].sum()), np.append(curvature, sums[:, 4].sum())
+            return Evaluation(float(sums[:, 0].sum()) + self._prior.value(scores), gradient, curvature)
+
+        return objective
+
+    def _update(self, met: Comparisons) -> Any:
+        """Scores by Hunter's step, then the tie parameter by its own: neither lowers the objective."""
+        n = met.rows.size - 1
+        n_ties = float(met.ties.sum()) / 2.0
+
+        def update(point: Float64Array) -> tuple[Float64Array, float]:
+            log_tie = self._log_tie(point, n)
+            sums = bradley_terry_sums(*met, point[:n], log_tie, self._form)
+            value = float(sums[:, 0].sum()) + self._prior.value(point[:n])
+            scores = self._prior.centred(self._prior.maximise(point[:n], sums[:, 1], sums[:, 2]))
+            if point.size == n:
+                return scores, value
+            slope = float(bradley_terry_sums(*met, scores, log_tie, self._form)[:, 3].sum())
+            if self._form == DAVIDSON:  # slope = ties - expected ties
+                log_tie += math.log(n_ties / (n_ties - slope))
+            else:
+                # argmax of T log(θ² - 1) - S θ, where S θ_now is what the slope takes from its ties' part
+                ratio = n_ties * math.exp(log_tie) / (n_ties * (1.0 + 1.0 / math.tanh(log_tie)) - slope)
+                log_tie = math.log(ratio + math.sqrt(ratio * ratio + 1.0))
+            return np.append(scores, log_tie), value
+
+        return update
+
+    def _log_tie(self, point: Float64Array, n_items: int) -> float:
+        if point.size > n_items:
+            return float(point[n_items])
+        return 0.0 if self._form == RAO_KUPPER else -math.inf
+
+    # What the model answers
+
+    def outcomes(self, item: object, other: object) -> Outcomes:
+        """Probabilities that ``item`` wins, ties and loses against ``other``."""
+        self._require_fitted()
+        first, second = self.item_ids.find_all([item, other])
+        logs = self._log_outcomes(np.atleast_1d(self.scores_[first] - self.scores_[second]))
+        return Outcomes(*np.exp(logs[:, 0]).tolist())
+
+    def prefers(self, user: object, item: object, other: object) -> float:
+        """Return the probability that ``item`` is ranked before ``other``, given that they are not tied."""
+        self._reference(user)
+        found = self.outcomes(item, other)
+        return found.win / (found.win + found.loss)
+
+    def _log_outcomes(self, d: Float64Array) -> Float64Array:
+        """log P of win, tie and loss (3, n) for differences of scores."""
+        with np.errstate(divide="ignore"):
+            if self._form == DAVIDSON:
+                logs = np.stack((d / 2, np.full_like(d, np.log(self.tie_parameter_)), -d / 2))
+                return np.asarray(logs - np.logaddexp.reduce(logs))
+            log_tie = np.log(self.tie_parameter_)
+            win, loss = -np.logaddexp(0.0, log_tie - d), -np.logaddexp(0.0, log_tie + d)
+            return np.stack((win, win + loss + np.log(np.expm1(2.0 * log_tie)), loss))
+
+    def log_likelihood(self, rankings: Rankings) -> Float64Array:
+        """Return the log-probability of each comparison; longer rankings have none under this model, and raise.
+
+        With ``ties="half"`` a tie has the mean of the two orders, and with ``"ignore"`` 0.
+        """
+        self._require_fitted()
+        items = self._aligned_items(rankings)
+        lengths = rankings.lengths
+        if lengths.max(initial=0) > 2:
+            longest = int(lengths.argmax())
+            raise InputError(
+                f"ranking {longest} has {lengths[longest]} items; Bradley-Terry gives probabilities to comparisons of "
+                "two. Break lists into pairs, or use PlackettLuce"
+            )
+        first = rankings.indptr[:-1][lengths == 2]
+        d = self.scores_[items[first]] - self.scores_[items[first + 1]]
+        logs = self._log_outcomes(d)
+        tied = {"half": (logs[0] + logs[2]) / 2, "ignore": np.zeros_like(d)}.get(self.ties, logs[1])
+        values = np.zeros(lengths.size)
+        values[lengths == 2] = np.where(rankings.levels[first + 1] == 0, tied, logs[0])
+        return values
+
+    def standard_errors(self) -> pl.DataFrame:
+        """All items, best first: ``rank``, ``item``, ``score``, ``standard_error`` and ``quasi_standard_error``.
+
+        From the observed information. The first belongs to the score against the mean of all scores (under a prior,
+        to the score itself); of the second (Firth and de Menezes 2004) two squares add up to about the variance of a
+        difference. Null where there is no such number.
+        """
+        self._require_fitted()
+        n = self.rankings_.n_items
+        covariance = self._covariance()[:n, :n]
+        order = np.lexsort((np.arange(n), -self.scores_))
+        frame = pl.DataFrame(
+            {"rank": np.arange(1, n + 1), "item": self.item_ids.take(order), "score": self.scores_[order]}
+        )
+        return frame.join(errors_frame(self.rankings_, covariance), on="item", how="left", maintain_order="left")
+
+    def tie_standard_error(self) -> float | None:
+        """Return the standard error of log ν, or log θ; None where no ties were seen."""
+        self._require_fitted()
+        covariance = self._covariance()
+        return float(np.sqrt(covariance[-1, -1])) if covariance.shape[0] > self.rankings_.n_items else None
+
+    def _score_samples(self, user: UserReference, items: Int64Array) -> Float64Array:
+        return normal_samples(self._covariance()[np.ix_(items, items)])
+
+    def _covariance(self) -> Float64Array:
+        """Of the scores, and of the logarithm of the tie parameter if there is one."""
+        require_few(self.rankings_.n_items)
+        return self._likelihood().covariance
+
+    def _likelihood(self) -> Likelihood:
+        met = self._comparisons(self.rankings_)
+        return likelihood_at(self.rankings_, met, self.scores_, self.tie_parameter_, self._form, self._prior, self.ties)
+
+    def _evaluated(self, point: Float64Array) -> Evaluated:
+        return evaluated_at(self._comparisons(self.rankings_), point, self._form)
+
+    def simulate(self, seed: int = 0) -> Rankings:
+        """Draw the training data anew from the model: the same comparisons, each as often as before, other outcomes.
+
+        With ``ties="ignore"`` ties stay ties.
+        """
+        self._require_fitted()
+        design = comparisons_to_draw(self.rankings_, self.ties)
+        first = design.indptr[:-1][design.lengths == 2]
+        logs = self._log_outcomes(self.scores_[design.items[first]] - self.scores_[design.items[first + 1]])
+        tied = design.levels[first + 1] == 0
+        return drawn_from(design, logs, tied & (self.ties == "ignore"), seed)
+
+    def _check_learned(self) -> None:
+        super()._check_learned()
+        least = float(self._form == RAO_KUPPER)
+        if not isinstance(self.tie_parameter_, float) or self.tie_parameter_ < least:
+            raise InputError(f"tie_parameter_ is {self.tie_parameter_!r}, expected a number from {least:g}")
+        if np.abs(self.scores_).max(initial=0.0) > 1e100:
+            raise InputError("scores_ has values beyond 1e100")

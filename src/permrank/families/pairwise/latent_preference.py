@@ -1,0 +1,205 @@
+"""Probabilistic latent preference analysis: communities, and comparisons in pairs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from permrank.checks import require_int
+from permrank.core.declared import MOST_COMMUNITIES, MOST_STARTS, MOST_SWEEPS, Declared, Float, Integer, Seed
+from permrank.core.estimates import Estimate
+from permrank.core.ranker import Ranker
+from permrank.core.users import NewUser, UserReference
+from permrank.errors import InputError
+from permrank.families.pairwise.latent_preference_learning import appeal, learner_of, memberships_of, problem_of
+from permrank.learning.learner import Learner, mapped, run
+from permrank.rankings.rankings import Rankings
+from permrank.types import Array, Float64Array, Int64Array
+
+# Imaginary choices of every item as good as the others, under the scores of everybody together.
+_POOLED_STRENGTH = 5.0
+
+
+@dataclass(frozen=True, eq=False)
+class PreferenceEstimate(Estimate):
+    """Scores and memberships of every start, scores for everybody, and the appeal of items to communities."""
+
+    scores: Float64Array
+    memberships: Float64Array
+    pooled_scores: Float64Array
+    appeal: Float64Array
+
+
+class LatentPreference(Ranker):
+    """Probabilistic latent preference analysis (pLPA): communities that compare in pairs.
+
+    P(y before x | u) = Σ_z P(z | u) π_y^z / (π_y^z + π_x^z): for each pair of a user's list one of the user's
+    communities decides, by a Bradley-Terry model of its own. Pairs of equal ratings do not count. Learnt by EM with
+    Hunter's update of the worths; the published point estimates are shrunk by two priors, and all starts are kept: an
+    answer is the mean over them. An item scores the probability to come before an item drawn as often as it is listed.
+
+    Parameters
+    ----------
+    n_communities : int
+        Communities.
+    prior_strength : float
+        Imaginary choices of every item in every community, as everybody together makes them: worths are Gamma
+        distributed around those of one community. Small numbers are the published model.
+    concentration : float
+        Sum of the parameters of the memberships' Dirichlet prior, in choices.
+    n_starts : int
+        Starts of EM.
+    max_pairs : int
+        Of a list with more pairs as many are drawn.
+    max_iter : int
+        The most sweeps.
+    tol : float
+        Learning ends when the objective grows by less than this part of itself in three sweeps.
+    seed : int
+        For the starts and the pairs that are drawn.
+
+    Attributes
+    ----------
+    scores_ : float64 (n_starts, n_items, n_communities)
+        Log-worths.
+    memberships_ : float64 (n_starts, n_users, n_communities)
+        P(z | u).
+    pooled_scores_ : float64 (n_items,)
+        Log-worths of one community.
+    appeal_ : float64 (n_starts, n_items, n_communities)
+        P(item before a random one | z).
+
+    Examples
+    --------
+    >>> import permrank as pr
+    >>> rankings = pr.datasets.load("simulated")
+    >>> model = pr.LatentPreference(4, n_starts=1).fit(rankings)
+    >>> new = model.fold_in(["paella", "goulash", "onion soup"])
+    >>> 0 < model.prefers(new, "paella", "onion soup") < 1
+    True
+    """
+
+    needs_order = True
+    assumes = "a few communities; each pair is compared by one of the user's communities"
+    takes = "rankings and ratings, weights; tied pairs do not count"
+    reference = "Liu, Zhao and Yang (2009), probabilistic latent preference analysis"
+    parameters = Declared(
+        n_communities=Integer(1, MOST_COMMUNITIES, tune=(2, 16), help="Communities."),
+        prior_strength=Float(above=0.0, tune=(0.1, 30.0), help="Imaginary choices of every item in every community."),
+        concentration=Float(above=0.0, tune=(0.1, 30.0), help="Strength of the memberships' Dirichlet prior."),
+        n_starts=Integer(1, MOST_STARTS, help="Starts of EM; answers are means over them."),
+        max_pairs=Integer(1, 1_000_000_000, help="Of a list with more pairs as many are drawn."),
+        max_iter=Integer(1, MOST_SWEEPS, help="The most sweeps."),
+        tol=Float(above=0.0, help="Ends when the objective grows by less than this part of itself in three sweeps."),
+        seed=Seed(help="Of the starts and the pairs that are drawn."),
+    )
+    resumable = True
+    knows_nobody = True
+    estimate_type = PreferenceEstimate
+    scores_: Float64Array
+    memberships_: Float64Array
+    pooled_scores_: Float64Array
+    appeal_: Float64Array
+
+    def __init__(
+        self,
+        n_communities: int = 4,
+        *,
+        prior_strength: float = 1.0,
+        concentration: float = 2.0,
+        n_starts: int = 4,
+        max_pairs: int = 2_000,
+        max_iter: int = 500,
+        tol: float = 1e-5,
+        seed: int = 0,
+    ) -> None:
+        self.n_communities = n_communities
+        self.prior_strength = prior_strength
+        self.concentration = concentration
+        self.n_starts = n_starts
+        self.max_pairs = max_pairs
+        self.max_iter = max_iter
+        self.tol = tol
+        self.seed = seed
+
+    def _learner(self, rankings: Rankings) -> Learner[PreferenceEstimate]:
+        one = self._problem(rankings, rankings.items, np.zeros(rankings.n_items))._replace(strength=_POOLED_STRENGTH)
+        pooled = run(learner_of(one, 1, 1, self.seed, 1e-9), max_iter=200).estimate[0][0, :, 0]
+        problem = one._replace(pooled=pooled, strength=float(self.prior_strength))
+        weights = rankings.entry_weights()
+        listed = np.bincount(rankings.items, weights, rankings.n_items).astype(np.float64)
+
+        def learned(reached: tuple[Float64Array, Float64Array]) -> PreferenceEstimate:
+            scores, memberships = reached
+            return PreferenceEstimate(scores, memberships, pooled, np.stack([appeal(part, listed) for part in scores]))
+
+        return mapped(learner_of(problem, int(self.n_communities), int(self.n_starts), self.seed, self.tol), learned)
+
+    def _problem(self, rankings: Rankings, items: Array, pooled: Float64Array) -> Any:
+        settings = float(self.prior_strength), float(self.concentration), int(self.max_pairs), self.seed
+        return problem_of(rankings, items, pooled, *settings)
+
+    # What the model answers
+
+    def _membership(self, user: UserReference) -> Float64Array:
+        """P(z | u) (n_starts, K); of nobody in particular, the mean over the users."""
+        if isinstance(user, NewUser):
+            return user.state["memberships"]
+        return self._sizes() if user is None else self.memberships_[:, user]
+
+    def _sizes(self) -> Float64Array:
+        """Shares of the communities (n_starts, K); a ballot without a voter counts as often as it was given."""
+        people = self.rankings_.weights if self.rankings_.anonymous else np.ones(self.rankings_.n_users)
+        return np.asarray(np.average(self.memberships_, axis=1, weights=people))
+
+    def _scores(self, user: UserReference, items: Int64Array) -> Float64Array:
+        found = np.einsum("sz,siz->i", self._membership(user), self.appeal_[:, items])
+        return np.asarray(found / self.scores_.shape[0])
+
+    def prefers(self, user: object, item: object, other: object) -> float:
+        """Return the probability that ``item`` is ranked before ``other``."""
+        reference = self._reference(user)
+        first, second = self.item_ids.find_all([item, other])
+        gap = np.clip(self.scores_[:, second] - self.scores_[:, first], -700.0, 700.0)
+        return float(np.mean(np.sum(self._membership(reference) / (1.0 + np.exp(gap)), axis=1)))
+
+    def fold_in(self, said: object) -> NewUser:
+        """Make a new user from a list, or from a dict of item to rating: memberships by EM, all else as it is."""
+        new = super().fold_in(said)
+        problem = self._problem(new.rankings, self._aligned_items(new.rankings), self.pooled_scores_)
+        return NewUser(new.rankings, {"memberships": memberships_of(problem, self.scores_)[:, 0]})
+
+    def communities(self, n_items: int = 5) -> pl.DataFrame:
+        """Communities of the first start, largest first: ``community``, ``size``, and ``items`` that set it apart."""
+        self._require_fitted()
+        require_int("n_items", n_items, 0)
+        sizes = self._sizes()[0]
+        order = np.argsort(-sizes, kind="stable")
+        lift = self.scores_[0] - self.pooled_scores_[:, None]
+        best = [np.argsort(-lift[:, z], kind="stable")[:n_items] for z in order]
+        return pl.DataFrame(
+            {
+                "community": np.arange(1, order.size + 1),
+                "size": sizes[order],
+                "items": [self.item_ids.take(items).to_list() for items in best],
+            }
+        )
+
+    def _check_learned(self) -> None:
+        super()._check_learned()
+        s, k, n = int(self.n_starts), int(self.n_communities), self.rankings_.n_items
+        shapes = {
+            "scores_": (s, n, k),
+            "memberships_": (s, self.rankings_.n_users, k),
+            "pooled_scores_": (n,),
+            "appeal_": (s, n, k),
+        }
+        for name, shape in shapes.items():
+            values = getattr(self, name)
+            if np.shape(values) != shape or values.dtype != np.float64:
+                raise InputError(f"{name} has shape {np.shape(values)}, expected {shape} of float64")
+        if np.abs(self.scores_).max(initial=0.0) > 1e4:
+            raise InputError("scores_ has values beyond 10,000")

@@ -1,0 +1,80 @@
+"""Probabilities of Thurstone's model: averages over the posterior of items and users, from chains of users."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from permrank.families.thurstone.estimate import Asked, Chains, Said, ThurstoneEstimate
+from permrank.families.thurstone.kernels.answers import pair_probabilities
+from permrank.families.thurstone.kernels.users import Rounds
+from permrank.ragged import indptr_of
+from permrank.randomness import stream_key
+from permrank.types import Array, Float64Array, Int64Array
+
+# Rounds of a user's chain for each kept draw when probabilities are asked for: with 64 of those, 256 in all.
+N_ROUNDS = 4
+# Where many users are asked about, rounds are that few that so many chains are moved, but never less than one.
+_VISITS = 100_000
+_ONE_ROUND = Rounds(0, 1, 1)
+
+
+def pair_draws(
+    estimate: ThurstoneEstimate, asked: Asked, chains: Chains, bounds: Int64Array, n_rounds: int
+) -> Float64Array:
+    """P(first before second) of the pairs asked about, of user u from bounds[u] to bounds[u + 1]: (n_kept, n_pairs)."""
+    fresh, numbers, total = not estimate.one_draw, asked.items.reshape(-1, 2), 0.0
+    for turn in range(n_rounds):
+        if turn > 0:
+            chains.advance(asked, _ONE_ROUND, stream_key(estimate.seed, 2, turn))
+        total += pair_probabilities(*asked[:3], fresh, chains.x, chains.components, bounds, numbers)
+    return np.asarray(total / n_rounds)
+
+
+def pairs_of_users(
+    estimate: ThurstoneEstimate, said: Said, chains: Chains, pairs: Array, counts: Int64Array
+) -> Float64Array:
+    """P(first before second) of pairs of items (n_pairs, 2), so many for each user in turn: (n_pairs,)."""
+    n_rounds = int(np.clip(_VISITS // max(chains.components.size, 1), 1, N_ROUNDS))
+    asked = estimate.asked(said, pairs.ravel())
+    return np.asarray(pair_draws(estimate, asked, chains, indptr_of(counts), n_rounds).mean(axis=0))
+
+
+def utilities(
+    estimate: ThurstoneEstimate, said: Said, chains: Chains, items: Int64Array
+) -> tuple[Float64Array, Float64Array]:
+    """Means and deviations of one user's utilities given the factors: (n_kept * rounds, n_items) both.
+
+    A deviation is 0 where the user has spoken of the item: its utility is drawn itself.
+    """
+    asked = estimate.asked(said, items)
+    place = np.full(asked.used.size, -1)
+    if estimate.one_draw:
+        place[asked.said.slot_items] = np.arange(asked.said.slot_items.size)
+    slots, rows = place[asked.items], np.arange(len(chains.x))[:, None]
+    spoken, drawn, z = slots >= 0, [], np.full(0, -1)
+    for turn in range(N_ROUNDS):
+        chains.advance(asked, _ONE_ROUND, stream_key(estimate.seed, 3, turn))
+        if not np.array_equal(z, chains.components):  # else what was gathered is still right
+            z = chains.components.copy()
+            theta = asked.population.theta[rows, z, asked.items]
+            deviations = np.where(spoken, 0.0, np.sqrt(asked.population.variances[rows, z, asked.items]))
+        means = np.matmul(theta[..., :-1], chains.draws[:, 0, :, None])[..., 0] + theta[..., -1]
+        means[:, spoken] = chains.x[:, slots[spoken]]
+        drawn.append((means, deviations))
+    means, deviations = (np.concatenate(parts) for parts in zip(*drawn, strict=True))
+    return means, deviations
+
+
+def uncertainty(estimate: ThurstoneEstimate, said: Said, chains: Chains, items: Int64Array) -> Float64Array:
+    """Variance of one user's utilities of items, over the draws, from one round of each chain."""
+    asked = estimate.asked(said, np.zeros(0, np.int64))
+    chains.advance(asked, _ONE_ROUND, stream_key(estimate.seed, 7))
+    rows = np.arange(len(chains.x))
+    several, z = estimate.shares.shape[1] > 1, chains.components[:, 0]
+    theta = (estimate.item_draws[rows, z] if several else estimate.item_draws[:, 0]).astype(np.float32)
+    drawn = chains.draws[:, 0, :, None].astype(np.float32)
+    variances = np.var(np.matmul(theta[..., :-1], drawn)[..., 0] + theta[..., -1], axis=0, dtype=np.float64)
+    variances += np.mean(estimate.noise_variances[rows, z], axis=0, dtype=np.float64)
+    if estimate.one_draw:
+        variances[asked.used[asked.said.slot_items]] = chains.x.var(axis=0)
+    return np.asarray(variances[items])

@@ -1,0 +1,189 @@
+"""How `FactoredThurstone` learns: from its settings and data to a stream of estimates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from permrank.checks import require_memory
+from permrank.errors import InputError
+from permrank.families.thurstone.estimate import ThurstoneEstimate
+from permrank.families.thurstone.full import FullSampler
+from permrank.families.thurstone.kept import MOST_KEPT, RANK, Collected
+from permrank.families.thurstone.problem import Problem, coordinates_of
+from permrank.families.thurstone.sampler import Sampler
+from permrank.families.thurstone.state import State
+from permrank.learning.blas import unthreaded
+from permrank.learning.learner import Learner, Step, standing
+from permrank.learning.learner import State as Kept
+from permrank.posterior.known import Known
+from permrank.posterior.problem import thresholds_of
+from permrank.randomness import stream_key
+from permrank.rankings.rankings import Rankings
+from permrank.types import Float64Array, Int64Array, Named
+
+# Sweeps by default: this many entries are visited in all, within the bounds.
+_ENTRIES_VISITED, _FEWEST_SWEEPS, _MOST_SWEEPS = 20_000_000, 100, 600
+# Items at most that have a full covariance matrix by default, and at all: moves of a user who speaks of all take n³.
+_MOST_ITEMS, _MOST_FULL = 50, 200
+# A component for so many people for each number in its mean and covariance, and at most so many.
+_PEOPLE, _MOST_COMPONENTS = 10, 4
+# Draws are kept after the first third of the sweeps.
+_FIRST_KEPT = 3
+
+
+class Begun(NamedTuple):
+    """An estimate of less data, and where its items stand among all."""
+
+    estimate: ThurstoneEstimate
+    places: Int64Array
+
+    def state(self, state: State) -> State:
+        """A state that begins at the last draw, as far as it fits."""
+        theta, variances = state.theta.copy(), state.variances.copy()
+        last, own = self.estimate.item_draws[-1], self.estimate.noise_variances[-1]
+        theta[:, self.places, -1] = last[..., -1]
+        if last.shape[2] == theta.shape[2]:
+            theta[:, self.places], variances[:, self.places] = last, own
+        shares, thresholds = self.estimate.shares[-1], self.estimate.threshold_draws[-1]
+        return state._replace(
+            theta=theta, variances=variances, shares=np.maximum(shares.astype(np.float64), 1e-300),
+            thresholds=thresholds.astype(np.float64) if thresholds.size else state.thresholds,
+        )  # fmt: skip
+
+
+class Settings(NamedTuple):
+    """Parameters of the model that learning depends on, by their names there."""
+
+    n_factors: int
+    covariance: str
+    n_components: int | None
+    one_draw: bool
+    item_noise: bool
+    rating_thresholds: bool
+    co_listing: bool
+    n_draws: int
+    seed: int
+
+    @classmethod
+    def of(cls, parameters: Named) -> Settings:
+        """From all parameters of a model."""
+        return cls(**{name: parameters[name] for name in cls._fields})
+
+    def learner(
+        self, rankings: Rankings, n_sweeps: int, rules: Named, begun: Begun | None = None
+    ) -> Learner[ThurstoneEstimate]:
+        """From the data alone, or from an estimate of less data."""
+        thresholds = thresholds_of(rankings) if self.rating_thresholds else np.zeros(0)
+        if begun is not None and thresholds.size:
+            thresholds = begun.estimate.thresholds
+        full = self.is_full(rankings, thresholds)
+        table = coordinates_of(rankings, self.seed, wanted=self.co_listing and not full)
+        known = Known.of(rankings)._replace(graph=None)  # links are not learnt from
+        problem = Problem.of(
+            rankings, one_draw=self.one_draw, thresholds=thresholds, co_listing=table, popularity=True, known=known
+        )
+        kind = FullSampler if full else Sampler
+        n_components = begun.estimate.shares.shape[1] if begun else self.n_components
+        n_components = n_components or usual_components(rankings, full=full)
+        sizes = rankings.n_items if full else self.n_factors, n_components
+
+        def sampler() -> Sampler:
+            key = stream_key(self.seed) if begun is None else stream_key(self.seed, 1)
+            made = kind(problem, *sizes, self.item_noise, key)
+            if begun is not None:
+                made.state = begun.state(made.state)
+            return made
+
+        return draw_posterior(problem, rankings.n_users, sampler, sizes, kept_sweeps(n_sweeps, self.n_draws), rules)
+
+    def is_full(self, rankings: Rankings, thresholds: Float64Array) -> bool:
+        """Whether there is a full covariance matrix."""
+        fresh = not self.one_draw and bool((np.diff(rankings.user_indptr) > 1).any())
+        featured = has_features(rankings)
+        if self.covariance != "full":
+            small = rankings.n_items <= _MOST_ITEMS and not (fresh or featured) and thresholds.size == 0
+            return self.covariance == "auto" and small
+        for wrong, what in (
+            (thresholds.size > 0, "thresholds of ratings; take rating_thresholds=False"),
+            (featured, "features of items or users; leave these out: with_features(items=False, users=False)"),
+            (fresh, "fresh noise for every ranking; take one_draw=True"),
+            (rankings.n_items > _MOST_FULL, f"{rankings.n_items:,} items, more than {_MOST_FULL}"),
+        ):
+            if wrong:
+                raise InputError(f'covariance="full" does not go with {what}, or covariance="factors"')
+        return True
+
+
+def has_features(rankings: Rankings) -> bool:
+    """Whether there are features to learn from."""
+    known = Known.of(rankings)
+    return bool(known.items.shape[1] or known.users.shape[1])
+
+
+def usual_sweeps(rankings: Rankings) -> int:
+    """Sweeps where none are asked for."""
+    return int(np.clip(_ENTRIES_VISITED // max(rankings.n_entries, 1), _FEWEST_SWEEPS, _MOST_SWEEPS))
+
+
+def usual_components(rankings: Rankings, *, full: bool) -> int:
+    """Populations where no number is asked for: with a full covariance as many as the people can tell apart.
+
+    Components that the data do not need stay nearly empty, or resemble others: a few too many cost time.
+    """
+    n, n_people = rankings.n_items, float(np.sum(rankings.weights)) if rankings.anonymous else rankings.n_users
+    return int(np.clip(n_people // (_PEOPLE * (n * (n + 3) // 2)), 1, _MOST_COMPONENTS)) if full else 1
+
+
+def kept_sweeps(n_sweeps: int, n_draws: int) -> list[int]:
+    """Sweeps whose state is kept: evenly spread over the last two thirds, the last one among them."""
+    first = min(n_sweeps - 1, n_sweeps // _FIRST_KEPT)
+    return np.unique(np.linspace(first, n_sweeps - 1, n_draws).round().astype(int)).tolist()  # type: ignore[no-any-return]
+
+
+def draw_posterior(
+    problem: Problem,
+    n_users: int,
+    make: Callable[[], Sampler],
+    sizes: tuple[int, int],
+    wanted: list[int],
+    rules: Named,
+) -> Learner[ThurstoneEstimate]:
+    """Sweeps of a sampler; the wanted ones are kept. sizes: numbers of factors and of components."""
+    n_factors, n_components = sizes
+    n_numbers = len(wanted) * n_components * problem.n_items * (n_factors + 3)
+    n_numbers += 2 * RANK * n_users * n_components * (n_factors + 1)
+    require_memory(
+        2 * 4 * n_numbers + MOST_KEPT, f"{len(wanted)} draws of {n_factors} factors",
+        "take fewer draws (n_draws) or factors (n_factors)",
+    )  # fmt: skip
+
+    def steps(kept: Kept | None) -> Iterator[Step[ThurstoneEstimate]]:
+        sampler, n_sweeps = make(), wanted[-1] + 1
+        collected, done = Collected(problem, n_users, sizes, len(wanted), rules), 0
+        if kept:
+            sampler.state = State(**{name: kept[name] for name in State._fields})
+            collected.resume(kept)
+            done = kept["done"]
+
+        def estimate() -> ThurstoneEstimate:
+            return collected.estimate(sampler)
+
+        def state() -> Kept:
+            return {**sampler.state._asdict(), **collected.state(sampler), "done": done}
+
+        def look(now: Sampler) -> None:
+            if sweep in wanted:
+                collected.keep(now)
+            if sweep >= wanted[0]:
+                collected.average(now)
+
+        yield standing(estimate, state)
+        for sweep in range(done, n_sweeps):
+            value = sampler.sweep(sweep, look)
+            done = sweep + 1
+            yield Step(value, estimate, state, converged=done == n_sweeps, burn_in=done <= wanted[0])
+
+    return unthreaded(steps)

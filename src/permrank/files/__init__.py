@@ -1,0 +1,1 @@
+"""Files: formats that are read and written, data sets, containers, atomic writing."""

@@ -1,0 +1,329 @@
+"""Rankings from Parquet files that are larger than memory: three walks over batches of rows, nothing kept but the end.
+
+The first walk checks every value and finds the ids, sorted, and how many rows each user has. So it is known where the
+entries of every user will lie. The second puts each row there, in the order of the files. Then blocks of users are put
+in order as a small table would be, by the same functions: the rankings are the same to the last bit. In memory are the
+arrays of the rankings themselves and one batch. What repeats is found in the blocks, and a third walk names its rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from permrank.errors import FormatError, InputError, argument, shown
+from permrank.files.formats.batches import ParquetFiles
+from permrank.files.formats.columns import Roles, rankings_of, without_catalogue
+from permrank.ragged import indptr_of, owners
+from permrank.rankings.build import Duplicates, are_single, check_sums, keys_of, lay_out, repeated_rows
+from permrank.rankings.frames import Locate, id_column, number_column, weight_column
+from permrank.rankings.rankings import Rankings
+from permrank.rankings.vocabulary import INT32_MAX, Encoder, Vocabulary
+from permrank.types import Array, Int32Array, Int64Array
+
+# Entries of a block of users that is put in order at once.
+_BLOCK = 2**20
+_ROW = "\0row"  # no column of a file is called so
+
+
+class Rows(NamedTuple):
+    """Rows of a batch that hold entries, and ids of those that only say that somebody or something exists."""
+
+    frame: pl.DataFrame
+    locate: Locate
+    users: pl.Series | None
+    items: pl.Series | None
+
+
+def can_stream(roles: Roles) -> bool:
+    """Whether rows are entries of one ranking for each user, with one value at most: all but rare tables."""
+    if roles.item is None or roles.user is None or roles.ranking is not None or roles.entry_count is not None:
+        return False
+    return roles.sets or (roles.weight is None and (roles.rank is None or roles.rating is None))
+
+
+def stream(files: ParquetFiles, roles: Roles, duplicates: Duplicates) -> Rankings:
+    """Rankings of files, as `rankings_of` makes them of a table in memory."""
+    if roles.sets and duplicates != "error":
+        raise InputError("rows of interactions with the same user and item are added up; leave duplicates out")
+    known = _first_walk(files, roles)
+    found = _second_walk(files, roles, known)
+    if roles.sets:
+        return _sets(known, found)
+    rankings = _ordered(roles, known, found)
+    if rankings is not None:
+        return rankings
+    if duplicates == "error":
+        raise _repeated(files, roles, known, found.items)
+    del found
+    return rankings_of(files.source(), roles, duplicates)
+
+
+def _rows(files: ParquetFiles, roles: Roles, *, numbered: bool = False) -> Iterator[Rows]:
+    """Batches without what is no entry; with the number of each row among all, if asked for."""
+    for table, first in files.batches(roles.used):
+        frame = table.frame
+        if numbered:
+            frame = frame.with_columns(pl.int_range(first, first + frame.height, dtype=pl.Int64).alias(_ROW))
+        (frame, locate), users, items = without_catalogue(frame, roles, table.locate)
+        yield Rows(frame, locate, users, items)
+
+
+def _values(roles: Roles, rows: Rows) -> Any:
+    """The number of every row: rating, rank or count; None if there is none."""
+    if roles.sets:
+        return None if roles.weight is None else weight_column(rows.frame, roles.weight, rows.locate)
+    name, role = (roles.rating, "rating") if roles.rank is None else (roles.rank, "rank")
+    assert name is not None
+    return number_column(rows.frame, name, role, rows.locate)
+
+
+# The first walk
+
+
+class _Ids:
+    """Different ids of one kind, and how often each was met: kept small while they come in."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self._found: list[pl.DataFrame] = []
+        self._n_gathered = 0
+
+    def add(self, ids: pl.Series | None, locate: Locate, *, entries: bool) -> None:
+        """Ids of entries, or of what only exists."""
+        if ids is None or not len(ids):
+            return
+        if self._found and ids.dtype != self._found[0]["id"].dtype:
+            raise FormatError(
+                f"{locate(0)}: {self.kind} ids are {ids.dtype}, and {self._found[0]['id'].dtype} in the files before; "
+                "give the column one type"
+            )
+        counted = pl.DataFrame({"id": ids}).group_by("id").agg(pl.len().cast(pl.Int64).alias("n"))
+        self._found.append(counted if entries else counted.with_columns(pl.lit(0, pl.Int64).alias("n")))
+        if sum(part.height for part in self._found[1:]) > max(self._n_gathered, 2**16):
+            self._gather()
+
+    def _gather(self) -> None:
+        self._found = [pl.concat(self._found).group_by("id").agg(pl.col("n").sum())]
+        self._n_gathered = self._found[0].height
+
+    def result(self) -> tuple[Vocabulary, Int64Array]:
+        """All ids, sorted, and how many entries each has."""
+        self._gather()
+        table = self._found[0].sort("id")
+        if table.height > INT32_MAX:
+            raise InputError(f"{table.height} {self.kind}s are more than the {INT32_MAX} that fit 32 bits")
+        return Vocabulary(table["id"].rename(self.kind).rechunk(), self.kind), table["n"].to_numpy()
+
+
+class _Known(NamedTuple):
+    """What the first walk has found."""
+
+    user_ids: Vocabulary
+    item_ids: Vocabulary
+    bounds: Int64Array
+    single: bool
+
+    @property
+    def n_entries(self) -> int:
+        return int(self.bounds[-1])
+
+    def blocks(self) -> Iterator[tuple[int, int]]:
+        """First and last of consecutive users with about as many entries as a block has."""
+        first, n_users = 0, self.bounds.size - 1
+        while first < n_users:
+            last = int(np.searchsorted(self.bounds, self.bounds[first] + _BLOCK))
+            last = min(max(last, first + 1), n_users)
+            yield first, last
+            first = last
+
+
+def _first_walk(files: ParquetFiles, roles: Roles) -> _Known:
+    users, items, single, listed = _Ids("user"), _Ids("item"), True, False
+    for rows in _rows(files, roles):
+        users.add(rows.users, rows.locate, entries=False)
+        items.add(rows.items, rows.locate, entries=False)
+        listed |= rows.users is not None
+        if rows.frame.height:
+            values = _values(roles, rows)
+            single = single and (values is None or are_single(values))
+            assert roles.user is not None
+            assert roles.item is not None
+            users.add(id_column(rows.frame, roles.user, "user", rows.locate), rows.locate, entries=True)
+            items.add(id_column(rows.frame, roles.item, "item", rows.locate), rows.locate, entries=True)
+    user_ids, counts = users.result() if users._found else (None, np.zeros(0, np.int64))
+    if user_ids is None or not counts.any():
+        raise FormatError(f"there are no rankings, only a header{' and a list of ids' if listed else ''}")
+    return _Known(user_ids, items.result()[0], indptr_of(counts), single)
+
+
+# The second walk
+
+
+class _Found(NamedTuple):
+    """Entries in the order of the users, and of one user in the order of the rows."""
+
+    items: Int32Array
+    values: Any
+
+
+def _second_walk(files: ParquetFiles, roles: Roles, known: _Known) -> _Found:
+    valued = not roles.sets or roles.weight is not None
+    items = np.empty(known.n_entries, np.int32)
+    values = np.empty(known.n_entries, np.float32 if known.single else np.float64) if valued else None
+    after, ends = known.bounds[:-1].copy(), known.bounds[1:]
+    of_users, of_items = Encoder(known.user_ids), Encoder(known.item_ids)
+    for rows in _rows(files, roles):
+        if not rows.frame.height:
+            continue
+        users, named = _coded(files, roles, rows, of_users, of_items)
+        order, places = _places(users, after)
+        if (after > ends).any():
+            raise _changed(files)
+        items[places] = named[order]
+        if values is not None:
+            values[places] = _values(roles, rows)[order]
+    if (after != ends).any():
+        raise _changed(files)
+    return _Found(items, values)
+
+
+def _coded(
+    files: ParquetFiles, roles: Roles, rows: Rows, of_users: Encoder, of_items: Encoder
+) -> tuple[Int32Array, Int32Array]:
+    """Indices of the users and items of rows."""
+    assert roles.user is not None
+    assert roles.item is not None
+    users = of_users.indices(id_column(rows.frame, roles.user, "user", rows.locate))
+    items = of_items.indices(id_column(rows.frame, roles.item, "item", rows.locate))
+    if users is None or items is None:
+        raise _changed(files)
+    return users, items
+
+
+def _changed(files: ParquetFiles) -> FormatError:
+    return FormatError(f"{files.where} has changed while it was read; read it again")
+
+
+def _places(users: Int32Array, after: Int64Array) -> tuple[Int64Array, Int64Array]:
+    """Rows by user, in their order, and the place of each; moves the first free place of every user on."""
+    n = users.size
+    bits = max(n - 1, 1).bit_length()
+    packed = users.astype(np.int64) << bits | np.arange(n)
+    packed.sort()  # stable, and several times as fast as a stable sort
+    order, ordered = packed & ((1 << bits) - 1), packed >> bits
+    starts = np.flatnonzero(np.diff(ordered, prepend=-1))
+    lengths = np.diff(starts, append=n)
+    places = np.arange(n) + np.repeat(after[ordered[starts]] - starts, lengths)
+    after[ordered[starts]] += lengths
+    return order, places
+
+
+# Blocks of users
+
+
+def _ordered(roles: Roles, known: _Known, found: _Found) -> Rankings | None:
+    """Rankings of ratings or ranks; None if a user has an item twice."""
+    by_rating, n_items = roles.rank is None, len(known.item_ids)
+    items, values = found
+    # What ranks were becomes levels in the same memory; ratings are kept.
+    in_place = not by_rating and values.dtype == np.float32
+    levels = values.view(np.int32) if in_place else np.empty(items.size, np.int32)
+    for first, last in known.blocks():
+        bounds = known.bounds[first : last + 1]
+        part = slice(int(bounds[0]), int(bounds[-1]))
+        owner = owners(bounds - bounds[0])
+        if repeated_rows(owner, items[part], n_items) is not None:
+            return None
+        keys = keys_of(values[part].astype(np.float64), descending=by_rating)
+        layout = lay_out(owner, keys.codes, items[part], last - first, n_items)
+        items[part], levels[part] = layout.items, layout.levels
+        if by_rating:
+            values[part] = keys.decode(layout.codes)
+    return _rankings(known, np.diff(known.bounds), items, levels, roles, ratings=values if by_rating else None)
+
+
+def _sets(known: _Known, found: _Found) -> Rankings:
+    """Sets without order: counts of rows of the same user and item are added up, so that entries move to the front."""
+    n_items, lengths, end = len(known.item_ids), np.zeros(known.bounds.size - 1, np.int64), 0
+    items, counts = found
+    for first, last in known.blocks():
+        bounds = known.bounds[first : last + 1]
+        part = slice(int(bounds[0]), int(bounds[-1]))
+        pairs = owners(bounds - bounds[0]) * max(n_items, 1) + items[part]
+        order = np.argsort(pairs, kind="stable")
+        pairs = pairs[order]
+        starts = np.flatnonzero(np.diff(pairs, prepend=-1))
+        given = np.ones(pairs.size) if counts is None else counts[part][order].astype(np.float64)
+        sums = np.add.reduceat(given, starts) if starts.size else given
+        check_sums(sums, "rows with the same user and item")
+        here = slice(end, end + starts.size)
+        if counts is None and starts.size < pairs.size:
+            counts = np.ones(items.size, np.float32)
+        if counts is not None:
+            counts = counts if are_single(sums) else counts.astype(np.float64, copy=False)
+            counts[here] = sums
+        pairs = pairs[starts]
+        items[here] = pairs % max(n_items, 1)
+        lengths[first:last] = np.bincount(pairs // max(n_items, 1), minlength=last - first)
+        end = here.stop
+    items.resize(end, refcheck=False)
+    if counts is not None:
+        counts.resize(end, refcheck=False)
+    return _rankings(known, lengths, items, np.zeros(end, np.int32), None, counts=counts)
+
+
+def _rankings(
+    known: _Known, lengths: Int64Array, items: Int32Array, levels: Int32Array, roles: Roles | None, **attached: Any
+) -> Rankings:
+    listed = lengths > 0
+    return Rankings._trusted(
+        indptr_of(listed), indptr_of(lengths[listed]), items, levels, np.ones(int(listed.sum())), known.user_ids,
+        known.item_ids, anonymous=roles is not None and roles.anonymous, **attached,
+    )  # fmt: skip
+
+
+# What comes twice
+
+
+def _repeated(files: ParquetFiles, roles: Roles, known: _Known, items: Int32Array) -> InputError:
+    """The error for the first row that repeats the user and item of an earlier one."""
+    pairs, n_items = _repeated_pairs(known, items), len(known.item_ids)
+    seen = np.full(pairs.size, -1, np.int64)
+    of_users, of_items = Encoder(known.user_ids), Encoder(known.item_ids)
+    for rows in _rows(files, roles, numbered=True):
+        if not rows.frame.height:
+            continue
+        users, named = _coded(files, roles, rows, of_users, of_items)
+        wanted = users.astype(np.int64) * n_items + named
+        found = np.minimum(np.searchsorted(pairs, wanted), pairs.size - 1)
+        here = np.flatnonzero(pairs[found] == wanted)
+        found, numbers = found[here], rows.frame[_ROW].to_numpy()[here]
+        different, first = np.unique(found, return_index=True)
+        again = seen[found] >= 0
+        again |= ~np.isin(np.arange(found.size), first)
+        if again.any():
+            at = int(np.argmax(again))
+            before = int(seen[found[at]]) if seen[found[at]] >= 0 else int(numbers[found == found[at]][0])
+            user, item = known.user_ids[users[here[at]]], known.item_ids[named[here[at]]]
+            return InputError(
+                f"{files.locate(int(numbers[at]))}: user {shown(user)} has item {shown(item)} a second time "
+                f"(first in {files.locate(before)}); drop one, or pass "
+                f"{argument('duplicates', 'first', 'last', 'mean')}"
+            )
+        seen[different] = numbers[first]
+    return _changed(files)
+
+
+def _repeated_pairs(known: _Known, items: Int32Array) -> Array:
+    """All (user, item) that come more than once, sorted; blocks that are in order already count alike."""
+    n_items, found = len(known.item_ids), []
+    for first, last in known.blocks():
+        bounds = known.bounds[first : last + 1]
+        part = slice(int(bounds[0]), int(bounds[-1]))
+        pairs = np.sort((owners(bounds - bounds[0]) + first) * n_items + items[part])
+        found.append(np.unique(pairs[1:][pairs[1:] == pairs[:-1]]))
+    return np.concatenate(found)

@@ -1,0 +1,1 @@
+"""What is asked of a fit by maximum likelihood: errors, profiles, existence."""

@@ -1,0 +1,1 @@
+"""Kernels of the Plackett-Luce distribution (§3)."""

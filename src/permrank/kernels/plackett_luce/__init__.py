@@ -1,1 +1,0 @@
-"""Plackett-Luce: likelihood, races, rank distributions, insertion, damping."""

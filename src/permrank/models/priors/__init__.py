@@ -1,1 +1,0 @@
-"""Priors that several families share."""

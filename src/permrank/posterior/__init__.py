@@ -1,0 +1,1 @@
+"""Posteriors over factors of users and items: problem, priors, passes, chain, draws."""

@@ -1,0 +1,132 @@
+"""Checks that something is `Rankings`, and that the arrays of `Rankings` are what they should be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from permrank.errors import InputError
+from permrank.processes import refuse_after_fork
+from permrank.ragged import first_entries, owners
+from permrank.rankings.build import bad_weights, repeated_rows, weight_problem
+from permrank.rankings.rankings import Rankings
+from permrank.types import BoolArray, Float64Array, Int32Array, Int64Array
+
+# Entries that are checked at once.
+_BLOCK = 2**20
+
+
+def require_rankings(data: object) -> Rankings:
+    """Say what to do when something else than `Rankings` is passed where they are needed."""
+    refuse_after_fork()
+    if not isinstance(data, Rankings):
+        raise InputError(
+            f"expected Rankings, got {type(data).__name__}; make them with permrank.read(path), "
+            "Rankings.from_lists(...) or Rankings.from_ratings(frame)"
+        )
+    return data
+
+
+def check_arrays(rankings: Rankings) -> None:
+    """Raise unless the arrays are what `Rankings` says; the message names the first that is wrong."""
+    n_rankings, n_entries = rankings.n_rankings, rankings.n_entries
+    for name, bounds, end, n in (
+        ("user_indptr", rankings.user_indptr, n_rankings, len(rankings.user_ids)),
+        ("indptr", rankings.indptr, n_entries, n_rankings),
+    ):
+        if bounds.ndim != 1 or bounds.size != n + 1 or n < 0:
+            raise InputError(f"{name} has {bounds.size} entries, expected {n + 1}")
+        if bounds[0] != 0 or bounds[-1] != end or (np.diff(bounds) < 0).any():
+            raise InputError(f"{name} must rise from 0 to {end}, got {bounds[0]} ... {bounds[-1]}")
+    for ids in (rankings.user_ids, rankings.item_ids):
+        if not (ids.ids.is_sorted() and ids.ids.n_unique() == len(ids)):
+            raise InputError(f"the {ids.kind} ids are not sorted and different; make them with Vocabulary.of")
+    if rankings.weights.shape != (n_rankings,):
+        raise InputError(f"{rankings.weights.size} weights for {n_rankings} rankings")
+    of_entries = (rankings.levels, rankings.ratings, rankings.counts)
+    if any(array is not None and array.shape != (n_entries,) for array in of_entries):
+        raise InputError(f"levels, ratings and counts must have one value for each of the {n_entries} entries")
+    _refuse(np.diff(rankings.indptr) == 0, "ranking", "is empty; leave it out")
+    heavy = bad_weights(rankings.weights)
+    if heavy.any():
+        first = int(np.argmax(heavy))
+        raise InputError(f"ranking {first}: {weight_problem(rankings.weights[first])}")
+    for first, last in _blocks(rankings.indptr):
+        _check_entries(rankings, first, last)
+
+
+def _blocks(indptr: Int64Array) -> Iterator[tuple[int, int]]:
+    """First and last of consecutive rankings with about as many entries each: checks of a few need little memory."""
+    first, n_rankings = 0, indptr.size - 1
+    while first < n_rankings:
+        last = min(max(int(np.searchsorted(indptr, indptr[first] + _BLOCK)), first + 1), n_rankings)
+        yield first, last
+        first = last
+
+
+def order_in_ties(rankings: Rankings) -> Int64Array | None:
+    """Order that sorts the items inside every tie, or None if they are: equal rankings have equal arrays."""
+    if not any(_are_unordered(rankings, *block) for block in _blocks(rankings.indptr)):
+        return None
+    return np.lexsort((rankings.items, rankings.levels, rankings.entry_rankings()))
+
+
+def _are_unordered(rankings: Rankings, first: int, last: int) -> bool:
+    bounds = rankings.indptr[first : last + 1]
+    part = slice(int(bounds[0]), int(bounds[-1]))
+    same_block = (np.diff(rankings.levels[part]) == 0) & ~first_entries(bounds - bounds[0])[1:]
+    return bool((same_block & (np.diff(rankings.items[part]) < 0)).any())
+
+
+def _check_entries(rankings: Rankings, first: int, last: int) -> None:
+    """Raise unless the entries of some rankings are right."""
+    start, indptr = int(rankings.indptr[first]), rankings.indptr[first : last + 1] - rankings.indptr[first]
+    part = slice(start, start + int(indptr[-1]))
+    items, levels = rankings.items[part], rankings.levels[part]
+    if rankings.counts is not None:
+        counts = rankings.counts[part]
+        heavy = bad_weights(counts)
+        if heavy.any():
+            at = int(np.argmax(heavy))
+            raise InputError(f"entry {start + at}: {weight_problem(counts[at], 'count')}")
+    _refuse((items < 0) | (items >= rankings.n_items), "entry", "has an item that does not exist", start)
+    starts, step = first_entries(indptr), np.diff(levels)
+    _refuse(starts & (levels != 0), "entry", "begins a ranking but its level is not 0", start)
+    inside = ~starts[1:]
+    _refuse(inside & (step < 0), "entry", "has a lower level than the one before", start + 1)
+    _refuse(inside & (step > 1), "entry", "has a level that skips one; number them 0, 1, 2", start + 1)
+    if rankings.ratings is not None:
+        ratings = rankings.ratings[part]
+        _refuse(~np.isfinite(ratings), "entry", "has a rating that is not finite", start)
+        inverted = inverted_entries(indptr, levels, ratings)
+        if inverted is not None:
+            raise InputError(
+                f"entry {start + inverted[1]} has a higher rating than entry {start + inverted[0]}, which is ranked "
+                "above it"
+            )
+    owner = owners(indptr)
+    repeat = repeated_rows(owner, items, rankings.n_items)
+    if repeat is not None:
+        item = rankings.item_ids[items[repeat[1]]]
+        raise InputError(f"entry {start + repeat[1]}: item {item!r} comes twice in ranking {first + owner[repeat[1]]}")
+
+
+def inverted_entries(indptr: Int64Array, levels: Int32Array, ratings: Float64Array) -> tuple[int, int] | None:
+    """Two entries of a ranking of which the later has the higher rating, or None.
+
+    Equal ratings may stand apart (a tie that was broken) and different ones together (a coarser order).
+    """
+    if not (~first_entries(indptr)[1:] & (ratings[1:] > ratings[:-1])).any():
+        return None
+    owner = owners(indptr)
+    order = np.lexsort((-ratings, levels, owner))
+    before, after = order[:-1], order[1:]
+    bad = (owner[before] == owner[after]) & (levels[after] > levels[before]) & (ratings[after] > ratings[before])
+    index = int(np.argmax(bad))
+    return (int(before[index]), int(after[index])) if bad[index] else None
+
+
+def _refuse(bad: BoolArray, what: str, complaint: str, start: int = 0) -> None:
+    if bad.any():
+        raise InputError(f"{what} {start + int(np.argmax(bad))} {complaint}")

@@ -1,1 +1,0 @@
-"""Files that appear whole or not at all: atomic writing, and a checked container of tensors."""

@@ -1,0 +1,54 @@
+"""New users: what is said plainly is read without frames, and means the same."""
+
+from types import MappingProxyType
+
+import numpy as np
+import pytest
+
+import permrank as pr
+from permrank.core.users import aligned_items, new_user
+from permrank.errors import InputError, UnknownIdError
+
+STARS = np.tile(np.arange(1, 6), 20)
+ITEMS = np.tile([3, 5, 8, 13, 21], 20)
+RATED = pr.Rankings.from_ratings({"user": np.repeat(np.arange(20), 5), "item": ITEMS, "rating": STARS})
+LISTED = pr.Rankings.from_lists([["ann", "bob", "cat"], ["cat", "dan"]])
+
+
+@pytest.mark.parametrize(
+    ("known", "quick", "slow"),
+    [
+        (RATED, {21: 3, 5: 5.0, 3: 3, 13: 1}, MappingProxyType({21: 3, 5: 5.0, 3: 3, 13: 1})),
+        (RATED, {8: 2}, MappingProxyType({8: 2})),
+        (RATED, [13, 3, 21], (13, 3, 21)),
+        (LISTED, ["dan", "ann"], ("dan", "ann")),
+    ],
+)
+def test_lists_and_dicts_are_as_other_sequences_and_mappings(known, quick, slow):
+    one, other = (new_user(said, known).rankings for said in (quick, slow))
+    assert one.item_ids is known.item_ids
+    assert other.item_ids is not known.item_ids  # made from a frame
+    assert one.lists() == other.lists()
+    for name in ("user_indptr", "indptr", "levels", "weights", "ratings"):
+        found, wanted = getattr(one, name), getattr(other, name)
+        assert (found is None) == (wanted is None)
+        if found is not None:
+            np.testing.assert_array_equal(found, wanted, strict=True)
+    np.testing.assert_array_equal(aligned_items(one, known.item_ids), aligned_items(other, known.item_ids))
+
+
+@pytest.mark.parametrize(
+    ("said", "error", "match"),
+    [
+        ({4: 3}, UnknownIdError, "unknown item 4"),
+        ({3: float("nan")}, InputError, "not a finite number"),
+        ({3: "five"}, InputError, "ratings are numbers"),
+        ({3: 9}, InputError, "not on the scale"),
+        ({True: 3}, InputError, "Boolean"),
+        ([3, 3], InputError, "comes twice"),
+        ([3, "ann"], InputError, "ids must be all"),
+    ],
+)
+def test_what_is_not_plain_is_told_as_ever(said, error, match):
+    with pytest.raises(error, match=match):
+        new_user(said, RATED)

@@ -1,0 +1,84 @@
+"""One person's scores: against integrals over a grid, and against people drawn from the prior."""
+
+import itertools
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.special import expit, ndtr
+
+from permrank.families.plackett_luce.person import one_answer, person_posterior, strength_of
+from permrank.interfaces.server.asking import PERSON_SCALE, share_right
+
+NOISE = np.sqrt(8.0 / np.pi)
+
+
+def moments(lists, mean, scale, width=7.0, n=121):
+    """Mean and covariance of three scores by a sum over a grid."""
+    axis = np.linspace(-width, width, n) * scale
+    x = np.stack(np.meshgrid(axis, axis, axis, indexing="ij"), axis=-1).reshape(-1, 3) + mean
+    weight = np.exp(-0.5 * np.sum((x - mean) ** 2, axis=1) / scale**2)
+    for tiers in lists:
+        for above, below in itertools.pairwise(tiers):
+            for a in above:
+                for b in below:
+                    weight *= ndtr((x[:, a] - x[:, b]) / NOISE)
+    weight /= weight.sum()
+    centre = weight @ x
+    return centre, (x - centre).T * weight @ (x - centre)
+
+
+@pytest.mark.parametrize(
+    ("lists", "within"),
+    [
+        ([[[0], [1]]], 1e-4),  # exact but for the grid
+        ([[[0], [1]], [[2], [1]]], 0.02),
+        ([[[0], [1], [2]]], 0.02),
+        ([[[0], [1, 2]], [[2], [1]], [[1], [0]]], 0.03),
+    ],
+)
+@pytest.mark.parametrize("scale", [1.3, 5.0])
+def test_the_posterior_of_a_person_is_that_of_an_integral(lists, within, scale):
+    mean = np.array([0.4, -0.2, 0.1])
+    found = person_posterior(lists, mean, scale)
+    centre, covariance = moments(lists, mean, scale)
+    assert_allclose(found.mean, centre, rtol=0.0, atol=within * scale)
+    assert_allclose(found.covariance_of(np.arange(3)), covariance, rtol=0.0, atol=2 * within * scale**2)
+    # Control: without what was said the posterior is the prior.
+    nothing = person_posterior([], mean, scale)
+    assert_allclose(nothing.covariance_of(np.arange(3)), np.eye(3) * scale**2)
+    assert np.abs(nothing.mean - centre).max() > 0.1
+
+
+def test_orders_are_as_right_as_they_are_said_to_be():
+    rng, n, people, questions = np.random.default_rng(4), 8, 300, 12
+    right, said, flat = [], [], []
+    for _ in range(people):
+        x = PERSON_SCALE * rng.normal(size=n)
+        lists = []
+        for _ in range(questions):
+            a, b = rng.choice(n, 2, replace=False).tolist()
+            lists.append([[a], [b]] if rng.random() < expit(x[a] - x[b]) else [[b], [a]])
+        for found, scale in ((said, PERSON_SCALE), (flat, PERSON_SCALE / 10)):
+            posterior = person_posterior(lists, np.zeros(n), scale)
+            order = np.argsort(-posterior.mean)
+            found.append(share_right(posterior, order))
+            if found is said:
+                above, below = np.triu_indices(n, 1)
+                right.append(np.mean(x[order[above]] > x[order[below]]))
+    difference = np.array(right) - said
+    error = difference.std() / np.sqrt(people)
+    assert abs(difference.mean()) < 4 * error + 0.01  # a comparison is not quite normal
+    assert abs(np.mean(np.array(right) - flat)) > 0.1  # control: people are taken for far less consistent
+
+
+def test_strength_and_one_answer_are_those_of_their_integrals():
+    z, weight = np.polynomial.hermite_e.hermegauss(101)
+    weight /= weight.sum()
+    for scale in (0.5, 2.0, 5.0):
+        for gap in (0.5, 1.0, 2.0):
+            people = weight @ ndtr((strength_of(scale) * gap + np.sqrt(2.0) * scale * z) / NOISE)
+            assert people == pytest.approx(expit(gap), abs=0.02)
+        drawn = np.sqrt(2.0) * scale * np.linspace(0.0, 10.0, 20_001)
+        density = np.exp(-0.25 * (drawn / scale) ** 2)
+        assert one_answer(scale) == pytest.approx(np.sum(density * ndtr(drawn / NOISE)) / density.sum(), abs=1e-3)
