@@ -5,23 +5,23 @@ from __future__ import annotations
 import warnings
 import weakref
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
 from permrank.checks import require_bool, require_int
 from permrank.core.estimates import Estimate
-from permrank.core.users import NewUser, UserReference
 from permrank.errors import CatalogueWarning, InputError
 from permrank.kernels.top_k import best_items
 from permrank.ragged import indptr_of, positions
 from permrank.rankings.vocabulary import Vocabulary
 from permrank.rankings.where import passing
-from permrank.types import Array, BoolArray, Float64Array, Int32Array, Int64Array
+from permrank.types import Array, BoolArray, Float64Array, Int64Array
 
 if TYPE_CHECKING:
-    from permrank.core.ranker import Ranker
+    from permrank.core.fitted import Fitted
+    from permrank.core.person import Person
 
 # Probability with which an item's rank lies in its interval.
 _INTERVAL, _ENDS = 0.9, ("rank_low", "rank_high")
@@ -31,42 +31,24 @@ _BEST = 10
 _BLOCK = 1 << 23
 # A catalogue, as against a list of candidates: so many items, and so many times as many as the user has listed.
 _CATALOGUE, _TIMES = 100, 10
-_said: weakref.WeakSet[Estimate] = weakref.WeakSet()
+_noticed: weakref.WeakSet[Estimate] = weakref.WeakSet()
 
 
-def rank(
-    self: Ranker, user: object, items: Iterable[object], *, k: int | None = None, interval: bool = False
-) -> pl.DataFrame:
-    """Order the given items for a user, best first.
-
-    Parameters
-    ----------
-    user : id or new user
-    items : ids or titles
-    k : int, optional
-        How many count as the best; 10, or half of the items if there are fewer than 20.
-    interval : bool
-        Add ``rank_low`` and ``rank_high``: with a probability of at least 0.9 the item's rank among these lies between.
-        `tie_groups` says what can be told apart.
-
-    Returns
-    -------
-    polars.DataFrame
-        Columns ``rank`` (from 1), ``item``, ``title`` if items have one, ``score``, and where the model says how likely
-        every ranking is, ``top_probability``: of being among the best ``k`` of these items.
-    """
-    reference = self._reference(user)
-    chosen = np.sort(self._item_indices(items))  # the answer does not depend on the caller's order
+def rank(person: Person, items: Iterable[object], *, k: int | None = None, interval: bool = False) -> pl.DataFrame:
+    """Order the given items for a person, best first: see `Ranker.rank`."""
+    fitted = person.fitted
+    chosen = np.sort(fitted.items(items))  # the answer does not depend on the caller's order
     k = max(1, min(_BEST, chosen.size // 2)) if k is None else k
     require_int("k", k, 1)
-    scores = self._scores(reference, chosen)
+    scores = fitted.scores(person, chosen)
     order = np.argsort(-scores, kind="stable")  # equal scores keep the order of the ids
-    frame = _frame(self, chosen[order], scores[order])
-    return _with_uncertainty(self, reference, chosen, order, frame, k, interval=interval)
+    named = named_columns(fitted.item_ids, chosen[order])
+    frame = pl.DataFrame({"rank": np.arange(1, chosen.size + 1), **named, "score": scores[order]})
+    return _with_uncertainty(person, chosen, order, frame, k, interval=interval)
 
 
 def recommend(
-    self: Ranker,
+    fitted: Fitted[Any],
     users: object,
     k: int = 10,
     *,
@@ -78,147 +60,91 @@ def recommend(
     probability: bool = False,
     interval: bool = False,
 ) -> pl.DataFrame:
-    """Return the best ``k`` items that a user has not listed, or each of several users; fewer if there are fewer.
-
-    Parameters
-    ----------
-    users : id, new user, list of these, or None
-        None is everybody, or nobody in particular where a model treats all alike.
-    k : int
-    items : ids or titles, optional
-        Only these are recommended.
-    exclude : ids or titles
-        These are not.
-    exclude_listed : bool
-        Leave out what the user has listed.
-    where : polars.Expr or str, optional
-        A condition on the attributes of items (`Rankings.with_items`), such as ``pl.col("year") > 1990``, or
-        ``"genres contains Comedy and year > 1990"``. Items of which it is not known are left out.
-    include_new : bool
-        Also items that nobody has ranked, and that the model knows by their features alone
-        (`Rankings.with_features`); the column ``stands_on`` then says "rankings" or "features".
-    probability : bool
-        Add ``top_probability``, of being among the best ``k`` of all that could be recommended, where the model says
-        how likely every order is and `recommend` goes by that.
-    interval : bool
-        Add ``rank_low`` and ``rank_high`` likewise: with a probability of at least 0.9 the item's rank among all that
-        could be recommended lies between.
-
-    Returns
-    -------
-    polars.DataFrame
-        Columns ``rank`` (from 1), ``item``, ``title`` if items have titles, ``score``; before them ``user`` if several
-        are asked about.
-
-    Examples
-    --------
-    >>> import permrank as pr
-    >>> lists = {"ann": ["a", "b"], "bob": ["b", "c", "d"], "cat": ["c", "a", "b"]}
-    >>> model = pr.Popularity(count="listed").fit(pr.Rankings.from_lists(lists))
-    >>> model.recommend("ann", k=2)["item"].to_list()
-    ['c', 'd']
-    >>> model.recommend(["ann", "cat"], k=1).rows()
-    [('ann', 1, 'c', 2.0), ('cat', 1, 'd', 1.0)]
-    >>> model.recommend("ann", exclude=["c"])["item"].to_list()
-    ['d']
-    """
-    self._require_fitted()
+    """The best ``k`` items that a user has not listed, or each of several users: see `Ranker.recommend`."""
     require_int("k", k, 1)
-    if users is None and not self.knows_nobody:
-        users = self.user_ids
-    allowed = np.zeros(len(self.item_ids), bool)
-    allowed[self._item_indices(items)] = True
-    allowed[self._item_indices(list(exclude))] = False
+    if users is None and not fitted.settings.knows_nobody:
+        users = fitted.user_ids
+    allowed = np.zeros(len(fitted.item_ids), bool)
+    allowed[fitted.items(items)] = True
+    allowed[fitted.items(list(exclude))] = False
     require_bool("exclude_listed", exclude_listed)
     if where is not None:
-        allowed &= passing(self.item_ids, where)
+        allowed &= passing(fitted.item_ids, where)
     require_bool("include_new", include_new)
-    new = self._warm_items()
+    featured = fitted.featured_items
     if items is None and not include_new:
-        allowed[new] = False
+        allowed[featured] = False
     shown = {"probability": probability, "interval": interval}
-    found = _recommended(self, users, allowed, int(k), exclude_listed=exclude_listed, shown=shown)
+    found = _recommended(fitted, users, allowed, int(k), exclude_listed=exclude_listed, shown=shown)
     if not include_new:
         return found
-    warm = self.item_ids.take(new)
+    cold = fitted.item_ids.take(featured)
     return found.with_columns(
-        stands_on=pl.when(pl.col("item").is_in(warm.implode())).then(pl.lit("features")).otherwise(pl.lit("rankings"))
+        stands_on=pl.when(pl.col("item").is_in(cold.implode())).then(pl.lit("features")).otherwise(pl.lit("rankings"))
     )
 
 
 def prefers_pairs(
-    self: Ranker, users: Iterable[object], items: Iterable[object], others: Iterable[object]
+    fitted: Fitted[Any], users: Iterable[object], items: Iterable[object], others: Iterable[object]
 ) -> Float64Array:
-    """Probabilities that each user ranks the one item before the other: three sequences of ids, equally long.
-
-    Examples
-    --------
-    >>> import permrank as pr
-    >>> ballots = pr.Rankings.from_lists({"ann": ["a", "b", "c"], "bob": ["b", "a", "c"]})
-    >>> model = pr.FactoredThurstone(n_factors=1, max_iter=30).fit(ballots)
-    >>> model.prefers_pairs(["ann", "bob"], ["a", "a"], ["b", "b"]).round(2).tolist()
-    [1.0, 0.0]
-    """
-    self._require_distribution("prefers_pairs")
-    self._require_fitted()
-    who, what, other = self.user_ids.indices(users), self.item_ids.find_all(items), self.item_ids.find_all(others)
-    if not who.size == what.size == other.size:
-        raise InputError(f"{who.size} users, {what.size} items and {other.size} others; give one of each for each pair")
-    return self._prefers_pairs(who, what, other)
+    """Probabilities that each user ranks the one item before the other: see `Ranker.prefers_pairs`."""
+    fitted.require_law("prefers_pairs")
+    who = fitted.user_ids.indices(users)
+    first, second = fitted.item_ids.find_all(items), fitted.item_ids.find_all(others)
+    if not who.size == first.size == second.size:
+        raise InputError(
+            f"{who.size} users, {first.size} items and {second.size} others; give one of each for each pair"
+        )
+    return fitted.settings._prefers_pairs(fitted, who, first, second)
 
 
-def each_pair(self: Ranker, who: Int64Array, first: Int64Array, second: Int64Array) -> Float64Array:
+def each_pair(fitted: Fitted[Any], who: Int64Array, first: Int64Array, second: Int64Array) -> Float64Array:
     """As `prefers_pairs` for indices of users and items, user by user."""
     found, places = np.full(who.size, 0.5), np.flatnonzero(first != second)
     places = places[np.argsort(who[places], kind="stable")]
     for mine in np.split(places, np.flatnonzero(np.diff(who[places])) + 1):
         if mine.size:
-            found[mine] = self._prefers(int(who[mine[0]]), first[mine], second[mine])
+            (person,) = fitted.known([who[mine[0]]])
+            found[mine] = fitted.settings._prefers(fitted, person, first[mine], second[mine])
     return found
 
 
-def by_distribution(self: Ranker, user: UserReference, first: Int64Array, second: Int64Array) -> Float64Array:
-    """Probabilities that a user ranks the one item before the other, for several pairs of different items."""
-    pairs = np.column_stack((first, second))
-    return np.array([self._distribution(user, items).prefers(0, 1) for items in pairs])
-
-
 def _recommended(
-    model: Ranker, users: object, allowed: BoolArray, k: int, *, exclude_listed: bool, shown: dict[str, bool]
+    fitted: Fitted[Any], users: object, allowed: BoolArray, k: int, *, exclude_listed: bool, shown: dict[str, bool]
 ) -> pl.DataFrame:
     """The best k items of the allowed ones that a user, or each of several, has not listed."""
     several = isinstance(users, Iterable) and not isinstance(users, str)
     asked = list(users) if several else [users]  # type: ignore[call-overload]
-    references = [model._reference(user) for user in asked]
-    _notice_catalogue(model, references)
-    size, found = max(1, _BLOCK // max(len(model.item_ids), 1)), []
-    for first in range(0, len(references), size):
-        block = references[first : first + size]
-        found.append(best_of_block(model, block, allowed, k, exclude_listed=exclude_listed))
-    frame = _best_frame(model, asked, references, found)
-    if any(shown.values()) and model._finds_by_order and model._knows_ranks:
+    people = [fitted.person(user) for user in asked]
+    _notice_catalogue(fitted, people)
+    size, found = max(1, _BLOCK // max(len(fitted.item_ids), 1)), []
+    for first in range(0, len(people), size):
+        block = people[first : first + size]
+        found.append(best_of_block(fitted, block, allowed, k, exclude_listed=exclude_listed))
+    frame = _best_frame(fitted, asked, people, found)
+    if any(shown.values()) and fitted.settings._finds_by_order(fitted) and fitted.settings._knows_ranks(fitted):
         lengths, chosen, _ = _joined(found)
         bounds, parts = indptr_of(lengths), []
-        for user, start, stop in zip(references, bounds[:-1], bounds[1:], strict=True):
-            items = np.flatnonzero(allowed & unlisted(model, user) if exclude_listed else allowed)
+        for person, start, stop in zip(people, bounds[:-1], bounds[1:], strict=True):
+            items = np.flatnonzero(allowed & _unlisted(person) if exclude_listed else allowed)
             best = np.searchsorted(items, chosen[start:stop])
-            parts.append(_with_uncertainty(model, user, items, best, frame[start:stop], k, **shown))
+            parts.append(_with_uncertainty(person, items, best, frame[start:stop], k, **shown))
         frame = pl.concat(parts) if parts else _without_rows(frame, shown)
     return frame if several else frame.drop("user")
 
 
 def best_of_block(
-    model: Ranker, users: Sequence[UserReference], allowed: BoolArray, k: int, *, exclude_listed: bool
+    fitted: Fitted[Any], people: Sequence[Person], allowed: BoolArray, k: int, *, exclude_listed: bool
 ) -> tuple[Int64Array, Int64Array, Float64Array]:
     """How many items each of some users gets, the items of all one after the other, best first, and their scores."""
-    rows = np.array(model._score_rows(users), np.float64)  # a copy: what may not be recommended is struck out
+    rows = np.array(fitted.rows(people), np.float64)  # a copy: what may not be recommended is struck out
     if not allowed.all():
         rows[:, ~allowed] = -np.inf
-    for user, row in zip(users if exclude_listed else (), rows, strict=False):
-        row[listed_items(model, user)] = -np.inf
+    for person, row in zip(people if exclude_listed else (), rows, strict=False):
+        row[person.listed()] = -np.inf
     items = best_items(rows, min(k, rows.shape[1]))
     there = items >= 0
-    who = np.repeat(np.arange(len(users)), there.sum(axis=1))
+    who = np.repeat(np.arange(len(people)), there.sum(axis=1))
     return there.sum(axis=1), items[there], rows[who, items[there]]
 
 
@@ -237,40 +163,27 @@ def _without_rows(frame: pl.DataFrame, shown: dict[str, bool]) -> pl.DataFrame:
 
 
 def _best_frame(
-    model: Ranker,
+    fitted: Fitted[Any],
     asked: Sequence[object],
-    references: Sequence[UserReference],
+    people: Sequence[Person],
     found: Sequence[tuple[Int64Array, Int64Array, Float64Array]],
 ) -> pl.DataFrame:
     """What `best_of_block` found as a frame, with ``user`` first; somebody new has no id."""
     lengths, items, scores = _joined(found)
-    by_title = model.user_ids.titles is not None
     ids = [
-        model.user_ids[of] if by_title and isinstance(of, int) else None if isinstance(of, NewUser) else user
-        for user, of in zip(asked, references, strict=True)
+        None if person.is_new else user if person.index is None else fitted.user_ids[person.index]
+        for user, person in zip(asked, people, strict=True)
     ]
-    user = pl.Series("user", ids, dtype=model.user_ids.ids.dtype).gather(np.repeat(np.arange(len(ids)), lengths))
-    named = named_columns(model.item_ids, items)
+    user = pl.Series("user", ids, dtype=fitted.user_ids.ids.dtype).gather(np.repeat(np.arange(len(ids)), lengths))
+    named = named_columns(fitted.item_ids, items)
     return pl.DataFrame({"user": user, "rank": 1 + positions(indptr_of(lengths)), **named, "score": scores})
 
 
-def listed_items(model: Ranker, user: UserReference) -> Int32Array:
-    """Items that a user has listed, by their index."""
-    if isinstance(user, NewUser):
-        return model._aligned_items(user.rankings)
-    return np.zeros(0, np.int32) if user is None else model.rankings_.items_of(user)
-
-
-def unlisted(model: Ranker, user: UserReference) -> BoolArray:
-    """Which items a user has not listed."""
-    free = np.ones(len(model.item_ids), bool)
-    free[listed_items(model, user)] = False
+def _unlisted(person: Person) -> BoolArray:
+    """Which items a person has not listed."""
+    free = np.ones(len(person.fitted.item_ids), bool)
+    free[person.listed()] = False
     return free
-
-
-def _frame(model: Ranker, items: Int64Array, scores: Float64Array) -> pl.DataFrame:
-    named = named_columns(model.item_ids, items)
-    return pl.DataFrame({"rank": np.arange(1, items.size + 1), **named, "score": scores})
 
 
 def named_columns(ids: Vocabulary, indices: Int64Array, kind: str | None = None) -> dict[str, pl.Series]:
@@ -280,8 +193,7 @@ def named_columns(ids: Vocabulary, indices: Int64Array, kind: str | None = None)
 
 
 def _with_uncertainty(
-    model: Ranker,
-    user: UserReference,
+    person: Person,
     items: Int64Array,
     order: Int64Array,
     frame: pl.DataFrame,
@@ -291,9 +203,10 @@ def _with_uncertainty(
     interval: bool = False,
 ) -> pl.DataFrame:
     """With the probability to be among the best k of some items, and with an interval that holds the rank shown."""
-    if not model._knows_ranks:
+    fitted = person.fitted
+    if not fitted.settings._knows_ranks(fitted):
         return frame
-    distribution = model._distribution(user, items)
+    distribution = fitted.law(person, items)
     if probability:
         frame = frame.with_columns(top_probability=pl.Series(distribution.top_of(order, k), dtype=pl.Float64))
     if interval:
@@ -305,15 +218,15 @@ def _with_uncertainty(
     return frame
 
 
-def _notice_catalogue(model: Ranker, users: Sequence[UserReference]) -> None:
+def _notice_catalogue(fitted: Fitted[Any], people: Sequence[Person]) -> None:
     """Say once for each fitted model that only orders what is listed that a catalogue asks for more."""
-    n_items = len(model.item_ids)
-    if model.finds or n_items < _CATALOGUE or model.estimate_ in _said:
+    n_items = len(fitted.item_ids)
+    if fitted.settings.finds or n_items < _CATALOGUE or fitted.estimate in _noticed:
         return
-    if any(n_items >= _TIMES * max(n_items - int(unlisted(model, user).sum()), 1) for user in users[:1]):
-        _said.add(model.estimate_)
+    if any(n_items >= _TIMES * max(n_items - int(_unlisted(person).sum()), 1) for person in people[:1]):
+        _noticed.add(fitted.estimate)
         warnings.warn(
-            f"{type(model).__name__} has learnt how people order what they list, not what they would choose: of "
+            f"{fitted.name} has learnt how people order what they list, not what they would choose: of "
             f"{n_items} items it may recommend some that nobody takes up. permrank.Recommender() learns both",
             CatalogueWarning,
             stacklevel=5,

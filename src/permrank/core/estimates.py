@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Self
+from typing import TYPE_CHECKING, Generic, Self, TypeVar, overload
 
 import numpy as np
 
 from permrank.errors import InputError
 from permrank.types import Named
+
+if TYPE_CHECKING:
+    from permrank.core.questions import Questions
+
+T = TypeVar("T")
 
 RULE = {"rule": True}
 """Metadata of a field that says how answers are made: it follows from the parameters, and is not written to files."""
@@ -19,8 +24,8 @@ RULE = {"rule": True}
 class Estimate:
     """Base of all estimates.
 
-    A subclass is a frozen dataclass with one field for each array or number that was learnt. The model has them under
-    the same names with an underscore at the end (``scores`` is ``model.scores_``), and so has its file. What else
+    A subclass is a frozen dataclass with one field for each array or number that was learnt. The file of a model has
+    them under the same names with an underscore at the end, and so has the model where it says so (`Learnt`). What else
     answers need, such as the treatment of ties, is a keyword field with the metadata `RULE`. A model that learns
     nothing has an `Estimate` without fields.
 
@@ -63,3 +68,28 @@ class Estimate:
         for name, shape in shapes.items():
             if np.shape(getattr(self, name)) != shape:
                 raise InputError(f"{name}_ has shape {np.shape(getattr(self, name))}, expected {shape}")
+
+
+class Learnt(Generic[T]):
+    """A field of the estimate as an attribute of the model: ``scores_ = Learnt[Float64Array]()`` is ``scores``."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, model: None, owner: type) -> Self: ...
+
+    @overload
+    def __get__(self, model: Questions, owner: type) -> T: ...
+
+    def __get__(self, model: Questions | None, owner: type) -> Self | T:
+        """What was learnt; an error before `fit`."""
+        if model is None:
+            return self
+        found: T = getattr(model.fitted_.estimate, self._name[:-1])
+        return found
+
+    def __set__(self, model: Questions, value: object) -> None:
+        """Refuse: it would hide what was learnt."""
+        change = f"fitted_ = dataclasses.replace(model.fitted_, estimate=...) with another {self._name[:-1]}"
+        raise AttributeError(f"{self._name} is part of what was learnt, and cannot be set; fit again, or set {change}")

@@ -9,14 +9,14 @@ import polars as pl
 
 from permrank.checks import require_bool, require_int
 from permrank.core.answers import named_columns
-from permrank.core.users import NewUser, UserReference
+from permrank.rankings.vocabulary import Vocabulary
 from permrank.types import Float64Array, Int64Array
 
 if TYPE_CHECKING:
-    from permrank.core.ranker import Ranker
+    from permrank.core.person import Person
 
 # Of five rows the baseline and the rest take two; what speaks for an item has two of the others, if there are so many.
-_ROWS = 5
+ROWS = 5
 _FOR, _AGAINST, _OTHERS, _BASELINE = "for", "against", "others", "baseline"
 
 
@@ -44,61 +44,23 @@ class Reasons(NamedTuple):
     by_order: bool = True
 
 
-def explain(self: Ranker, user: object, item: object, *, k: int = _ROWS, full: bool = False) -> pl.DataFrame:
-    """Say which of the things that a person has listed speak for an item, and which against it.
-
-    Parameters
-    ----------
-    user : id or new user
-    item : id or title
-    k : int
-        Rows at the most: the listed items that count most, the others together, and the baseline, which is what the
-        item has for everybody. An item that is on the list itself is no reason for itself: what it adds is among the
-        others.
-    full : bool
-        A row for every other listed item instead.
-
-    Returns
-    -------
-    polars.DataFrame
-        Columns ``reason`` (``for``, ``against``, ``others``, ``baseline``), ``item`` and, where there are such,
-        ``title`` and the person's ``rating`` of it, or ``place`` in the list; ``contribution``, which adds up to the
-        score that `recommend` goes by; and ``share``, the part of all that is shown that speaks for (or, negative,
-        against) the item: absolute values add up to 1. What speaks for the item comes first, largest first, then what
-        speaks against it, then the others and the baseline.
-
-    Examples
-    --------
-    >>> import permrank as pr
-    >>> breakfasts = {"ann": "tea milk", "bob": "tea milk", "cat": "tea", "dan": "juice egg", "eve": "juice egg"}
-    >>> lists = {name: [set(items.split())] for name, items in breakfasts.items()}
-    >>> model = pr.Recommender(n_factors=2).fit(pr.Rankings.from_lists(lists))
-    >>> model.explain("cat", "milk")["reason"].to_list()
-    ['for', 'baseline']
-    """
+def explain(person: Person, item: object, *, k: int = ROWS, full: bool = False) -> pl.DataFrame:
+    """What a person has listed that speaks for an item, and against it: see `Ranker.explain`."""
     require_int("k", k, 3)
     require_bool("full", full)
-    reference, index, reasons = _asked(self, user, item)
+    index = person.fitted.item_ids.find(item)
+    reasons = person.fitted.settings._reasons(person.fitted, person, index)
     chosen = _order(reasons, index) if full else _chosen(reasons, index, int(k))
-    return _frame(self, reference, reasons, chosen)
+    return _frame(person, reasons, chosen)
 
 
-def because(self: Ranker, user: object, item: object) -> str:
-    """Say in a sentence why an item is recommended to a person: `explain` in words.
-
-    Examples
-    --------
-    >>> import permrank as pr
-    >>> breakfasts = {"ann": "tea milk", "bob": "tea milk", "cat": "tea", "dan": "juice egg", "eve": "juice egg"}
-    >>> lists = {name: [set(items.split())] for name, items in breakfasts.items()}
-    >>> model = pr.Recommender(n_factors=2).fit(pr.Rankings.from_lists(lists))
-    >>> model.because("cat", "milk")
-    'milk: because you chose tea'
-    """
-    reference, index, reasons = _asked(self, user, item)
-    said = _said(self, reference, reasons)
-    chosen, others = _chosen(reasons, index, _ROWS), reasons.parts[reasons.items != index]
-    name = self.item_ids.called(index)
+def because(person: Person, item: object) -> str:
+    """Why an item is recommended to a person, in a sentence: see `Ranker.because`."""
+    ids = person.fitted.item_ids
+    index = ids.find(item)
+    reasons = person.fitted.settings._reasons(person.fitted, person, index)
+    said = _said(person, reasons)
+    chosen, others = _chosen(reasons, index, ROWS), reasons.parts[reasons.items != index]
     parts = reasons.parts[chosen]
     liked = [said.told(int(at)) for at in reasons.items[chosen[parts > 0.0]]]
     # Small things that speak against it are in the table; the sentence has those that weigh like a reason for it.
@@ -109,18 +71,7 @@ def because(self: Ranker, user: object, item: object) -> str:
         words = [f"by {reasons.named}", *words]
     if disliked:
         words.append(f"in spite of {_joined(disliked)}")
-    return f"{name}: {'; '.join(words)}"
-
-
-def no_reasons(self: Ranker, user: UserReference, item: int) -> Reasons:
-    """A score of an item (an index) as a sum over what the user has listed; a model that has such a sum gives it."""
-    self._refuse("explain")
-
-
-def _asked(model: Ranker, user: object, item: object) -> tuple[UserReference, int, Reasons]:
-    reference = model._reference(user)
-    index = model.item_ids.find(item)
-    return reference, index, model._reasons(reference, index)
+    return f"{ids.called(index)}: {'; '.join(words)}"
 
 
 def _order(reasons: Reasons, index: int) -> Int64Array:
@@ -138,10 +89,10 @@ def _chosen(reasons: Reasons, index: int, k: int) -> Int64Array:
     return np.concatenate((order[: min(positive, n - against)], order[positive : positive + against]))
 
 
-def _frame(model: Ranker, user: UserReference, reasons: Reasons, chosen: Int64Array) -> pl.DataFrame:
-    parts, said = reasons.parts, _said(model, user, reasons)
+def _frame(person: Person, reasons: Reasons, chosen: Int64Array) -> pl.DataFrame:
+    parts, said = reasons.parts, _said(person, reasons)
     left = np.setdiff1d(np.arange(parts.size), chosen)
-    rows = named_columns(model.item_ids, reasons.items[chosen])
+    rows = named_columns(person.fitted.item_ids, reasons.items[chosen])
     words = np.where(parts[chosen] > 0.0, _FOR, _AGAINST).tolist()
     frame = pl.DataFrame({
         "reason": pl.Series(words, dtype=pl.String), **rows,
@@ -158,7 +109,7 @@ def _frame(model: Ranker, user: UserReference, reasons: Reasons, chosen: Int64Ar
 class _Said(NamedTuple):
     """What a person has said of each listed item (by index), and how to put it."""
 
-    model: Ranker
+    ids: Vocabulary
     values: dict[int, float]
     n_listed: int
     kind: str  # "rating", "place" or "": chosen, and nothing else
@@ -175,31 +126,31 @@ class _Said(NamedTuple):
 
     def told(self, item: int) -> str:
         """An item, and what was said of it."""
-        name, value = self.model.item_ids.called(item), self.values.get(item)
+        name, value = self.ids.called(item), self.values.get(item)
         if value is None or not self.kind:
             return name
         return f"{name} {value:g}" if self.kind == "rating" else f"{name} {_ordinal(int(value))} of {self.n_listed}"
 
 
-def _said(model: Ranker, user: UserReference, reasons: Reasons) -> _Said:
+def _said(person: Person, reasons: Reasons) -> _Said:
     """Ratings of what a person has listed, or else places in the list."""
-    if user is None:
-        return _Said(model, {}, 0, "")
-    if isinstance(user, NewUser):
-        rankings, bounds, items = user.rankings, slice(None), model._aligned_items(user.rankings)
-    else:
-        rankings = model.rankings_
-        bounds = slice(int(rankings.user_bounds[user]), int(rankings.user_bounds[user + 1]))
-        items = rankings.items[bounds]
+    ids = person.fitted.item_ids
+    if person.is_nobody:
+        return _Said(ids, {}, 0, "")
+    rankings, bounds = person.rankings, slice(None)
+    if rankings is None:
+        rankings = person.fitted.rankings
+        bounds = slice(*rankings.user_bounds[person.index : person.index + 2].tolist())  # type: ignore[operator]
+    items = person.listed()
     if rankings.ratings is not None:
         return _Said(
-            model, dict(zip(items.tolist(), rankings.ratings[bounds].tolist(), strict=True)), items.size, "rating"
+            ids, dict(zip(items.tolist(), rankings.ratings[bounds].tolist(), strict=True)), items.size, "rating"
         )
     levels = rankings.levels[bounds]
     if not levels.any() or not reasons.by_order:
-        return _Said(model, {}, items.size, "")
+        return _Said(ids, {}, items.size, "")
     places = dict(zip(items[::-1].tolist(), (levels[::-1] + 1).tolist(), strict=True))
-    return _Said(model, places, int(levels.max()) + 1, "place")
+    return _Said(ids, places, int(levels.max()) + 1, "place")
 
 
 def _joined(names: list[str]) -> str:

@@ -1,4 +1,4 @@
-"""What `fit` does to a model: learn, and take over what was learnt only when that has succeeded."""
+"""Learning: what a job says becomes a `Fitted`; a fit that fails leaves the model as it was."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from permrank.core.estimates import Estimate
-from permrank.core.parameters import changed_params
+from permrank.core.fitted import E, Fitted, Trace
 from permrank.errors import InputError
 from permrank.learning.fit import Job, learn, warn_if_unfinished
 from permrank.rankings.joining import joined
@@ -19,12 +21,6 @@ if TYPE_CHECKING:
     from permrank.learning.checkpoints import Checkpoint
     from permrank.learning.early_stopping import ValidationProtocol
     from permrank.rankings.rankings import Rankings
-
-# Attributes of every fitted model.
-_OF_EVERY_MODEL = frozenset(
-    ("best_iter_", "converged_", "estimate_", "fit_seconds_", "fitted_params_", "history_", "n_iter_", "rankings_",
-     "validation_")
-)  # fmt: skip
 
 
 def require_evidence(model: Ranker, rankings: Rankings) -> None:
@@ -44,56 +40,54 @@ def more_rankings(model: Ranker, rankings: object, of_learning: frozenset[str]) 
 
     of_learning: parameters that may differ from those of the fit.
     """
-    model._require_fitted()
+    fitted = model.fitted_
     model._validate()
-    for name in set(changed_params(model)) - of_learning:
-        raise InputError(
-            f"{name}={getattr(model, name)!r} was set after fit, which learnt with {model.fitted_params_[name]!r}; "
-            "set it back to go on, or fit all the data anew"
-        )
+    before, now = fitted.settings.get_params(), model.get_params()
+    for name in sorted(name for name in now if not np.array_equal(now[name], before[name])):
+        if name not in of_learning:
+            raise InputError(
+                f"{name}={now[name]!r} was set after fit, which learnt with {before[name]!r}; set it back to go on, or "
+                "fit all the data anew"
+            )
     if require_rankings(rankings).n_entries == 0:
         raise InputError("there is nothing to add: no ranking has an item")
-    return joined(model.rankings_, require_rankings(rankings))
+    return joined(fitted.rankings, require_rankings(rankings))
 
 
-def learn_into(
-    model: Ranker,
-    job: Job[Any],
+def learnt_by(
+    settings: Ranker,
+    job: Job[E],
     callback: Callback | None,
     verbose: bool | None,
     checkpoint: Checkpoint | str | Path | None,
     validation: ValidationProtocol | None = None,
-) -> None:
-    """Learn what a job says, and make it the model's; a fit that fails leaves the model as it was."""
+) -> Fitted[E]:
+    """Learn what a job says; the settings belong to the result."""
 
-    def model_of(estimate: Estimate) -> Ranker:
-        shadow = model.clone()
-        shadow._take(job.rankings, estimate)
-        return shadow
+    def model_of(estimate: E) -> Ranker:
+        model = settings.clone()
+        trace = Trace([], False, 0.0, np.zeros((0, 2)), 0)
+        model.fitted_ = Fitted(settings, job.rankings, estimate, trace)
+        return model
 
-    def rebuilt(tensors: Named) -> Estimate:
-        return model.estimate_type.of(tensors, model._rules())
+    def rebuilt(tensors: Named) -> E:
+        made: Any = settings.estimate_type.of(tensors, settings._rules())
+        return made  # type: ignore[no-any-return]
 
     begin = time.perf_counter()
     outcome = learn(job, callback, verbose, checkpoint, validation, model_of, rebuilt)
-    _require_estimate(model, outcome.fitted.estimate)
-    model._take(job.rankings, outcome.fitted.estimate)
-    model.history_ = outcome.fitted.history
-    model.n_iter_ = len(model.history_)
-    model.validation_, model.best_iter_ = outcome.curve, outcome.best_iter
-    model.converged_ = outcome.fitted.converged
-    model.fit_seconds_ = time.perf_counter() - begin
+    done, seconds = outcome.fitted, time.perf_counter() - begin
+    _require_estimate(settings, done.estimate)
+    trace = Trace(done.history, done.converged, seconds, outcome.curve, outcome.best_iter)
     warn_if_unfinished(job, outcome)
+    return Fitted(settings, job.rankings, done.estimate, trace)
 
 
-def _require_estimate(model: Ranker, estimate: object) -> None:
-    """Raise if a model that is being written has learnt something that its answers and files cannot hold."""
-    name, wanted = type(model).__name__, model.estimate_type
+def _require_estimate(settings: Ranker, estimate: object) -> None:
+    """Raise if `_learn` returned the wrong type of estimate."""
+    name, wanted = type(settings).__name__, settings.estimate_type
     if not isinstance(estimate, wanted) or (wanted is Estimate and type(estimate) is not Estimate):
         raise TypeError(
-            f"{name} has learnt {type(estimate).__name__}, expected {wanted.__name__}: return an Estimate from _learn "
-            "or _learner, and name its class in estimate_type"
+            f"{name} has learnt {type(estimate).__name__}, expected {wanted.__name__}: return an Estimate from _learn, "
+            "or a learner that has one, and name its class in estimate_type"
         )
-    taken = sorted(set(wanted.names()) & _OF_EVERY_MODEL)
-    if taken:
-        raise TypeError(f"{wanted.__name__} has the field {taken[0][:-1]!r}, which every model has; call it otherwise")

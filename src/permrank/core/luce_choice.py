@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from permrank.core.fitted import Fitted
 from permrank.core.luce import LuceMixture
+from permrank.core.person import Person
 from permrank.core.ranker import Ranker
-from permrank.core.users import UserReference
 from permrank.types import Int64Array
 
 
 class LuceChoiceRanker(Ranker):
     """A `Ranker` whose scores are the log-worths of a Plackett-Luce distribution.
 
-    P(ranking | user) = Π_i e^{s_i} / Σ_{j >= i} e^{s_j}   (§3, eq. 1), with s = ``_scores(user, items)``.
+    P(ranking | user) = Π_i e^{s_i} / Σ_{j >= i} e^{s_j}   (§3, eq. 1), with s = ``_scores(fitted, person, items)``.
     """
 
-    @property
-    def _knows_ranks(self) -> bool:
+    def _knows_ranks(self, fitted: Fitted[Any]) -> bool:
         return True
 
-    def _distribution(self, user: UserReference, items: Int64Array) -> LuceMixture:
-        return LuceMixture(self._scores(user, items)[None])
+    def _law(self, fitted: Fitted[Any], person: Person, items: Int64Array) -> LuceMixture:
+        return LuceMixture(self._scores(fitted, person, items)[None])

@@ -10,12 +10,14 @@ import itertools
 import json
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 
+from permrank.core.fitted import Fitted, Trace
 from permrank.core.ranker import Ranker
 from permrank.core.registry import find_among, takes_a_built_in_name
 from permrank.errors import FormatError, InputError, PermrankError, UnknownIdError, shown
@@ -42,46 +44,48 @@ _SPOILED = (
 _DATA = ("user_indptr", "indptr", "items", "levels", "weights", "ratings", "counts")
 
 
-def save(model: Ranker, path: str | Path) -> None:
+def save(fitted: Fitted[Any], path: str | Path) -> None:
     """Write a fitted model; the file appears whole or not at all."""
     from permrank import __version__
 
+    model = fitted.settings
     if takes_a_built_in_name(type(model)):  # the file would be read back as the other class
-        name = type(model).__name__
-        raise InputError(f"a file names its model by the class, and {name!r} is a built-in one; rename this class")
-    tensors: Named = model.estimate_.tensors()
-    tensors["history_"] = np.array(model.history_, np.float64)
-    tensors["validation_"] = model.validation_
+        raise InputError(
+            f"a file names its model by the class, and {fitted.name!r} is a built-in one; rename this class"
+        )
+    tensors: Named = fitted.estimate.tensors()
+    tensors["history_"] = np.array(fitted.trace.history, np.float64)
+    tensors["validation_"] = fitted.trace.validation
     for name in _DATA:
-        if getattr(model.rankings_, name) is not None:
-            tensors[f"data.{name}"] = getattr(model.rankings_, name)
+        if getattr(fitted.rankings, name) is not None:
+            tensors[f"data.{name}"] = getattr(fitted.rankings, name)
     for kind in ("user_ids", "item_ids"):
-        tensors |= _pack_ids(f"data.{kind}", getattr(model.rankings_, kind))
-        about = getattr(model.rankings_, kind).attributes
+        tensors |= _pack_ids(f"data.{kind}", getattr(fitted.rankings, kind))
+        about = getattr(fitted.rankings, kind).attributes
         if about is not None:
             tensors[f"data.{kind}.attributes"] = np.frombuffer(about.to_json().encode(), np.uint8)
-    parts = {name: part for name in model.parts if (part := getattr(model.estimate_, name)) is not None}
+    parts = {name: part.fitted_ for name in model.parts if (part := getattr(fitted.estimate, name)) is not None}
     for name, part in parts.items():
-        tensors |= {f"{name}.{own}": value for own, value in part.estimate_.tensors().items()}
-        tensors[f"{name}.history_"] = np.array(part.history_, np.float64)
+        tensors |= {f"{name}.{own}": value for own, value in part.estimate.tensors().items()}
+        tensors[f"{name}.history_"] = np.array(part.trace.history, np.float64)
     header = {
         **{f"part.{name}": _about_part(part) for name, part in parts.items()},
-        "class": type(model).__name__,
+        "class": fitted.name,
         "parameters": as_json(model.get_params()),
         "library": __version__,
-        "fingerprint": model.rankings_.fingerprint,
-        "fit": as_json(_about_fit(model) | {"anonymous": model.rankings_.anonymous}),
+        "fingerprint": fitted.rankings.fingerprint,
+        "fit": as_json(_about_fit(fitted.trace) | {"anonymous": fitted.rankings.anonymous}),
     }
     write(path, "model", tensors, header)
 
 
-def _about_fit(model: Ranker) -> Named:
-    return {"converged": model.converged_, "seconds": model.fit_seconds_, "best_iter": model.best_iter_}
+def _about_fit(trace: Trace) -> Named:
+    return {"converged": trace.converged, "seconds": trace.seconds, "best_iter": trace.best_iter}
 
 
-def _about_part(part: Ranker) -> str:
+def _about_part(part: Fitted[Any]) -> str:
     """What a header says about a model inside another one; it has learnt from the same data."""
-    return as_json({"class": type(part).__name__, "parameters": part.get_params(), "fit": _about_fit(part)})
+    return as_json({"class": part.name, "parameters": part.settings.get_params(), "fit": _about_fit(part.trace)})
 
 
 def load(path: str | Path, *, models: Iterable[type[Ranker]] = ()) -> Ranker:
@@ -170,22 +174,23 @@ def _fitted(
     models: list[type[Ranker]],
 ) -> Ranker:
     """A model from its parameters and tensors, which are checked."""
-    model = kind(**{name: _parameter(value, models) for name, value in parameters.items()})
-    model._validate()
-    learned = {name: tensors[name] for name in model.estimate_type.names()}
+    settings = kind(**{name: _parameter(value, models) for name, value in parameters.items()})
+    settings._validate()
+    learned = {name: tensors[name] for name in settings.estimate_type.names()}
     learned = {name: value if value.ndim else value.item() for name, value in learned.items()}
-    model._take(rankings, model.estimate_type.of(learned, model._rules() | parts))
-    model.history_ = np.atleast_1d(tensors["history_"]).tolist()
-    model.n_iter_ = len(model.history_)
-    model.validation_ = tensors.get("validation_", np.zeros((0, 2)))
-    if model.validation_.ndim != 2 or model.validation_.shape[1] != 2 or not np.isfinite(model.validation_).all():
-        raise FormatError("validation_ is not a curve of sweeps and scores")
-    model.best_iter_ = int(fit.get("best_iter", model.n_iter_))
-    model.converged_, model.fit_seconds_ = bool(fit["converged"]), float(fit["seconds"])
-    history = np.asarray(model.history_, np.float64)
+    history = np.atleast_1d(tensors["history_"]).astype(np.float64)
     if history.ndim != 1 or not np.isfinite(history).all():
         raise FormatError("history_ is not a list of finite numbers")
-    model._check_learned()
+    curve = tensors.get("validation_", np.zeros((0, 2)))
+    if curve.ndim != 2 or curve.shape[1] != 2 or not np.isfinite(curve).all():
+        raise FormatError("validation_ is not a curve of sweeps and scores")
+    best = int(fit.get("best_iter", history.size))
+    trace = Trace(history.tolist(), bool(fit["converged"]), float(fit["seconds"]), curve, best)
+    estimate = settings.estimate_type.of(learned, settings._rules() | parts)
+    fitted = Fitted(settings, rankings, estimate, trace)
+    settings._check(fitted)
+    model = settings.clone()
+    model.fitted_ = fitted
     return model
 
 

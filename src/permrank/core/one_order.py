@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from permrank.core.estimates import Estimate
+from permrank.core.estimates import Estimate, Learnt
+from permrank.core.fitted import Fitted
+from permrank.core.person import Person
 from permrank.core.ranker import Ranker
-from permrank.core.users import UserReference
 from permrank.errors import InputError
 from permrank.ragged import new_blocks
 from permrank.rankings.rankings import Rankings
@@ -34,18 +35,18 @@ class OneOrderRanker(Ranker):
 
     knows_nobody = True
     personal = False
-
     estimate_type: ClassVar[type[Estimate]] = ItemScores
-    scores_: Float64Array
-
-    def _scores(self, user: UserReference, items: Int64Array) -> Float64Array:
-        return self.scores_[items]
+    scores_ = Learnt[Float64Array]()
 
     def _count(self, rankings: Rankings) -> Float64Array:
         raise NotImplementedError
 
-    def _learn(self, rankings: Rankings) -> ItemScores:
+    def _learn(self, rankings: Rankings) -> Any:
         return ItemScores(self._count(rankings))
+
+    def _scores(self, fitted: Fitted[Any], person: Person, items: Int64Array) -> Float64Array:
+        scores: Float64Array = fitted.estimate.scores
+        return scores[items]
 
 
 def shares_below(rankings: Rankings) -> tuple[Float64Array, Float64Array]:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from permrank.errors import NotSupportedError
-
-if TYPE_CHECKING:
-    from permrank.core.ranker import Ranker
 
 _PERSONAL = ("Recommender", "FactoredPlackettLuce")
 _LIKENESS = (*_PERSONAL, "LatentPlackettLuce", "PairwiseFactorisation")
@@ -21,8 +18,7 @@ ABLE: dict[str, tuple[str, ...]] = {
 PROBABLE = ("PlackettLuce", *_PERSONAL, "LatentPlackettLuce")
 
 
-def refuse(self: Ranker, question: str) -> NoReturn:
-    """Raise an error that names models which can answer."""
-    own = type(self).__name__
+def refuse(own: str, question: str) -> NoReturn:
+    """Raise an error that names models which can answer, of the model with this name."""
     able = [name for name in ABLE.get(question, PROBABLE) if name != own]
     raise NotSupportedError(f"{own} cannot answer {question}(); {', '.join(able[:-1])} and {able[-1]} can")

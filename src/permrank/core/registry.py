@@ -49,7 +49,7 @@ def register(model: Model) -> Model:
     ...     def _learn(self, rankings):
     ...         return pr.Estimate()
     ...
-    ...     def _scores(self, user, items):
+    ...     def _scores(self, fitted, person, items):
     ...         return -items.astype(float)
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "m.permrank"
     >>> Alphabetical().fit(pr.Rankings.from_lists([["b", "a"]])).save(path)
@@ -76,8 +76,6 @@ def require_model(model: Model) -> Model:
     if inspect.isabstract(model):
         missing = ", ".join(sorted(model.__abstractmethods__))
         raise InputError(f"{model.__name__} is not a whole model: it does not define {missing}")
-    if model._learn is Ranker._learn and model._learner is Ranker._learner:
-        raise InputError(f"{model.__name__} is not a whole model: it defines neither _learn nor _learner")
     if takes_a_built_in_name(model):
         raise InputError(
             f"the name {model.__name__!r} is taken by a built-in model; rename {_address(model)}, since files and the "

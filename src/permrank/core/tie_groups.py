@@ -10,13 +10,12 @@ import polars as pl
 
 from permrank.checks import require_between
 from permrank.core.answers import named_columns
-from permrank.core.users import UserReference
 from permrank.errors import InputError
 from permrank.randomness import generator, stream_key
 from permrank.types import BoolArray, Float64Array, Int64Array
 
 if TYPE_CHECKING:
-    from permrank.core.ranker import Ranker
+    from permrank.core.person import Person
 
 # All pairs are compared under every draw.
 _MOST_ITEMS = 1_000
@@ -25,50 +24,19 @@ N_DRAWS = 2_000
 _AT_ONCE = 2**20
 
 
-def tie_groups(
-    self: Ranker, user: object = None, items: Iterable[object] | None = None, *, level: float = 0.9
-) -> pl.DataFrame:
-    """Say which items can be told apart, and put those whose order the data do not settle into groups.
-
-    Two items are told apart if the difference of their scores is larger than c of its standard errors. c is such that,
-    with probability ``level``, no pair of all the items would be, were its true difference 0: the maximum over all
-    pairs is what is looked at (as in Tukey's method), by draws from the distribution of the estimates. So with
-    probability ``level`` everything that is said is right, also where items are exactly equal.
-
-    Parameters
-    ----------
-    user : id, new user, or None
-        Where a model treats all alike, nobody in particular.
-    items : ids or titles, optional
-        All, if none are given; at most 1,000.
-    level : float
-        Between 0 and 1.
-
-    Returns
-    -------
-    polars.DataFrame
-        Columns ``rank``, ``item``, ``title`` if items have one, ``score``; ``rank_low`` and ``rank_high``, between
-        which the rank is: behind all items that are better, and before all that are worse; and ``group``, from 1: each
-        item of a group is better than each of a later one, and groups are as small as that can be said.
-
-    Examples
-    --------
-    >>> import permrank as pr
-    >>> ballots = pr.Rankings.from_lists([["a", "b", "c"], ["b", "a", "c"], ["c", "b", "a"]], weights=[40, 39, 4])
-    >>> pr.PlackettLuce().fit(ballots).tie_groups().select("item", "rank_low", "rank_high", "group").rows()
-    [('b', 1, 2, 1), ('a', 1, 2, 1), ('c', 3, 3, 2)]
-    """
+def tie_groups(person: Person, items: Iterable[object] | None = None, *, level: float = 0.9) -> pl.DataFrame:
+    """Which items can be told apart, and groups of those that cannot: see `Ranker.tie_groups`."""
     require_between("level", level, 0.0, 1.0)
-    reference = self._reference(user)
-    chosen = self._item_indices(items)
+    fitted = person.fitted
+    chosen = fitted.items(items)
     if chosen.size > _MOST_ITEMS:
         raise InputError(f"{chosen.size} items make too many pairs; name at most {_MOST_ITEMS:,} in items")
-    scores = self._scores(reference, chosen)
+    scores = fitted.scores(person, chosen)
     order = np.lexsort((chosen, -scores))
     chosen, scores = chosen[order], scores[order]
-    better = told_apart(scores, self._score_samples(reference, chosen), float(level))
+    better = told_apart(scores, fitted.settings._score_draws(fitted, person, chosen), float(level))
     low, high = 1 + better.sum(axis=0), chosen.size - better.sum(axis=1)
-    named = named_columns(self.item_ids, chosen)
+    named = named_columns(fitted.item_ids, chosen)
     return pl.DataFrame(
         {
             "rank": np.arange(1, chosen.size + 1), **named, "score": scores,
@@ -112,8 +80,3 @@ def normal_samples(covariance: Float64Array, n_draws: int = N_DRAWS) -> Float64A
     values, vectors = np.linalg.eigh(covariance)
     roots = vectors * np.sqrt(np.maximum(values, 0.0))
     return np.asarray(generator(stream_key(0, 71)).normal(size=(n_draws, len(values))) @ roots.T)
-
-
-def no_samples(self: Ranker, user: UserReference, items: Int64Array) -> Float64Array:
-    """Scores of items as they might be: draws (n_draws, n) from the distribution of the estimates."""
-    self._refuse("tie_groups")

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Literal
+from functools import cached_property, partial
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
 from scipy.special import erfc, ndtri
 
 from permrank.checks import require_choice
-from permrank.core.parameters import told_of
+from permrank.core.estimates import Learnt
+from permrank.core.fitted import Fitted
+from permrank.core.questions import told_of
 from permrank.core.ranker import Ranker
 from permrank.errors import InputError, NotSupportedError
 from permrank.inference.profile import Evaluated, profile_interval
@@ -82,13 +84,13 @@ class WorthRanker(Ranker):
     A model supplies `_likelihood`, and for profile intervals `_evaluated`.
     """
 
-    scores_: Float64Array
+    scores_ = Learnt[Float64Array]()
 
     @abstractmethod
-    def _likelihood(self) -> Likelihood:
+    def _likelihood(self, fitted: Fitted[Any]) -> Likelihood:
         """The likelihood at the estimate."""
 
-    def _evaluated(self, point: Float64Array) -> Evaluated:
+    def _evaluated(self, fitted: Fitted[Any], point: Float64Array) -> Evaluated:
         """Value and gradient of the log-likelihood at other parameters, and what computes minus its Hessian."""
         raise NotSupportedError(f"{type(self).__name__} has no profile likelihood")
 
@@ -118,21 +120,20 @@ class WorthRanker(Ranker):
         >>> model.summary(reference="c").frame.select("item", "estimate", "standard_error").row(-1)
         ('c', 0.0, None)
         """
-        self._require_fitted()
-        fit = self._few()
-        n = self.scores_.size
+        fitted = self.fitted_
+        fit, n = _few(fitted), len(fitted.item_ids)
         quasi = quasi_errors(fit.covariance[:n, :n]).extend_constant(None, fit.point.size - n)
-        frame = self._estimates(fit, reference, _half_width(level)).with_columns(quasi_standard_error=quasi)
+        frame = _estimates(fitted, fit, reference, _half_width(level)).with_columns(quasi_standard_error=quasi)
         frame = frame.with_columns(z=pl.col("estimate") / pl.col("standard_error"))
         p = erfc(np.abs(frame["z"].fill_null(0.0).to_numpy()) / np.sqrt(2.0))
         frame = frame.with_columns(p=pl.when(pl.col("z").is_not_null()).then(pl.Series(p)))
         names = ["item", "parameter", "estimate", "standard_error", "quasi_standard_error", "low", "high", "z", "p"]
-        titles = self.item_ids.titles  # where the data say what items are
+        titles = fitted.item_ids.titles  # where the data say what items are
         if titles is not None:
             frame = frame.with_columns(title=titles.extend_constant(None, fit.point.size - n))
             names.insert(1, "title")
         return Summary(
-            told_of(self), self._best_first(frame.select(names)), fit.value, fit.df, fit.n, fit.unit, float(level),
+            told_of(fitted), _best_first(fitted, frame.select(names)), fit.value, fit.df, fit.n, fit.unit, float(level),
             reference, fit.null, fit.notes,
         )  # fmt: skip
 
@@ -144,9 +145,9 @@ class WorthRanker(Ranker):
         reference : id, optional
             The item whose score is 0: its row and column are 0 too. By default scores are measured from their mean.
         """
-        self._require_fitted()
-        fit = self._few()
-        contrast = self._contrast(reference, fit.point.size)
+        fitted = self.fitted_
+        fit = _few(fitted)
+        contrast = _contrast(fitted, reference, fit.point.size)
         return np.asarray(contrast @ fit.covariance @ contrast.T)
 
     def confint(
@@ -164,69 +165,74 @@ class WorthRanker(Ranker):
             does not reject; it is the better one where an item was ranked few times, takes some ten maximisations
             for each limit, and is there for maximum likelihood only. Null where no limit was found.
         """
-        self._require_fitted()
+        fitted = self.fitted_
         require_choice("method", method, ("wald", "profile"))
-        fit, width = self._few(), _half_width(level)
-        frame = self._estimates(fit, reference, width).drop("standard_error")
+        fit, width = _few(fitted), _half_width(level)
+        frame = _estimates(fitted, fit, reference, width).drop("standard_error")
         if method == "profile":
-            frame = frame.with_columns(**self._profiled(fit, reference, width))
-        return self._best_first(frame)
+            frame = frame.with_columns(**_profiled(fitted, fit, reference, width))
+        return _best_first(fitted, frame)
 
-    def _few(self) -> Likelihood:
-        require_few(self.scores_.size)
-        return self._likelihood()
 
-    def _contrast(self, reference: object, size: int) -> Float64Array:
-        """The matrix that measures scores from that of the reference, or from their mean.
+def _few(fitted: Fitted[Any]) -> Likelihood:
+    require_few(len(fitted.item_ids))
+    made: Likelihood = fitted.settings._likelihood(fitted)  # type: ignore[attr-defined]
+    return made
 
-        Their common level is not in the data: a prior gives it a value, and an error that says nothing.
-        """
-        contrast, n = np.eye(size), self.scores_.size
-        if reference is not None:
-            contrast[:n, self.item_ids.find(reference)] -= 1.0
-        else:
-            contrast[:n, :n] -= 1.0 / n
-        return contrast
 
-    def _estimates(self, fit: Likelihood, reference: object, width: float) -> pl.DataFrame:
-        """Estimates, standard errors and Wald's limits; the reference has no error."""
-        n, contrast = self.scores_.size, self._contrast(reference, fit.point.size)
-        errors = roots(np.sum((contrast @ fit.covariance) * contrast, axis=1))
-        others = fit.point.size - n
-        frame = pl.DataFrame(
-            {
-                "item": self.item_ids.ids.extend_constant(None, others) if others else self.item_ids.ids,
-                "parameter": ["score"] * n + ["log tie"] * others,
-                "estimate": contrast @ fit.point,
-                "standard_error": errors,
-            }
-        )
-        margin = width * pl.col("standard_error")
-        return frame.with_columns(low=pl.col("estimate") - margin, high=pl.col("estimate") + margin)
+def _contrast(fitted: Fitted[Any], reference: object, size: int) -> Float64Array:
+    """The matrix that measures scores from that of the reference, or from their mean.
 
-    def _profiled(self, fit: Likelihood, reference: object, width: float) -> dict[str, pl.Series]:
-        if not fit.flat:
-            raise InputError(
-                "profile intervals are for maximum likelihood, prior=None; method='wald' goes with a prior"
-            )
-        n = self.scores_.size
-        if n > _MOST_PROFILED:
-            raise InputError(f"profile intervals of {n} items would take too long; select at most {_MOST_PROFILED}")
-        gauge = np.append(np.ones(n), np.zeros(fit.point.size - n))
-        rows = self._contrast(reference, fit.point.size)
-        limits = []
-        for row in rows:
-            # Scores are measured from their mean, or from the reference: either way a shift of all changes nothing.
-            direction = row - gauge * (row @ gauge) / n
-            known = np.abs(direction).max() > 0
-            limits.append(profile_interval(self._evaluated, fit, direction, gauge, width) if known else (None, None))
-        low, high = zip(*limits, strict=True)
-        return {"low": pl.Series(low, dtype=pl.Float64), "high": pl.Series(high, dtype=pl.Float64)}
+    Their common level is not in the data: a prior gives it a value, and an error that says nothing.
+    """
+    contrast, n = np.eye(size), len(fitted.item_ids)
+    if reference is not None:
+        contrast[:n, fitted.item_ids.find(reference)] -= 1.0
+    else:
+        contrast[:n, :n] -= 1.0 / n
+    return contrast
 
-    def _best_first(self, frame: pl.DataFrame) -> pl.DataFrame:
-        n = self.scores_.size
-        order = np.lexsort((np.arange(n), -self.scores_))
-        return frame[np.append(order, np.arange(n, frame.height))]
+
+def _estimates(fitted: Fitted[Any], fit: Likelihood, reference: object, width: float) -> pl.DataFrame:
+    """Estimates, standard errors and Wald's limits; the reference has no error."""
+    n, contrast = len(fitted.item_ids), _contrast(fitted, reference, fit.point.size)
+    errors = roots(np.sum((contrast @ fit.covariance) * contrast, axis=1))
+    others = fit.point.size - n
+    frame = pl.DataFrame(
+        {
+            "item": fitted.item_ids.ids.extend_constant(None, others) if others else fitted.item_ids.ids,
+            "parameter": ["score"] * n + ["log tie"] * others,
+            "estimate": contrast @ fit.point,
+            "standard_error": errors,
+        }
+    )
+    margin = width * pl.col("standard_error")
+    return frame.with_columns(low=pl.col("estimate") - margin, high=pl.col("estimate") + margin)
+
+
+def _profiled(fitted: Fitted[Any], fit: Likelihood, reference: object, width: float) -> dict[str, pl.Series]:
+    if not fit.flat:
+        raise InputError("profile intervals are for maximum likelihood, prior=None; method='wald' goes with a prior")
+    n = len(fitted.item_ids)
+    if n > _MOST_PROFILED:
+        raise InputError(f"profile intervals of {n} items would take too long; select at most {_MOST_PROFILED}")
+    gauge = np.append(np.ones(n), np.zeros(fit.point.size - n))
+    rows = _contrast(fitted, reference, fit.point.size)
+    evaluated = partial(fitted.settings._evaluated, fitted)  # type: ignore[attr-defined]
+    limits = []
+    for row in rows:
+        # Scores are measured from their mean, or from the reference: either way a shift of all changes nothing.
+        direction = row - gauge * (row @ gauge) / n
+        known = np.abs(direction).max() > 0
+        limits.append(profile_interval(evaluated, fit, direction, gauge, width) if known else (None, None))
+    low, high = zip(*limits, strict=True)
+    return {"low": pl.Series(low, dtype=pl.Float64), "high": pl.Series(high, dtype=pl.Float64)}
+
+
+def _best_first(fitted: Fitted[Any], frame: pl.DataFrame) -> pl.DataFrame:
+    n = len(fitted.item_ids)
+    order = np.lexsort((np.arange(n), -fitted.estimate.scores))
+    return frame[np.append(order, np.arange(n, frame.height))]
 
 
 def _half_width(level: float) -> float:

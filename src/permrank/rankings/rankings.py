@@ -203,6 +203,11 @@ class Rankings:
         return int(np.count_nonzero(new_blocks(self.levels, self.indptr))) < self.n_entries
 
     @cached_property
+    def rating_values(self) -> Float64Array:
+        """The different ratings, lowest first; none where there are no ratings."""
+        return np.unique(np.zeros(0) if self.ratings is None else self.ratings).astype(np.float64)
+
+    @cached_property
     def has_order(self) -> bool:
         """Whether any ranking puts one item before another; sets without order, such as clicks, never do."""
         return bool(self.last_levels.any())

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from permrank.core.declared import Declared, Float
 from permrank.core.one_order import OneOrderRanker, shares_below
+from permrank.core.settings import number
 from permrank.rankings.rankings import Rankings
 from permrank.types import Float64Array
 
@@ -15,11 +15,6 @@ class Borda(OneOrderRanker):
 
     score = (λ/2 + Σ w (items below + half of those tied)) / (λ + Σ w (other items in the list)), over the rankings
     that list the item. Where everybody ranks everything this orders as Borda's points do.
-
-    Parameters
-    ----------
-    prior_strength : float
-        λ: imaginary comparisons of every item, half of them won.
 
     Attributes
     ----------
@@ -38,12 +33,10 @@ class Borda(OneOrderRanker):
     assumes = "an item is as good as the share of its comparisons that it wins"
     takes = "rankings and ratings, ties, weights"
     reference = "de Borda (1781)"
-    parameters = Declared(
-        prior_strength=Float(tune=(0.1, 100.0), help="Imaginary comparisons of every item, half of them won."),
-    )
 
-    def __init__(self, *, prior_strength: float = 5.0) -> None:
-        self.prior_strength = prior_strength
+    prior_strength: float = number(
+        5.0, tune=(0.1, 100.0), help="λ: imaginary comparisons of every item, half of them won."
+    )
 
     def _count(self, rankings: Rankings) -> Float64Array:
         beaten, others = shares_below(rankings)

@@ -33,8 +33,5 @@ class Copeland(OneOrderRanker):
     takes = "rankings and ratings, ties, weights"
     reference = "Copeland (1951)"
 
-    def __init__(self) -> None:
-        pass
-
     def _count(self, rankings: Rankings) -> Float64Array:
         return majorities(rankings) / max(rankings.n_items - 1, 1)

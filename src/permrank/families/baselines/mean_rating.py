@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from permrank.core.declared import MOST_SWEEPS, Declared, Flag, Float, Integer
-from permrank.core.estimates import RULE, Estimate
+from permrank.core.estimates import Estimate, Learnt
+from permrank.core.fitted import Fitted
 from permrank.core.one_order import shares_below
+from permrank.core.person import Person
 from permrank.core.ranker import Ranker
-from permrank.core.users import NewUser, UserReference
+from permrank.core.settings import MOST_SWEEPS, flag, integer, number
 from permrank.errors import InputError
 from permrank.learning.learner import Learner, Step, standing
 from permrank.rankings.rankings import Rankings
@@ -20,13 +22,11 @@ from permrank.types import Float64Array, Int64Array, Named
 
 @dataclass(frozen=True, eq=False)
 class Biases(Estimate):
-    """The mean of all ratings, and what items and users add to it; a new user's level is shrunk by the penalty."""
+    """The mean of all ratings, and what items and users add to it."""
 
     mean: float
     item_biases: Float64Array
     user_biases: Float64Array
-    centred: bool = field(metadata=RULE, kw_only=True)
-    user_penalty: float = field(metadata=RULE, kw_only=True)
 
     def check(self, n_users: int, n_items: int) -> None:
         """Raise unless there is a finite number for each user and item."""
@@ -45,19 +45,6 @@ class MeanRating(Ranker):
     Minimises Σ w (r - m - b_u - b_y)² + λ_user Σ b_u² + λ_item Σ b_y² by exact alternating steps, m being the mean
     of all ratings and w the weight of the ranking. Where there are no ratings, the position in the list stands for one:
     the share of the other listed items that an item comes before, ties half. Everybody has the same order of items.
-
-    Parameters
-    ----------
-    item_penalty : float
-        λ_item: as many imaginary ratings of the mean are added to every item.
-    user_penalty : float
-        λ_user, likewise for users.
-    centred : bool
-        False leaves the users' biases out: the plain shrunk mean of an item.
-    max_iter : int
-        The most sweeps.
-    tol : float
-        Learning ends when no bias changes by more than this part of the ratings' standard deviation.
 
     Attributes
     ----------
@@ -79,40 +66,29 @@ class MeanRating(Ranker):
     assumes = "a rating is the sum of a user's level and an item's, whatever the taste"
     takes = "ratings, or rankings by their positions; ties, weights"
     reference = "Koren (2010), baseline estimates"
-    parameters = Declared(
-        item_penalty=Float(above=0.0, tune=(0.3, 100.0), help="Imaginary ratings of the mean for every item."),
-        user_penalty=Float(above=0.0, tune=(0.3, 100.0), help="Imaginary ratings of the mean for every user."),
-        centred=Flag(help="Whether users have biases of their own."),
-        max_iter=Integer(1, MOST_SWEEPS, help="The most sweeps."),
-        tol=Float(above=0.0, help="Ends when no bias changes by more than this part of the standard deviation."),
-    )
     knows_nobody = True
     personal = False
     estimate_type = Biases
-    estimate_: Biases
-    mean_: float
-    item_biases_: Float64Array
-    user_biases_: Float64Array
+    mean_ = Learnt[float]()
+    item_biases_ = Learnt[Float64Array]()
+    user_biases_ = Learnt[Float64Array]()
 
-    def __init__(
-        self,
-        *,
-        item_penalty: float = 10.0,
-        user_penalty: float = 5.0,
-        centred: bool = True,
-        max_iter: int = 200,
-        tol: float = 1e-6,
-    ) -> None:
-        self.item_penalty = item_penalty
-        self.user_penalty = user_penalty
-        self.centred = centred
-        self.max_iter = max_iter
-        self.tol = tol
+    item_penalty: float = number(
+        10.0,
+        above=0.0,
+        tune=(0.3, 100.0),
+        help="λ_item: as many imaginary ratings of the mean are added to every item.",
+    )
+    user_penalty: float = number(5.0, above=0.0, tune=(0.3, 100.0), help="λ_user, likewise for users.")
+    centred: bool = flag(True, help="False leaves the users' biases out: the plain shrunk mean of an item.")
+    max_iter: int = integer(200, 1, MOST_SWEEPS, help="The most sweeps.")
+    tol: float = number(
+        1e-06,
+        above=0.0,
+        help="Learning ends when no bias changes by more than this part of the ratings' standard deviation.",
+    )
 
-    def _rules(self) -> Named:
-        return {"centred": bool(self.centred), "user_penalty": float(self.user_penalty)}
-
-    def _learner(self, rankings: Rankings) -> Learner[Biases]:
+    def _learn(self, rankings: Rankings) -> Learner[Biases]:
         return lambda kept: self._alternations(rankings)
 
     def _alternations(self, rankings: Rankings) -> Iterator[Step[Biases]]:
@@ -127,7 +103,7 @@ class MeanRating(Ranker):
         small = self.tol * max(float(residual.std()), 1e-300)
 
         def estimate() -> Biases:
-            return Biases(mean, of_item, of_user, **self._rules())
+            return Biases(mean, of_item, of_user)
 
         yield standing(estimate)
         while True:
@@ -144,23 +120,18 @@ class MeanRating(Ranker):
             done = not self.centred or bool(np.abs(of_item - before).max() <= small)
             yield Step(-float(weights @ error**2 + penalty), estimate, converged=done)
 
-    def _scores(self, user: UserReference, items: Int64Array) -> Float64Array:
-        if isinstance(user, NewUser):
-            level = float(user.state["bias"][0])
-        else:
-            level = 0.0 if user is None else float(self.user_biases_[user])
-        return np.asarray(self.mean_ + level + self.item_biases_[items])
+    def _scores(self, fitted: Fitted[Biases], person: Person, items: Int64Array) -> Float64Array:
+        learnt = fitted.estimate
+        level = learnt.user_biases[person.index] if person.index is not None else person.state.get("bias", 0.0)
+        return np.asarray(learnt.mean + level + learnt.item_biases[items])
 
-    def fold_in(self, said: object) -> NewUser:
-        """Make a new user from a list, or from a dict of item to rating; only the level depends on it."""
-        new = super().fold_in(said)
-        bias = 0.0
-        # Ratings say nothing about a level where the model learnt from positions, and the other way round.
-        if self.estimate_.centred and (new.rankings.ratings is None) == (self.rankings_.ratings is None):
-            values, weights, _ = _rated(new.rankings)
-            residual = values - self.mean_ - self.item_biases_[self._aligned_items(new.rankings)]
-            bias = float(weights @ residual / (weights.sum() + self.estimate_.user_penalty))
-        return NewUser(new.rankings, {"bias": np.array([bias])})
+    def _meet(self, fitted: Fitted[Biases], rankings: Rankings, **about: Any) -> Named:
+        """Only the level depends on the list; ratings say nothing about a level that was learnt from positions."""
+        if not self.centred or (rankings.ratings is None) != (fitted.rankings.ratings is None):
+            return {"bias": 0.0}
+        values, weights, _ = _rated(rankings)
+        residual = values - fitted.estimate.mean - fitted.estimate.item_biases[fitted.aligned(rankings)]
+        return {"bias": float(weights @ residual / (weights.sum() + self.user_penalty))}
 
 
 def _rated(rankings: Rankings) -> tuple[Float64Array, Float64Array, Int64Array]:

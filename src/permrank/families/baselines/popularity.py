@@ -6,21 +6,14 @@ from typing import Literal
 
 import numpy as np
 
-from permrank.core.declared import Categorical, Declared
 from permrank.core.one_order import OneOrderRanker, shares_below
+from permrank.core.settings import choice
 from permrank.rankings.rankings import Rankings
 from permrank.types import Float64Array
 
 
 class Popularity(OneOrderRanker):
     """Baseline: an item scores the number of rankings that have it in their upper half, or that list it at all.
-
-    Parameters
-    ----------
-    count : {"liked", "listed"}
-        Rankings in which the item comes before at least half of the others (a tie counts one half), or all that
-        list it. Every ranking counts by its weight, and once for an item however often it was taken up: people are
-        counted, not plays or purchases, of which a few people may have very many.
 
     Attributes
     ----------
@@ -41,16 +34,17 @@ class Popularity(OneOrderRanker):
     takes = "rankings and ratings, ties, weights"
     finds = True
     reference = "Cremonesi, Koren and Turrin (2010), top popular"
-    parameters = Declared(
-        count=Categorical(
-            ("liked", "listed"),
-            tune=("liked", "listed"),
-            help="Count the rankings that have an item in their upper half, or all that list it.",
+
+    count: Literal["liked", "listed"] = choice(
+        "liked",
+        ("liked", "listed"),
+        tune=("liked", "listed"),
+        help=(
+            "Rankings in which the item comes before at least half of the others (a tie counts one half), or all "
+            "that list it. Every ranking counts by its weight, and once for an item however often it was taken "
+            "up: people are counted, not plays or purchases, of which a few people may have very many."
         ),
     )
-
-    def __init__(self, *, count: Literal["liked", "listed"] = "liked") -> None:
-        self.count = count
 
     def _count(self, rankings: Rankings) -> Float64Array:
         weights = rankings.entry_weights()

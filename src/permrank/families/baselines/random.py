@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import gammaln
 
-from permrank.core.declared import Declared, Seed
 from permrank.core.estimates import Estimate
+from permrank.core.fitted import Fitted
+from permrank.core.person import Person
 from permrank.core.ranker import Ranker
-from permrank.core.users import NewUser, UserReference
+from permrank.core.settings import random_seed
 from permrank.errors import InputError
 from permrank.families.baselines.uniform import Uniform
 from permrank.inference.likelihood import Likelihood
@@ -27,11 +28,6 @@ class Random(Ranker):
     What any model must beat. A tie says nothing about the order inside it, so a ranking with blocks of sizes m_1,
     m_2, ... has the probability Π m_b! / n!.
 
-    Parameters
-    ----------
-    seed : int
-        Of the scores.
-
     Examples
     --------
     >>> import permrank as pr
@@ -44,47 +40,45 @@ class Random(Ranker):
     assumes = "nothing: every order is equally likely"
     takes = "rankings and ratings, ties, weights"
     reference = "the uniform distribution over permutations"
-    parameters = Declared(seed=Seed(help="Of the scores."))
 
     knows_nobody = True
     personal = False
 
-    def __init__(self, *, seed: int = 0) -> None:
-        self.seed = seed
+    seed: int = random_seed("Of the scores.")
 
-    def _learner(self, rankings: Rankings) -> Learner[Estimate]:
+    def _learn(self, rankings: Rankings) -> Learner[Estimate]:
         return at_once(Estimate(), float(rankings.weights @ _log_probabilities(rankings)))
 
-    def _scores(self, user: UserReference, items: Int64Array) -> Float64Array:
+    def _scores(self, fitted: Fitted[Estimate], person: Person, items: Int64Array) -> Float64Array:
         # All items are drawn, so that a score does not depend on what else is asked.
-        return generator(int(stream_key(self.seed, *_indices(user)))).random(len(self.item_ids))[items]
+        key = stream_key(self.seed, *_numbers(person))
+        return generator(int(key)).random(len(fitted.item_ids))[items]
 
-    def _distribution(self, user: UserReference, items: Int64Array) -> Uniform:
+    def _law(self, fitted: Fitted[Estimate], person: Person, items: Int64Array) -> Uniform:
         return Uniform(items.size)
 
     def log_likelihood(self, rankings: Rankings) -> Float64Array:
         """Return the log-probability of each ranking, weights left out."""
-        self._require_fitted()
-        self._aligned_items(rankings)  # an unknown item raises
+        self.fitted_.aligned(rankings)  # an unknown item raises
         return _log_probabilities(rankings)
 
-    def _likelihood(self) -> Likelihood:
+    def _likelihood(self, fitted: Fitted[Estimate]) -> Likelihood:
         """The likelihood of a law without parameters: the special case of equal worths."""
-        data, none = self.rankings_, np.zeros(0)
+        data, none = fitted.rankings, np.zeros(0)
         value, n = float(data.weights @ _log_probabilities(data)), float(data.weights[data.lengths > 1].sum())
         return Likelihood("uniform", none, np.zeros((0, 0)), none, False, value, None, n, "rankings")
 
-    def _check_learned(self) -> None:
-        super()._check_learned()
-        if len(self.history_) != 1:
-            raise InputError(f"history_ has {len(self.history_)} values, expected one")
+    def _check(self, fitted: Fitted[Estimate]) -> None:
+        super()._check(fitted)
+        if len(fitted.trace.history) != 1:
+            raise InputError(f"history_ has {len(fitted.trace.history)} values, expected one")
 
 
-def _indices(user: UserReference) -> list[int]:
-    """Numbers that stand for a user: the index, or for a new one what was said."""
-    if isinstance(user, NewUser):
-        return [1, int(user.rankings.fingerprint, 16) % _WORD]
-    return [0] if user is None else [0, user]
+def _numbers(person: Person) -> list[int]:
+    """Numbers that stand for a person: the index, or for a new one what was listed."""
+    if person.rankings is not None:
+        return [1, int(person.rankings.fingerprint, 16) % _WORD]
+    return [0] if person.index is None else [0, person.index]
 
 
 def _log_probabilities(rankings: Rankings) -> Float64Array:

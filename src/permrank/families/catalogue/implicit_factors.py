@@ -9,7 +9,8 @@ from typing import Literal
 
 import numpy as np
 
-from permrank.core.declared import MOST_FACTORS, MOST_SWEEPS, Declared, Float, Integer, Seed
+from permrank.core.estimates import Learnt
+from permrank.core.settings import MOST_FACTORS, MOST_SWEEPS, integer, number, random_seed
 from permrank.errors import InputError
 from permrank.families.catalogue.blend import hold_out_entries
 from permrank.families.catalogue.entries import Entries, Scale
@@ -56,19 +57,6 @@ class ImplicitFactors(CatalogueRanker):
     Alternating least squares for implicit feedback, with grades as targets. Users are not learnt but solved for, from
     what they have taken up: somebody new is as good as anybody known.
 
-    Parameters
-    ----------
-    n_factors : int
-        K.
-    missing_weight, penalty : float or "auto"
-        Weight of an entry that is missing, where one that is there has 1, and the penalty of the factors, as a share of
-        the weight of a row. "auto": those with which held-out entries are found best.
-    max_iter : int
-    tol : float
-        Learning ends when the loss falls by less than this part of itself in a sweep.
-    seed : int
-        Of the start, and of the entries that are held out.
-
     Attributes
     ----------
     item_factors_ : float32 (n_items, K)
@@ -91,33 +79,34 @@ class ImplicitFactors(CatalogueRanker):
     reference = "Hu, Koren and Volinsky (2008); Rendle and others (2022)"
     estimate_type = ImplicitEstimate
     resumable = True
-    parameters = Declared(
-        n_factors=Integer(1, MOST_FACTORS, tune=(16, 256), help="Factors of every user and item."),
-        missing_weight=Float(minimum=1e-9, maximum=1.0, also=("auto",), help="Weight of an entry that is missing."),
-        penalty=Float(above=0.0, also=("auto",), help="Penalty of the factors, as a share of a row's weight."),
-        max_iter=Integer(1, MOST_SWEEPS, help="The most sweeps."),
-        tol=Float(above=0.0, help="Ends when the loss falls by less than this part of itself."),
-        seed=Seed(help="Of the start, and of what is held out."),
-    )
-    item_factors_: Array
-    weighting_: Float64Array
+    item_factors_ = Learnt[Array]()
+    weighting_ = Learnt[Float64Array]()
 
-    def __init__(
-        self,
-        n_factors: int = 128,
-        *,
-        missing_weight: float | Literal["auto"] = "auto",
-        penalty: float | Literal["auto"] = "auto",
-        max_iter: int = 50,
-        tol: float = 1e-3,
-        seed: int = 0,
-    ) -> None:
-        self.n_factors = n_factors
-        self.missing_weight = missing_weight
-        self.penalty = penalty
-        self.max_iter = max_iter
-        self.tol = tol
-        self.seed = seed
+    n_factors: int = integer(128, 1, MOST_FACTORS, tune=(16, 256), kw_only=False, help="K.")
+    missing_weight: float | Literal["auto"] = number(
+        "auto",
+        minimum=1e-09,
+        maximum=1.0,
+        also=("auto",),
+        help=(
+            "Weight of an entry that is missing, where one that is there has 1, and the penalty of the factors, "
+            'as a share of the weight of a row. "auto": those with which held-out entries are found best.'
+        ),
+    )
+    penalty: float | Literal["auto"] = number(
+        "auto",
+        above=0.0,
+        also=("auto",),
+        help=(
+            "Weight of an entry that is missing, where one that is there has 1, and the penalty of the factors, "
+            'as a share of the weight of a row. "auto": those with which held-out entries are found best.'
+        ),
+    )
+    max_iter: int = integer(50, 1, MOST_SWEEPS, help="The most sweeps.")
+    tol: float = number(
+        0.001, above=0.0, help="Learning ends when the loss falls by less than this part of itself in a sweep."
+    )
+    seed: int = random_seed("Of the start, and of the entries that are held out.")
 
     def _weighting(self, data: Data) -> Weighting:
         chosen = weighting_of(USUAL, data.n_items)

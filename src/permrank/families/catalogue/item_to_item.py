@@ -8,7 +8,8 @@ from typing import Literal
 
 import numpy as np
 
-from permrank.core.declared import Categorical, Declared, Float, Integer
+from permrank.core.estimates import Learnt
+from permrank.core.settings import MOST_DENSE, MOST_SWEEPS, choice, integer, number
 from permrank.errors import InputError
 from permrank.families.catalogue.entries import Entries, Scale
 from permrank.families.catalogue.item_weights import (
@@ -72,17 +73,6 @@ class ItemToItem(CatalogueRanker):
     filter, whose largest weights are kept for every item. Entries count by their grades: ratings from the lowest to
     the highest, counts by how often, and all alike otherwise; the order of a list without ratings says nothing here.
 
-    Parameters
-    ----------
-    method : {"auto", "regression", "filter"}
-        "auto": the regression up to 8,192 items.
-    ridge, dropout : float or "auto"
-        Penalties of the regression: λ for every item, and a share γ of the item's own sum of squares (dropping entries
-        with probability γ / (1 + γ) does the same). "auto": those with the least error when each user is left out in
-        turn.
-    n_neighbours : int or "auto"
-        Weights that the filter keeps for each item; "auto": as many as fit in 512 MiB.
-
     Attributes
     ----------
     item_weights_ : float16 (n_items, n_items)
@@ -108,27 +98,38 @@ class ItemToItem(CatalogueRanker):
     takes = "sets, counts, ratings and rankings, by what they list; ties, weights"
     reference = "Steck (2019), embarrassingly shallow autoencoders; Park and others (2024), Turbo-CF"
     estimate_type = ItemEstimate
-    parameters = Declared(
-        method=Categorical(("auto", "regression", "filter"), help="Closed form, or a filter for large catalogues."),
-        ridge=Float(above=0.0, also=("auto",), help="Penalty of every item."),
-        dropout=Float(also=("auto",), help="Penalty as a share of the item's own sum of squares."),
-        n_neighbours=Integer(1, 1_000_000, also=("auto",), help="Weights that the filter keeps for each item."),
-    )
-    item_weights_: Array
-    penalties_: Float64Array
+    item_weights_ = Learnt[Array]()
+    penalties_ = Learnt[Float64Array]()
 
-    def __init__(
-        self,
-        *,
-        method: Literal["auto", "regression", "filter"] = "auto",
-        ridge: float | Literal["auto"] = "auto",
-        dropout: float | Literal["auto"] = "auto",
-        n_neighbours: int | Literal["auto"] = "auto",
-    ) -> None:
-        self.method = method
-        self.ridge = ridge
-        self.dropout = dropout
-        self.n_neighbours = n_neighbours
+    method: Literal["auto", "regression", "filter"] = choice(
+        "auto", ("auto", "regression", "filter"), help='"auto": the regression up to 8,192 items.'
+    )
+    ridge: float | Literal["auto"] = number(
+        "auto",
+        above=0.0,
+        also=("auto",),
+        help=(
+            "Penalties of the regression: λ for every item, and a share γ of the item's own sum of squares "
+            '(dropping entries with probability γ / (1 + γ) does the same). "auto": those with the least error '
+            "when each user is left out in turn."
+        ),
+    )
+    dropout: float | Literal["auto"] = number(
+        "auto",
+        also=("auto",),
+        help=(
+            "Penalties of the regression: λ for every item, and a share γ of the item's own sum of squares "
+            '(dropping entries with probability γ / (1 + γ) does the same). "auto": those with the least error '
+            "when each user is left out in turn."
+        ),
+    )
+    n_neighbours: int | Literal["auto"] = integer(
+        "auto",
+        1,
+        MOST_SWEEPS,
+        also=("auto",),
+        help='Weights that the filter keeps for each item; "auto": as many as fit in 512 MiB.',
+    )
 
     def _learn(self, rankings: Rankings) -> ItemEstimate:
         scale = Scale.of(rankings)

@@ -10,9 +10,9 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import polars as pl
 
-from permrank.core.declared import MOST_FACTORS, Checked, Declared, Integer, Seed
+from permrank.core.settings import MOST_FACTORS, checked, integer, random_seed
 from permrank.core.distribution import RankingDistribution
-from permrank.core.estimates import RULE
+from permrank.core.estimates import RULE, Learnt
 from permrank.core.explanation import Reasons
 from permrank.core.ranker import Ranker
 from permrank.core.users import NewUser, UserReference
@@ -99,16 +99,6 @@ class Recommender(CatalogueRanker):
     What is taken up is a blend of `ItemToItem` and `ImplicitFactors`, each row of scores standardised. Penalties come
     from leaving out one user at a time, and weights from held-out entries of the training data: nothing is to be set.
 
-    Parameters
-    ----------
-    order : Ranker, optional
-        The model of order, not fitted; `FactoredPlackettLuce` unless it is given.
-    n_factors : int or "auto"
-        Factors of the model of what is taken up. "auto": 128 up to 8,192 items; beyond 64, 256 or 480, more as long as
-        held-out entries are found better, and as they fit in 256 MiB.
-    seed : int
-        Of what is held out, and of the factors' start.
-
     Attributes
     ----------
     order_ : Ranker or None
@@ -141,27 +131,29 @@ class Recommender(CatalogueRanker):
     takes = "ratings, rankings, sets and counts; ties, weights"
     reference = "Tran and Venkatesh (2010) for order; Steck (2019), Hu and others (2008)"
     estimate_type = RecommenderEstimate
-    parts: ClassVar[tuple[str, ...]] = ("order",)
-    parameters = Declared(
-        order=Checked(
-            lambda value: _require_order(value),
-            "a model, None",
-            help="Model of order; FactoredPlackettLuce unless it is given.",
-        ),
-        n_factors=Integer(1, MOST_FACTORS, also=("auto",), help="Factors of what is taken up."),
-        seed=Seed(help="Of what is held out, and of the factors' start."),
-    )
-    estimate_: RecommenderEstimate
-    chosen_: bool
-    factor_share_: float
-    friend_weight_: float
 
-    def __init__(
-        self, order: Ranker | None = None, *, n_factors: int | Literal["auto"] = "auto", seed: int = 0
-    ) -> None:
-        self.order = order
-        self.n_factors = n_factors
-        self.seed = seed
+    order: Ranker | None = checked(
+        None,
+        lambda value: _require_order(value),
+        "a model, None",
+        kw_only=False,
+        help="The model of order, not fitted; `FactoredPlackettLuce` unless it is given.",
+    )
+    n_factors: int | Literal["auto"] = integer(
+        "auto",
+        1,
+        MOST_FACTORS,
+        also=("auto",),
+        help=(
+            'Factors of the model of what is taken up. "auto": 128 up to 8,192 items; beyond 64, 256 or 480, more '
+            "as long as held-out entries are found better, and as they fit in 256 MiB."
+        ),
+    )
+    seed: int = random_seed("Of what is held out, and of the factors' start.")
+    parts: ClassVar[tuple[str, ...]] = ("order",)
+    chosen_ = Learnt[bool]()
+    factor_share_ = Learnt[float]()
+    friend_weight_ = Learnt[float]()
 
     def _learner(self, rankings: Rankings) -> Learner[RecommenderEstimate]:
         ordered = rankings.has_order

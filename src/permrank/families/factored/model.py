@@ -13,10 +13,22 @@ import polars as pl
 from permrank.checks import require_int, require_memory
 from permrank.core.answers import nearest
 from permrank.core.distribution import RankingDistribution
+from permrank.core.estimates import Learnt
 from permrank.core.explanation import Reasons
 from permrank.core.fitting import learn_into, more_rankings
 from permrank.core.luce import LuceMixture
 from permrank.core.ranker import Ranker
+from permrank.core.settings import (
+    MOST_DRAWS,
+    MOST_FACTORS,
+    MOST_SWEEPS,
+    checked,
+    choice,
+    flag,
+    integer,
+    number,
+    random_seed,
+)
 from permrank.core.users import NewUser, UserReference
 from permrank.errors import InputError, NotSupportedError
 from permrank.families.factored import damped, race
@@ -26,7 +38,6 @@ from permrank.families.factored.estimate import TIES, FactoredEstimate, Said, ru
 from permrank.families.factored.explain import contributions
 from permrank.families.factored.learning import Settings, grown, usual_sweeps
 from permrank.families.factored.new_items import fold_in_item
-from permrank.families.factored.parameters import PARAMETERS
 from permrank.learning.fit import Job, as_digest
 from permrank.learning.learner import Learner
 from permrank.posterior.known import Known
@@ -54,44 +65,6 @@ class FactoredPlackettLuce(Ranker):
     P(ranking | u) = Π_i e^{s_i} / Σ_{j >= i} e^{s_j} with s_y^u = b_y + Σ_k W_uk H_ky. Point estimates of W and H
     overfit short lists badly, so by default they are not estimated but drawn: users and items in turn from the
     Laplace approximation of their conditional posterior, and answers are averages over the draws that are kept.
-
-    Parameters
-    ----------
-    n_factors : int or "auto"
-        K. "auto" takes the one of 4, 8, 16 and 32 that predicts held-out pairs best; ``curve_`` shows all of them.
-    method : {"draws", "point"}
-        ``point`` is the paper's regularised maximum likelihood, Σ_u log P - user_penalty ‖W‖² - item_penalty ‖H‖².
-    ties : {"breslow", "efron", "exact", "partition", "shuffle"}
-        What a tie says (see the page on ties). For ratings a tie is evidence of closeness, and ``breslow``
-        predicts best; strict rankings are not affected.
-    intercepts : bool
-        Whether items have an intercept b_y; False is the paper's form.
-    factor_scale : float or "auto"
-        Standard deviation of the score that the factors make around its mean, a priori. "auto": 1 for strict rankings,
-        0.7 where there are ties. Only for ``method="draws"``.
-    rating_thresholds : bool
-        Where there are ratings, let the level of the ratings count and not only their order, by thresholds between
-        their values. Only for ``method="draws"``.
-    co_listing : bool
-        Let what people list together tell of their taste: prior means of users' and items' factors depend on it, as
-        far as it stands out from chance. Only for ``method="draws"``.
-    user_penalty, item_penalty : float
-        Penalties of ``method="point"``, the paper's α and β.
-    damping : {"none", "log", "natural_log", "learned"} or sequence of float
-        Benter's factors ρ_i of the scores at each stage of a list, for ``method="point"``: 1 / log2(1 + i), the
-        paper's 1 / log(1 + i), learnt from the data, or given: the first above 0, never rising, 0 where choices are
-        uniform; a short sequence goes on with its last value. They are for strict orders: rankings with ties need
-        ``ties="shuffle"``.
-    max_iter : int, optional
-        The most sweeps over the data, by default 600 under ``draws`` and 5,000 under ``point``. Draws end earlier when
-        means over their two halves agree (``score_error_``); ``converged_`` says whether they did.
-    n_draws : int
-        The most draws that are looked at, evenly spread over the last part of the sweeps. Scores are averaged over
-        them; some are kept whole, for probabilities and new users.
-    tol : float
-        ``point`` ends when the objective rises by less than this part of itself.
-    seed : int
-        The same seed gives the same bits, for any number of threads.
 
     Attributes
     ----------
@@ -141,50 +114,129 @@ class FactoredPlackettLuce(Ranker):
     assumes = "scores of users and items come from a few factors"
     takes = "rankings and ratings, ties, weights"
     reference = "Tran and Venkatesh (2010), section 3.1"
-    parameters = PARAMETERS
     resumable = True
     estimate_type = FactoredEstimate
-    estimate_: FactoredEstimate
-    item_draws_: Array
-    user_factors_: Array
-    item_factors_: Array
-    factor_scale_: float
-    temperature_: float
-    thresholds_: Float64Array
-    curve_: Float64Array
+    item_draws_ = Learnt[Array]()
+    user_factors_ = Learnt[Array]()
+    item_factors_ = Learnt[Array]()
+    factor_scale_ = Learnt[float]()
+    temperature_ = Learnt[float]()
+    thresholds_ = Learnt[Float64Array]()
+    curve_ = Learnt[Float64Array]()
 
-    def __init__(
-        self,
-        n_factors: int | Literal["auto"] = 16,
-        *,
-        method: Literal["draws", "point"] = "draws",
-        ties: Ties = "breslow",
-        intercepts: bool = True,
-        factor_scale: float | Literal["auto"] = "auto",
-        rating_thresholds: bool = True,
-        co_listing: bool = True,
-        user_penalty: float = 1.0,
-        item_penalty: float = 1.0,
-        damping: str | Sequence[float] = "none",
-        max_iter: int | None = None,
-        n_draws: int = 64,
-        tol: float = 1e-6,
-        seed: int = 0,
-    ) -> None:
-        self.n_factors = n_factors
-        self.method = method
-        self.ties = ties
-        self.intercepts = intercepts
-        self.factor_scale = factor_scale
-        self.rating_thresholds = rating_thresholds
-        self.co_listing = co_listing
-        self.user_penalty = user_penalty
-        self.item_penalty = item_penalty
-        self.damping = damping
-        self.max_iter = max_iter
-        self.n_draws = n_draws
-        self.tol = tol
-        self.seed = seed
+    n_factors: int | Literal["auto"] = integer(
+        16,
+        1,
+        MOST_FACTORS,
+        also=("auto",),
+        tune=(2, 32),
+        kw_only=False,
+        help=(
+            'K. "auto" takes the one of 4, 8, 16 and 32 that predicts held-out pairs best; ``curve_`` shows all '
+            "of them."
+        ),
+    )
+    factor_scale: float | Literal["auto"] = number(
+        "auto",
+        above=0.0,
+        also=("auto",),
+        tune=(0.3, 3.0),
+        tune_also=("auto",),
+        when=("method", "draws"),
+        help=(
+            'Standard deviation of the score that the factors make around its mean, a priori. "auto": 1 for '
+            'strict rankings, 0.7 where there are ties. Only for ``method="draws"``.'
+        ),
+    )
+    user_penalty: float = number(
+        1.0,
+        above=0.0,
+        tune=(0.03, 30.0),
+        when=("method", "point"),
+        help='Penalties of ``method="point"``, the paper\'s α and β.',
+    )
+    item_penalty: float = number(
+        1.0,
+        above=0.0,
+        tune=(0.03, 30.0),
+        when=("method", "point"),
+        help='Penalties of ``method="point"``, the paper\'s α and β.',
+    )
+    intercepts: bool = flag(
+        True, tune=(True, False), help="Whether items have an intercept b_y; False is the paper's form."
+    )
+    method: Literal["draws", "point"] = choice(
+        "draws",
+        ("draws", "point"),
+        help=(
+            "``point`` is the paper's regularised maximum likelihood, Σ_u log P - user_penalty ‖W‖² - "
+            "item_penalty ‖H‖²."
+        ),
+    )
+    ties: Ties = choice(
+        "breslow",
+        ("exact", "efron", "breslow", "partition", "shuffle"),
+        help=(
+            "What a tie says (see the page on ties). For ratings a tie is evidence of closeness, and ``breslow`` "
+            "predicts best; strict rankings are not affected."
+        ),
+    )
+    rating_thresholds: bool = flag(
+        True,
+        when=("method", "draws"),
+        help=(
+            "Where there are ratings, let the level of the ratings count and not only their order, by thresholds "
+            'between their values. Only for ``method="draws"``.'
+        ),
+    )
+    co_listing: bool = flag(
+        True,
+        when=("method", "draws"),
+        help=(
+            "Let what people list together tell of their taste: prior means of users' and items' factors depend "
+            'on it, as far as it stands out from chance. Only for ``method="draws"``.'
+        ),
+    )
+    damping: str | Sequence[float] = checked(
+        "none",
+        check_damping,
+        "none, log, natural_log, learned, list of numbers",
+        when=("method", "point"),
+        help=(
+            'Benter\'s factors ρ_i of the scores at each stage of a list, for ``method="point"``: 1 / log2(1 + i), '
+            "the paper's 1 / log(1 + i), learnt from the data, or given: the first above 0, never rising, 0 where "
+            "choices are uniform; a short sequence goes on with its last value. They are for strict orders: "
+            'rankings with ties need ``ties="shuffle"``.'
+        ),
+    )
+    max_iter: int | None = integer(
+        None,
+        1,
+        MOST_SWEEPS,
+        also=(None,),
+        help=(
+            "The most sweeps over the data, by default 600 under ``draws`` and 5,000 under ``point``. Draws end "
+            "earlier when means over their two halves agree (``score_error_``); ``converged_`` says whether they "
+            "did."
+        ),
+    )
+    n_draws: int = integer(
+        64,
+        1,
+        MOST_DRAWS,
+        when=("method", "draws"),
+        help=(
+            "The most draws that are looked at, evenly spread over the last part of the sweeps. Scores are "
+            "averaged over them; some are kept whole, for probabilities and new users."
+        ),
+    )
+    tol: float = number(
+        1e-06,
+        above=0.0,
+        when=("method", "point"),
+        help="``point`` ends when the objective rises by less than this part of itself.",
+    )
+    seed: int = random_seed("The same seed gives the same bits, for any number of threads.")
 
     def _validate(self) -> None:
         super()._validate()

@@ -9,16 +9,14 @@ import numpy as np
 import polars as pl
 
 from permrank.checks import require_int, require_memory
-from permrank.core.declared import (
-    MOST_COMMUNITIES,
-    MOST_STARTS,
+from permrank.core.estimates import Learnt
+from permrank.core.settings import (
     MOST_SWEEPS,
-    Categorical,
-    Declared,
-    Flag,
-    Float,
-    Integer,
-    Seed,
+    choice,
+    flag,
+    integer,
+    number,
+    random_seed,
 )
 from permrank.errors import ConvergenceWarning, InputError
 from permrank.families.latent.communities import communities_frame
@@ -63,42 +61,6 @@ class LatentPlackettLuce(CommunityRanker):
     The score of an item is the share of the user's listed items that it is expected to come before, when it is
     inserted into the list (§3.2.2); an item that is on the list is scored like an equal twin of itself.
 
-    Parameters
-    ----------
-    n_communities : int or "auto"
-        "auto" takes the number with the best likelihood of held-out users, and keeps the curve in ``curve_``.
-    mixing : {"stage", "list"}
-        Whether each stage or each user has one community.
-    n_starts : int
-        EM finds local optima. All starts are learnt, and answers are the mean over them, which ranks better than the
-        best start alone; `communities` and `membership` describe the best.
-    concentration : float, "auto" or None
-        Sum of the parameters of the Dirichlet prior of P(z | u): small if people belong to few communities. "auto"
-        takes the one under which the other stages of a user best predict each stage. None is maximum likelihood, the
-        paper's; somebody new then belongs to one community a list, until the list tells more.
-    prior_strength : float, "auto" or None
-        Worths have a Gamma prior around those of the pooled model, worth this many imaginary choices of each item in
-        each community: a rare item in a rare community stays near its pooled worth. "auto" is empirical Bayes. None
-        is maximum likelihood, the paper's: scores of items that a community always or never chooses grow without end.
-    insertion : {"expected", "mode"}
-        Score by the expected position of an item in the list, or by the paper's rule: the likeliest position, and among
-        items at the same position their likelihood there.
-    ties : {"efron", "breslow", "shuffle"}
-        Every item of a tie is chosen from the rest and a part of the tie: on average half of it (Efron's denominators,
-        averaged) or all of it (Breslow). ``shuffle`` learns from five random orders of each tie, a fifth each.
-    method : {"mm", "gradient", "published"}
-        Hunter's closed update of the scores, or a step along the paper's gradient in each sweep. ``published`` is
-        the second, and every P(z | u) is the mean of Q over all stages, the last included, which is certain and only
-        makes steps shorter; memberships are those of the last sweep, while the others work them out to the end.
-    accelerate : bool
-        Extrapolate every third sweep (SQUAREM); the objective never falls.
-    max_iter : int
-        The most sweeps.
-    tol : float
-        Learning ends when the objective of no start grows by more than this part of itself.
-    seed : int
-        Of the starts.
-
     Attributes
     ----------
     scores_ : float64 (n_starts, n_items, n_communities)
@@ -128,67 +90,93 @@ class LatentPlackettLuce(CommunityRanker):
     assumes = "each choice is made by one of a few communities"
     takes = "rankings and ratings, ties, weights"
     reference = "Tran and Venkatesh (2010), section 3.2"
-    parameters = Declared(
-        n_communities=Integer(1, MOST_COMMUNITIES, also=("auto",), tune=(2, 32), help="Communities."),
-        prior_strength=Float(
-            above=0.0,
-            also=("auto", None),
-            tune=(0.3, 100.0),
-            tune_also=("auto",),
-            help="Imaginary choices of every item in every community; None is maximum likelihood.",
-        ),
-        concentration=Float(
-            above=0.0,
-            also=("auto", None),
-            tune=(0.1, 30.0),
-            tune_also=("auto",),
-            when=("mixing", "stage"),
-            help="Strength of the memberships' Dirichlet prior; None is maximum likelihood.",
-        ),
-        mixing=Categorical(tuple(MIXING), help="Whether each stage of a list or each user has one community."),
-        n_starts=Integer(1, MOST_STARTS, help="Starts of EM; answers are means over them."),
-        insertion=Categorical(tuple(POSITION), help="By the expected or the likeliest position in a list."),
-        ties=Categorical(tuple(TIES), help="What a tie says."),
-        method=Categorical(("mm", "gradient", "published"), help="How a sweep updates the scores."),
-        accelerate=Flag(help="Extrapolate every third sweep (SQUAREM)."),
-        max_iter=Integer(1, MOST_SWEEPS, help="The most sweeps."),
-        tol=Float(above=0.0, help="Ends when no start's objective grows by more than this part of itself."),
-        seed=Seed(help="Of the starts."),
-    )
     resumable = True
     estimate_type = CommunityEstimate
-    prior_strength_: float
-    pooled_scores_: Float64Array
-    curve_: Float64Array
+    prior_strength_ = Learnt[float]()
+    pooled_scores_ = Learnt[Float64Array]()
+    curve_ = Learnt[Float64Array]()
 
-    def __init__(
-        self,
-        n_communities: int | Literal["auto"] = 8,
-        *,
-        mixing: Literal["stage", "list"] = "stage",
-        n_starts: int = 4,
-        concentration: float | Literal["auto"] | None = "auto",
-        prior_strength: float | Literal["auto"] | None = "auto",
-        insertion: Literal["expected", "mode"] = "expected",
-        ties: Literal["efron", "breslow", "shuffle"] = "efron",
-        method: MStep = "mm",
-        accelerate: bool = True,
-        max_iter: int = 500,
-        tol: float = 1e-5,
-        seed: int = 0,
-    ) -> None:
-        self.n_communities = n_communities
-        self.mixing = mixing
-        self.n_starts = n_starts
-        self.concentration = concentration
-        self.prior_strength = prior_strength
-        self.insertion = insertion
-        self.ties = ties
-        self.method = method
-        self.accelerate = accelerate
-        self.max_iter = max_iter
-        self.tol = tol
-        self.seed = seed
+    n_communities: int | Literal["auto"] = integer(
+        8,
+        1,
+        1000,
+        also=("auto",),
+        tune=(2, 32),
+        kw_only=False,
+        help=('"auto" takes the number with the best likelihood of held-out users, and keeps the curve in ``curve_``.'),
+    )
+    prior_strength: float | Literal["auto"] | None = number(
+        "auto",
+        above=0.0,
+        also=("auto", None),
+        tune=(0.3, 100.0),
+        tune_also=("auto",),
+        help=(
+            "Worths have a Gamma prior around those of the pooled model, worth this many imaginary choices of "
+            'each item in each community: a rare item in a rare community stays near its pooled worth. "auto" is '
+            "empirical Bayes. None is maximum likelihood, the paper's: scores of items that a community always or "
+            "never chooses grow without end."
+        ),
+    )
+    concentration: float | Literal["auto"] | None = number(
+        "auto",
+        above=0.0,
+        also=("auto", None),
+        tune=(0.1, 30.0),
+        tune_also=("auto",),
+        when=("mixing", "stage"),
+        help=(
+            "Sum of the parameters of the Dirichlet prior of P(z | u): small if people belong to few communities. "
+            '"auto" takes the one under which the other stages of a user best predict each stage. None is maximum '
+            "likelihood, the paper's; somebody new then belongs to one community a list, until the list tells "
+            "more."
+        ),
+    )
+    mixing: Literal["stage", "list"] = choice(
+        "stage", ("stage", "list"), help="Whether each stage or each user has one community."
+    )
+    n_starts: int = integer(
+        4,
+        1,
+        1000,
+        help=(
+            "EM finds local optima. All starts are learnt, and answers are the mean over them, which ranks better "
+            "than the best start alone; `communities` and `membership` describe the best."
+        ),
+    )
+    insertion: Literal["expected", "mode"] = choice(
+        "expected",
+        ("expected", "mode"),
+        help=(
+            "Score by the expected position of an item in the list, or by the paper's rule: the likeliest "
+            "position, and among items at the same position their likelihood there."
+        ),
+    )
+    ties: Literal["efron", "breslow", "shuffle"] = choice(
+        "efron",
+        ("efron", "breslow", "shuffle"),
+        help=(
+            "Every item of a tie is chosen from the rest and a part of the tie: on average half of it (Efron's "
+            "denominators, averaged) or all of it (Breslow). ``shuffle`` learns from five random orders of each "
+            "tie, a fifth each."
+        ),
+    )
+    method: MStep = choice(
+        "mm",
+        ("mm", "gradient", "published"),
+        help=(
+            "Hunter's closed update of the scores, or a step along the paper's gradient in each sweep. "
+            "``published`` is the second, and every P(z | u) is the mean of Q over all stages, the last included, "
+            "which is certain and only makes steps shorter; memberships are those of the last sweep, while the "
+            "others work them out to the end."
+        ),
+    )
+    accelerate: bool = flag(True, help="Extrapolate every third sweep (SQUAREM); the objective never falls.")
+    max_iter: int = integer(500, 1, MOST_SWEEPS, help="The most sweeps.")
+    tol: float = number(
+        1e-05, above=0.0, help="Learning ends when the objective of no start grows by more than this part of itself."
+    )
+    seed: int = random_seed("Of the starts.")
 
     def _rules(self) -> Named:
         return {"mixing": MIXING[self.mixing], "ties": TIES[self.ties], "position": POSITION[self.insertion]}

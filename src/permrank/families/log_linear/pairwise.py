@@ -8,11 +8,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from permrank.core.declared import Categorical, Declared, Float, Integer
-from permrank.core.estimates import RULE
+from permrank.core.estimates import RULE, Learnt
+from permrank.core.settings import MOST_DRAWS, MOST_FACTORS, MOST_SWEEPS, checked, choice, integer, number, random_seed
 from permrank.core.users import UserReference, lists_of
 from permrank.errors import InputError
-from permrank.families.log_linear.base import COMMON, METHODS, LogLinearRanker
+from permrank.families.log_linear.base import LogLinearRanker
 from permrank.families.log_linear.estimate import LogLinearEstimate
 from permrank.families.log_linear.kernels.arguments import Candidates, Listed, Pairs
 from permrank.families.log_linear.kernels.insertion import EXPECTED, MODE, PUBLISHED, insertion_scores
@@ -47,52 +47,6 @@ class PairwiseLogLinear(LogLinearRanker):
 
     The score of an item is the share of the user's listed items that it comes before when it enters the list (§4.4).
 
-    Parameters
-    ----------
-    n_factors : int
-        K; 0 is the paper's model. With factors, first the scores s are learnt as in `PositionwiseLogLinear`, then λ
-        given them.
-    method : {"relocation", "swaps", "windows", "exact", "contrastive", "persistent"}
-        For λ (and γ without factors): a pseudo-likelihood (§4.3), exact maximum likelihood for lists of up to 16
-        items, or contrastive divergence (§4.2) with chains from the lists or persistent ones.
-    min_cooccurrence : int or "auto"
-        How often two items must be ranked together to have a parameter. "auto": 5 times, or more often where there were
-        more pairs than entries of rankings otherwise (but 262,144 are allowed anyway, and 4,194,304 at the most).
-    cooccurrence_above : float, optional
-        The paper's "larger than a certain threshold", in place of ``min_cooccurrence``: two items have a parameter if
-        they are ranked together more often than this. Both count lists by their weights.
-    position : {"centred", "linear"} or sequence of numbers
-        g(i): (1 + n - 2 i) / n, or 1 - i / n, or a function given by its values from the first position to the last.
-    degree : int
-        γ_y is a polynomial of so high a degree in g. With as many as a list has items less one, and lists of one
-        length, every item has a free parameter at every position. Only without factors.
-    insertion : {"expected", "mode", "published"}
-        Position of an item that enters a list: the expected one, or the likeliest. Of items with the same likeliest
-        position the more likely one there is the better: everywhere, as the paper has it, or in the upper half of the
-        list and the worse in the lower (``mode``).
-    item_scale : float or None
-        Standard deviation of γ a priori; None for no prior.
-    pair_scale : float, "auto" or None
-        Standard deviation of λ a priori; "auto" takes what suits held-out lists best, None is no prior.
-    factor_scale : float or "auto"
-        As in `PositionwiseLogLinear`.
-    window : int
-        Length of the sublists of ``windows``, and of the moves of sublists.
-    n_relocations : int or "all"
-        Items of a list that ``method="relocation"`` moves, at most: of a longer list so many from positions that are
-        evenly spread stand for all, so that a sweep is linear in the entries. "all" is the published sum.
-    move : {"swap", "relocation", "sublist", "window", "insertion", "informed"}
-        Of the chains of contrastive learning; see `sample`.
-    n_steps : int
-        Moves of a chain in a sweep of contrastive learning; 0 for as many as the list has items (the paper).
-    max_iter : int, optional
-        The most sweeps of each of the two parts: if not given, 60 to 300 for the factors and 200 for the pairs.
-    n_draws : int
-        Draws of the factors that are kept.
-    tol : float
-        Learning ends when the objective rises by less than this part of itself.
-    seed : int
-
     Attributes
     ----------
     item_draws_ : (n_kept, n_items, n_factors + degree)
@@ -118,66 +72,125 @@ class PairwiseLogLinear(LogLinearRanker):
     assumes = "two items have an order that does not depend on the others"
     takes = "rankings and ratings, ties, weights"
     reference = "Tran and Venkatesh (2010), section 4.5.2"
-    parameters = Declared(
-        COMMON,
-        method=Categorical(METHODS, help="Pseudo-likelihoods, exact, or by chains."),
-        min_cooccurrence=Integer(
-            1, 1_000_000_000, also=("auto",), help="Lists that two items must share to have a parameter."
-        ),
-        cooccurrence_above=Float(also=(None,), help="Instead of min_cooccurrence: more lists than this."),
-        degree=Integer(1, 64, help="Degree of the polynomial of positions that items have."),
-        insertion=Categorical(tuple(RULES), help="Position of an item that enters a list: expected, or likeliest."),
-        pair_scale=Float(
-            above=0.0,
-            also=("auto", None),
-            help="Prior standard deviation of λ; None for no prior.",
-        ),
-    )
     _tabulates = True
     estimate_type = PairwiseEstimate
-    estimate_: PairwiseEstimate
-    pair_scale_: float
+    pair_scale_ = Learnt[float]()
 
-    def __init__(
-        self,
-        n_factors: int = 16,
-        *,
-        method: str = "relocation",
-        min_cooccurrence: int | Literal["auto"] = "auto",
-        cooccurrence_above: float | None = None,
-        position: str | Sequence[float] = "centred",
-        degree: int = 1,
-        insertion: Literal["expected", "mode", "published"] = "expected",
-        item_scale: float | None = 2.0,
-        pair_scale: float | Literal["auto"] | None = "auto",
-        factor_scale: float | Literal["auto"] = "auto",
-        window: int = 5,
-        n_relocations: int | Literal["all"] = 32,
-        move: str = "swap",
-        n_steps: int = 0,
-        max_iter: int | None = None,
-        n_draws: int = 32,
-        tol: float = 1e-7,
-        seed: int = 0,
-    ) -> None:
-        self.n_factors = n_factors
-        self.method = method
-        self.min_cooccurrence = min_cooccurrence
-        self.cooccurrence_above = cooccurrence_above
-        self.position = position
-        self.degree = degree
-        self.insertion = insertion
-        self.item_scale = item_scale
-        self.pair_scale = pair_scale
-        self.factor_scale = factor_scale
-        self.window = window
-        self.n_relocations = n_relocations
-        self.move = move
-        self.n_steps = n_steps
-        self.max_iter = max_iter
-        self.n_draws = n_draws
-        self.tol = tol
-        self.seed = seed
+    n_factors: int = integer(
+        16,
+        0,
+        MOST_FACTORS,
+        tune=(2, 32),
+        kw_only=False,
+        help=(
+            "K; 0 is the paper's model. With factors, first the scores s are learnt as in "
+            "`PositionwiseLogLinear`, then λ given them."
+        ),
+    )
+    factor_scale: float | Literal["auto"] = number(
+        "auto", above=0.0, also=("auto",), tune=(0.3, 3.0), tune_also=("auto",), help="As in `PositionwiseLogLinear`."
+    )
+    item_scale: float | None = number(
+        2.0, above=0.0, also=(None,), tune=(0.3, 10.0), help="Standard deviation of γ a priori; None for no prior."
+    )
+    position: str | Sequence[float] = checked(
+        "centred",
+        check_position,
+        "centred, linear, list of numbers",
+        help=(
+            "g(i): (1 + n - 2 i) / n, or 1 - i / n, or a function given by its values from the first position to "
+            "the last."
+        ),
+    )
+    window: int = integer(5, 2, 16, help="Length of the sublists of ``windows``, and of the moves of sublists.")
+    n_relocations: int | Literal["all"] = integer(
+        32,
+        1,
+        1000000000,
+        also=("all",),
+        when=("method", "relocation"),
+        help=(
+            'Items of a list that ``method="relocation"`` moves, at most: of a longer list so many from positions '
+            'that are evenly spread stand for all, so that a sweep is linear in the entries. "all" is the '
+            "published sum."
+        ),
+    )
+    move: str = choice(
+        "swap",
+        ("relocation", "swap", "sublist", "window", "insertion", "informed"),
+        help="Of the chains of contrastive learning; see `sample`.",
+    )
+    n_steps: int = integer(
+        0,
+        0,
+        10000,
+        help=("Moves of a chain in a sweep of contrastive learning; 0 for as many as the list has items (the paper)."),
+    )
+    max_iter: int | None = integer(
+        None,
+        1,
+        MOST_SWEEPS,
+        also=(None,),
+        help=(
+            "The most sweeps of each of the two parts: if not given, 60 to 300 for the factors and 200 for the pairs."
+        ),
+    )
+    n_draws: int = integer(32, 1, MOST_DRAWS, help="Draws of the factors that are kept.")
+    tol: float = number(
+        1e-07, above=0.0, help="Learning ends when the objective rises by less than this part of itself."
+    )
+    seed: int = random_seed("Of the draws and the chains.")
+    method: str = choice(
+        "relocation",
+        ("relocation", "swaps", "windows", "exact", "contrastive", "persistent"),
+        help=(
+            "For λ (and γ without factors): a pseudo-likelihood (§4.3), exact maximum likelihood for lists of up "
+            "to 16 items, or contrastive divergence (§4.2) with chains from the lists or persistent ones."
+        ),
+    )
+    min_cooccurrence: int | Literal["auto"] = integer(
+        "auto",
+        1,
+        1000000000,
+        also=("auto",),
+        help=(
+            'How often two items must be ranked together to have a parameter. "auto": 5 times, or more often '
+            "where there were more pairs than entries of rankings otherwise (but 262,144 are allowed anyway, and "
+            "4,194,304 at the most)."
+        ),
+    )
+    cooccurrence_above: float | None = number(
+        None,
+        also=(None,),
+        help=(
+            'The paper\'s "larger than a certain threshold", in place of ``min_cooccurrence``: two items have a '
+            "parameter if they are ranked together more often than this. Both count lists by their weights."
+        ),
+    )
+    degree: int = integer(
+        1,
+        1,
+        64,
+        help=(
+            "γ_y is a polynomial of so high a degree in g. With as many as a list has items less one, and lists "
+            "of one length, every item has a free parameter at every position. Only without factors."
+        ),
+    )
+    insertion: Literal["expected", "mode", "published"] = choice(
+        "expected",
+        ("expected", "mode", "published"),
+        help=(
+            "Position of an item that enters a list: the expected one, or the likeliest. Of items with the same "
+            "likeliest position the more likely one there is the better: everywhere, as the paper has it, or in "
+            "the upper half of the list and the worse in the lower (``mode``)."
+        ),
+    )
+    pair_scale: float | Literal["auto"] | None = number(
+        "auto",
+        above=0.0,
+        also=("auto", None),
+        help='Standard deviation of λ a priori; "auto" takes what suits held-out lists best, None is no prior.',
+    )
 
     def _validate(self) -> None:
         super()._validate()

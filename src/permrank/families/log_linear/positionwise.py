@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 
-from permrank.core.declared import Categorical, Declared, Flag
+from permrank.core.settings import (
+    MOST_DRAWS,
+    MOST_FACTORS,
+    MOST_SWEEPS,
+    checked,
+    choice,
+    flag,
+    integer,
+    number,
+    random_seed,
+)
 from permrank.core.users import UserReference
 from permrank.errors import InputError
-from permrank.families.log_linear.base import COMMON, FACTOR_SCALE, METHODS, LogLinearRanker
+from permrank.families.log_linear.base import LogLinearRanker
 from permrank.families.log_linear.estimate import LogLinearEstimate
 from permrank.families.log_linear.factors import point_factors, usual_scale
 from permrank.families.log_linear.kernels.arguments import Moves
@@ -28,42 +37,6 @@ class PositionwiseLogLinear(LogLinearRanker):
 
     P(ranking | u) ∝ exp Σ_i s_{π_i}^u g(i), with s_y^u = b_y + Σ_k W_uk H_ky and g decreasing: a Spearman model around
     every user's own order. Prediction is sorting by s.
-
-    Parameters
-    ----------
-    n_factors : int
-        K; 0 gives everybody the same scores.
-    method : {"posterior", "swaps", "relocation", "windows", "exact", "contrastive", "persistent"}
-        ``posterior``: users and items are drawn in turn, with the pseudo-likelihood of swaps, and answers are averages.
-        The others give point estimates, which overfit short lists: a pseudo-likelihood (§4.3), exact maximum
-        likelihood for lists of up to 16 items, or contrastive divergence (§4.2).
-    position : {"centred", "linear"} or sequence of numbers
-        g(i): (1 + n - 2 i) / n, or 1 - i / n, or a function given by its values from the first position to the last.
-        Tied items share the mean of g over their positions.
-    intercepts : bool
-        Whether items have an intercept b_y; False is the paper's form.
-    factor_scale : float, "auto" or None
-        Standard deviation of the score that the factors make, a priori. "auto": 2 for strict rankings; where there are
-        ties sqrt(mean entries of a user / 25), at most 2. None, for point estimates: no prior of users and items.
-    item_scale : float or None
-        Standard deviation of b a priori, for point estimates; None for no prior.
-    window : int
-        Length of the sublists of ``windows``, and of the moves of sublists.
-    n_relocations : int or "all"
-        Items of a list that ``method="relocation"`` moves, at most: of a longer list so many from positions that are
-        evenly spread stand for all, so that a sweep is linear in the entries. "all" is the published sum.
-    move : {"swap", "relocation", "sublist", "window", "insertion", "informed"}
-        Of the chains of contrastive learning; see `sample`.
-    n_steps : int
-        Moves of a chain in a sweep of contrastive learning; 0 for as many as the list has items (the paper).
-    max_iter : int, optional
-        Sweeps: draws of ``posterior`` may end earlier (60 to 300 at most if not given), all are made by contrastive
-        learning (200), and no more than these by the others (500).
-    n_draws : int
-        Draws that are kept.
-    tol : float
-        Point estimates end when the objective rises by less than this part of itself.
-    seed : int
 
     Attributes
     ----------
@@ -86,48 +59,87 @@ class PositionwiseLogLinear(LogLinearRanker):
     assumes = "an item's position depends on a score from a few factors"
     takes = "rankings and ratings, ties, weights"
     reference = "Tran and Venkatesh (2010), section 4.5.1"
-    parameters = Declared(
-        COMMON,
-        factor_scale=replace(FACTOR_SCALE, also=("auto", None)),
-        method=Categorical(
-            ("posterior", *METHODS),
-            help="Draws, or a point estimate: by pseudo-likelihood, exactly, or by chains.",
-        ),
-        intercepts=Flag(help="Whether items have an intercept."),
-    )
 
-    def __init__(
-        self,
-        n_factors: int = 16,
-        *,
-        method: str = "posterior",
-        position: str | Sequence[float] = "centred",
-        intercepts: bool = True,
-        factor_scale: float | Literal["auto"] | None = "auto",
-        item_scale: float | None = 2.0,
-        window: int = 5,
-        n_relocations: int | Literal["all"] = 32,
-        move: str = "swap",
-        n_steps: int = 0,
-        max_iter: int | None = None,
-        n_draws: int = 32,
-        tol: float = 1e-7,
-        seed: int = 0,
-    ) -> None:
-        self.n_factors = n_factors
-        self.method = method
-        self.position = position
-        self.intercepts = intercepts
-        self.factor_scale = factor_scale
-        self.item_scale = item_scale
-        self.window = window
-        self.n_relocations = n_relocations
-        self.move = move
-        self.n_steps = n_steps
-        self.max_iter = max_iter
-        self.n_draws = n_draws
-        self.tol = tol
-        self.seed = seed
+    n_factors: int = integer(
+        16, 0, MOST_FACTORS, tune=(2, 32), kw_only=False, help="K; 0 gives everybody the same scores."
+    )
+    factor_scale: float | Literal["auto"] | None = number(
+        "auto",
+        above=0.0,
+        also=("auto", None),
+        tune=(0.3, 3.0),
+        tune_also=("auto",),
+        help=(
+            'Standard deviation of the score that the factors make, a priori. "auto": 2 for strict rankings; '
+            "where there are ties sqrt(mean entries of a user / 25), at most 2. None, for point estimates: no "
+            "prior of users and items."
+        ),
+    )
+    item_scale: float | None = number(
+        2.0,
+        above=0.0,
+        also=(None,),
+        tune=(0.3, 10.0),
+        help="Standard deviation of b a priori, for point estimates; None for no prior.",
+    )
+    position: str | Sequence[float] = checked(
+        "centred",
+        check_position,
+        "centred, linear, list of numbers",
+        help=(
+            "g(i): (1 + n - 2 i) / n, or 1 - i / n, or a function given by its values from the first position to "
+            "the last. Tied items share the mean of g over their positions."
+        ),
+    )
+    window: int = integer(5, 2, 16, help="Length of the sublists of ``windows``, and of the moves of sublists.")
+    n_relocations: int | Literal["all"] = integer(
+        32,
+        1,
+        1000000000,
+        also=("all",),
+        when=("method", "relocation"),
+        help=(
+            'Items of a list that ``method="relocation"`` moves, at most: of a longer list so many from positions '
+            'that are evenly spread stand for all, so that a sweep is linear in the entries. "all" is the '
+            "published sum."
+        ),
+    )
+    move: str = choice(
+        "swap",
+        ("relocation", "swap", "sublist", "window", "insertion", "informed"),
+        help="Of the chains of contrastive learning; see `sample`.",
+    )
+    n_steps: int = integer(
+        0,
+        0,
+        10000,
+        help=("Moves of a chain in a sweep of contrastive learning; 0 for as many as the list has items (the paper)."),
+    )
+    max_iter: int | None = integer(
+        None,
+        1,
+        MOST_SWEEPS,
+        also=(None,),
+        help=(
+            "Sweeps: draws of ``posterior`` may end earlier (60 to 300 at most if not given), all are made by "
+            "contrastive learning (200), and no more than these by the others (500)."
+        ),
+    )
+    n_draws: int = integer(32, 1, MOST_DRAWS, help="Draws that are kept.")
+    tol: float = number(
+        1e-07, above=0.0, help="Point estimates end when the objective rises by less than this part of itself."
+    )
+    seed: int = random_seed("Of the draws and the chains.")
+    method: str = choice(
+        "posterior",
+        ("posterior", "relocation", "swaps", "windows", "exact", "contrastive", "persistent"),
+        help=(
+            "``posterior``: users and items are drawn in turn, with the pseudo-likelihood of swaps, and answers "
+            "are averages. The others give point estimates, which overfit short lists: a pseudo-likelihood "
+            "(§4.3), exact maximum likelihood for lists of up to 16 items, or contrastive divergence (§4.2)."
+        ),
+    )
+    intercepts: bool = flag(True, help="Whether items have an intercept b_y; False is the paper's form.")
 
     def _validate(self) -> None:
         super()._validate()

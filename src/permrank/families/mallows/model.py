@@ -12,20 +12,18 @@ from scipy.special import logsumexp
 
 from permrank.checks import require_int, require_memory
 from permrank.core.assignments import assignments_frame
-from permrank.core.declared import (
-    MOST_COMMUNITIES,
-    MOST_DRAWS,
-    MOST_STARTS,
-    MOST_SWEEPS,
-    Categorical,
-    Declared,
-    Float,
-    Integer,
-    Seed,
-)
-from permrank.core.estimates import RULE, Estimate
+from permrank.core.estimates import RULE, Estimate, Learnt
 from permrank.core.parameters import told_of
 from permrank.core.ranker import Ranker
+from permrank.core.settings import (
+    MOST_DRAWS,
+    MOST_ITEMS,
+    MOST_SWEEPS,
+    choice,
+    integer,
+    number,
+    random_seed,
+)
 from permrank.core.users import NewUser, UserReference
 from permrank.errors import AccuracyWarning, InputError
 from permrank.families.mallows.inference import mallows_data, mallows_summary
@@ -78,23 +76,6 @@ class Mallows(Ranker):
     estimated by repeated insertion around the list, from the same random numbers in every sweep. Its probability is
     exact where that takes no more than a moment (see `log_likelihood_with_error`).
 
-    Parameters
-    ----------
-    n_communities : int
-        Centres.
-    distance : {"kendall", "spearman"}
-        Spearman's takes complete strict rankings of up to 16 items.
-    n_starts : int
-        Starts of EM; the best quarter goes on after a few sweeps, and so forth. With one community there is one.
-    n_draws : int
-        Completions drawn in learning for each list that leaves items out.
-    max_iter : int
-        The most sweeps.
-    tol : float
-        Learning ends when no centre changes in a sweep, and no dispersion or share by more than this.
-    seed : int
-        For the starts and the completions.
-
     Attributes
     ----------
     centres_ : int64 (n_communities, n_items)
@@ -126,46 +107,39 @@ class Mallows(Ranker):
     assumes = "people vary around one ranking, or around the ranking of their community"
     takes = "rankings and ratings, ties, top-k, weights; complete ones are quickest"
     reference = "Mallows (1957); Lu and Boutilier (2014) for partial lists"
-    parameters = Declared(
-        n_communities=Integer(1, MOST_COMMUNITIES, tune=(1, 8), help="Centres."),
-        distance=Categorical(
-            ("kendall", "spearman"), tune=("kendall", "spearman"), help="From a ranking to the centre of its community."
-        ),
-        n_starts=Integer(1, MOST_STARTS, help="Starts of EM, of which the best go on."),
-        n_draws=Integer(1, MOST_DRAWS, help="Completions drawn for each list that leaves items out."),
-        max_iter=Integer(1, MOST_SWEEPS, help="The most sweeps."),
-        tol=Float(above=0.0, help="Ends when no dispersion and no share changes by more than this."),
-        seed=Seed(help="Of the starts and the completions."),
-    )
     resumable = True
     knows_nobody = True
     estimate_type = MallowsEstimate
-    estimate_: MallowsEstimate
-    centres_: Int64Array
-    dispersions_: Float64Array
-    weights_: Float64Array
-    memberships_: Float64Array
-    gaps_: Float64Array
-    precedence_: Float64Array
+    centres_ = Learnt[Int64Array]()
+    dispersions_ = Learnt[Float64Array]()
+    weights_ = Learnt[Float64Array]()
+    memberships_ = Learnt[Float64Array]()
+    gaps_ = Learnt[Float64Array]()
+    precedence_ = Learnt[Float64Array]()
 
-    def __init__(
-        self,
-        n_communities: int = 1,
-        *,
-        distance: Literal["kendall", "spearman"] = "kendall",
-        n_starts: int = 16,
-        n_draws: int = 50,
-        max_iter: int = 500,
-        tol: float = 1e-4,
-        seed: int = 0,
-    ) -> None:
-        self.n_communities = n_communities
-        self.distance = distance
-        self.n_starts = n_starts
-        self.n_draws = n_draws
-        self.max_iter = max_iter
-        self.tol = tol
-        self.seed = seed
+    n_communities: int = integer(1, 1, 1000, tune=(1, 8), kw_only=False, help="Centres.")
+    distance: Literal["kendall", "spearman"] = choice(
+        "kendall",
+        ("kendall", "spearman"),
+        tune=("kendall", "spearman"),
+        help="Spearman's takes complete strict rankings of up to 16 items.",
+    )
+    n_starts: int = integer(
+        16,
+        1,
+        1000,
+        help=(
+            "Starts of EM; the best quarter goes on after a few sweeps, and so forth. With one community there is one."
+        ),
+    )
+    n_draws: int = integer(50, 1, MOST_DRAWS, help="Completions drawn in learning for each list that leaves items out.")
+    max_iter: int = integer(500, 1, MOST_SWEEPS, help="The most sweeps.")
+    tol: float = number(
+        0.0001,
+        above=0.0,
+        help="Learning ends when no centre changes in a sweep, and no dispersion or share by more than this.",
+    )
+    seed: int = random_seed("For the starts and the completions.")
 
     # Learning
 

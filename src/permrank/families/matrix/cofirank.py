@@ -7,8 +7,8 @@ from typing import Literal
 
 import numpy as np
 
-from permrank.core.declared import Categorical, Declared, Float, Integer
-from permrank.families.matrix.base import COMMON, NOISE_SHARE, PENALTY, MatrixRanker, Penalty, pair_weights
+from permrank.core.settings import MOST_FACTORS, MOST_SWEEPS, choice, flag, integer, number, random_seed
+from permrank.families.matrix.base import NOISE_SHARE, MatrixRanker, Penalty, pair_weights
 from permrank.families.matrix.kernels.listwise_losses import ndcg_bound, squared_errors
 from permrank.families.matrix.kernels.pairwise_losses import hinge_pairs
 from permrank.families.matrix.learning import Arrays, Loss
@@ -31,26 +31,6 @@ class CofiRank(MatrixRanker):
     learner is a bundle method for users and items in turn; here the maximum is rounded by ``smoothing``, which
     makes it one projection in O(n log n), and all variables descend together.
 
-    Parameters
-    ----------
-    n_factors : int
-    loss : {"ndcg", "ordinal", "squared"}
-        The bound above; the hinge over all ordered pairs; squared error of the ratings, with an offset a list.
-        Ratings are put on a scale from 1 to 5; where there are none, the positions in a list are spread over it.
-    truncation : int, optional
-        Places that NDCG counts; all if None.
-    penalty : float or "auto"
-        λ in λ Σ_u n_u ‖W_u‖² + λ Σ_y (n_y + 50) ‖H_y‖², n being numbers of entries. "auto": what keeps most of the
-        noise out, from the residuals of a fit without factors.
-    intercepts : bool
-        Whether items have intercepts and users offsets; False is the published form.
-    smoothing : float
-        How far the maximum (for ``ordinal``, the hinge) is rounded.
-    max_iter, tol : int, float
-        Learning ends when the objective gains less than this part of itself in two sweeps.
-    seed : int
-        The same seed gives the same bits, for any number of threads.
-
     Attributes
     ----------
     user_factors_ : float64 (n_users, n_factors)
@@ -71,38 +51,39 @@ class CofiRank(MatrixRanker):
     assumes = "scores from a few factors order each list with a margin"
     takes = "ratings, or rankings taken for evenly spread ratings; ties, weights"
     reference = "Weimer, Karatzoglou, Le and Smola (2007)"
-    parameters = Declared(
-        COMMON,
-        loss=Categorical(
-            ("ndcg", "ordinal", "squared"), tune=("ndcg", "ordinal", "squared"), help="What is minimised for each list."
-        ),
-        smoothing=Float(above=0.0, tune=(0.1, 10.0), help="How far the maximum, or the hinge, is rounded."),
-        truncation=Integer(1, 1_000_000_000, also=(None,), help="Places that NDCG counts; None for all."),
-        penalty=PENALTY,
-    )
 
-    def __init__(
-        self,
-        n_factors: int = 16,
-        *,
-        loss: Literal["ndcg", "ordinal", "squared"] = "ndcg",
-        truncation: int | None = None,
-        penalty: Penalty = "auto",
-        intercepts: bool = True,
-        smoothing: float = 1.0,
-        max_iter: int = 500,
-        tol: float = 1e-5,
-        seed: int = 0,
-    ) -> None:
-        self.n_factors = n_factors
-        self.loss = loss
-        self.truncation = truncation
-        self.penalty = penalty
-        self.intercepts = intercepts
-        self.smoothing = smoothing
-        self.max_iter = max_iter
-        self.tol = tol
-        self.seed = seed
+    n_factors: int = integer(16, 1, MOST_FACTORS, tune=(2, 32), kw_only=False, help="Factors of every user and item.")
+    intercepts: bool = flag(True, help="Whether items have intercepts and users offsets; False is the published form.")
+    max_iter: int = integer(
+        500, 1, MOST_SWEEPS, help="Learning ends when the objective gains less than this part of itself in two sweeps."
+    )
+    tol: float = number(
+        1e-05, above=0.0, help="Learning ends when the objective gains less than this part of itself in two sweeps."
+    )
+    seed: int = random_seed("The same seed gives the same bits, for any number of threads.")
+    loss: Literal["ndcg", "ordinal", "squared"] = choice(
+        "ndcg",
+        ("ndcg", "ordinal", "squared"),
+        tune=("ndcg", "ordinal", "squared"),
+        help=(
+            "The bound above; the hinge over all ordered pairs; squared error of the ratings, with an offset a "
+            "list. Ratings are put on a scale from 1 to 5; where there are none, the positions in a list are "
+            "spread over it."
+        ),
+    )
+    smoothing: float = number(
+        1.0, above=0.0, tune=(0.1, 10.0), help="How far the maximum (for ``ordinal``, the hinge) is rounded."
+    )
+    truncation: int | None = integer(None, 1, 1000000000, also=(None,), help="Places that NDCG counts; all if None.")
+    penalty: Penalty = number(
+        "auto",
+        above=0.0,
+        also=("auto",),
+        help=(
+            'λ in λ Σ_u n_u ‖W_u‖² + λ Σ_y (n_y + 50) ‖H_y‖², n being numbers of entries. "auto": what keeps most '
+            "of the noise out, from the residuals of a fit without factors."
+        ),
+    )
 
     def _noise_share(self) -> float:
         return _NDCG_SHARE if self.loss == "ndcg" else NOISE_SHARE

@@ -8,8 +8,8 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from permrank.core.declared import MOST_FACTORS, Categorical, Checked, Declared, Integer
-from permrank.core.estimates import Estimate
+from permrank.core.settings import MOST_FACTORS, MOST_SWEEPS, checked, choice, flag, integer, number, random_seed
+from permrank.core.estimates import Estimate, Learnt
 from permrank.core.luce_choice import LuceChoiceRanker
 from permrank.core.users import UserReference
 from permrank.errors import InputError
@@ -40,27 +40,6 @@ class ListNet(MatrixRanker, LuceChoiceRanker):
     ratings; ListMLE is the Plackett-Luce likelihood of the list (§5 of the paper sets both against factors that are
     learnt from the data). Without features this is ListRank-MF (Shi, Larson, Hanjalic 2010).
 
-    Parameters
-    ----------
-    n_factors : int
-        K; 0 leaves the factors out.
-    loss : {"listnet", "listmle"}
-        Cross-entropy of the probabilities to be first, times the length of the list; or -log P(list), Breslow's
-        way with ties. Ratings are put on a scale from 1 to 5; where there are none, the positions are spread over it.
-    features : frame, optional
-        One row an item, with a column ``item`` and columns of numbers; or one row a user and item, with a column
-        ``user`` too. Every item of the rankings needs a row; of users and items those in the rankings do, and
-        others count as average.
-    penalty : float or "auto"
-        λ in λ Σ_u n_u ‖W_u‖² + λ Σ_y (n_y + 50) ‖H_y‖², n being numbers of entries. "auto": what keeps most of the
-        noise out, from the residuals of a fit without factors.
-    intercepts : bool
-        Whether items have intercepts; False, with ``n_factors=0``, leaves the features alone.
-    max_iter, tol : int, float
-        Learning ends when the objective gains less than this part of itself in two sweeps.
-    seed : int
-        The same seed gives the same bits, for any number of threads.
-
     Attributes
     ----------
     feature_weights_ : float64 (n_features,)
@@ -85,40 +64,49 @@ class ListNet(MatrixRanker, LuceChoiceRanker):
     assumes = "scores come from given features, or from a few factors"
     takes = "ratings or rankings, ties, weights; features of items or of users and items"
     reference = "Cao et al. (2007); Xia et al. (2008); Shi, Larson and Hanjalic (2010)"
-    parameters = Declared(
-        COMMON,
-        n_factors=Integer(0, MOST_FACTORS, tune=(2, 32), help="Factors of every user and item; 0 leaves them out."),
-        loss=Categorical(("listnet", "listmle"), tune=("listnet", "listmle"), help="What is minimised for each list."),
-        penalty=PENALTY,
-        features=Checked(
-            lambda frame: frame is None or Features(frame),
-            "frame, None",
-            help="Columns of numbers for every item, or every user and item.",
+    estimate_type = WeightedEstimate
+    feature_weights_ = Learnt[Array]()
+
+    n_factors: int = integer(16, 0, MOST_FACTORS, tune=(2, 32), kw_only=False, help="K; 0 leaves the factors out.")
+    intercepts: bool = flag(
+        True, help="Whether items have intercepts; False, with ``n_factors=0``, leaves the features alone."
+    )
+    max_iter: int = integer(
+        500, 1, MOST_SWEEPS, help="Learning ends when the objective gains less than this part of itself in two sweeps."
+    )
+    tol: float = number(
+        1e-05, above=0.0, help="Learning ends when the objective gains less than this part of itself in two sweeps."
+    )
+    seed: int = random_seed("The same seed gives the same bits, for any number of threads.")
+    loss: Literal["listnet", "listmle"] = choice(
+        "listnet",
+        ("listnet", "listmle"),
+        tune=("listnet", "listmle"),
+        help=(
+            "Cross-entropy of the probabilities to be first, times the length of the list; or -log P(list), "
+            "Breslow's way with ties. Ratings are put on a scale from 1 to 5; where there are none, the positions "
+            "are spread over it."
         ),
     )
-    estimate_type = WeightedEstimate
-    feature_weights_: Array
-
-    def __init__(
-        self,
-        n_factors: int = 16,
-        *,
-        loss: Literal["listnet", "listmle"] = "listnet",
-        features: Any = None,
-        penalty: Penalty = "auto",
-        intercepts: bool = True,
-        max_iter: int = 500,
-        tol: float = 1e-5,
-        seed: int = 0,
-    ) -> None:
-        self.n_factors = n_factors
-        self.loss = loss
-        self.features = features
-        self.penalty = penalty
-        self.intercepts = intercepts
-        self.max_iter = max_iter
-        self.tol = tol
-        self.seed = seed
+    penalty: Penalty = number(
+        "auto",
+        above=0.0,
+        also=("auto",),
+        help=(
+            'λ in λ Σ_u n_u ‖W_u‖² + λ Σ_y (n_y + 50) ‖H_y‖², n being numbers of entries. "auto": what keeps most '
+            "of the noise out, from the residuals of a fit without factors."
+        ),
+    )
+    features: Any = checked(
+        None,
+        lambda frame: frame is None or Features(frame),
+        "frame, None",
+        help=(
+            "One row an item, with a column ``item`` and columns of numbers; or one row a user and item, with a "
+            "column ``user`` too. Every item of the rankings needs a row; of users and items those in the "
+            "rankings do, and others count as average."
+        ),
+    )
 
     def _validate(self) -> None:
         super()._validate()

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import Literal
 
 import numpy as np
 
-from permrank.core.declared import Categorical, Declared, Float, Integer
-from permrank.families.matrix.base import COMMON, PENALTY, MatrixRanker, Pair, Penalty, pair_weights
+from permrank.core.settings import MOST_FACTORS, MOST_SWEEPS, choice, flag, integer, number, random_seed
+from permrank.families.matrix.base import MatrixRanker, Pair, Penalty, pair_weights
 from permrank.families.matrix.kernels.pairwise_losses import hinge_pairs, logistic_pairs, squared_pairs
 from permrank.families.matrix.learning import Arrays, Loss
 from permrank.randomness import stream_key
@@ -21,33 +20,6 @@ class PairwiseFactorisation(MatrixRanker):
     """Matrix factorisation with a loss over all ordered pairs of a list (§2).
 
     Minimise Σ_u Σ_{i before j} L(d_ij) + Ω(W, H), d_ij = s_i - s_j, s_y^u = b_y + Σ_k W_uk H_ky; ties say nothing.
-
-    Parameters
-    ----------
-    n_factors : int
-        K.
-    loss : {"logistic", "hinge", "squared"}
-        log(1 + e^-d), max(0, 1 - d), (1 - d)².
-    weighting : {"entries", "published"}
-        ``entries``: a list of n counts n times the mean over its pairs, and penalties are multiplied by the number of
-        entries of a user or item, so that one penalty suits short and long lists. ``published``: every pair counts
-        1 / N with N users, and Ω = user_penalty Σ W² + item_penalty Σ H² (the objective that is traced, and the
-        penalties ``user_penalty_`` and ``item_penalty_``, are N times that).
-    user_penalty, item_penalty : float or "auto"
-        Penalties of users and items. "auto": what keeps most of the noise out, from the residuals of a fit without
-        factors. Only their product matters to the scores.
-    intercepts : bool
-        Whether items have an intercept b_y; False is the paper's form.
-    smoothing : float
-        The hinge is rounded over this width, below which it is quadratic; learning needs a slope that is continuous.
-        0 is the hinge as published, whose descent along subgradients may end before the least value.
-    n_partners : int
-        The logistic loss sums over all pairs of lists of up to twice this length; in a longer one every entry is
-        compared with this many others, drawn once for the whole fit.
-    max_iter, tol : int, float
-        Learning ends when the objective gains less than this part of itself in two sweeps.
-    seed : int
-        The same seed gives the same bits, for any number of threads.
 
     Attributes
     ----------
@@ -69,44 +41,68 @@ class PairwiseFactorisation(MatrixRanker):
     assumes = "scores from a few factors put the pairs of a list right"
     takes = "rankings and ratings, ties, weights"
     reference = "Tran and Venkatesh (2010), section 2"
-    parameters = Declared(
-        COMMON,
-        loss=Categorical(
-            ("logistic", "hinge", "squared"), tune=("logistic", "hinge", "squared"), help="Of each ordered pair."
-        ),
-        smoothing=Float(tune=(0.1, 10.0), help="Width over which the hinge is rounded."),
-        weighting=Categorical(("entries", "published"), help="Whether a list counts by its length or by its pairs."),
-        user_penalty=replace(PENALTY, help="Penalty of the users' factors."),
-        item_penalty=replace(PENALTY, help="Penalty of the items' factors."),
-        n_partners=Integer(1, 1_000_000, help="Others that an entry of a long list is compared with."),
-    )
 
-    def __init__(
-        self,
-        n_factors: int = 16,
-        *,
-        loss: Literal["logistic", "hinge", "squared"] = "logistic",
-        weighting: Literal["entries", "published"] = "entries",
-        user_penalty: Penalty = "auto",
-        item_penalty: Penalty = "auto",
-        intercepts: bool = True,
-        smoothing: float = 1.0,
-        n_partners: int = 32,
-        max_iter: int = 500,
-        tol: float = 1e-5,
-        seed: int = 0,
-    ) -> None:
-        self.n_factors = n_factors
-        self.loss = loss
-        self.weighting = weighting
-        self.user_penalty = user_penalty
-        self.item_penalty = item_penalty
-        self.intercepts = intercepts
-        self.smoothing = smoothing
-        self.n_partners = n_partners
-        self.max_iter = max_iter
-        self.tol = tol
-        self.seed = seed
+    n_factors: int = integer(16, 1, MOST_FACTORS, tune=(2, 32), kw_only=False, help="K.")
+    intercepts: bool = flag(True, help="Whether items have an intercept b_y; False is the paper's form.")
+    max_iter: int = integer(
+        500, 1, MOST_SWEEPS, help="Learning ends when the objective gains less than this part of itself in two sweeps."
+    )
+    tol: float = number(
+        1e-05, above=0.0, help="Learning ends when the objective gains less than this part of itself in two sweeps."
+    )
+    seed: int = random_seed("The same seed gives the same bits, for any number of threads.")
+    loss: Literal["logistic", "hinge", "squared"] = choice(
+        "logistic",
+        ("logistic", "hinge", "squared"),
+        tune=("logistic", "hinge", "squared"),
+        help="log(1 + e^-d), max(0, 1 - d), (1 - d)².",
+    )
+    smoothing: float = number(
+        1.0,
+        tune=(0.1, 10.0),
+        help=(
+            "The hinge is rounded over this width, below which it is quadratic; learning needs a slope that is "
+            "continuous. 0 is the hinge as published, whose descent along subgradients may end before the least "
+            "value."
+        ),
+    )
+    weighting: Literal["entries", "published"] = choice(
+        "entries",
+        ("entries", "published"),
+        help=(
+            "``entries``: a list of n counts n times the mean over its pairs, and penalties are multiplied by the "
+            "number of entries of a user or item, so that one penalty suits short and long lists. ``published``: "
+            "every pair counts 1 / N with N users, and Ω = user_penalty Σ W² + item_penalty Σ H² (the objective "
+            "that is traced, and the penalties ``user_penalty_`` and ``item_penalty_``, are N times that)."
+        ),
+    )
+    user_penalty: Penalty = number(
+        "auto",
+        above=0.0,
+        also=("auto",),
+        help=(
+            'Penalties of users and items. "auto": what keeps most of the noise out, from the residuals of a fit '
+            "without factors. Only their product matters to the scores."
+        ),
+    )
+    item_penalty: Penalty = number(
+        "auto",
+        above=0.0,
+        also=("auto",),
+        help=(
+            'Penalties of users and items. "auto": what keeps most of the noise out, from the residuals of a fit '
+            "without factors. Only their product matters to the scores."
+        ),
+    )
+    n_partners: int = integer(
+        32,
+        1,
+        MOST_SWEEPS,
+        help=(
+            "The logistic loss sums over all pairs of lists of up to twice this length; in a longer one every "
+            "entry is compared with this many others, drawn once for the whole fit."
+        ),
+    )
 
     def _penalties(self, rankings: Rankings) -> tuple[Pair, bool]:
         by_entries = self.weighting == "entries"

@@ -10,8 +10,9 @@ import numpy as np
 import polars as pl
 
 from permrank.core.comparisons import Comparisons, comparisons
-from permrank.core.declared import MOST_SWEEPS, Categorical, Declared, Float, Integer
+from permrank.core.estimates import Learnt
 from permrank.core.one_order import ItemScores, OneOrderRanker
+from permrank.core.settings import MOST_SWEEPS, choice, integer, number
 from permrank.core.tie_groups import normal_samples
 from permrank.core.users import UserReference
 from permrank.errors import EstimateError, InputError
@@ -60,23 +61,6 @@ class BradleyTerry(WorthRanker, OneOrderRanker):
     P(y before x) = π_y / (π_y + π_x) with worths π = e^s. A list is broken into all its pairs, each of the list's
     weight; they count as independent, so errors of long lists are understated (`PlackettLuce` is made for lists).
 
-    Parameters
-    ----------
-    ties : {"davidson", "rao-kupper", "half", "ignore"}
-        ``davidson``: P(tie) ∝ ν √(π_y π_x) beside π_y and π_x. ``rao-kupper``: P(y before x) = π_y / (π_y + θ π_x),
-        and what is left is the tie. ``half``: a tie is half a win for either. ``ignore``: it is no comparison.
-    prior : {None, "gaussian"}
-        None is maximum likelihood, which exists only if every item was, directly or by a chain, both above and below
-        every other; `fit` names the items that are in the way. With a prior there is always an estimate.
-    prior_scale : float
-        Standard deviation of the scores under the Gaussian prior.
-    method : {"newton", "mm"}
-        Truncated Newton, or Hunter's (2004) minorise-maximise; both end at the same maximum.
-    max_iter : int, optional
-        The most sweeps; 100 for Newton, 20,000 for MM if not given.
-    tol : float
-        Learning ends when no score changes by more than this in a sweep.
-
     Attributes
     ----------
     scores_ : float64 (n_items,)
@@ -97,41 +81,46 @@ class BradleyTerry(WorthRanker, OneOrderRanker):
     assumes = "each comparison of two depends on their worths only; lists are broken into pairs"
     takes = "pairs, rankings and ratings, ties, weights"
     reference = "Bradley and Terry (1952); Davidson (1970); Rao and Kupper (1967); Hunter (2004)"
-    parameters = Declared(
-        prior_scale=Float(
-            above=0.0,
-            minimum=_SCALES[0],
-            maximum=_SCALES[1],
-            tune=(0.05, 5.0),
-            when=("prior", "gaussian"),
-            help="Standard deviation of the scores under the prior.",
-        ),
-        ties=Categorical(("davidson", "rao-kupper", "half", "ignore"), help="What a tie says."),
-        prior=Categorical((None, "gaussian"), help="None is maximum likelihood."),
-        method=Categorical(("newton", "mm"), help="Truncated Newton, or minorise-maximise."),
-        max_iter=Integer(1, MOST_SWEEPS, also=(None,), help="The most sweeps; None: 100 for newton, 20,000 for mm."),
-        tol=Float(above=0.0, help="Ends when no score changes by more than this."),
-    )
     resumable = True
     estimate_type = PairEstimate
-    tie_parameter_: float
+    tie_parameter_ = Learnt[float]()
 
-    def __init__(
-        self,
-        *,
-        ties: Ties = "davidson",
-        prior: Literal["gaussian"] | None = None,
-        prior_scale: float = 1.0,
-        method: Literal["newton", "mm"] = "newton",
-        max_iter: int | None = None,
-        tol: float = 1e-8,
-    ) -> None:
-        self.ties = ties
-        self.prior = prior
-        self.prior_scale = prior_scale
-        self.method = method
-        self.max_iter = max_iter
-        self.tol = tol
+    prior_scale: float = number(
+        1.0,
+        above=0.0,
+        minimum=1e-06,
+        maximum=1000000.0,
+        tune=(0.05, 5.0),
+        when=("prior", "gaussian"),
+        help="Standard deviation of the scores under the Gaussian prior.",
+    )
+    ties: Ties = choice(
+        "davidson",
+        ("davidson", "rao-kupper", "half", "ignore"),
+        help=(
+            "``davidson``: P(tie) ∝ ν √(π_y π_x) beside π_y and π_x. ``rao-kupper``: P(y before x) = π_y / (π_y + "
+            "θ π_x), and what is left is the tie. ``half``: a tie is half a win for either. ``ignore``: it is no "
+            "comparison."
+        ),
+    )
+    prior: Literal["gaussian"] | None = choice(
+        None,
+        (None, "gaussian"),
+        help=(
+            "None is maximum likelihood, which exists only if every item was, directly or by a chain, both above "
+            "and below every other; `fit` names the items that are in the way. With a prior there is always an "
+            "estimate."
+        ),
+    )
+    method: Literal["newton", "mm"] = choice(
+        "newton",
+        ("newton", "mm"),
+        help="Truncated Newton, or Hunter's (2004) minorise-maximise; both end at the same maximum.",
+    )
+    max_iter: int | None = integer(
+        None, 1, MOST_SWEEPS, also=(None,), help="The most sweeps; 100 for Newton, 20,000 for MM if not given."
+    )
+    tol: float = number(1e-08, above=0.0, help="Learning ends when no score changes by more than this in a sweep.")
 
     def _sweeps(self, rankings: Rankings) -> int:
         return self.max_iter or _MAX_ITER[self.method]

@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 
 from permrank.checks import require_int
-from permrank.core.declared import MOST_COMMUNITIES, MOST_STARTS, MOST_SWEEPS, Declared, Float, Integer, Seed
-from permrank.core.estimates import Estimate
+from permrank.core.estimates import Estimate, Learnt
 from permrank.core.ranker import Ranker
+from permrank.core.settings import MOST_SWEEPS, integer, number, random_seed
 from permrank.core.users import NewUser, UserReference
 from permrank.errors import InputError
 from permrank.families.pairwise.latent_preference_learning import appeal, learner_of, memberships_of, problem_of
@@ -41,26 +41,6 @@ class LatentPreference(Ranker):
     Hunter's update of the worths; the published point estimates are shrunk by two priors, and all starts are kept: an
     answer is the mean over them. An item scores the probability to come before an item drawn as often as it is listed.
 
-    Parameters
-    ----------
-    n_communities : int
-        Communities.
-    prior_strength : float
-        Imaginary choices of every item in every community, as everybody together makes them: worths are Gamma
-        distributed around those of one community. Small numbers are the published model.
-    concentration : float
-        Sum of the parameters of the memberships' Dirichlet prior, in choices.
-    n_starts : int
-        Starts of EM.
-    max_pairs : int
-        Of a list with more pairs as many are drawn.
-    max_iter : int
-        The most sweeps.
-    tol : float
-        Learning ends when the objective grows by less than this part of itself in three sweeps.
-    seed : int
-        For the starts and the pairs that are drawn.
-
     Attributes
     ----------
     scores_ : float64 (n_starts, n_items, n_communities)
@@ -86,44 +66,36 @@ class LatentPreference(Ranker):
     assumes = "a few communities; each pair is compared by one of the user's communities"
     takes = "rankings and ratings, weights; tied pairs do not count"
     reference = "Liu, Zhao and Yang (2009), probabilistic latent preference analysis"
-    parameters = Declared(
-        n_communities=Integer(1, MOST_COMMUNITIES, tune=(2, 16), help="Communities."),
-        prior_strength=Float(above=0.0, tune=(0.1, 30.0), help="Imaginary choices of every item in every community."),
-        concentration=Float(above=0.0, tune=(0.1, 30.0), help="Strength of the memberships' Dirichlet prior."),
-        n_starts=Integer(1, MOST_STARTS, help="Starts of EM; answers are means over them."),
-        max_pairs=Integer(1, 1_000_000_000, help="Of a list with more pairs as many are drawn."),
-        max_iter=Integer(1, MOST_SWEEPS, help="The most sweeps."),
-        tol=Float(above=0.0, help="Ends when the objective grows by less than this part of itself in three sweeps."),
-        seed=Seed(help="Of the starts and the pairs that are drawn."),
-    )
     resumable = True
     knows_nobody = True
     estimate_type = PreferenceEstimate
-    scores_: Float64Array
-    memberships_: Float64Array
-    pooled_scores_: Float64Array
-    appeal_: Float64Array
+    scores_ = Learnt[Float64Array]()
+    memberships_ = Learnt[Float64Array]()
+    pooled_scores_ = Learnt[Float64Array]()
+    appeal_ = Learnt[Float64Array]()
 
-    def __init__(
-        self,
-        n_communities: int = 4,
-        *,
-        prior_strength: float = 1.0,
-        concentration: float = 2.0,
-        n_starts: int = 4,
-        max_pairs: int = 2_000,
-        max_iter: int = 500,
-        tol: float = 1e-5,
-        seed: int = 0,
-    ) -> None:
-        self.n_communities = n_communities
-        self.prior_strength = prior_strength
-        self.concentration = concentration
-        self.n_starts = n_starts
-        self.max_pairs = max_pairs
-        self.max_iter = max_iter
-        self.tol = tol
-        self.seed = seed
+    n_communities: int = integer(4, 1, 1000, tune=(2, 16), kw_only=False, help="Communities.")
+    prior_strength: float = number(
+        1.0,
+        above=0.0,
+        tune=(0.1, 30.0),
+        help=(
+            "Imaginary choices of every item in every community, as everybody together makes them: worths are "
+            "Gamma distributed around those of one community. Small numbers are the published model."
+        ),
+    )
+    concentration: float = number(
+        2.0, above=0.0, tune=(0.1, 30.0), help="Sum of the parameters of the memberships' Dirichlet prior, in choices."
+    )
+    n_starts: int = integer(4, 1, 1000, help="Starts of EM.")
+    max_pairs: int = integer(2000, 1, 1000000000, help="Of a list with more pairs as many are drawn.")
+    max_iter: int = integer(500, 1, MOST_SWEEPS, help="The most sweeps.")
+    tol: float = number(
+        1e-05,
+        above=0.0,
+        help="Learning ends when the objective grows by less than this part of itself in three sweeps.",
+    )
+    seed: int = random_seed("For the starts and the pairs that are drawn.")
 
     def _learner(self, rankings: Rankings) -> Learner[PreferenceEstimate]:
         one = self._problem(rankings, rankings.items, np.zeros(rankings.n_items))._replace(strength=_POOLED_STRENGTH)

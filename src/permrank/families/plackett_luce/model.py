@@ -9,10 +9,10 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from permrank.core.declared import MOST_SWEEPS, Categorical, Declared, Float, Integer, Seed
-from permrank.core.estimates import RULE
+from permrank.core.estimates import RULE, Learnt
 from permrank.core.luce_choice import LuceChoiceRanker
 from permrank.core.one_order import ItemScores
+from permrank.core.settings import MOST_SWEEPS, choice, integer, number, random_seed
 from permrank.core.tie_groups import normal_samples
 from permrank.core.users import UserReference
 from permrank.errors import InputError, NotSupportedError
@@ -75,34 +75,6 @@ class PlackettLuce(WorthRanker, LuceChoiceRanker):
     P(ranking) = Π_i e^{s_i} / Σ_{j >= i} e^{s_j}: at every stage the next item is chosen among those
     that are left, with probability proportional to its worth e^s. Users do not differ.
 
-    Parameters
-    ----------
-    prior : {None, "gaussian", "gamma"}
-        None is maximum likelihood, which exists only if every item was ranked, directly or by a chain,
-        both above and below every other (and more under ``partition``); `fit` names the items that are in
-        the way. With a prior
-        there is always an estimate (the posterior mode), and it is the better one on sparse data.
-    prior_scale : float or "auto"
-        Standard deviation of the scores under the Gaussian prior, from 1e-6 to 1e6; "auto" learns it from
-        the data (empirical Bayes).
-    prior_shape : float
-        Shape (> 1) of the Gamma prior on worths; its rate is ``prior_shape - 1``, so that worths
-        average one.
-    ties : {"exact", "efron", "breslow", "partition", "shuffle"}
-        What a tie says. ``exact``: nothing about the order inside it (the sum over all orders).
-        ``efron``, ``breslow``: the approximations of survival analysis, under which tied items are
-        close. ``partition``: ordered partitions, where a block is chosen with its mean worth.
-        ``shuffle``: a new random order every sweep.
-    method : {"newton", "mm"}
-        Truncated Newton, or Hunter's (2004) minorise-maximise. Both reach the same optimum where there is
-        one; under ``partition`` the objective need not be concave, and they may end on different peaks.
-    max_iter : int, optional
-        The most sweeps; 100 for Newton, 20,000 for MM, 200 for shuffled ties if not given.
-    tol : float
-        Learning ends when no score changes by more than this in a sweep.
-    seed : int
-        For ``ties="shuffle"``.
-
     Attributes
     ----------
     scores_ : float64 (n_items,)
@@ -125,57 +97,72 @@ class PlackettLuce(WorthRanker, LuceChoiceRanker):
     assumes = "everybody chooses by the same worths"
     takes = "rankings and ratings, ties, weights"
     reference = "Plackett (1975); Hunter (2004)"
-    parameters = Declared(
-        prior_scale=Float(
-            above=0.0,
-            minimum=_SCALES[0],
-            maximum=_SCALES[1],
-            also=("auto",),
-            tune=(0.05, 5.0),
-            tune_also=("auto",),
-            when=("prior", "gaussian"),
-            help="Standard deviation of the scores under the Gaussian prior; auto learns it.",
-        ),
-        prior_shape=Float(
-            above=1.0, tune=(1.05, 20.0), when=("prior", "gamma"), help="Shape of the Gamma prior of the worths."
-        ),
-        ties=Categorical(tuple(TIES), tune=("exact", "efron", "breslow"), help="What a tie says."),
-        prior=Categorical((None, "gaussian", "gamma"), help="None is maximum likelihood."),
-        method=Categorical(("newton", "mm"), help="Truncated Newton, or minorise-maximise."),
-        max_iter=Integer(
-            1, MOST_SWEEPS, also=(None,), help="The most sweeps; None: 100 for newton, 20,000 for mm, 200 for shuffle."
-        ),
-        tol=Float(above=0.0, help="Ends when no score changes by more than this."),
-        seed=Seed(when=("ties", "shuffle"), help="Of the random orders of ties."),
-    )
     resumable = True
     knows_nobody = True
     personal = False
     estimate_type = PooledEstimate
-    estimate_: PooledEstimate
-    scores_: Float64Array
-    prior_scale_: float
+    scores_ = Learnt[Float64Array]()
+    prior_scale_ = Learnt[float]()
 
-    def __init__(
-        self,
-        *,
-        prior: Literal["gaussian", "gamma"] | None = None,
-        prior_scale: float | Literal["auto"] = "auto",
-        prior_shape: float = 2.0,
-        ties: Ties = "exact",
-        method: Literal["newton", "mm"] = "newton",
-        max_iter: int | None = None,
-        tol: float = 1e-8,
-        seed: int = 0,
-    ) -> None:
-        self.prior = prior
-        self.prior_scale = prior_scale
-        self.prior_shape = prior_shape
-        self.ties = ties
-        self.method = method
-        self.max_iter = max_iter
-        self.tol = tol
-        self.seed = seed
+    prior_scale: float | Literal["auto"] = number(
+        "auto",
+        above=0.0,
+        minimum=1e-06,
+        maximum=1000000.0,
+        also=("auto",),
+        tune=(0.05, 5.0),
+        tune_also=("auto",),
+        when=("prior", "gaussian"),
+        help=(
+            'Standard deviation of the scores under the Gaussian prior, from 1e-6 to 1e6; "auto" learns it from '
+            "the data (empirical Bayes)."
+        ),
+    )
+    prior_shape: float = number(
+        2.0,
+        above=1.0,
+        tune=(1.05, 20.0),
+        when=("prior", "gamma"),
+        help=("Shape (> 1) of the Gamma prior on worths; its rate is ``prior_shape - 1``, so that worths average one."),
+    )
+    ties: Ties = choice(
+        "exact",
+        ("exact", "efron", "breslow", "partition", "shuffle"),
+        tune=("exact", "efron", "breslow"),
+        help=(
+            "What a tie says. ``exact``: nothing about the order inside it (the sum over all orders). ``efron``, "
+            "``breslow``: the approximations of survival analysis, under which tied items are close. "
+            "``partition``: ordered partitions, where a block is chosen with its mean worth. ``shuffle``: a new "
+            "random order every sweep."
+        ),
+    )
+    prior: Literal["gaussian", "gamma"] | None = choice(
+        None,
+        (None, "gaussian", "gamma"),
+        help=(
+            "None is maximum likelihood, which exists only if every item was ranked, directly or by a chain, both "
+            "above and below every other (and more under ``partition``); `fit` names the items that are in the "
+            "way. With a prior there is always an estimate (the posterior mode), and it is the better one on "
+            "sparse data."
+        ),
+    )
+    method: Literal["newton", "mm"] = choice(
+        "newton",
+        ("newton", "mm"),
+        help=(
+            "Truncated Newton, or Hunter's (2004) minorise-maximise. Both reach the same optimum where there is "
+            "one; under ``partition`` the objective need not be concave, and they may end on different peaks."
+        ),
+    )
+    max_iter: int | None = integer(
+        None,
+        1,
+        MOST_SWEEPS,
+        also=(None,),
+        help="The most sweeps; 100 for Newton, 20,000 for MM, 200 for shuffled ties if not given.",
+    )
+    tol: float = number(1e-08, above=0.0, help="Learning ends when no score changes by more than this in a sweep.")
+    seed: int = random_seed('For ``ties="shuffle"``.', when=("ties", "shuffle"))
 
     def _sweeps(self, rankings: Rankings) -> int:
         return self.max_iter or _MAX_ITER["shuffle" if self.ties == "shuffle" else self.method]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from permrank.core.estimates import Learnt
 from permrank.core.one_order import ItemScores, OneOrderRanker
 from permrank.errors import InputError, NotSupportedError
 from permrank.families.spectral.kernels import (
@@ -75,13 +76,10 @@ class SpectralAnalysis(OneOrderRanker):
     takes = "rankings of few items, complete if more than 7; ties, weights"
     reference = "Diaconis (1989), A generalization of spectral analysis"
     estimate_type = Marginals
-    first_order_: Float64Array
-    unordered_: Float64Array
-    ordered_: Float64Array
-    sums_of_squares_: Float64Array
-
-    def __init__(self) -> None:
-        pass
+    first_order_ = Learnt[Float64Array]()
+    unordered_ = Learnt[Float64Array]()
+    ordered_ = Learnt[Float64Array]()
+    sums_of_squares_ = Learnt[Float64Array]()
 
     def _learn(self, rankings: Rankings) -> Marginals:
         n = rankings.n_items

@@ -13,8 +13,10 @@ from scipy.special import ndtri
 from permrank.checks import require_above, require_int
 from permrank.core.answers import mean_cosine, nearest
 from permrank.core.distribution import RankingDistribution
+from permrank.core.estimates import Learnt
 from permrank.core.fitting import learn_into, more_rankings
 from permrank.core.ranker import Ranker
+from permrank.core.settings import MOST_DRAWS, MOST_FACTORS, MOST_SWEEPS, choice, flag, integer, random_seed
 from permrank.core.users import NewUser, UserReference
 from permrank.errors import InputError
 from permrank.families.factored.acquainted import effects
@@ -24,7 +26,6 @@ from permrank.families.thurstone.estimate import Chains, Said, ThurstoneEstimate
 from permrank.families.thurstone.law import NormalUtilities
 from permrank.families.thurstone.learning import Begun, Settings, has_features, usual_sweeps
 from permrank.families.thurstone.likelihood import log_likelihoods
-from permrank.families.thurstone.parameters import PARAMETERS
 from permrank.learning.fit import Job, as_digest
 from permrank.learning.learner import Learner
 from permrank.posterior.known import Known
@@ -53,33 +54,6 @@ class FactoredThurstone(Ranker):
     x_uy = μ_y + H_y·w_u + ε_uy with w_u ~ N(0, 1) and ε_uy ~ N(0, σ_y²). A list is a chain of inequalities between the
     utilities of its items; tied items are unordered, exactly; pairs are any partial order; a rating lies between two
     thresholds, with a level of the user. Learnt by Gibbs sampling; answers are averages over the draws that are kept.
-
-    Parameters
-    ----------
-    n_factors : int
-        K; a prior variance is learnt for every factor, so that those which are not needed vanish.
-    one_draw : bool
-        Whether all rankings of a user come from one vector of utilities, as pairs compared in one sitting do; False
-        draws ε anew for every ranking. Ratings with thresholds have an ε for every rating.
-    covariance : {"auto", "factors", "full"}
-        "full" is any covariance matrix of the items, for orders of up to 200 items without features; "auto" takes it up
-        to 50.
-    n_components : int, optional
-        Populations that the people are a mixture of, each with its own items' means and factors. By default 1, and with
-        a full covariance one for every ten people for each of its numbers, at most 4.
-    item_noise : bool
-        Whether σ_y is learnt for every item, around 1; else it is 1.
-    rating_thresholds : bool
-        Where there are ratings, let a rating be an interval between thresholds; else it only makes an order.
-    co_listing : bool
-        Let what people list together tell of their taste: prior means of users' and items' factors depend on it, as
-        far as it stands out from chance.
-    max_iter : int, optional
-        Sweeps, all of which are made; 100 to 600 by default, fewer for more data.
-    n_draws : int
-        Draws that are kept, evenly spread over the sweeps after the first third.
-    seed : int
-        The same seed gives the same bits, for any number of threads.
 
     Attributes
     ----------
@@ -123,34 +97,64 @@ class FactoredThurstone(Ranker):
     reference = "Thurstone (1927); Yao and Bockenholt (1999)"
     resumable = True
     estimate_type = ThurstoneEstimate
-    estimate_: ThurstoneEstimate
-    item_draws_: Array
-    parameters = PARAMETERS
+    item_draws_ = Learnt[Array]()
 
-    def __init__(
-        self,
-        n_factors: int = 16,
-        *,
-        covariance: str = "auto",
-        one_draw: bool = True,
-        n_components: int | None = None,
-        item_noise: bool = True,
-        rating_thresholds: bool = True,
-        co_listing: bool = True,
-        max_iter: int | None = None,
-        n_draws: int = 64,
-        seed: int = 0,
-    ) -> None:
-        self.n_factors = n_factors
-        self.covariance = covariance
-        self.one_draw = one_draw
-        self.n_components = n_components
-        self.item_noise = item_noise
-        self.rating_thresholds = rating_thresholds
-        self.co_listing = co_listing
-        self.max_iter = max_iter
-        self.n_draws = n_draws
-        self.seed = seed
+    n_factors: int = integer(
+        16,
+        1,
+        MOST_FACTORS,
+        tune=(2, 32),
+        kw_only=False,
+        help="K; a prior variance is learnt for every factor, so that those which are not needed vanish.",
+    )
+    covariance: str = choice(
+        "auto",
+        ("auto", "factors", "full"),
+        help=(
+            '"full" is any covariance matrix of the items, for orders of up to 200 items without features; "auto" '
+            "takes it up to 50."
+        ),
+    )
+    one_draw: bool = flag(
+        True,
+        help=(
+            "Whether all rankings of a user come from one vector of utilities, as pairs compared in one sitting "
+            "do; False draws ε anew for every ranking. Ratings with thresholds have an ε for every rating."
+        ),
+    )
+    n_components: int | None = integer(
+        None,
+        1,
+        1000,
+        also=(None,),
+        help=(
+            "Populations that the people are a mixture of, each with its own items' means and factors. By default "
+            "1, and with a full covariance one for every ten people for each of its numbers, at most 4."
+        ),
+    )
+    item_noise: bool = flag(True, help="Whether σ_y is learnt for every item, around 1; else it is 1.")
+    rating_thresholds: bool = flag(
+        True,
+        help=("Where there are ratings, let a rating be an interval between thresholds; else it only makes an order."),
+    )
+    co_listing: bool = flag(
+        True,
+        help=(
+            "Let what people list together tell of their taste: prior means of users' and items' factors depend "
+            "on it, as far as it stands out from chance."
+        ),
+    )
+    max_iter: int | None = integer(
+        None,
+        1,
+        MOST_SWEEPS,
+        also=(None,),
+        help="Sweeps, all of which are made; 100 to 600 by default, fewer for more data.",
+    )
+    n_draws: int = integer(
+        64, 1, MOST_DRAWS, help="Draws that are kept, evenly spread over the sweeps after the first third."
+    )
+    seed: int = random_seed("The same seed gives the same bits, for any number of threads.")
 
     def _rules(self) -> Named:
         return {"one_draw": bool(self.one_draw), "seed": int(self.seed)}

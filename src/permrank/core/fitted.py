@@ -1,0 +1,162 @@
+"""What `fit` gives: the settings, the data and what was learnt, as one value that never changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
+
+import numpy as np
+
+from permrank.core.distribution import RankingDistribution
+from permrank.core.estimates import Estimate
+from permrank.core.observed import observed
+from permrank.core.person import Person
+from permrank.core.refusals import refuse
+from permrank.errors import InputError
+from permrank.rankings.rankings import Rankings
+from permrank.rankings.validate import require_rankings
+from permrank.rankings.vocabulary import Vocabulary, encode_with
+from permrank.types import Array, Float64Array, Int32Array, Int64Array
+
+if TYPE_CHECKING:
+    from permrank.core.ranker import Ranker
+
+E = TypeVar("E", bound=Estimate)
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Trace:
+    """How learning went; see the attributes of `Ranker`."""
+
+    history: list[float]
+    converged: bool
+    seconds: float
+    validation: Float64Array
+    best_iter: int
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted(Generic[E]):
+    """A model that has learnt: who is known, what is known of them, and who may ask.
+
+    Attributes
+    ----------
+    settings : Ranker
+        What the model was learnt with; it is nobody else's, and so never changes.
+    rankings : Rankings
+        The training data.
+    estimate : Estimate
+        What was learnt.
+    trace : Trace
+    """
+
+    settings: Ranker
+    rankings: Rankings
+    estimate: E
+    trace: Trace
+    _derived: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def user_ids(self) -> Vocabulary:
+        """Users that are known."""
+        return self.rankings.user_ids
+
+    @property
+    def item_ids(self) -> Vocabulary:
+        """Items that are known."""
+        return self.rankings.item_ids
+
+    @property
+    def name(self) -> str:
+        """The class of the model."""
+        return type(self.settings).__name__
+
+    def derived(self, name: str, make: Callable[[], T]) -> T:
+        """What follows from the value, worked out when it is first asked for. Two threads may both work it out."""
+        found: T
+        if name in self._derived:
+            found = self._derived[name]
+        else:
+            found = self._derived[name] = make()
+        return found
+
+    # Who is asked
+
+    def person(self, user: object) -> Person:
+        """A user of the training data by id, somebody new, or nobody in particular where the model allows it."""
+        if isinstance(user, Person):
+            return user if user.fitted is self else self._adopted(user)
+        if user is None and self.settings.knows_nobody:
+            return Person(self)
+        return Person(self, self.rankings.user_index(user))
+
+    def known(self, indices: Iterable[int]) -> list[Person]:
+        """Users of the training data by their index."""
+        return [Person(self, int(index)) for index in indices]
+
+    def meet(self, said: object, **about: Any) -> Person:
+        """Somebody new, from a list, best first, or ratings; ``about`` is what else is known of the person."""
+        return self._met(observed(said, self.rankings), {k: value for k, value in about.items() if value is not None})
+
+    def _met(self, rankings: Rankings, about: dict[str, Any]) -> Person:
+        if about and not self.settings.takes_side_information:
+            raise InputError(f"{self.name} does not learn from {' and '.join(about)} of users; fold in without")
+        return Person(self, None, rankings, self.settings._meet(self, rankings, **about), about)
+
+    def _adopted(self, stranger: Person) -> Person:
+        """Somebody who was introduced to another model, or to this one before it learnt again."""
+        if stranger.rankings is None:
+            raise InputError("a person of the training data of another model was given; ask by the id")
+        self.item_ids.indices(stranger.rankings.item_ids)  # an unknown item raises here and is named
+        return self._met(stranger.rankings, dict(stranger.about))
+
+    # What they are asked about
+
+    def items(self, items: Iterable[object] | None) -> Int64Array:
+        """Indices of items by id or title, of all if None; an unknown one raises, and so does one given twice."""
+        if items is None:
+            return np.arange(len(self.item_ids))
+        found = self.item_ids.find_all(items)
+        if found.size and np.bincount(found).max() > 1:
+            twice = self.item_ids[int(np.bincount(found).argmax())]
+            raise InputError(f"item {twice!r} is given twice; give every item once")
+        return found
+
+    def aligned(self, rankings: Rankings) -> Int32Array:
+        """Item indices of other rankings in the numbering of the model; an unknown item raises."""
+        if require_rankings(rankings).item_ids == self.item_ids:
+            return rankings.items
+        ranked = np.unique(rankings.items)
+        table = np.full(rankings.n_items, -1, np.int32)
+        table[ranked] = encode_with(rankings.item_ids.take(ranked.astype(np.int64)), self.item_ids)
+        return table[rankings.items]
+
+    # What the model answers, on indices
+
+    def scores(self, person: Person, items: Int64Array) -> Float64Array:
+        """Scores of items for a person; higher is better."""
+        return self.settings._scores(self, person, items)
+
+    def rows(self, people: Sequence[Person]) -> Array:
+        """Scores of all items for each of some people, by which `recommend` goes: (n_people, n_items)."""
+        return self.settings._rows(self, people)
+
+    def law(self, person: Person, items: Int64Array) -> RankingDistribution:
+        """P(ranking of the items | person)."""
+        return self.settings._law(self, person, items)
+
+    def require_law(self, question: str) -> None:
+        """Refuse a question about probabilities if the model has none."""
+        if not self.settings._has_law(self):
+            self.refuse(question)
+
+    def refuse(self, question: str) -> NoReturn:
+        """Raise an error that names models which can answer."""
+        refuse(self.name, question)
+
+    @property
+    def featured_items(self) -> Int64Array:
+        """Items that nobody has ranked, and that the model knows by their features alone (cold-start items)."""
+        return self.settings._featured_items(self)
