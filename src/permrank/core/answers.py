@@ -88,7 +88,7 @@ def prefers_pairs(
     fitted: Fitted[Any], users: Iterable[object], items: Iterable[object], others: Iterable[object]
 ) -> Float64Array:
     """Probabilities that each user ranks the one item before the other: see `Ranker.prefers_pairs`."""
-    fitted.require_law("prefers_pairs")
+    fitted.require_pairs("prefers_pairs")
     who = fitted.user_ids.indices(users)
     first, second = fitted.item_ids.find_all(items), fitted.item_ids.find_all(others)
     if not who.size == first.size == second.size:
@@ -122,7 +122,7 @@ def _recommended(
         block = people[first : first + size]
         found.append(best_of_block(fitted, block, allowed, k, exclude_listed=exclude_listed))
     frame = _best_frame(fitted, asked, people, found)
-    if any(shown.values()) and fitted.settings._finds_by_order(fitted) and fitted.settings._knows_ranks(fitted):
+    if any(shown.values()) and fitted.finds_by_order and fitted.settings._knows_ranks(fitted):
         lengths, chosen, _ = _joined(found)
         bounds, parts = indptr_of(lengths), []
         for person, start, stop in zip(people, bounds[:-1], bounds[1:], strict=True):

@@ -147,9 +147,35 @@ class Fitted(Generic[E]):
         """P(ranking of the items | person)."""
         return self.settings._law(self, person, items)
 
+    @property
+    def has_law(self) -> bool:
+        """Whether the model says how likely every ranking is."""
+        return self.settings._has_law(self)
+
+    @property
+    def has_pairs(self) -> bool:
+        """Whether the model says how likely it is that one item is ranked before another."""
+        return self.settings._has_pairs(self)
+
+    @property
+    def finds_by_order(self) -> bool:
+        """Whether `recommend` goes by the order of which there is a distribution."""
+        return self.settings._finds_by_order(self)
+
+    def as_model(self) -> Ranker:
+        """A model with the settings that were used, which has learnt this."""
+        model = self.settings.clone()
+        model.fitted_ = self
+        return model
+
     def require_law(self, question: str) -> None:
         """Refuse a question about probabilities if the model has none."""
-        if not self.settings._has_law(self):
+        if not self.has_law:
+            self.refuse(question)
+
+    def require_pairs(self, question: str) -> None:
+        """Refuse a question about probabilities of pairs if the model has none."""
+        if not self.has_pairs:
             self.refuse(question)
 
     def refuse(self, question: str) -> NoReturn:

@@ -65,10 +65,8 @@ def learnt_by(
     """Learn what a job says; the settings belong to the result."""
 
     def model_of(estimate: E) -> Ranker:
-        model = settings.clone()
         trace = Trace([], False, 0.0, np.zeros((0, 2)), 0)
-        model.fitted_ = Fitted(settings, job.rankings, estimate, trace)
-        return model
+        return Fitted(settings, job.rankings, estimate, trace).as_model()
 
     def rebuilt(tensors: Named) -> E:
         made: Any = settings.estimate_type.of(tensors, settings._rules())

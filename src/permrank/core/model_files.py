@@ -189,9 +189,7 @@ def _fitted(
     estimate = settings.estimate_type.of(learned, settings._rules() | parts)
     fitted = Fitted(settings, rankings, estimate, trace)
     settings._check(fitted)
-    model = settings.clone()
-    model.fitted_ = fitted
-    return model
+    return fitted.as_model()
 
 
 def _parameter(value: object, models: list[type[Ranker]]) -> object:

@@ -114,7 +114,7 @@ class Person:
 
     def prefers(self, item: object, other: object) -> float:
         """Return the probability that ``item`` is ranked before ``other``."""
-        self.fitted.require_law("prefers")
+        self.fitted.require_pairs("prefers")
         items = self.fitted.item_ids.find_all([item, other])
         if items[0] == items[1]:
             return 0.5

@@ -145,7 +145,12 @@ class Ranker(Questions, ABC):
         return answers.each_pair(fitted, who, first, second)
 
     def _has_law(self, fitted: Fitted[Any]) -> bool:
+        """Whether the model says how likely every ranking is."""
         return type(self)._law is not Ranker._law
+
+    def _has_pairs(self, fitted: Fitted[Any]) -> bool:
+        """Whether it says how likely every pair is, if by `_prefers` alone."""
+        return self._has_law(fitted)
 
     def _knows_ranks(self, fitted: Fitted[Any]) -> bool:
         """Whether quantiles of ranks are quick enough to go with every answer."""

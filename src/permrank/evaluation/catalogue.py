@@ -10,7 +10,6 @@ import numpy as np
 from scipy.stats import rankdata
 
 from permrank.core.ranker import Ranker
-from permrank.core.users import NewUser, lists_of
 from permrank.errors import InputError
 from permrank.evaluation.grades import grades_of
 from permrank.evaluation.metrics import Metric, Relevance, per_list
@@ -50,23 +49,18 @@ def blocks(
     known = ((index, person) for index, person in people(model, test, given) if person is not None)
     while some := list(islice(known, max(1, _CELLS // max(n_items, 1)))):
         users, persons = (list(each) for each in zip(*some, strict=True))
-        listed = [_listed(model, person) if never is None else never for person in persons]
+        listed = [person.listed().astype(np.int64) if never is None else never for person in persons]
         entries = [np.arange(bounds[user], bounds[user + 1]) for user in users]
         every = np.concatenate(entries)
         yield Block(
             np.array(users),
-            np.array(model._score_rows(persons), np.float64),  # a copy: what is listed is struck out
+            np.array(model.fitted_.rows(persons), np.float64),  # a copy: what is listed is struck out
             indptr_of([each.size for each in listed]),
             np.concatenate(listed),
             indptr_of([each.size for each in entries]),
             in_model[test.items[every]],
             grades[every],
         )
-
-
-def _listed(model: Ranker, person: int | NewUser) -> Int64Array:
-    parts = [items for items, _ in lists_of(person, model.rankings_, model.item_ids)]
-    return np.concatenate([np.zeros(0, np.int64), *parts])
 
 
 def measure_catalogue(

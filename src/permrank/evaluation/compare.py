@@ -173,7 +173,7 @@ def _named(models: Iterable[Ranker]) -> dict[str, Ranker]:
     for model in models:
         if not isinstance(model, Ranker):
             raise InputError(f"expected models, got {type(model).__name__}")
-        name = model._call()
+        name = model.call()
         if name in found:
             raise InputError(f"{name} comes twice; give every model once, or name them in a dict")
         found[name] = model

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from permrank.core.parameters import as_fitted
 from permrank.errors import InputError
 from permrank.evaluation import portraits, saving
 from permrank.evaluation.evaluate import USUAL_PAIRS, Evaluation, calibrate
@@ -258,7 +257,7 @@ class Comparison:
         firsts = {result.name: result for result in reversed(self.results)}
         for result in firsts.values():
             if people_known and result.model is not None and result.problem is None and result.reliability is None:
-                calibrate(result, as_fitted(result.model), split.test, split.given, n_pairs)
+                calibrate(result, result.model, split.test, split.given, n_pairs)
 
     def shown(self) -> Named:
         """What a report shows beside numbers: ``example``, one person, and ``communities`` by model; for JSON."""

@@ -11,7 +11,6 @@ import numpy as np
 import polars as pl
 
 from permrank.checks import require_choice, require_int
-from permrank.core.parameters import as_fitted
 from permrank.core.ranker import Ranker
 from permrank.errors import AccuracyWarning, ConvergenceWarning, InputError
 from permrank.evaluation.calibration import calibration_error, pair_log_loss, reliability
@@ -230,9 +229,9 @@ def evaluate(
     question: Question = split.question if split else "order"
     ranked = usual_candidates(candidates, question)
     hidden = split.test if split else require_rankings(test)
-    result = Evaluation(name or model._call(), split.seed if split else 0)
+    result = Evaluation(name or model.call(), split.seed if split else 0)
     result.model = model if split is None else _fit(model, split.train, max_seconds, result)
-    fitted = as_fitted(result.model)  # scores are asked for without a public method
+    fitted = result.model
     result.kind, result.personal = type(fitted).__name__, fitted.personal
     given = split.given if split else None
     known_people = given is not None or bool(set(hidden.user_ids) & set(fitted.user_ids))
@@ -371,6 +370,6 @@ def _measure(
         found["log_likelihood"] = values
         found["log_likelihood_per_stage"] = values / np.maximum(stages(test), 1)
     if any(metric.kind == "pairs" for metric in wanted):
-        model._require_distribution("prefers")
+        model.fitted_.require_pairs("prefers")
         found["cross_entropy"] = cross_entropies(model, test, given)
     return {metric.name: found[metric.name] for metric in wanted if metric.is_per_list}

@@ -12,7 +12,7 @@ import polars as pl
 
 from permrank.checks import require_int, require_seed
 from permrank.core.comparisons import comparisons
-from permrank.core.parameters import told_of
+from permrank.core.questions import told_of
 from permrank.core.ranker import Ranker
 from permrank.errors import ConvergenceWarning, EstimateError, InputError, NotSupportedError
 from permrank.markup import html_table, printable, shown_p, text_table
@@ -147,10 +147,10 @@ def goodness_of_fit(model: Ranker, *, n_simulations: int = 99, refit: bool = Tru
     >>> pr.goodness_of_fit(pr.PlackettLuce().fit(polarised), n_simulations=19).p
     0.1
     """
-    simulate: Any = getattr(model, "simulate", None)
-    if not isinstance(model, Ranker) or simulate is None:
+    if not isinstance(model, Ranker) or not hasattr(model, "simulate"):
         raise NotSupportedError(f"{type(model).__name__} does not draw data; PlackettLuce, BradleyTerry and Mallows do")
-    model._require_fitted()
+    asked = model.fitted_.as_model()
+    simulate: Any = getattr(asked, "simulate")  # noqa: B009
     require_int("n_simulations", n_simulations, 1)
     require_seed(seed)
     if model.rankings_.n_items > _MOST_ITEMS:
@@ -160,10 +160,10 @@ def goodness_of_fit(model: Ranker, *, n_simulations: int = 99, refit: bool = Tru
     observed = _counts(data, n_bins)
     keys = iter(range(1, 2**31))
 
-    def expected(fitted: Ranker) -> _Counts:
+    def expected(fitted: Any) -> _Counts:
         return _mean([_counts(fitted.simulate(_seed(seed, next(keys))), n_bins) for _ in range(_EXPECTED_FROM)])
 
-    around = expected(model)
+    around = expected(asked)
     own = _statistics(observed, around)
     drawn: list[_Counts] = []
     simulated: list[Float64Array] = []
@@ -171,7 +171,7 @@ def goodness_of_fit(model: Ranker, *, n_simulations: int = 99, refit: bool = Tru
     for _ in range(n_simulations):
         again = simulate(_seed(seed, next(keys)))
         counts = _counts(again, n_bins)
-        fitted = _fitted(model, again) if refit else model
+        fitted = _fitted(asked, again) if refit else asked
         failed += fitted is None
         if failed > _MOST_FAILED * n_simulations:
             raise EstimateError(
@@ -188,8 +188,8 @@ def goodness_of_fit(model: Ranker, *, n_simulations: int = 99, refit: bool = Tru
     if n_bins < 3:  # the place in a list of two says what the pair says
         frame = frame.head(1)
     return GoodnessOfFit(
-        told_of(model), frame, _pair_residuals(data, observed, drawn), _position_residuals(data, observed, drawn),
-        len(table),
+        told_of(model.fitted_), frame, _pair_residuals(data, observed, drawn),
+        _position_residuals(data, observed, drawn), len(table),
     )  # fmt: skip
 
 

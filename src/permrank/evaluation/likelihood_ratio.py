@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.special import chdtrc
 
-from permrank.core.parameters import told_of
+from permrank.core.questions import told_of
 from permrank.core.ranker import Ranker
 from permrank.errors import InputError, NotSupportedError
 from permrank.inference.likelihood import Likelihood
@@ -124,13 +124,13 @@ def likelihood_ratio_test(small: Ranker, large: Ranker | Sequence[Ranker]) -> Li
         raise InputError("the larger model has no more parameters than the smaller one; there is nothing to test")
     statistic = max(statistic, 0.0)
     values = (one.value, *(other.value for other in others))
-    told = tuple(told_of(part) for part in parts)
-    return LikelihoodRatioTest(told_of(small), told, values, statistic, df, float(chdtrc(df, statistic)))
+    told = tuple(told_of(part.fitted_) for part in parts)
+    return LikelihoodRatioTest(told_of(small.fitted_), told, values, statistic, df, float(chdtrc(df, statistic)))
 
 
 def _likelihood(model: Ranker) -> Likelihood:
-    model._require_fitted()
-    found: Any = getattr(model, "_likelihood", None)
+    fitted = model.fitted_
+    found: Any = getattr(fitted.settings, "_likelihood", None)
     if found is None:
         if hasattr(model, "communities"):
             raise NotSupportedError(
@@ -138,7 +138,7 @@ def _likelihood(model: Ranker) -> Likelihood:
                 "some parameters mean nothing. permrank.choose_communities compares numbers of them"
             )
         raise NotSupportedError(f"{type(model).__name__} has no maximum-likelihood estimate with degrees of freedom")
-    likelihood: Likelihood = found()
+    likelihood: Likelihood = found(fitted)
     if likelihood.family != "uniform" and not likelihood.flat:
         raise NotSupportedError(f"{model!r} has a prior; likelihood-ratio tests are for maximum likelihood, prior=None")
     if "shuffle" in likelihood.family:

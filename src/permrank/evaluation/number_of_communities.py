@@ -148,7 +148,7 @@ def _held_out(model: Ranker, data: Rankings, number: int, fold: Any, folds: int)
     return values
 
 
-def _criteria(models: list[Ranker]) -> Named:
+def _criteria(models: list[Any]) -> Named:
     """In-sample likelihood, degrees of freedom, BIC and ICL."""
     summaries = [model.summary() for model in models]
     entropies = []

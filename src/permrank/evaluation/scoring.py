@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
 from permrank.core.luce import LuceMixture
+from permrank.core.person import Person
 from permrank.core.ranker import Ranker
 from permrank.errors import NotSupportedError
 from permrank.evaluation.grades import grades_of
@@ -57,22 +58,22 @@ def hidden_lists(model: Ranker, test: Rankings, given: Rankings | None, *, nobod
             scores[asked] = model.score_pairs(who, what)
         new = np.flatnonzero((item >= 0) & (user < 0))
         if nobody and new.size:
-            scores[new] = model._scores(model.fold_in([]), item[new])
+            scores[new] = model.fitted_.scores(model.fold_in([]), item[new])
     else:
         bounds = test.user_bounds
         for index, person in people(model, test, given):
             part = np.arange(bounds[index], bounds[index + 1])
             part = part[item[part] >= 0]
             if person is not None and part.size:
-                scores[part] = model._scores(person, item[part])
+                scores[part] = person.fitted.scores(person, item[part])
     return Lists(test.indptr, grades_of(test), scores)
 
 
-def people(model: Ranker, test: Rankings, given: Rankings | None) -> Iterator[tuple[int, Any]]:
-    """Every user of the test part as the model knows them: an index, somebody folded in, or None."""
+def people(model: Ranker, test: Rankings, given: Rankings | None) -> Iterator[tuple[int, Person | None]]:
+    """Every user of the test part as the model knows them: by index, folded in, or None."""
     if given is None:
         for index, known in enumerate(indices_in(test.user_ids, model.user_ids).tolist()):
-            yield index, known if known >= 0 else None
+            yield index, Person(model.fitted_, known) if known >= 0 else None
         return
     known_items = indices_in(given.item_ids, model.item_ids)
     said = keep_entries(given, known_items[given.items] >= 0)
@@ -113,16 +114,18 @@ def cross_entropies(model: Ranker, test: Rankings, given: Rankings | None) -> Fl
         pairs = np.column_stack((item[first[told]], item[second[told]]))
         if person is None or not len(pairs):
             continue
-        if isinstance(person, int):
-            rows.append(np.column_stack((np.full(len(pairs), ranking), np.full(len(pairs), person), pairs)))
+        if person.index is not None:
+            rows.append(np.column_stack((np.full(len(pairs), ranking), np.full(len(pairs), person.index), pairs)))
         else:
-            found = [model._distribution(person, pair).prefers(0, 1) for pair in pairs]
-            asked.append((ranking, _surprise(np.array(found)).mean()))
+            found = person.fitted.settings._prefers(person.fitted, person, pairs[:, 0], pairs[:, 1])
+            asked.append((ranking, _surprise(found).mean()))
     for ranking, value in asked:
         out[ranking] = value
     if rows:
         ranking, *known = np.concatenate(rows).T
-        total = np.bincount(ranking, _surprise(model._prefers_pairs(*known)), test.n_rankings)
+        fitted = model.fitted_
+        surprise = _surprise(fitted.settings._prefers_pairs(fitted, *known))
+        total = np.bincount(ranking, surprise, test.n_rankings)
         count = np.bincount(ranking, minlength=test.n_rankings)
         out[count > 0] = total[count > 0] / count[count > 0]
     return out

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from permrank.core.declared import Categorical, Integer, Number
 from permrank.core.ranker import Ranker
+from permrank.core.settings import Categorical, Integer, Number
 from permrank.errors import InputError, NotSupportedError
 from permrank.types import Named
 

@@ -90,9 +90,17 @@ class WorthRanker(Ranker):
     def _likelihood(self, fitted: Fitted[Any]) -> Likelihood:
         """The likelihood at the estimate."""
 
+    @abstractmethod
+    def standard_errors(self) -> pl.DataFrame:
+        """Scores with their standard errors, best item first."""
+
     def _evaluated(self, fitted: Fitted[Any], point: Float64Array) -> Evaluated:
         """Value and gradient of the log-likelihood at other parameters, and what computes minus its Hessian."""
         raise NotSupportedError(f"{type(self).__name__} has no profile likelihood")
+
+    def likelihood(self) -> Likelihood:
+        """The log-likelihood at the estimate, with its information and the prior's: what all below is made of."""
+        return _few(self.fitted_)
 
     def summary(self, *, reference: object = None, level: float = 0.95) -> Summary:
         """Estimates with standard errors, tests against the reference, log-likelihood, AIC and BIC.

@@ -37,7 +37,7 @@ class AnswerContract(Contract):
             model.recommend("ann")
         with pytest.raises(NotFittedError):
             model.save("nowhere.permrank")
-        for name in ("item_ids", "user_ids", *model.estimate_type.names()):
+        for name in ("item_ids", "user_ids", "fitted_", "estimate_", "rankings_", "history_"):
             assert not hasattr(model, name)
             with pytest.raises(NotFittedError, match=r"call fit\(rankings\) first"):
                 getattr(model, name)

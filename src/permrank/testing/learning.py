@@ -94,8 +94,9 @@ class LearningContract(Contract):
             assert begun[0].iteration >= last - 4
             assert resumed.history_ == whole.history_
             assert resumed.converged_ == whole.converged_
-            for name in whole.estimate_.names():
-                np.testing.assert_array_equal(getattr(resumed, name), getattr(whole, name))
+            kept = resumed.estimate_.tensors()
+            for name, value in whole.estimate_.tensors().items():
+                np.testing.assert_array_equal(kept[name], value)
             checkpoint.remove()
         assert list(tmp_path.iterdir()) == []
 
@@ -111,8 +112,9 @@ class LearningContract(Contract):
         assert 1 <= seen[0] <= self.burn_in(self.make()) + 1
         assert seen == list(range(int(seen[0]), plain.n_iter_ + 1))
         assert watched.history_ == plain.history_
-        for name in plain.estimate_.names():
-            np.testing.assert_array_equal(getattr(watched, name), getattr(plain, name))
+        kept = watched.estimate_.tensors()
+        for name, value in plain.estimate_.tensors().items():
+            np.testing.assert_array_equal(kept[name], value)
 
     def test_a_progress_bar_is_shown_only_when_asked_off_a_terminal(
         self, rankings: Rankings, capsys: pytest.CaptureFixture[str]

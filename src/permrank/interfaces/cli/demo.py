@@ -35,7 +35,7 @@ def run(seed: int, report: Path) -> None:
     split = pr.Catalogue().split(rankings, seed)
     model = pr.Recommender(pr.PlackettLuce(prior="gaussian"), n_factors=8, seed=seed).fit(split.train)
     everybody = pr.Popularity(count="listed").fit(split.train)
-    console.print(f"   {model._call()}: {model.fit_seconds_:.1f} s")
+    console.print(f"   {model.call()}: {model.fit_seconds_:.1f} s")
 
     # 3. Two people of different tastes side by side, beside the order that is the same for all.
     people = [rankings.user_ids[int(np.flatnonzero(truth.memberships == taste)[0])] for taste in (0, 1)]

@@ -11,8 +11,8 @@ import polars as pl
 from rich.console import Console
 from rich.progress import track
 
+from permrank.core.person import Person
 from permrank.core.ranker import Ranker
-from permrank.core.users import NewUser
 from permrank.errors import InputError
 from permrank.files.atomic import atomic_write, writable_target
 from permrank.interfaces.cli.sources import parse_id, parse_list
@@ -60,7 +60,7 @@ def filters_of(model: Ranker, only: Sequence[str], exclude: Sequence[str], where
 
 def recommend_for(model: Ranker, people: Sequence[tuple[str, Any]], k: int, **options: Any) -> list[pl.DataFrame]:
     """Frames of some people each, the name first; with progress on a terminal where there are many."""
-    somebody_new = any(isinstance(reference, NewUser) for _, reference in people)
+    somebody_new = any(isinstance(reference, Person) for _, reference in people)
     frames = []
     firsts = range(0, len(people), _AT_A_TIME)
     console, silent = Console(stderr=True), len(firsts) < 2 or not sys.stderr.isatty()

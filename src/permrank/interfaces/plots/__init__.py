@@ -155,11 +155,6 @@ def _has_item_biases(model: Ranker) -> bool:
     return model.knows_nobody and hasattr(model.estimate_, "item_biases")
 
 
-def _prefers_by_itself(model: Ranker) -> bool:
-    """Whether it has probabilities of pairs without a distribution of rankings."""
-    return type(model).prefers is not Ranker.prefers
-
-
 # The first kind that suits a model is what is drawn if nothing is said.
 _KINDS: dict[str, _Kind] = {
     "effects": _Kind(lambda model: isinstance(model, SpectralAnalysis), _effects),
@@ -167,10 +162,10 @@ _KINDS: dict[str, _Kind] = {
     "worths": _Kind(lambda model: isinstance(model.estimate_, ItemScores) or _has_item_biases(model), _worths),
     "communities": _Kind(lambda model: _n_communities(model) > 1, _communities),
     "map": _Kind(lambda model: item_vectors(model) is not None, _map),
-    "positions": _Kind(lambda model: model._has_distribution, _positions),
+    "positions": _Kind(lambda model: model.fitted_.has_law, _positions),
     "learning": _Kind(lambda model: len(model.history_) > 1, _learning),
     "validation": _Kind(lambda model: model.validation_.size > 0, _validation),
-    "reliability": _Kind(lambda model: model._has_distribution or _prefers_by_itself(model), _reliability),
+    "reliability": _Kind(lambda model: model.fitted_.has_pairs, _reliability),
 }
 
 
@@ -184,7 +179,7 @@ def kinds(model: Ranker) -> list[str]:
     >>> pr.plots.kinds(pr.PlackettLuce().fit(ballots))
     ['worths', 'positions', 'learning', 'reliability']
     """
-    model._require_fitted()
+    model = model.fitted_.as_model()
     return [name for name, kind in _KINDS.items() if kind.suits(model)]
 
 

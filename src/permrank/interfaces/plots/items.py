@@ -67,8 +67,7 @@ def draw_positions(model: Ranker, axes: Axes, *, user: object = None, n_items: i
     Positions are those among the items that are shown.
     """
     items = best_items(model, user, n_items)
-    reference = model._reference(user)
-    orders = model._distribution(reference, items).sample(_DRAWS, seed=0)
+    orders = model.fitted_.law(model.person(user), items).sample(_DRAWS, seed=0)
     n = items.size
     chances = np.stack([np.bincount(orders[:, place], minlength=n) for place in range(n)], axis=1) / len(orders)
     order = np.argsort(chances @ np.arange(n), kind="stable")
@@ -153,8 +152,7 @@ def item_vectors(model: Ranker) -> Float64Array | None:
 
 def best_items(model: Ranker, user: object, n: int) -> Int64Array:
     """Items of the highest scores."""
-    every = np.arange(len(model.item_ids))
-    scores = model._scores(model._reference(user), every)
+    scores = model.score(user)
     return np.argsort(-scores, kind="stable")[:n]
 
 

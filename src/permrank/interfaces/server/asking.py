@@ -87,7 +87,7 @@ class Common:
 def fitted(rankings: Rankings, ids: Sequence[str]) -> Float64Array:
     """Scores that are expected of one more person, in the order of ids (`strength_of`)."""
     model = PlackettLuce(prior="gaussian").fit(rankings, verbose=False)
-    likelihood = model._likelihood()
+    likelihood = model.likelihood()
     variance = float(np.mean(1.0 / (np.diag(likelihood.information) + likelihood.penalty)))
     scores = model.scores_[[rankings.item_ids.index(item) for item in ids]]
     return np.asarray(strength_of(PERSON_SCALE, variance) * scores)

@@ -24,7 +24,7 @@ from permrank.interfaces.server.bodies import (
 )
 from permrank.interfaces.server.polls_api import ERRORS, All, Limit, Who
 from permrank.interfaces.server.problems import Problem
-from permrank.interfaces.server.serving import Version, age, asked_about, person_id, place_of
+from permrank.interfaces.server.serving import Version, age, person_id, place_of
 from permrank.interfaces.server.state import State
 
 router = APIRouter(prefix="/v1/model", tags=["model"], responses=ERRORS)
@@ -71,9 +71,7 @@ async def recommend(body: Recommend, who: Who, state: All) -> dict[str, Any]:
     exclude = {place_of(version, item, "exclude") for item in body.exclude}
     found = await state.serving.recommend(someone, body.k, exclude)
     if body.reasons:
-        sentences = await state.serving.run(
-            lambda: [_because(version, asked_about(version, someone), one) for one in found]
-        )
+        sentences = await state.serving.run(lambda: [_because(version, someone, one) for one in found])
         found = [one | {"because": text} for one, text in zip(found, sentences, strict=True)]
     return {"items": found, **_stamp(version)}
 
@@ -101,7 +99,7 @@ async def _asked(state: State, version: Version, body: Someone, question: Any) -
 
     def work() -> Any:
         someone = state.serving.reference(version, body, light=False)
-        return question(version.model, asked_about(version, someone))
+        return question(version.model, someone)
 
     return await state.serving.run(work)
 

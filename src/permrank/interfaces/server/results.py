@@ -97,7 +97,7 @@ def estimated(rankings: Rankings, ids: Sequence[str]) -> tuple[Float64Array, Flo
     """Scores of items in the order of ids, their covariance, and draws of what the estimates might have been."""
     model = PlackettLuce(prior="gaussian").fit(rankings, verbose=False)
     index = _indices(rankings, ids)
-    covariance = np.asarray(model._likelihood().covariance)[np.ix_(index, index)]
+    covariance = model.likelihood().covariance[np.ix_(index, index)]
     root = np.linalg.cholesky(covariance)  # positive under the prior
     n_draws = N_DRAWS if index.size <= _MOST_COMPARED else _FEW_DRAWS
     return model.scores_[index], covariance, generator(0).normal(size=(n_draws, index.size)) @ root.T

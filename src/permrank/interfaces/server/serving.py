@@ -16,8 +16,8 @@ import numpy as np
 
 from permrank.core.answers import best_of_block
 from permrank.core.model_files import load
+from permrank.core.person import Person
 from permrank.core.ranker import Ranker
-from permrank.core.users import NewUser, UserReference
 from permrank.families.catalogue.ranker import CatalogueRanker
 from permrank.interfaces.server.bodies import Someone
 from permrank.interfaces.server.polls import MODEL
@@ -30,7 +30,7 @@ _log = logging.getLogger("permrank.serve")
 _TOGETHER = 64
 _NOBODY = Vocabulary.of([0], "user")
 Found = list[dict[str, Any]]
-_Waiting = tuple[UserReference, int, set[int], "asyncio.Future[Found]"]
+_Waiting = tuple[Person, int, set[int], "asyncio.Future[Found]"]
 
 
 class Version(NamedTuple):
@@ -87,13 +87,13 @@ class Serving:
 
     # People
 
-    async def someone(self, version: Version, who: Someone, *, light: bool) -> UserReference:
+    async def someone(self, version: Version, who: Someone, *, light: bool) -> Person:
         """Who a question is about, worked out in the thread of numbers where there is something to work out."""
         if light and version.by_take_up and who.ranking and who.person is None and who.ratings is None:
             return self.reference(version, who, light=True)
         return await self.run(functools.partial(self.reference, version, who, light=light))  # type: ignore[no-any-return]
 
-    def reference(self, version: Version, who: Someone, *, light: bool) -> UserReference:
+    def reference(self, version: Version, who: Someone, *, light: bool) -> Person:
         """Who a question is about; ``light`` leaves out what only questions of order need."""
         given = [name for name in ("person", "ranking", "ratings") if getattr(who, name) is not None]
         model = version.model
@@ -110,10 +110,10 @@ class Serving:
                     {version.ids[place_of(version, item, "ratings")]: r for item, r in ranking.items()}
                 )
             if ranking is None:
-                return model._reference(person_id(model, who.person))
+                return model.person(person_id(model, who.person))
         if ranking is None:
             if model.knows_nobody:
-                return None
+                return model.person(None)
             raise Problem(
                 422, "nothing says who this is about", field="person", remedy="give person, ranking or ratings"
             )
@@ -133,7 +133,7 @@ class Serving:
         """Work with the model, in its thread."""
         return await asyncio.get_running_loop().run_in_executor(self.numbers, work)
 
-    async def recommend(self, who: UserReference, k: int, exclude: set[int]) -> Found:
+    async def recommend(self, who: Person, k: int, exclude: set[int]) -> Found:
         """The best k for somebody: questions that arrive while others are answered are answered at one go."""
         future: asyncio.Future[Found] = asyncio.get_running_loop().create_future()
         self._waiting.append((who, k, exclude, future))
@@ -180,7 +180,7 @@ def loaded(number: int, path: str, created: float) -> Version:
     for at, title in enumerate(titles):
         places.setdefault(title, at)
     places |= {str(name): at for at, name in enumerate(ids)} | {name: at for at, name in enumerate(ids)}
-    by_take_up = isinstance(model, CatalogueRanker) and not model._finds_by_order
+    by_take_up = isinstance(model, CatalogueRanker) and not model.fitted_.finds_by_order
     return Version(number, model, created, ids, titles, places, items, by_take_up)
 
 
@@ -190,7 +190,7 @@ def warm_up(version: Version) -> None:
     recommended(version, [(someone, 1, set(), None)])  # type: ignore[list-item]
 
 
-def folded(model: Ranker, version: Version, tiers: list[list[int]], *, light: bool) -> UserReference:
+def folded(model: Ranker, version: Version, tiers: list[list[int]], *, light: bool) -> Person:
     """Somebody new by a list of indices; by the quick way where `recommend` goes by what is taken up alone."""
     flat = [item for tier in tiers for item in tier]
     if len(set(flat)) < len(flat):
@@ -201,7 +201,7 @@ def folded(model: Ranker, version: Version, tiers: list[list[int]], *, light: bo
         ends, one = np.array([0, 1]), np.ones(1)
         items = np.array(flat, np.int32)
         bounds = np.array([0, items.size])
-        return NewUser(Rankings._trusted(ends, bounds, items, levels, one, _NOBODY, version.items))
+        return Person(model.fitted_, None, Rankings._trusted(ends, bounds, items, levels, one, _NOBODY, version.items))
     return model.fold_in(
         [{version.ids[item] for item in tier} if len(tier) > 1 else version.ids[tier[0]] for tier in tiers]
     )
@@ -209,10 +209,11 @@ def folded(model: Ranker, version: Version, tiers: list[list[int]], *, light: bo
 
 def recommended(version: Version, batch: Sequence[_Waiting]) -> list[Found]:
     """The best items of several people at one go."""
-    model = version.model
     k = max(wanted + len(exclude) for _, wanted, exclude, _ in batch)
     allowed = np.ones(len(version.ids), bool)
-    lengths, items, scores = best_of_block(model, [user for user, *_ in batch], allowed, k, exclude_listed=True)
+    lengths, items, scores = best_of_block(
+        version.model.fitted_, [person for person, *_ in batch], allowed, k, exclude_listed=True
+    )
     found, start = [], 0
     for length, (_, wanted, exclude, _) in zip(lengths.tolist(), batch, strict=True):
         part = zip(items[start : start + length].tolist(), scores[start : start + length].tolist(), strict=True)
@@ -250,11 +251,6 @@ def person_id(model: Ranker, person: str | int) -> str | int:
         return int(person)
     except ValueError as error:
         raise Problem(404, f"unknown user {person!r}; ids are whole numbers", field="person") from error
-
-
-def asked_about(version: Version, someone: UserReference) -> Any:
-    """Who a question is about as the model's own methods take it: known people by their id."""
-    return version.model.user_ids[someone] if isinstance(someone, int) else someone
 
 
 def age(version: Version) -> float:
