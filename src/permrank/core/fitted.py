@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 import numpy as np
@@ -161,6 +161,10 @@ class Fitted(Generic[E]):
     def finds_by_order(self) -> bool:
         """Whether `recommend` goes by the order of which there is a distribution."""
         return self.settings._finds_by_order(self)
+
+    def with_estimate(self, **changes: Any) -> Fitted[E]:
+        """The same with other values of some fields of the estimate."""
+        return replace(self, estimate=replace(self.estimate, **changes), _derived={})
 
     def as_model(self) -> Ranker:
         """A model with the settings that were used, which has learnt this."""
