@@ -10,11 +10,11 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import polars as pl
 
-from permrank.core.settings import MOST_FACTORS, checked, integer, random_seed
 from permrank.core.distribution import RankingDistribution
 from permrank.core.estimates import RULE, Learnt
 from permrank.core.explanation import Reasons
 from permrank.core.ranker import Ranker
+from permrank.core.settings import MOST_FACTORS, checked, integer, random_seed
 from permrank.core.users import NewUser, UserReference
 from permrank.errors import InputError, NotSupportedError
 from permrank.families.catalogue.entries import Entries

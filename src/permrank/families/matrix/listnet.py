@@ -8,12 +8,12 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from permrank.core.settings import MOST_FACTORS, MOST_SWEEPS, checked, choice, flag, integer, number, random_seed
 from permrank.core.estimates import Estimate, Learnt
 from permrank.core.luce_choice import LuceChoiceRanker
+from permrank.core.settings import MOST_FACTORS, MOST_SWEEPS, checked, choice, flag, integer, number, random_seed
 from permrank.core.users import UserReference
 from permrank.errors import InputError
-from permrank.families.matrix.base import COMMON, PENALTY, FactorEstimate, MatrixRanker, Penalty
+from permrank.families.matrix.base import FactorEstimate, MatrixRanker, Penalty
 from permrank.families.matrix.features import Features, looked_up
 from permrank.families.matrix.kernels.listwise_losses import top_one_divergence
 from permrank.families.matrix.learning import Arrays, Data, Design, Fit, Loss
