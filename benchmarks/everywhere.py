@@ -227,7 +227,7 @@ def reliability(model: pr.Ranker, test: Table, references: dict[int, Any], fine:
         differ = test.ratings[mine[first]] != test.ratings[mine[second]]
         first, second = first[differ], second[differ]
         predicted.append(
-            model.fitted_.settings._prefers(model.fitted_, references[user], places[first], places[second])
+            model.fitted_.prefers(references[user], places[first], places[second])
         )  # prefers(), of all pairs
         observed.append(test.ratings[mine[first]] > test.ratings[mine[second]])
         if fine and len(widths) < 300 * ASKED:
