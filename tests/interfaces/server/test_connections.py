@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from interfaces_server import listening, serving
+from interfaces_server import eventually, listening, serving
 from permrank.interfaces.server import limits
 from permrank.interfaces.server.app import create_app
 from permrank.interfaces.server.connections import Connection
@@ -51,13 +51,6 @@ def is_closed(connection):
         return connection.recv(1) == b""
     except ConnectionResetError:
         return True
-
-
-def eventually(holds, seconds=120.0):
-    until = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < until
-        time.sleep(0.01)
 
 
 def trickle(connection, seconds=120.0):

@@ -84,7 +84,9 @@ class Common:
         state = max(seqs, default=0), len(seqs)
         kept = [self._kept[key] for key in ((poll, name), (poll, "")) if key in self._kept]
         current = [one for one in kept if one[0] == state]  # that of all, for somebody who has said nothing yet
-        if not current and kept and self._budget.left(poll) <= 0.0:
+        if not current and self._budget.left(poll) <= 0.0:
+            if not kept and name:
+                return self.scores(poll, ids, ballots, None)
             current = kept
         if current:
             return self._keep(poll, name, current[0])

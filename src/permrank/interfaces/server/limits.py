@@ -47,13 +47,13 @@ class Buckets:
     """Token buckets by caller: so many a second, so many at once; the callers of long ago are forgotten."""
 
     def __init__(self, rate: float, burst: float) -> None:
-        self.rate, self.burst = rate, burst
+        self.rate, self.burst, self.clock = rate, burst, time.monotonic
         self._left: dict[str, tuple[float, float]] = {}
 
     def left(self, who: str) -> float:
         """What a caller has; less than nothing after something that cost more."""
         left, at = self._left.get(who, (self.burst, 0.0))
-        return min(self.burst, left + (time.monotonic() - at) * self.rate) if at else left
+        return min(self.burst, left + (self.clock() - at) * self.rate)
 
     def take(self, who: str, cost: float = 1.0) -> bool:
         """Take what something costs, if there is one at least; the rest is owed."""
@@ -66,7 +66,7 @@ class Buckets:
         left = self.left(who)
         if len(self._left) >= _MOST_CALLERS and who not in self._left:
             self._left.pop(next(iter(self._left)))
-        self._left[who] = (left - cost, time.monotonic())
+        self._left[who] = left - cost, self.clock()
 
 
 class Guard:
