@@ -313,6 +313,23 @@ def test_what_an_address_has_worked_out_counts_against_its_rate(fits, tmp_path):
         assert client.get(f"/v1/polls/{poll['id']}", headers=ann).status_code == 200
 
 
+def test_a_batch_of_questions_to_the_model_is_not_of_one_asker(tmp_path):
+    with serving(tmp_path / "a.sqlite") as client:
+        model, askers = client.app_state.serving, []
+
+        async def run(work):
+            askers.append(ASKER.get())
+            return [["found"]]
+
+        async def ask():
+            ASKER.set(Asker(None, None))
+            return await model.recommend(None, 1, set())
+
+        model.version, model.run = "any", run
+        assert asyncio.run(ask()) == ["found"]
+        assert askers == [None]  # nobody who may go away
+
+
 def test_a_client_that_hangs_up_takes_its_work_along_but_not_its_answers(fits, tmp_path):
     app = create_app(Settings(str(tmp_path / "a.sqlite"), rate=0.0))
     state, gate, desk = app.app.state.all, Gate(), Gate()
