@@ -2,6 +2,8 @@
 
     python benchmarks/serve.py --model ml-1m.permrank    # fold-in and ten best, durable answers, next question, start
     python benchmarks/serve.py --kills 100               # kill -9 under load; what was acknowledged must be there
+    python benchmarks/serve.py --attack 20               # seconds: one address uses its whole rate on a large poll,
+                                                         # and somebody else asks for the result of a small one
 
 The clients run in this process, on the same cores as the server: what is printed is what both can do together.
 """
@@ -33,11 +35,11 @@ def free_port():
 class Server:
     """A server in processes of its own."""
 
-    def __init__(self, folder, model=None, workers=1):
+    def __init__(self, folder, model=None, workers=1, rate=0):
         self.port, self.db = free_port(), Path(folder) / "answers.sqlite"
         command = [sys.executable, "-c", "from permrank.interfaces.cli.app import main; main()", "serve"]
         command += [str(model)] if model else []
-        command += ["--db", str(self.db), "--port", str(self.port), "--rate", "0", "--workers", str(workers)]
+        command += ["--db", str(self.db), "--port", str(self.port), "--rate", str(rate), "--workers", str(workers)]
         began = time.perf_counter()
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=sys.stderr, start_new_session=True)
         self.base = f"http://127.0.0.1:{self.port}"
@@ -206,6 +208,85 @@ def question(server):
     measured("next question, 1,000 items, one client", server, 1, 40, make)
 
 
+async def attack(server, poll, keys, seconds, statuses):
+    """All that one address, 127.0.0.2, is let have, by 40 people: 200 requests at once, then 50 a second.
+
+    Nobody waits for an answer before the next request is sent; so many connections are open.
+    """
+    rng, began = random.Random(3), time.perf_counter()
+
+    async def one(n):
+        key, (method, what) = (
+            keys[n // 3 % len(keys)],
+            (("POST", "answers"), ("GET", "question"), ("GET", "result"))[n % 3],
+        )
+        ranking = {"kind": "list", "ranking": [f"item {k}" for k in rng.sample(range(1000), 20)]}
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port, local_addr=("127.0.0.2", 0))
+        method, body = ("POST", {"answers": [ranking]}) if what == "answers" else ("GET", None)
+        status = "no answer"  # until the end
+        try:
+            status, _ = await request(reader, writer, method, f"/v1/polls/{poll}/{what}", body, key)
+        finally:
+            statuses.append(status)
+            writer.close()
+
+    n, work = 0, []
+    while (now := time.perf_counter() - began) < seconds:
+        for at in range(n, 200 + int(50 * now)):
+            work.append(asyncio.create_task(one(at)))
+            n += 1
+        await asyncio.sleep(0.02)
+    for task in work:
+        task.cancel()
+    await asyncio.gather(*work, return_exceptions=True)
+
+
+async def victim(server, poll, key, until, times):
+    """Sends an answer and asks for the result, twice a second, from another address."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    while time.perf_counter() < until:
+        n = len(times)
+        answer = {"kind": "pair", "better": f"item {n % 9}", "worse": "item 9"}
+        await request(reader, writer, "POST", f"/v1/polls/{poll}/answers", {"answers": [answer]}, key)
+        began = time.perf_counter()
+        status, found = await request(reader, writer, "GET", f"/v1/polls/{poll}/result", None, key)
+        times.append(time.perf_counter() - began)
+        if status != 200 or json.loads(found)["answers"] != n + 1:
+            raise RuntimeError(f"{status}: {found[:300]!r}")
+        await asyncio.sleep(0.5)
+    writer.close()
+
+
+def attacked(options):
+    """How long one waits for the result of a poll while another poll is attacked."""
+    with tempfile.TemporaryDirectory() as folder:
+        server = Server(folder, workers=options.workers, rate=50)
+        try:
+            server.wait("/health/ready")
+            large, keys = people(server, 40, items=1000)
+            small, (key,) = people(server, 1)
+            time.sleep(5.0)  # the rate of this address fills up
+
+            async def both():
+                times, statuses = [], []
+                await asyncio.gather(
+                    attack(server, large, keys, options.attack, statuses),
+                    victim(server, small, key, time.perf_counter() + options.attack, times),
+                )
+                return times, statuses
+
+            before = server.processor()
+            times, statuses = asyncio.run(both())
+            spent = server.processor() - before
+        finally:
+            server.kill()
+    codes = ", ".join(f"{statuses.count(code)} times {code}" for code in sorted(set(statuses), key=str))
+    print(f"in {options.attack:g} s the attacker had {codes}; the server used {spent:.1f} s of processor")
+    print(
+        f"result of another poll: median {statistics.median(times):.3f} s, longest {max(times):.3f} s of {len(times)}"
+    )
+
+
 async def killed_under_load(server, n_clients, make, got, wait):
     """Send answers without end, and kill the server after a while; ``got`` has what was acknowledged."""
     work = asyncio.create_task(load(server.port, n_clients, 10**6, make, got))
@@ -248,7 +329,11 @@ def main():
     parser.add_argument("--requests", type=int, default=6_000)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--kills", type=int, default=0, help="so many kills, and nothing else")
+    parser.add_argument("--attack", type=float, default=0.0, help="so many seconds of an attack, and nothing else")
     options = parser.parse_args()
+    if options.attack:
+        attacked(options)
+        return
     if options.kills:
         sys.exit(1 if kills(options) else 0)
     measure(options)

@@ -75,6 +75,14 @@ def listening(app, **options):
             thread.join()
 
 
+def eventually(holds, seconds=120.0):
+    """Wait until something is so."""
+    until = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
 class _Forwarder(http.server.BaseHTTPRequestHandler):
     """A reverse proxy: sends on what it gets, and says for whom."""
 

@@ -153,10 +153,10 @@ async def status(app, method, path, body, headers, address, version="1.1"):
     scope = {"type": "http", "asgi": {"version": "3.0"}, "http_version": version, "method": method, "scheme": "http",
              "path": path, "raw_path": path.encode(), "root_path": "", "query_string": b"", "headers": raw,
              "client": (address, 50_000), "server": ("127.0.0.1", 8000), "state": {}}  # fmt: skip
-    messages = []
+    messages, parts = [], [{"type": "http.request", "body": content, "more_body": False}]
 
     async def receive():
-        return {"type": "http.request", "body": content, "more_body": False}
+        return parts.pop() if parts else await asyncio.Event().wait()
 
     async def send(message):
         messages.append(message)

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from interfaces_server import listening, serving
-from permrank.interfaces.server import limits
+from interfaces_server import eventually, listening, serving
+from permrank.interfaces.server import connections, limits
 from permrank.interfaces.server.app import create_app
 from permrank.interfaces.server.connections import Connection
 from permrank.interfaces.server.live import Holders
@@ -53,13 +53,6 @@ def is_closed(connection):
         return True
 
 
-def eventually(holds, seconds=120.0):
-    until = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < until
-        time.sleep(0.01)
-
-
 def trickle(connection, seconds=120.0):
     until = time.monotonic() + seconds
     while time.monotonic() < until:
@@ -96,6 +89,23 @@ def test_silent_connections_of_an_address_make_room_for_new_ones():
             assert answered(good)
             assert all(map(is_closed, held[: -Limited.most]))  # the oldest
             assert answered(good)
+        eventually(lambda: not Limited._open and not Limited._waiting)
+
+
+def test_silent_connections_of_many_addresses_make_room_too(monkeypatch):
+    most = 3 * Limited.most
+    names = iter(["somebody", *(f"192.0.2.{n % 6}" for n in range(5 * most)), "somebody else"])
+    monkeypatch.setattr(connections, "network_of", lambda address: next(names))
+    monkeypatch.setattr(Limited, "most", most)
+    monkeypatch.setattr(Limited, "most_of_all", most)
+    with listening(says_yes, http=Limited, lifespan="off", limit_concurrency=most + 20) as port:
+        with contextlib.ExitStack() as stack:
+            first = stack.enter_context(connected(port))
+            assert answered(first)
+            held = [stack.enter_context(connected(port)) for _ in range(5 * most)]
+            assert answered(stack.enter_context(connected(port)))
+            assert all(map(is_closed, held[: 3 * most]))
+            assert answered(first)  # idle since long, but not of those who have the most
         eventually(lambda: not Limited._open and not Limited._waiting)
 
 

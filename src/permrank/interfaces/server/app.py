@@ -16,8 +16,9 @@ from starlette.staticfiles import StaticFiles
 
 from permrank import __version__
 from permrank.interfaces.server import described, model_api, pages, polls_api, problems
+from permrank.interfaces.server.asking import Common, next_question
 from permrank.interfaces.server.ballots import Ballots, Person
-from permrank.interfaces.server.limits import Guard
+from permrank.interfaces.server.limits import Buckets, Guard
 from permrank.interfaces.server.results import GroupResult
 from permrank.interfaces.server.settings import ENVIRONMENT, Settings
 from permrank.interfaces.server.state import State, state_of
@@ -88,7 +89,8 @@ def _add_health(app: FastAPI) -> None:
     async def metrics(who: polls_api.Who, state: polls_api.All) -> PlainTextResponse:
         who.require("admin")
         version = state.serving.version
-        gauges = {"event_streams": state.polls.n_streams, "model_version": version.number if version else -1}
+        gauges = {"event_streams": state.polls.n_streams, "jobs_waiting": state.turns.n_waiting,
+                  "model_version": version.number if version else -1}  # fmt: skip
         return PlainTextResponse(state.metrics.text(gauges), media_type="text/plain; version=0.0.4")
 
 
@@ -123,9 +125,11 @@ def _settle() -> None:
 
 
 def warm_up() -> None:
-    """Work out the result of a small poll, so that no caller waits for compilation."""
+    """Work out the result and a question of a small poll, so that no caller waits for compilation."""
     people = {"a": Person(), "b": Person()}
     people["a"].add("tiers", '[["x"], ["y", "z"], ["w"]]')
     people["b"].add("pair", '["y", "x"]')
     items = [{"id": name, "title": name} for name in "wxyz"]
-    GroupResult(items, Ballots(people, {}, 2, 2))
+    ballots = Ballots(people, {"a": 1, "b": 2}, 2, 2)
+    GroupResult(items, ballots)
+    next_question(list("wxyz"), people["a"], Common(Buckets(1.0, 1.0)).scores("", list("wxyz"), ballots, "b"))

@@ -14,6 +14,7 @@ from permrank.families.plackett_luce.model import PlackettLuce
 from permrank.families.plackett_luce.person import PersonPosterior, one_answer, person_posterior, strength_of
 from permrank.families.thurstone.questions import information
 from permrank.interfaces.server.ballots import Ballots, Person, rankings_of
+from permrank.interfaces.server.limits import Buckets
 from permrank.randomness import generator
 from permrank.rankings.rankings import Rankings
 from permrank.types import Array, Float64Array
@@ -33,8 +34,8 @@ A person's own answers are no better, and to be asked further would be to know t
 _CANDIDATES, _DRAWS = 24, 1024
 # Up to so many people the others' order is fitted without the person; certainty is over so many items at the most.
 _FEW_PEOPLE, _MOST = 50, 300
-# Fits that are kept, and how old one of many people may be, in seconds.
-_KEPT, _OLDEST = 1_000, 10.0
+# Fits that are kept.
+_KEPT = 1_000
 
 
 def next_question(ids: Sequence[str], person: Person, common: Float64Array, kind: str = "pair") -> dict[str, Any]:
@@ -61,27 +62,49 @@ def next_question(ids: Sequence[str], person: Person, common: Float64Array, kind
 
 
 class Common:
-    """What is expected of a person from what others think: fitted again only when they have said something new."""
+    """What is expected of a person from what others think: fitted again when they have said something new.
 
-    def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[str, str], tuple[tuple[int, int], float, Float64Array]] = OrderedDict()
+    Parameters
+    ----------
+    budget : Buckets
+        Processor seconds of each poll for these fits; with none left, earlier ones are taken.
+    """
+
+    def __init__(self, budget: Buckets) -> None:
+        self._budget = budget
+        self._kept: OrderedDict[tuple[str, str], tuple[tuple[int, int], Float64Array]] = OrderedDict()
 
     def scores(self, poll: str, ids: Sequence[str], ballots: Ballots, who: str | None) -> Float64Array:
-        """Scores without a person, who would be counted twice among few; among many, of all, a few seconds old."""
-        few = len(ballots.people) <= _FEW_PEOPLE
-        name = who if few and who in ballots.people else ""
+        """Scores without a person, who would be counted twice among few; among many, of all.
+
+        A poll that has used up its time has earlier scores: the person's own, or those of all.
+        """
+        name = (who or "") if len(ballots.people) <= _FEW_PEOPLE else ""
         seqs = [seq for person, seq in ballots.last.items() if person != name]
-        state, key, now = (max(seqs, default=0), len(seqs)), (poll, name or ""), time.monotonic()
-        kept = self._kept.get(key)
-        if kept is None or (kept[0] != state and (few or now - kept[1] > _OLDEST)):
-            people = {person: said for person, said in ballots.people.items() if person != name}
-            rankings = rankings_of(ballots._replace(people=people), ids)
-            ordered = rankings is not None and rankings.has_order
-            found = fitted(rankings, ids) if rankings is not None and ordered else np.zeros(len(ids))
-            kept = self._kept[key] = (state, now, found)
-            if len(self._kept) > _KEPT:
-                self._kept.popitem(last=False)
-        return kept[2]
+        state = max(seqs, default=0), len(seqs)
+        kept = [self._kept[key] for key in ((poll, name), (poll, "")) if key in self._kept]
+        current = [one for one in kept if one[0] == state]  # that of all, for somebody who has said nothing yet
+        if not current and self._budget.left(poll) <= 0.0:
+            if not kept and name:
+                return self.scores(poll, ids, ballots, None)
+            current = kept
+        if current:
+            return self._keep(poll, name, current[0])
+        began = time.thread_time()
+        people = {person: said for person, said in ballots.people.items() if person != name}
+        rankings = rankings_of(ballots._replace(people=people), ids)
+        found = fitted(rankings, ids) if rankings is not None and rankings.has_order else np.zeros(len(ids))
+        self._budget.pay(poll, time.thread_time() - began)
+        if name not in ballots.people:
+            self._keep(poll, "", (state, found))
+        return self._keep(poll, name, (state, found))
+
+    def _keep(self, poll: str, name: str, found: tuple[tuple[int, int], Float64Array]) -> Float64Array:
+        self._kept[poll, name] = found
+        self._kept.move_to_end((poll, name))
+        if len(self._kept) > _KEPT:
+            self._kept.popitem(last=False)
+        return found[1]
 
 
 def fitted(rankings: Rankings, ids: Sequence[str]) -> Float64Array:

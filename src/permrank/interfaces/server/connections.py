@@ -1,4 +1,4 @@
-"""Connections that say nothing are closed, and no address holds all of them.
+"""Connections that say nothing are closed, and neither one address nor many hold all of them.
 
 Uvicorn closes connections that are idle after an answer, but waits without end for the first request of one, and for
 the rest of a head that came in part.
@@ -24,10 +24,13 @@ class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
         How long the head of a request may take from its first byte, and its first byte from the beginning.
     most : int
         Connections of one address; of those without a request the oldest makes room, a new one is closed otherwise.
+    most_of_all : int
+        The same for all: the address with the most connections without a request makes room.
     """
 
     head_seconds: ClassVar[float] = 5.0
     most: ClassVar[int] = 400
+    most_of_all: ClassVar[int] = 1_500  # so many more may be closing, or open with a request, below uvicorn's limit
     _waiting: ClassVar[dict[str, dict[Connection, None]]] = {}
     _open: ClassVar[Counter[str]] = Counter()
 
@@ -39,11 +42,16 @@ class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
         waiting = self._waiting.setdefault(self._address, {})
         self._open[self._address] += 1
         if self._open[self._address] > self.most:
-            oldest = next(iter(waiting), self)
-            waiting.pop(oldest, None)
-            oldest.transport.abort()
+            self._make_room(waiting)
+        elif self._open.total() > self.most_of_all:
+            self._make_room(max(self._waiting.values(), key=len))
         waiting[self] = None
         self._wait()
+
+    def _make_room(self, waiting: dict[Connection, None]) -> None:
+        oldest = next(iter(waiting), self)
+        waiting.pop(oldest, None)
+        oldest.transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Give the place back."""

@@ -17,6 +17,7 @@ from permrank.interfaces.server.metrics import Metrics
 from permrank.interfaces.server.problems import Problem, answer
 from permrank.interfaces.server.reach import is_number, name_of, network_of
 from permrank.interfaces.server.settings import Settings
+from permrank.interfaces.server.turns import ASKER, Asker
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -25,6 +26,8 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 # Callers that are remembered; and how long a body may take to arrive, in seconds.
 _MOST_CALLERS, _BODY_SECONDS = 10_000, 30.0
+# What costs as much as a page: so many bytes of a body, and so many processor seconds of the thread of numbers.
+_BYTES, _SECONDS = 65_536, 0.02
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -43,26 +46,27 @@ _HEADERS = [
 class Buckets:
     """Token buckets by caller: so many a second, so many at once; the callers of long ago are forgotten."""
 
-    def __init__(self, rate: float, burst: int) -> None:
-        self.rate, self.burst = rate, burst
+    def __init__(self, rate: float, burst: float) -> None:
+        self.rate, self.burst, self.clock = rate, burst, time.monotonic
         self._left: dict[str, tuple[float, float]] = {}
 
-    def _now(self, who: str) -> float:
-        left, at = self._left.get(who, (float(self.burst), 0.0))
-        return min(float(self.burst), left + (time.monotonic() - at) * self.rate) if at else left
+    def left(self, who: str) -> float:
+        """What a caller has; less than nothing after something that cost more."""
+        left, at = self._left.get(who, (self.burst, 0.0))
+        return min(self.burst, left + (self.clock() - at) * self.rate)
 
-    def empty(self, who: str) -> bool:
-        """Whether nothing is left for a caller."""
-        return self._now(who) < 1.0
+    def take(self, who: str, cost: float = 1.0) -> bool:
+        """Take what something costs, if there is one at least; the rest is owed."""
+        allowed = self.left(who) >= 1.0
+        self.pay(who, cost if allowed else 0.0)
+        return allowed
 
-    def take(self, who: str) -> bool:
-        """Take one if there is one."""
-        left = self._now(who)
+    def pay(self, who: str, cost: float) -> None:
+        """Take what something has cost."""
+        left = self.left(who)
         if len(self._left) >= _MOST_CALLERS and who not in self._left:
             self._left.pop(next(iter(self._left)))
-        allowed = left >= 1.0
-        self._left[who] = (left - allowed, time.monotonic())
-        return allowed
+        self._left[who] = left - cost, self.clock()
 
 
 class Guard:
@@ -108,9 +112,10 @@ class Guard:
         length = dict(headers).get(b"content-length", b"0")
         if not length.isdigit() or int(length) > self.settings.body_bytes:
             return self._too_large()
-        client = scope.get("client")
-        if self._buckets is not None and not self._buckets.take(network_of(client[0] if client else "")):
-            return Problem(429, "too many requests from this address", remedy="wait a second", retry=1.0)
+        caller = _caller(scope)
+        if self._buckets is not None and not self._buckets.take(caller, 1.0 + int(length) / _BYTES):
+            wait = (1.0 - self._buckets.left(caller)) / self._buckets.rate
+            return Problem(429, "too much is asked from this address", remedy="wait a little", retry=wait)
         return None
 
     def _too_large(self) -> Problem:
@@ -138,4 +143,20 @@ class Guard:
                 raise HTTPException(413, self._too_large().detail)
             return message
 
-        await self.app(scope, receiving, send)
+        caller = _caller(scope)
+
+        def pay(seconds: float) -> None:
+            if self._buckets is not None:
+                self._buckets.pay(caller, seconds / _SECONDS)
+
+        asks = ASKER.set(Asker(receiving, pay))
+        try:
+            await self.app(scope, receiving, send)
+        finally:
+            ASKER.reset(asks)
+
+
+def _caller(scope: Scope) -> str:
+    """The network that a request comes from."""
+    client = scope.get("client")
+    return network_of(client[0] if client else "")

@@ -1,26 +1,31 @@
-"""Results that follow the answers: what was worked out is kept until an answer arrives, and streams are told of it."""
+"""Results that follow the answers: what was worked out is kept, for some seconds in a busy poll; streams are told."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import json
+import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncIterator, Callable, Hashable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from permrank.interfaces.server.asking import Common, next_question
 from permrank.interfaces.server.ballots import Ballots, Person
+from permrank.interfaces.server.limits import Buckets
 from permrank.interfaces.server.polls import items_of
 from permrank.interfaces.server.problems import Problem
 from permrank.interfaces.server.results import GroupResult
 from permrank.interfaces.server.store import Store
+from permrank.interfaces.server.turns import Turns
 
 # Polls whose results are kept; how often the file is looked at for what other processes wrote; a sign of life.
 _KEPT, _LOOK, _SIGN = 64, 0.25, 15.0
+# Of a poll, processor seconds a second that may go into its results, and as much again into what its questions need;
+# and how many are saved up. A result that takes .4 s is at most 2 s old when it is worked out again.
+_SHARE, _SAVED = 0.2, 1.0
 # Streams that one person may have open: a few pages on a few devices.
 _MOST_OF_A_PERSON = 8
 
@@ -33,20 +38,28 @@ class Holders(NamedTuple):
     person: str | None
 
 
+class Kept(NamedTuple):
+    """A result, what it is of (see `Polls.state`), and what counts of its poll by now."""
+
+    state: tuple[int, int]
+    ballots: Ballots
+    group: GroupResult
+
+
 class Polls:
     """Results of polls by the number of their last answer. All numbers are worked out in one thread."""
 
-    def __init__(self, store: Store, numbers: ThreadPoolExecutor, most_streams: int) -> None:
-        self.store, self.numbers = store, numbers
-        self._kept: OrderedDict[str, tuple[tuple[int, ...], Ballots, GroupResult]] = OrderedDict()
+    def __init__(self, store: Store, turns: Turns, most_streams: int) -> None:
+        self.store, self.turns = store, turns
+        self._kept: OrderedDict[str, Kept] = OrderedDict()  # changed in the thread of numbers alone
         self._ballots: OrderedDict[str, tuple[int, Ballots]] = OrderedDict()
-        self._common = Common()
-        self._turns: dict[str, asyncio.Lock] = {}
+        self._budget = Buckets(_SHARE, _SAVED)
+        self._common = Common(Buckets(_SHARE, _SAVED))
         self._streams: dict[asyncio.Event, Holders] = {}
         self._most = most_streams
         self._watch: asyncio.Task[None] | None = None
 
-    def state(self, poll: str) -> tuple[int, ...]:
+    def state(self, poll: str) -> tuple[int, int]:
         """What a result depends on: the number of the last answer, and how many people were erased."""
         row = self.store.row("SELECT max(seq) FROM answers WHERE poll = ?", poll)
         gone = self.store.row("SELECT count(*) FROM erasures WHERE poll = ?", poll)
@@ -54,24 +67,32 @@ class Polls:
         assert gone is not None
         return int(row[0] or 0), int(gone[0])
 
-    async def result(self, poll: str) -> tuple[Ballots, GroupResult]:
-        """What counts of a poll, and its result, as of now; worked out once for all who ask at the same time."""
-        async with self._turns.setdefault(poll, asyncio.Lock()):
-            state = self.state(poll)
-            kept = self._kept.get(poll)
-            if kept is None or kept[0] != state:
-                made = await self.run(lambda: self._made(poll))
-                kept = self._kept[poll] = (state, *made)
-                while len(self._kept) > _KEPT:
-                    self._turns.pop(self._kept.popitem(last=False)[0], None)
-            self._kept.move_to_end(poll)
-            return kept[1], kept[2]
+    async def result(self, poll: str) -> Kept:
+        """The result of a poll as of now, or of some seconds ago while more is answered than can be worked out."""
+        found = self._recent(poll)
+        return found or await self.run(lambda: self._recent(poll) or self._made(poll), poll, "result")
 
-    def _made(self, poll: str) -> tuple[Ballots, GroupResult]:
-        ballots = self._collected(poll)
-        return ballots, GroupResult(items_of(self.store, poll), ballots)
+    def _recent(self, poll: str) -> Kept | None:
+        """The result that is kept, if nothing was said since, or if the poll has used up its share; none of erased."""
+        kept = self._kept.get(poll)
+        if kept is None:
+            return None
+        state = self.state(poll)
+        is_late = kept.state[1] == state[1] and self._budget.left(poll) <= 0.0
+        return kept if kept.state == state or is_late else None
 
-    def _collected(self, poll: str) -> Ballots:
+    def _made(self, poll: str) -> Kept:
+        began = time.thread_time()
+        ballots = self.ballots(poll)
+        kept = Kept((ballots.seq, self._ballots[poll][0]), ballots, GroupResult(items_of(self.store, poll), ballots))
+        self._budget.pay(poll, time.thread_time() - began)
+        self._kept[poll] = kept
+        self._kept.move_to_end(poll)
+        while len(self._kept) > _KEPT:
+            self._kept.popitem(last=False)
+        return kept
+
+    def ballots(self, poll: str) -> Ballots:
         """What counts of a poll as of now; only new answers are read. Called in the thread of numbers alone."""
         gone = self.state(poll)[1]
         kept = self._ballots.get(poll)
@@ -88,16 +109,16 @@ class Polls:
         """The next question to a person; where the result is hidden, what others think plays no part in it."""
 
         def work() -> dict[str, Any]:
-            ballots, ids = self._collected(poll), [item["id"] for item in items_of(self.store, poll)]
+            ballots, ids = self.ballots(poll), [item["id"] for item in items_of(self.store, poll)]
             common = np.zeros(len(ids)) if hidden else self._common.scores(poll, ids, ballots, who)
             return next_question(ids, ballots.people.get(who or "", Person()), common, kind)
 
-        found: dict[str, Any] = await self.run(work)
+        found: dict[str, Any] = await self.run(work, poll, ("question", who, kind, hidden))
         return found
 
-    async def run(self, work: Callable[[], Any]) -> Any:
-        """Work with numbers, in their thread."""
-        return await asyncio.get_running_loop().run_in_executor(self.numbers, work)
+    async def run(self, work: Callable[[], Any], poll: str = "", name: Hashable = None) -> Any:
+        """Work with numbers, in their thread, when it is the poll's turn (see `Turns`)."""
+        return await self.turns.run(poll, work, name)
 
     # Streams
 

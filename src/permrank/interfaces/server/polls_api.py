@@ -16,7 +16,7 @@ from fastapi.responses import StreamingResponse
 
 from permrank.interfaces.server import polls as work
 from permrank.interfaces.server.access import Caller
-from permrank.interfaces.server.ballots import Person, ranking_lines, rankings_of
+from permrank.interfaces.server.ballots import Ballots, Person, ranking_lines, rankings_of
 from permrank.interfaces.server.bodies import NewAnswers, NewKey, NewPerson, NewPoll, PollChange, ProblemDocument
 from permrank.interfaces.server.keys import Key, make_key
 from permrank.interfaces.server.live import Holders
@@ -269,29 +269,36 @@ async def ask(poll: Poll, who: Who, state: All, kind: Literal["pair", "best_wors
 
 @router.get("/polls/{poll}/result", summary="What the group thinks")
 async def result(
-    poll: Poll, who: Who, state: All, response: Response,
-    if_none_match: Annotated[str | None, Header(max_length=200)] = None,
-) -> Any:  # fmt: skip
+    poll: Poll, who: Who, state: All, if_none_match: Annotated[str | None, Header(max_length=200)] = None
+) -> Any:
     """The order of the group: probabilities, intervals of ranks, tie groups, close pairs, cycles and tastes."""
     who.require("read", poll)
     row = work.require_poll(state.store, poll)
     require_shown(row, who, state)
     person = who.person(poll)
     tastes = state.store.row("SELECT seq, found FROM communities WHERE poll = ?", poll)
-    version = "-".join(map(str, (*state.polls.state(poll), row["state"], tastes["seq"] if tastes else 0, person or 0)))
-    etag = f'"{version}"'
-    if if_none_match == etag:
-        return Response(status_code=304, headers={"ETag": etag, "Cache-Control": "no-cache"})
-    response.headers.update({"ETag": etag, "Cache-Control": "private, no-cache"})
-    ballots, group = await state.polls.result(poll)
+
+    def etag(of: tuple[int, int]) -> str:
+        parts = *of, row["state"], tastes["seq"] if tastes else 0, person or 0
+        return '"' + "-".join(map(str, parts)) + '"'
+
+    headers = {"ETag": etag(state.polls.state(poll)), "Cache-Control": "private, no-cache"}
+    if if_none_match == headers["ETag"]:  # nothing was said since
+        return Response(status_code=304, headers=headers)
+    of, ballots, group = await state.polls.result(poll)
+    headers["ETag"] = etag(of)
+    if if_none_match == headers["ETag"]:
+        return Response(status_code=304, headers=headers)
     own = ballots.people.get(person or "", Person())
-    return {
+    head = {
         "poll": poll, "title": row["title"], "state": row["state"], "people": group.n_people,
-        "answers": group.n_answers, "as_of": group.seq, "age": round(time.time() - group.at, 3), **group.body,
+        "answers": group.n_answers, "as_of": group.seq, "age": round(time.time() - group.at, 3),
         "communities": json.loads(tastes["found"]) if tastes else [],
         "communities_as_of": tastes["seq"] if tastes else None,
-        "you": await state.polls.run(lambda: group.differences(own)) if own.ranking else None,
+        "you": await state.polls.run(lambda: group.differences(own), poll, ("you", person)) if own.ranking else None,
     }  # fmt: skip
+    text = json.dumps(head, ensure_ascii=False, allow_nan=False)
+    return Response(f"{text[:-1]}, {group.text[1:]}", headers=headers, media_type="application/json")
 
 
 def is_shown(row: sqlite3.Row, who: Caller, state: State) -> bool:
@@ -328,27 +335,29 @@ async def export(poll: Poll, who: Who, state: All, format: Literal["jsonl", "pre
     """All that counts, as JSON lines with people, or as PrefLib without; permrank reads both to the same result."""
     who.require("admin", poll)
     work.require_poll(state.store, poll)
-    ballots, group = await state.polls.result(poll)
-    if not ballots.people or not any(person.lists() for person in ballots.people.values()):
-        raise Problem(409, "nobody has answered yet", remedy="export when there are answers")
     names = {row["id"]: row["name"] for row in state.store.rows("SELECT id, name FROM people WHERE poll = ?", poll)}
-    if format == "jsonl":
-        lines: list[Any] = [{"items": group.ids}]
-        for user, tiers, weight in ranking_lines(ballots, len(group.ids), names):
-            weighed = {} if weight == 1.0 else {"weight": weight}
-            lines.append({"user": user, "ranking": tiers, **weighed})
-        text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
-        ending, kind = "jsonl", "application/x-ndjson"
-    else:
-        text, ending, kind = (
-            await state.polls.run(lambda: _preflib(ballots, group.ids)),
-            "toi",
-            "text/plain; charset=utf-8",
-        )
-    return Response(text, headers={"Content-Disposition": f'attachment; filename="{poll}.{ending}"'}, media_type=kind)
+    ids = [item["id"] for item in work.items_of(state.store, poll)]
+
+    def text() -> str:
+        ballots = state.polls.ballots(poll)
+        if not any(person.lists() for person in ballots.people.values()):
+            raise Problem(409, "nobody has answered yet", remedy="export when there are answers")
+        return _json_lines(ballots, ids, names) if format == "jsonl" else _preflib(ballots, ids)
+
+    found = await state.polls.run(text, poll)
+    ending, kind = ("jsonl", "application/x-ndjson") if format == "jsonl" else ("toi", "text/plain; charset=utf-8")
+    return Response(found, headers={"Content-Disposition": f'attachment; filename="{poll}.{ending}"'}, media_type=kind)
 
 
-def _preflib(ballots: Any, ids: list[str]) -> str:
+def _json_lines(ballots: Ballots, ids: list[str], names: dict[str, str]) -> str:
+    lines: list[Any] = [{"items": ids}]
+    for user, tiers, weight in ranking_lines(ballots, len(ids), names):
+        weighed = {} if weight == 1.0 else {"weight": weight}
+        lines.append({"user": user, "ranking": tiers, **weighed})
+    return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+
+
+def _preflib(ballots: Ballots, ids: list[str]) -> str:
     rankings = rankings_of(ballots, ids)
     assert rankings is not None
     with tempfile.TemporaryDirectory() as folder:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -33,6 +34,7 @@ class GroupResult:
         self.scores: Float64Array = np.zeros(len(self.ids))
         self.order = np.arange(len(self.ids))
         self.body = self._body()
+        self.text = json.dumps(self.body, ensure_ascii=False, allow_nan=False)  # once for all who ask
 
     def _body(self) -> dict[str, Any]:
         known: dict[str, Any] = {"model": MODEL, "level": LEVEL, "items": [], "close": [], "cycles": []}

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import functools
 import json
 import logging
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,6 +23,7 @@ from permrank.interfaces.server.bodies import Someone
 from permrank.interfaces.server.polls import MODEL
 from permrank.interfaces.server.problems import Problem
 from permrank.interfaces.server.store import Store
+from permrank.interfaces.server.turns import Turns
 from permrank.rankings.rankings import Rankings
 from permrank.rankings.vocabulary import Vocabulary
 
@@ -54,8 +55,8 @@ class Version(NamedTuple):
 class Serving:
     """One model at a time; a newer version takes its place between two questions."""
 
-    def __init__(self, store: Store, numbers: ThreadPoolExecutor, path: str | None) -> None:
-        self.store, self.numbers, self.path = store, numbers, path
+    def __init__(self, store: Store, turns: Turns, path: str | None) -> None:
+        self.store, self.turns, self.path = store, turns, path
         self.version: Version | None = None
         self._waiting: list[_Waiting] = []
         self._busy = False
@@ -130,8 +131,8 @@ class Serving:
     # Questions
 
     async def run(self, work: Callable[[], Any]) -> Any:
-        """Work with the model, in its thread."""
-        return await asyncio.get_running_loop().run_in_executor(self.numbers, work)
+        """Work with the model, in the thread of numbers."""
+        return await self.turns.run(MODEL, work)
 
     async def recommend(self, who: Person, k: int, exclude: set[int]) -> Found:
         """The best k for somebody: questions that arrive while others are answered are answered at one go."""
@@ -139,7 +140,8 @@ class Serving:
         self._waiting.append((who, k, exclude, future))
         if not self._busy:
             self._busy = True
-            asyncio.get_running_loop().create_task(self._answer_all())
+            nobody = contextvars.Context()  # a batch is not the first asker's, who may go away
+            asyncio.get_running_loop().create_task(self._answer_all(), context=nobody)
         return await future
 
     async def _answer_all(self) -> None:

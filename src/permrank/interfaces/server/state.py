@@ -16,6 +16,7 @@ from permrank.interfaces.server.polls import items_of
 from permrank.interfaces.server.serving import Serving
 from permrank.interfaces.server.settings import Settings
 from permrank.interfaces.server.store import Job, Store
+from permrank.interfaces.server.turns import Turns
 
 _KEPT = 256
 
@@ -28,8 +29,9 @@ class State:
         self.store = Store(settings.db)
         self.numbers = ThreadPoolExecutor(1, "permrank-numbers")
         self.door = Door(self.store, settings)
-        self.polls = Polls(self.store, self.numbers, settings.streams)
-        self.serving = Serving(self.store, self.numbers, settings.model)
+        self.turns = Turns(self.numbers)
+        self.polls = Polls(self.store, self.turns, settings.streams)
+        self.serving = Serving(self.store, self.turns, settings.model)
         self._ids: OrderedDict[str, set[str]] = OrderedDict()
 
     async def written(self, job: Job) -> Any:

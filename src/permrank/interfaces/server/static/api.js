@@ -10,7 +10,7 @@ export class Problem extends Error {
   }
 }
 
-export async function call(method, path, body, headers = {}) {
+export async function call(method, path, body, headers = {}, tries = 3) {
   const options = { method, headers: { "X-CSRF-Token": token, ...headers }, credentials: "same-origin" };
   if (body !== undefined) {
     options.body = JSON.stringify(body);
@@ -18,6 +18,11 @@ export async function call(method, path, body, headers = {}) {
   }
   const response = await fetch(path, options);
   if (response.status === 304) return null;
+  if (method === "GET" && [429, 503].includes(response.status) && tries > 1) { // the server has much to do
+    const seconds = Number(response.headers.get("retry-after")) || 1;
+    await new Promise((done) => setTimeout(done, 1000 * Math.min(seconds, 10)));
+    return call(method, path, body, headers, tries - 1);
+  }
   const text = await response.text();
   const isJson = (response.headers.get("content-type") || "").includes("json");
   const found = isJson && text ? JSON.parse(text) : {};

@@ -76,16 +76,25 @@ function meta(found = last) {
   document.getElementById("meta").replaceChildren(live, `${found.people} ${found.people === 1 ? "person" : "people"}, ${found.answers} answers, worked out ${age}${found.state === "closed" ? "; the poll is closed" : connected ? "; live" : ""}. `);
 }
 
+let wanted = 0;
+let again;
 async function load() {
   const found = await call("GET", `${base}/result`, undefined, etag ? { "If-None-Match": etag } : {});
-  if (!found) return;
-  etag = found.etag;
-  draw(found.body);
+  if (found) {
+    etag = found.etag;
+    draw(found.body);
+  }
+  clearTimeout(again); // the result of a busy poll is some seconds old
+  if (last.as_of < wanted) again = setTimeout(() => load().catch(() => {}), 2000);
 }
 
 let connected = false;
 const source = new EventSource(`${base}/events`);
-source.addEventListener("change", () => { connected = true; load().catch(() => {}); });
+source.addEventListener("change", (event) => {
+  connected = true;
+  wanted = JSON.parse(event.data).as_of;
+  load().catch(() => {});
+});
 source.addEventListener("error", () => { connected = false; meta(); });
 setInterval(() => meta(), 5000);
 document.getElementById("print").addEventListener("click", () => print());

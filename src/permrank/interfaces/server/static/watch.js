@@ -6,8 +6,12 @@ let after = "";
 const toggle = document.getElementById("toggle");
 const people = document.getElementById("people");
 
+let wanted = 0;
+let again;
 async function counts() {
   const found = await get(`${base}/result`);
+  clearTimeout(again); // the result of a busy poll is some seconds old
+  if (found.as_of < wanted) again = setTimeout(() => counts().catch(() => {}), 2000);
   state = found.state;
   document.getElementById("n-people").textContent = found.people;
   document.getElementById("n-answers").textContent = found.answers;
@@ -57,6 +61,9 @@ document.getElementById("key").addEventListener("submit", tried(async (event) =>
   document.getElementById("links").prepend(make("li", {}, make("b", {}, `${role.selectedOptions[0].textContent} ${name.value}`), make("code", {}, address)));
   name.value = "";
 }));
-new EventSource(`${base}/events`).addEventListener("change", () => load().catch(() => {}));
+new EventSource(`${base}/events`).addEventListener("change", (event) => {
+  wanted = JSON.parse(event.data).as_of;
+  load().catch(() => {});
+});
 await load();
 document.body.dataset.ready = "yes";
