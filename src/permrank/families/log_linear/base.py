@@ -133,8 +133,8 @@ class LogLinearRanker(Ranker):
         also=(None,),
         help=(
             "The most sweeps, of each part where factors and then pairs are learnt. If not given: 60 to 300 for draws "
-            "of factors, and 200 for pairs; for point estimates with the method of `PositionwiseLogLinear` 200 by "
-            "contrastive learning, and 500 by the others. Contrastive learning makes all of them."
+            "of factors and 200 for pairs; for point estimates of `PositionwiseLogLinear` 200 by contrastive learning "
+            "and 500 otherwise. Contrastive learning makes all of them."
         ),
     )
     n_draws: int = integer(32, 1, MOST_DRAWS, help="Draws of the factors that are kept.")
