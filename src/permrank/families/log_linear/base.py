@@ -75,7 +75,7 @@ class LogLinearRanker(Ranker):
     pair_values_ = Learnt[Float64Array]()
 
     n_factors: int = integer(
-        16, 0, MOST_FACTORS, tune=(2, 32), kw_only=False, help="K; 0 gives everybody the same scores."
+        16, 0, MOST_FACTORS, tune=(2, 32), kw_only=False, help="K; 0 leaves them out: everybody has the same s."
     )
     factor_scale: Any = number(
         "auto",
