@@ -10,7 +10,7 @@ import permrank as pr
 from permrank.errors import InputError, UnknownIdError
 from permrank.learning.shards import LocalEngine, using
 
-N_USERS, N_ITEMS, WARM = 240, 60, range(50, 60)
+N_USERS, N_ITEMS, COLD = 240, 60, range(50, 60)
 
 
 @pytest.fixture(scope="module")
@@ -56,11 +56,11 @@ def test_planted_effects_are_found(model, world):
         assert truth == 0.0 or row["low"] > 0.3
 
 
-def test_warm_items_are_ranked_as_well_as_the_posterior_says(model, world):
+def test_cold_start_items_are_ranked_as_well_as_the_posterior_says(model, world):
     rankings, means = world
-    assert not set(WARM) & set(rankings.item_ids)
+    assert not set(COLD) & set(rankings.item_ids)
     rng, users = np.random.default_rng(0), np.arange(N_USERS)
-    first, second = np.array([rng.permutation(WARM)[:2] for _ in users]).T
+    first, second = np.array([rng.permutation(COLD)[:2] for _ in users]).T
     chance = norm.cdf((means[users, first] - means[users, second]) / np.sqrt(2.0))  # what the planted model says
     p = model.prefers_pairs(users, first, second)
     right, expected = chance * p + (1 - chance) * (1 - p), p**2 + (1 - p) ** 2
@@ -70,7 +70,7 @@ def test_warm_items_are_ranked_as_well_as_the_posterior_says(model, world):
     surer = norm.cdf(2.0 * norm.ppf(np.clip(p, 1e-6, 1 - 1e-6)))
     wanted, told = surer**2 + (1 - surer) ** 2, chance * surer + (1 - chance) * (1 - surer)
     assert np.mean(wanted) - np.mean(told) > 0.04
-    assert np.corrcoef(model._score_rows([0])[0][50:], means[0, 50:])[0, 1] > 0.6
+    assert np.corrcoef(model.score(0)[50:], means[0, 50:])[0, 1] > 0.6
 
 
 def test_who_has_said_nothing_is_known_by_features(model, world):
@@ -87,9 +87,9 @@ def test_who_has_said_nothing_is_known_by_features(model, world):
 
 def test_recommend_includes_new_items_when_asked(model):
     usual, more = model.recommend(3, k=60), model.recommend(3, k=60, include_new=True)
-    assert set(more["item"]) - set(usual["item"]) == set(WARM)
+    assert set(more["item"]) - set(usual["item"]) == set(COLD)
     said = dict(more.select("item", "stands_on").rows())
-    assert {said[item] for item in WARM} == {"features"}
+    assert {said[item] for item in COLD} == {"features"}
     assert set(model.rank(3, [50, 0, 55])["item"]) == {0, 50, 55}
 
 
@@ -112,7 +112,7 @@ def test_files_checkpoints_and_more_data_keep_all_of_it(model, world, tmp_path):
     for name in ("item_draws_", "item_effects_", "pair_effects_", "user_slopes_"):
         np.testing.assert_array_equal(getattr(went_on, name), getattr(whole, name))
     went_on.partial_fit(pr.Rankings.from_lists({99: [50, 0, 1]}))
-    assert 50 not in went_on.item_ids.take(went_on._warm_items())
+    assert 50 not in went_on.item_ids.take(went_on.fitted_.featured_items)
 
 
 def test_ratings_have_features_too(world):
@@ -139,8 +139,10 @@ def test_what_is_not_learnt_from_changes_no_bit(world):
     bare = small.clone().fit(pr.Rankings.from_lists({user: data.lists(user)[0] for user in range(40)}))
     for other in (linked, bare):
         np.testing.assert_array_equal(other.item_draws_, whole.item_draws_)
-    assert not whole._warm_items().size
+    assert not whole.fitted_.featured_items.size
     with pytest.raises(InputError, match="no features of users"):
         whole.fold_in([], features={"age": 1.0})
+    with pytest.raises(InputError, match="does not learn from friends"):
+        linked.fold_in([0, 1], friends=[3])
     with pytest.raises(InputError, match="does not go with features"):
         small.clone().set_params(covariance="full").fit(data)

@@ -10,24 +10,23 @@ import numpy as np
 import polars as pl
 
 from permrank.checks import require_above, require_choice, require_int, require_memory
-from permrank.core.declared import (
+from permrank.core.estimates import Estimate, Learnt
+from permrank.core.fitted import Fitted
+from permrank.core.person import Person, require_drawable
+from permrank.core.ranker import Ranker
+from permrank.core.settings import (
     MOST_DRAWS,
     MOST_FACTORS,
     MOST_SWEEPS,
-    Categorical,
-    Checked,
-    Declared,
-    Float,
-    Integer,
-    Seed,
+    checked,
+    choice,
+    integer,
+    number,
+    random_seed,
 )
-from permrank.core.estimates import Estimate
-from permrank.core.ranker import Ranker
-from permrank.core.users import NewUser, UserReference, lists_of, new_user, require_drawable
 from permrank.errors import InputError
 from permrank.families.log_linear.estimate import LogLinearEstimate
 from permrank.families.log_linear.factors import draw_factors, modes_of, usual_scale
-from permrank.families.log_linear.kernels.arguments import Pairs
 from permrank.families.log_linear.kernels.swaps import MOST_DISTANCES
 from permrank.families.log_linear.law import LogLinear, Question, tie_means
 from permrank.families.log_linear.learning import CONTRASTS, STRUCTURES
@@ -36,12 +35,12 @@ from permrank.families.log_linear.normaliser import LONGEST_EXACT, MOVES
 from permrank.learning.learner import Learner
 from permrank.rankings.rankings import Rankings
 from permrank.rankings.validate import require_rankings
-from permrank.types import Array, Float64Array, Int64Array, Named
+from permrank.types import Array, Float64Array, Int32Array, Int64Array, Named
 
 _MOST_CHAINS = 1_000
 # Sweeps of the draws by default: this many swaps are visited in all, within the bounds.
 _SWAPS_VISITED, _FEWEST_SWEEPS, _MOST_SWEEPS = 100_000_000, 60, 300
-MOST_RELOCATED = 1_000_000_000
+_MOST_RELOCATED = 1_000_000_000
 METHODS = (*STRUCTURES, *CONTRASTS)
 
 
@@ -51,47 +50,10 @@ def check_position(position: object) -> None:
         require_choice("position", position, ("centred", "linear"))
         return
     numbers = list(position)
-    for number in numbers:
-        require_above("position", number, -float("inf"))
+    for value in numbers:
+        require_above("position", value, -float("inf"))
     if len(numbers) < 2 or any(b > a for a, b in itertools.pairwise(numbers)) or numbers[0] == numbers[-1]:
         raise InputError(f"position={position!r}, expected two or more numbers that decrease")
-
-
-FACTOR_SCALE = Float(
-    above=0.0,
-    also=("auto",),
-    tune=(0.3, 3.0),
-    tune_also=("auto",),
-    help="Prior standard deviation of the score that the factors make.",
-)
-COMMON = Declared(
-    n_factors=Integer(0, MOST_FACTORS, tune=(2, 32), help="Factors of every user and item; 0 leaves them out."),
-    factor_scale=FACTOR_SCALE,
-    item_scale=Float(
-        above=0.0,
-        also=(None,),
-        tune=(0.3, 10.0),
-        help="Prior standard deviation of an item's coefficients; None for no prior.",
-    ),
-    position=Checked(
-        check_position, "centred, linear, list of numbers", help="How much each position of a list counts."
-    ),
-    window=Integer(2, LONGEST_EXACT, help="Length of the sublists that are summed over, or moved."),
-    n_relocations=Integer(
-        1,
-        MOST_RELOCATED,
-        also=("all",),
-        when=("method", "relocation"),
-        help="Items of a list that are relocated, at most; all is the published sum.",
-    ),
-    move=Categorical(tuple(MOVES), help="Of the chains of contrastive learning."),
-    n_steps=Integer(0, 10_000, help="Moves of a chain in a sweep; 0 for as many as the list has items."),
-    max_iter=Integer(1, MOST_SWEEPS, also=(None,), help="The most sweeps; None for what is usual."),
-    n_draws=Integer(1, MOST_DRAWS, help="Draws of the factors that are kept."),
-    tol=Float(above=0.0, help="Ends when the objective rises by less than this part of itself."),
-    seed=Seed(help="Of the draws and the chains."),
-)
-"""Parameters that both models have."""
 
 
 class LogLinearRanker(Ranker):
@@ -103,30 +65,99 @@ class LogLinearRanker(Ranker):
     needs_order = True
     _tabulates: ClassVar[bool] = False
     estimate_type: ClassVar[type[Estimate]] = LogLinearEstimate
-    parameters: ClassVar[Declared] = COMMON
     knows_nobody = True
     resumable = True
-    estimate_: LogLinearEstimate
-    item_draws_: Array
-    user_modes_: Array
-    personal_weight_: float
-    n_factors: int
-    n_draws: int
-    seed: int
-    factor_scale: Any
-    max_iter: int | None
-    position: str | Sequence[float]
-    window: int
-    n_relocations: int | Literal["all"]
+    item_draws_ = Learnt[Array]()
+    user_modes_ = Learnt[Array]()
+    personal_weight_ = Learnt[float]()
+    pair_indptr_ = Learnt[Int64Array]()
+    pair_items_ = Learnt[Int32Array]()
+    pair_values_ = Learnt[Float64Array]()
 
-    def _rules(self) -> Named:
-        position = self.position if isinstance(self.position, str) else tuple(self.position)
-        return {"position": position, "window": int(self.window), "seed": int(self.seed)}
+    n_factors: int = integer(
+        16, 0, MOST_FACTORS, tune=(2, 32), kw_only=False, help="K; 0 leaves them out: everybody has the same s."
+    )
+    factor_scale: Any = number(
+        "auto",
+        above=0.0,
+        also=("auto",),
+        tune=(0.3, 3.0),
+        tune_also=("auto",),
+        help=(
+            'Standard deviation of the score that the factors make, a priori. "auto": 2 for strict rankings; '
+            "where there are ties sqrt(mean entries of a user / 25), at most 2."
+        ),
+    )
+    item_scale: float | None = number(
+        2.0,
+        above=0.0,
+        also=(None,),
+        tune=(0.3, 10.0),
+        help="Standard deviation of b or γ a priori, where they are not drawn; None for no prior.",
+    )
+    position: str | Sequence[float] = checked(
+        "centred",
+        check_position,
+        "centred, linear, list of numbers",
+        help=(
+            "g(i): (1 + n - 2 i) / n, or 1 - i / n, or a function given by its values from the first position to "
+            "the last. Tied items share the mean of g over their positions."
+        ),
+    )
+    window: int = integer(
+        5, 2, LONGEST_EXACT, help="Length of the sublists of ``windows``, and of the moves of sublists."
+    )
+    n_relocations: int | Literal["all"] = integer(
+        32,
+        1,
+        _MOST_RELOCATED,
+        also=("all",),
+        when=("method", "relocation"),
+        help=(
+            'Items of a list that ``method="relocation"`` moves, at most: of a longer list so many from positions '
+            'that are evenly spread stand for all, so that a sweep is linear in the entries. "all" is the '
+            "published sum."
+        ),
+    )
+    move: str = choice("swap", MOVES, help="Of the chains of contrastive learning; see `sample`.")
+    n_steps: int = integer(
+        0,
+        0,
+        10_000,
+        help="Moves of a chain in a sweep of contrastive learning; 0 for as many as the list has items (the paper).",
+    )
+    max_iter: int | None = integer(
+        None,
+        1,
+        MOST_SWEEPS,
+        also=(None,),
+        help=(
+            "The most sweeps, of each part where factors and then pairs are learnt. If not given: 60 to 300 for draws "
+            "of factors and 200 for pairs; for point estimates of `PositionwiseLogLinear` 200 by contrastive learning "
+            "and 500 otherwise. Contrastive learning makes all of them."
+        ),
+    )
+    n_draws: int = integer(32, 1, MOST_DRAWS, help="Draws of the factors that are kept.")
+    tol: float = number(
+        1e-07,
+        above=0.0,
+        help="Learning ends when the objective rises by less than this part of itself; draws do not go by it.",
+    )
+    seed: int = random_seed("Of the draws and the chains.")
 
-    def _check_learned(self) -> None:
-        super()._check_learned()
-        if len(self.item_draws_) > self.n_draws:
-            raise InputError(f"item_draws_ has {len(self.item_draws_)} draws, more than n_draws={self.n_draws}")
+    @property
+    def _degree(self) -> int:
+        """Coefficients of an item."""
+        return 1
+
+    def _check(self, fitted: Fitted[LogLinearEstimate]) -> None:
+        super()._check(fitted)
+        estimate = fitted.estimate
+        if len(estimate.item_draws) > self.n_draws:
+            raise InputError(f"item_draws_ has {len(estimate.item_draws)} draws, more than n_draws={self.n_draws}")
+        if estimate.n_factors != self.n_factors or estimate.degree != self._degree:
+            shape = np.shape(estimate.item_draws)
+            raise InputError(f"item_draws_ has shape {shape}, which does not fit the parameters")
 
     def _draw_sweeps(self, rankings: Rankings) -> int:
         """The most sweeps of the draws."""
@@ -144,7 +175,7 @@ class LogLinearRanker(Ranker):
 
     @property
     def _most_relocated(self) -> int:
-        return MOST_RELOCATED if self.n_relocations == "all" else int(self.n_relocations)
+        return _MOST_RELOCATED if self.n_relocations == "all" else int(self.n_relocations)
 
     def _check_lengths(self, rankings: Rankings, method: str) -> None:
         longest = int(np.diff(rankings.indptr).max(initial=0))
@@ -159,60 +190,43 @@ class LogLinearRanker(Ranker):
                 "take method='relocation', which has none",
             )  # fmt: skip
 
-    def _estimate(
-        self, items: Array, users: Array, pairs: Pairs, values: Float64Array, personal: float = 1.0, **more: float
-    ) -> Any:
-        parts = items, users, pairs.indptr, pairs.items, values, float(personal)
-        made: Any = self.estimate_type
-        return made(*parts, *more.values(), **self._rules())
-
-    # Coefficients
-
-    def _modes(self, user: UserReference) -> Float64Array | None:
-        """The user's factors under every draw, (n_draws, K); None for nobody in particular."""
-        if user is None:
-            return None
-        return user.state["modes"] if isinstance(user, NewUser) else np.asarray(self.user_modes_[:, user], np.float64)
-
-    def _coefficients(self, user: UserReference, items: Int64Array) -> Float64Array:
-        """Coefficients of items for a user under every draw: (n_draws, n, B)."""
-        return self.estimate_.coefficients(items, self._modes(user))
-
     # New users
 
-    def fold_in(self, said: object) -> NewUser:
-        """Make a new user from a list, or from a dict of item to rating: the items stay as they are."""
-        self._require_fitted()
-        made = new_user(said, self.rankings_)
-        return NewUser(made.rankings, {"modes": self.fold_in_many(made.rankings)[0]})
+    def _meet(self, fitted: Fitted[LogLinearEstimate], rankings: Rankings, **about: Any) -> Named:
+        """The items stay as they are."""
+        return {"modes": self._modes_of(fitted, rankings)[0]}
+
+    def _modes_of(self, fitted: Fitted[LogLinearEstimate], rankings: Rankings) -> Float64Array:
+        items, estimate = fitted.aligned(rankings), fitted.estimate
+        if not estimate.n_factors:
+            return np.zeros((rankings.n_users, len(estimate.item_draws), 0))
+        found = modes_of(rankings, items, estimate.item_draws, estimate.n_factors, self.position)
+        return np.ascontiguousarray(found.transpose(1, 0, 2))
 
     def fold_in_many(self, rankings: Rankings) -> Float64Array:
         """Factors of many new users at once, parallel over users: (n_users, n_kept, n_factors)."""
-        items = self._aligned_items(rankings)
-        if not self.estimate_.n_factors:
-            return np.zeros((rankings.n_users, len(self.item_draws_), 0))
-        found = modes_of(rankings, items, self.item_draws_, self.estimate_.n_factors, self.estimate_.position)
-        return np.ascontiguousarray(found.transpose(1, 0, 2))
+        fitted = self.fitted_
+        return _settings(fitted)._modes_of(fitted, rankings)
 
     # Questions about some items beside the rest of the user's list
 
-    def _questions(self, user: UserReference, items: Int64Array) -> list[Question]:
+    def _questions(self, fitted: Fitted[LogLinearEstimate], person: Person, items: Int64Array) -> list[Question]:
         """One for each draw. A user with several lists, or none, is asked about the items alone."""
-        lists = lists_of(user, self.rankings_, self.item_ids)
+        lists = person.lists()
         listed, levels = lists[0] if len(lists) == 1 else (np.zeros(0, np.int64), np.zeros(0, np.int32))
         others = ~np.isin(listed, items)
         listed, levels = listed[others], levels[others]
         codes = np.concatenate((items, listed)).astype(np.int32)
-        pair = self.estimate_.potentials(codes)
-        k, basis = items.size, self.estimate_.basis(max(codes.size, 1))
+        pair = fitted.estimate.potentials(codes)
+        k, basis = items.size, fitted.estimate.basis(max(codes.size, 1), self.position)
         if pair.size:
             pair[k:, :k] = tie_means(pair[k:, :k], levels)
             pair[:k, k:] = -pair[k:, :k].T
-        coefficients = self._coefficients(user, codes.astype(np.int64))
+        coefficients = coefficients_of(fitted.estimate, person, codes.astype(np.int64))
         return [Question(own[:k].copy(), tie_means(own[k:], levels), basis, pair) for own in coefficients]
 
-    def _distribution(self, user: UserReference, items: Int64Array) -> LogLinear:
-        return LogLinear(self._questions(user, items), self.estimate_.window)
+    def _law(self, fitted: Fitted[LogLinearEstimate], person: Person, items: Int64Array) -> LogLinear:
+        return LogLinear(self._questions(fitted, person, items), int(self.window))
 
     def sample(
         self,
@@ -244,12 +258,12 @@ class LogLinearRanker(Ranker):
         array (size, n)
             Ids, best first in every row. The same seed gives the same rows.
         """
-        reference = self._reference(user)
-        chosen = self._item_indices(items)
-        require_drawable(size, seed, len(self.item_ids))
-        ids = np.asarray(self.item_ids.take(chosen).to_list())
-        drawn = self._distribution(reference, chosen).sample(int(size), int(seed), move=move)
-        return np.asarray(ids[drawn])
+        fitted = self.fitted_
+        person, chosen = fitted.person(user), fitted.items(items)
+        require_drawable(size, seed, len(fitted.item_ids))
+        ids = np.asarray(fitted.item_ids.take(chosen).to_list())
+        law = _settings(fitted)._law(fitted, person, chosen)
+        return np.asarray(ids[law.sample(int(size), int(seed), move=move)])
 
     def diagnose(
         self,
@@ -288,16 +302,17 @@ class LogLinearRanker(Ranker):
         move: str | None = None,
     ) -> tuple[Array, Float64Array, list[Any]]:
         """Chains for `diagnose`: orders (n_chains, size, n), energies (n_chains, size), names of the free items."""
-        reference = self._reference(user)
+        fitted = self.fitted_
+        person = fitted.person(user)
         require_int("n_chains", n_chains, 1, _MOST_CHAINS)
         require_int("size", size, 1)
-        indices = self._item_indices(items)
-        require_drawable(int(n_chains) * int(size), seed, len(self.item_ids))
+        indices = fitted.items(items)
+        require_drawable(int(n_chains) * int(size), seed, len(fitted.item_ids))
         if indices.size < 2:
             raise InputError(f"{indices.size} items cannot be ranked in several ways; give two or more")
-        distribution = self._distribution(reference, indices)
-        orders, energies = distribution.chains(distribution.questions[-1], int(n_chains), int(size), seed, move)
-        return orders, energies, self.item_ids.take(indices).to_list()
+        law = _settings(fitted)._law(fitted, person, indices)
+        orders, energies = law.chains(law.questions[-1], int(n_chains), int(size), seed, move)
+        return orders, energies, fitted.item_ids.take(indices).to_list()
 
     # Likelihood
 
@@ -320,9 +335,23 @@ class LogLinearRanker(Ranker):
         -------
         values, errors : float64 (n_rankings,)
         """
-        self._require_fitted()
-        rankings = require_rankings(rankings)
-        items = self._aligned_items(rankings)
-        if self.estimate_.n_factors:
-            return with_factors(self.estimate_, rankings, items)
-        return without_factors(self.estimate_, rankings, items.astype(np.int64))
+        fitted: Fitted[LogLinearEstimate] = self.fitted_
+        settings, rankings = _settings(fitted), require_rankings(rankings)
+        items = fitted.aligned(rankings)
+        if fitted.estimate.n_factors:
+            return with_factors(fitted.estimate, rankings, items, settings.position, settings.seed)
+        return without_factors(fitted.estimate, rankings, items.astype(np.int64), settings.position)
+
+
+def coefficients_of(estimate: LogLinearEstimate, person: Person, items: Int64Array) -> Float64Array:
+    """Coefficients of items for a person under every draw: (n_draws, n, B)."""
+    modes: Float64Array | None = person.state.get("modes")
+    if person.index is not None:
+        modes = np.asarray(estimate.user_modes[:, person.index], np.float64)
+    return estimate.coefficients(items, modes)
+
+
+def _settings(fitted: Fitted[Any]) -> LogLinearRanker:
+    """What a model of this family was learnt with."""
+    settings: Any = fitted.settings
+    return settings  # type: ignore[no-any-return]

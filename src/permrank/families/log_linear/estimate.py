@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from permrank.checks import require_memory
-from permrank.core.estimates import RULE, Estimate
+from permrank.core.estimates import Estimate
 from permrank.errors import InputError
 from permrank.families.log_linear.kernels.energy import potentials_of
 from permrank.families.log_linear.lists import position_functions
@@ -22,8 +22,7 @@ class LogLinearEstimate(Estimate):
 
     item_draws: (n_draws, n_items, K + B), K factors and B coefficients of position functions. user_modes: (n_draws,
     n_users, K). Pairs: rows of items with larger ones. personal_weight: what the factors' part of a score counts, from
-    pairs of items that were held out. position: the functions g. window: length of sublists that some
-    moves of chains permute. seed: of importance sampling.
+    pairs of items that were held out.
     """
 
     item_draws: Array
@@ -32,9 +31,6 @@ class LogLinearEstimate(Estimate):
     pair_items: Int32Array
     pair_values: Float64Array
     personal_weight: float
-    position: str | Sequence[float] = field(metadata=RULE, kw_only=True)
-    window: int = field(metadata=RULE, kw_only=True)
-    seed: int = field(metadata=RULE, kw_only=True)
 
     @property
     def n_factors(self) -> int:
@@ -46,9 +42,9 @@ class LogLinearEstimate(Estimate):
         """B."""
         return int(self.item_draws.shape[2]) - self.n_factors
 
-    def basis(self, n: int) -> Float64Array:
+    def basis(self, n: int, position: str | Sequence[float]) -> Float64Array:
         """Position functions of a list of n: (n, B)."""
-        return position_functions(n, self.position, self.degree)
+        return position_functions(n, position, self.degree)
 
     def potentials(self, items: Array) -> Float64Array:
         """Table of λ of some items, (n, n); (0, 0) if there are no pairs."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from permrank.families.log_linear.estimate import LogLinearEstimate
@@ -36,7 +38,7 @@ def log_weight(levels: Array, unary: Float64Array, basis: Float64Array, pair: Fl
 
 
 def without_factors(
-    estimate: LogLinearEstimate, rankings: Rankings, items: Int64Array
+    estimate: LogLinearEstimate, rankings: Rankings, items: Int64Array, position: str | Sequence[float]
 ) -> tuple[Float64Array, Float64Array]:
     """Values and errors, (n_rankings,) each; items in the numbering of the model."""
     known: dict[bytes, tuple[float, float]] = {}
@@ -48,18 +50,20 @@ def without_factors(
         pair = estimate.potentials(own)
         name = np.sort(own).tobytes()
         if name not in known:
-            found = log_normaliser(unary, estimate.basis(own.size), pair)
+            found = log_normaliser(unary, estimate.basis(own.size, position), pair)
             known[name] = found.value, found.error
-        above, error = log_weight(levels, unary, estimate.basis(own.size), pair)
+        above, error = log_weight(levels, unary, estimate.basis(own.size, position), pair)
         values[r] = above - known[name][0]
         errors[r] = np.hypot(error, known[name][1])
     return values, errors
 
 
-def with_factors(estimate: LogLinearEstimate, rankings: Rankings, items: Array) -> tuple[Float64Array, Float64Array]:
+def with_factors(
+    estimate: LogLinearEstimate, rankings: Rankings, items: Array, position: str | Sequence[float], seed: int
+) -> tuple[Float64Array, Float64Array]:
     """Values and errors with the user integrated out by importance sampling from the posterior of swaps."""
     kept = np.unique(np.linspace(0, len(estimate.item_draws) - 1, _ITEM_DRAWS).round().astype(int))
-    parts = [_integrands(estimate, rankings, items, int(d)) for d in kept]
+    parts = [_integrands(estimate, rankings, items, position, seed, int(d)) for d in kept]
     logs, errors = (np.concatenate(each, axis=1) for each in zip(*parts, strict=True))
     top = logs.max(axis=1, keepdims=True)
     weights = np.exp(logs - top)
@@ -70,17 +74,17 @@ def with_factors(estimate: LogLinearEstimate, rankings: Rankings, items: Array) 
 
 
 def _integrands(
-    estimate: LogLinearEstimate, rankings: Rankings, items: Array, draw: int
+    estimate: LogLinearEstimate, rankings: Rankings, items: Array, position: str | Sequence[float], seed: int, draw: int
 ) -> tuple[Float64Array, Float64Array]:
     """log P(ranking | user) + log prior / density of some vectors of each ranking's user, and errors: (n, size)."""
-    theta, key = estimate.item_draws[draw], stream_key(estimate.seed, draw)
+    theta, key = estimate.item_draws[draw], stream_key(seed, draw)
     k = estimate.n_factors
-    drawn, logs = prior_draws(rankings, items, theta, k, estimate.position, _USER_DRAWS, key)
+    drawn, logs = prior_draws(rankings, items, theta, k, position, _USER_DRAWS, key)
     theta, errors = np.asarray(theta, np.float64), np.zeros_like(logs)
     for r in range(rankings.n_rankings):
         part = slice(int(rankings.indptr[r]), int(rankings.indptr[r + 1]))
         own, levels = items[part], rankings.levels[part]
-        rows, basis = theta[own], estimate.basis(own.size)
+        rows, basis = theta[own], estimate.basis(own.size, position)
         pair = estimate.potentials(own)
         unary = (estimate.personal_weight * drawn[r] @ rows[:, :k].T + rows[:, k])[:, :, None].copy()
         if own.size <= LONGEST_EXACT:

@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
-from permrank.core.settings import (
-    MOST_DRAWS,
-    MOST_FACTORS,
-    MOST_SWEEPS,
-    checked,
-    choice,
-    flag,
-    integer,
-    number,
-    random_seed,
-)
-from permrank.core.users import UserReference
+from permrank.core.fitted import Fitted
+from permrank.core.person import Person
+from permrank.core.settings import choice, flag, number
 from permrank.errors import InputError
-from permrank.families.log_linear.base import LogLinearRanker
+from permrank.families.log_linear.base import METHODS, LogLinearRanker, coefficients_of
 from permrank.families.log_linear.estimate import LogLinearEstimate
 from permrank.families.log_linear.factors import point_factors, usual_scale
 from permrank.families.log_linear.kernels.arguments import Moves
@@ -60,9 +50,6 @@ class PositionwiseLogLinear(LogLinearRanker):
     takes = "rankings and ratings, ties, weights"
     reference = "Tran and Venkatesh (2010), section 4.5.1"
 
-    n_factors: int = integer(
-        16, 0, MOST_FACTORS, tune=(2, 32), kw_only=False, help="K; 0 gives everybody the same scores."
-    )
     factor_scale: float | Literal["auto"] | None = number(
         "auto",
         above=0.0,
@@ -75,64 +62,9 @@ class PositionwiseLogLinear(LogLinearRanker):
             "prior of users and items."
         ),
     )
-    item_scale: float | None = number(
-        2.0,
-        above=0.0,
-        also=(None,),
-        tune=(0.3, 10.0),
-        help="Standard deviation of b a priori, for point estimates; None for no prior.",
-    )
-    position: str | Sequence[float] = checked(
-        "centred",
-        check_position,
-        "centred, linear, list of numbers",
-        help=(
-            "g(i): (1 + n - 2 i) / n, or 1 - i / n, or a function given by its values from the first position to "
-            "the last. Tied items share the mean of g over their positions."
-        ),
-    )
-    window: int = integer(5, 2, 16, help="Length of the sublists of ``windows``, and of the moves of sublists.")
-    n_relocations: int | Literal["all"] = integer(
-        32,
-        1,
-        1000000000,
-        also=("all",),
-        when=("method", "relocation"),
-        help=(
-            'Items of a list that ``method="relocation"`` moves, at most: of a longer list so many from positions '
-            'that are evenly spread stand for all, so that a sweep is linear in the entries. "all" is the '
-            "published sum."
-        ),
-    )
-    move: str = choice(
-        "swap",
-        ("relocation", "swap", "sublist", "window", "insertion", "informed"),
-        help="Of the chains of contrastive learning; see `sample`.",
-    )
-    n_steps: int = integer(
-        0,
-        0,
-        10000,
-        help=("Moves of a chain in a sweep of contrastive learning; 0 for as many as the list has items (the paper)."),
-    )
-    max_iter: int | None = integer(
-        None,
-        1,
-        MOST_SWEEPS,
-        also=(None,),
-        help=(
-            "Sweeps: draws of ``posterior`` may end earlier (60 to 300 at most if not given), all are made by "
-            "contrastive learning (200), and no more than these by the others (500)."
-        ),
-    )
-    n_draws: int = integer(32, 1, MOST_DRAWS, help="Draws that are kept.")
-    tol: float = number(
-        1e-07, above=0.0, help="Point estimates end when the objective rises by less than this part of itself."
-    )
-    seed: int = random_seed("Of the draws and the chains.")
     method: str = choice(
         "posterior",
-        ("posterior", "relocation", "swaps", "windows", "exact", "contrastive", "persistent"),
+        ("posterior", *METHODS),
         help=(
             "``posterior``: users and items are drawn in turn, with the pseudo-likelihood of swaps, and answers "
             "are averages. The others give point estimates, which overfit short lists: a pseudo-likelihood "
@@ -153,16 +85,16 @@ class PositionwiseLogLinear(LogLinearRanker):
             return {"contrastive": 200, "persistent": 200}.get(self.method, 500)
         return self._draw_sweeps(rankings)
 
-    def _learner(self, rankings: Rankings) -> Learner[LogLinearEstimate]:
+    def _learn(self, rankings: Rankings) -> Learner[LogLinearEstimate]:
         nothing, n_sweeps = no_pairs(rankings.n_items), self._sweeps(rankings)
         self._check_lengths(rankings, self.method)
         if self.method == "posterior":
 
-            def drawn(found: tuple[Array, Array, float]) -> Any:
+            def drawn(found: tuple[Array, Array, float]) -> LogLinearEstimate:
                 items, users, personal = found
                 if not self.n_factors:  # the posterior of the items alone is narrow: its mean will do
                     items, users = items.mean(axis=0, keepdims=True), users[:1]
-                return self._estimate(items, users, nothing, np.zeros(0), personal)
+                return LogLinearEstimate(items, users, *nothing, np.zeros(0), float(personal))
 
             return mapped(self._draws(rankings, n_sweeps, bool(self.intercepts)), drawn)
         table = position_table(rankings.lengths, self.position, 1)
@@ -173,24 +105,20 @@ class PositionwiseLogLinear(LogLinearRanker):
                 rankings, self.method, Moves(MOVES[self.move], width, self.n_steps), table, self.n_factors, scale,
                 self.item_scale, bool(self.intercepts), self.seed, n_sweeps, self.tol,
             )  # fmt: skip
-            return mapped(factors, lambda found: self._estimate(found[0], found[1], nothing, np.zeros(0)))
+            return mapped(factors, lambda found: LogLinearEstimate(*found[:2], *nothing, np.zeros(0), 1.0))
         task = Task(
             rankings, table, nothing, precision_of(self.item_scale), 1.0, self.window, self._most_relocated,
             self.n_steps, self.tol, self.seed, move=MOVES[self.move],
         )  # fmt: skip
 
-        def learned(point: Parameters) -> Any:
-            return self._estimate(point.items[None].copy(), np.zeros((1, rankings.n_users, 0)), nothing, np.zeros(0))
+        def learned(point: Parameters) -> LogLinearEstimate:
+            nobody = np.zeros((1, rankings.n_users, 0))
+            return LogLinearEstimate(point.items[None].copy(), nobody, *nothing, np.zeros(0), 1.0)
 
         return mapped(learner_of(self.method, task, n_sweeps), learned)
 
-    def _scores(self, user: UserReference, items: Int64Array) -> Float64Array:
-        return np.asarray(self._coefficients(user, items)[:, :, 0].mean(axis=0))
+    def _scores(self, fitted: Fitted[LogLinearEstimate], person: Person, items: Int64Array) -> Float64Array:
+        return np.asarray(coefficients_of(fitted.estimate, person, items)[:, :, 0].mean(axis=0))
 
-    def _score_pairs(self, who: Int64Array, what: Int64Array) -> Float64Array:
-        return self.estimate_.mean_pairs(who, what)[:, 0]
-
-    def _check_learned(self) -> None:
-        super()._check_learned()
-        if self.estimate_.n_factors != self.n_factors or self.estimate_.degree != 1:
-            raise InputError(f"item_draws_ has shape {np.shape(self.item_draws_)}, which does not fit the parameters")
+    def _score_pairs(self, fitted: Fitted[LogLinearEstimate], who: Int64Array, what: Int64Array) -> Float64Array:
+        return fitted.estimate.mean_pairs(who, what)[:, 0]

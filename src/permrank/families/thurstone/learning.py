@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from permrank.randomness import stream_key
 from permrank.rankings.rankings import Rankings
 from permrank.types import Float64Array, Int64Array, Named
 
+if TYPE_CHECKING:
+    from permrank.families.thurstone.model import FactoredThurstone
+
 # Sweeps by default: this many entries are visited in all, within the bounds.
 _ENTRIES_VISITED, _FEWEST_SWEEPS, _MOST_SWEEPS = 20_000_000, 100, 600
 # Items at most that have a full covariance matrix by default, and at all: moves of a user who speaks of all take n³.
@@ -35,18 +38,18 @@ _FIRST_KEPT = 3
 
 
 class Begun(NamedTuple):
-    """An estimate of less data, and where its items stand among all."""
+    """An estimate of less data, and the indices of its items among all."""
 
     estimate: ThurstoneEstimate
-    places: Int64Array
+    indices: Int64Array
 
     def state(self, state: State) -> State:
         """A state that begins at the last draw, as far as it fits."""
         theta, variances = state.theta.copy(), state.variances.copy()
         last, own = self.estimate.item_draws[-1], self.estimate.noise_variances[-1]
-        theta[:, self.places, -1] = last[..., -1]
+        theta[:, self.indices, -1] = last[..., -1]
         if last.shape[2] == theta.shape[2]:
-            theta[:, self.places], variances[:, self.places] = last, own
+            theta[:, self.indices], variances[:, self.indices] = last, own
         shares, thresholds = self.estimate.shares[-1], self.estimate.threshold_draws[-1]
         return state._replace(
             theta=theta, variances=variances, shares=np.maximum(shares.astype(np.float64), 1e-300),
@@ -54,67 +57,51 @@ class Begun(NamedTuple):
         )  # fmt: skip
 
 
-class Settings(NamedTuple):
-    """Parameters of the model that learning depends on, by their names there."""
+def learner_of(
+    settings: FactoredThurstone, rankings: Rankings, n_sweeps: int, begun: Begun | None = None
+) -> Learner[ThurstoneEstimate]:
+    """From the data alone, or from an estimate of less data."""
+    thresholds = thresholds_of(rankings) if settings.rating_thresholds else np.zeros(0)
+    if begun is not None and thresholds.size:
+        thresholds = begun.estimate.thresholds
+    full, seed = is_full(settings, rankings, thresholds), settings.seed
+    table = coordinates_of(rankings, seed, wanted=settings.co_listing and not full)
+    known = Known.of(rankings)._replace(graph=None)  # links are not learnt from
+    problem = Problem.of(
+        rankings, one_draw=settings.one_draw, thresholds=thresholds, co_listing=table, popularity=True, known=known
+    )
+    kind = FullSampler if full else Sampler
+    n_components = begun.estimate.shares.shape[1] if begun else settings.n_components
+    n_components = n_components or usual_components(rankings, full=full)
+    sizes = rankings.n_items if full else settings.n_factors, n_components
 
-    n_factors: int
-    covariance: str
-    n_components: int | None
-    one_draw: bool
-    item_noise: bool
-    rating_thresholds: bool
-    co_listing: bool
-    n_draws: int
-    seed: int
+    def sampler() -> Sampler:
+        key = stream_key(seed) if begun is None else stream_key(seed, 1)
+        made = kind(problem, *sizes, settings.item_noise, key)
+        if begun is not None:
+            made.state = begun.state(made.state)
+        return made
 
-    @classmethod
-    def of(cls, parameters: Named) -> Settings:
-        """From all parameters of a model."""
-        return cls(**{name: parameters[name] for name in cls._fields})
+    wanted = kept_sweeps(n_sweeps, settings.n_draws)
+    return draw_posterior(problem, rankings.n_users, sampler, sizes, wanted, settings._rules())
 
-    def learner(
-        self, rankings: Rankings, n_sweeps: int, rules: Named, begun: Begun | None = None
-    ) -> Learner[ThurstoneEstimate]:
-        """From the data alone, or from an estimate of less data."""
-        thresholds = thresholds_of(rankings) if self.rating_thresholds else np.zeros(0)
-        if begun is not None and thresholds.size:
-            thresholds = begun.estimate.thresholds
-        full = self.is_full(rankings, thresholds)
-        table = coordinates_of(rankings, self.seed, wanted=self.co_listing and not full)
-        known = Known.of(rankings)._replace(graph=None)  # links are not learnt from
-        problem = Problem.of(
-            rankings, one_draw=self.one_draw, thresholds=thresholds, co_listing=table, popularity=True, known=known
-        )
-        kind = FullSampler if full else Sampler
-        n_components = begun.estimate.shares.shape[1] if begun else self.n_components
-        n_components = n_components or usual_components(rankings, full=full)
-        sizes = rankings.n_items if full else self.n_factors, n_components
 
-        def sampler() -> Sampler:
-            key = stream_key(self.seed) if begun is None else stream_key(self.seed, 1)
-            made = kind(problem, *sizes, self.item_noise, key)
-            if begun is not None:
-                made.state = begun.state(made.state)
-            return made
-
-        return draw_posterior(problem, rankings.n_users, sampler, sizes, kept_sweeps(n_sweeps, self.n_draws), rules)
-
-    def is_full(self, rankings: Rankings, thresholds: Float64Array) -> bool:
-        """Whether there is a full covariance matrix."""
-        fresh = not self.one_draw and bool((np.diff(rankings.user_indptr) > 1).any())
-        featured = has_features(rankings)
-        if self.covariance != "full":
-            small = rankings.n_items <= _MOST_ITEMS and not (fresh or featured) and thresholds.size == 0
-            return self.covariance == "auto" and small
-        for wrong, what in (
-            (thresholds.size > 0, "thresholds of ratings; take rating_thresholds=False"),
-            (featured, "features of items or users; leave these out: with_features(items=False, users=False)"),
-            (fresh, "fresh noise for every ranking; take one_draw=True"),
-            (rankings.n_items > _MOST_FULL, f"{rankings.n_items:,} items, more than {_MOST_FULL}"),
-        ):
-            if wrong:
-                raise InputError(f'covariance="full" does not go with {what}, or covariance="factors"')
-        return True
+def is_full(settings: FactoredThurstone, rankings: Rankings, thresholds: Float64Array) -> bool:
+    """Whether there is a full covariance matrix."""
+    fresh = not settings.one_draw and bool((np.diff(rankings.user_indptr) > 1).any())
+    featured = has_features(rankings)
+    if settings.covariance != "full":
+        small = rankings.n_items <= _MOST_ITEMS and not (fresh or featured) and thresholds.size == 0
+        return settings.covariance == "auto" and small
+    for wrong, what in (
+        (thresholds.size > 0, "thresholds of ratings; take rating_thresholds=False"),
+        (featured, "features of items or users; leave these out: with_features(items=False, users=False)"),
+        (fresh, "fresh noise for every ranking; take one_draw=True"),
+        (rankings.n_items > _MOST_FULL, f"{rankings.n_items:,} items, more than {_MOST_FULL}"),
+    ):
+        if wrong:
+            raise InputError(f'covariance="full" does not go with {what}, or covariance="factors"')
+    return True
 
 
 def has_features(rankings: Rankings) -> bool:

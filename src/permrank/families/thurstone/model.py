@@ -4,38 +4,52 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import polars as pl
 from scipy.special import ndtri
 
 from permrank.checks import require_above, require_int
-from permrank.core.answers import mean_cosine, nearest
+from permrank.core.answers import mean_cosine
 from permrank.core.distribution import RankingDistribution
 from permrank.core.estimates import Learnt
-from permrank.core.fitting import learn_into, more_rankings
+from permrank.core.fitted import Fitted
+from permrank.core.fitting import learnt_by, more_rankings
+from permrank.core.person import Person
 from permrank.core.ranker import Ranker
-from permrank.core.settings import MOST_DRAWS, MOST_FACTORS, MOST_SWEEPS, choice, flag, integer, random_seed
-from permrank.core.users import NewUser, UserReference
+from permrank.core.settings import (
+    MOST_COMMUNITIES,
+    MOST_DRAWS,
+    MOST_FACTORS,
+    MOST_SWEEPS,
+    choice,
+    flag,
+    integer,
+    random_seed,
+)
 from permrank.errors import InputError
 from permrank.families.factored.acquainted import effects
 from permrank.families.thurstone import answers, questions
-from permrank.families.thurstone.acquainted import features_of, fold_in, warm_items
+from permrank.families.thurstone.acquainted import (
+    chains_of,
+    features_of_new,
+    said_by_person,
+    said_by_users,
+    state_of,
+)
 from permrank.families.thurstone.estimate import Chains, Said, ThurstoneEstimate
 from permrank.families.thurstone.law import NormalUtilities
-from permrank.families.thurstone.learning import Begun, Settings, has_features, usual_sweeps
+from permrank.families.thurstone.learning import Begun, has_features, learner_of, usual_sweeps
 from permrank.families.thurstone.likelihood import log_likelihoods
 from permrank.learning.fit import Job, as_digest
 from permrank.learning.learner import Learner
 from permrank.posterior.known import Known
-from permrank.posterior.problem import one_user
 from permrank.ragged import ranges
 from permrank.rankings.rankings import Rankings
-from permrank.rankings.selection import restrict
 from permrank.rankings.validate import require_rankings
 from permrank.rankings.with_attributes import with_warm
-from permrank.types import Array, Callback, Float64Array, Int64Array, Named
+from permrank.types import Array, Callback, Float64Array, Int32Array, Int64Array, Named
 
 if TYPE_CHECKING:
     from permrank.learning.checkpoints import Checkpoint
@@ -97,7 +111,28 @@ class FactoredThurstone(Ranker):
     reference = "Thurstone (1927); Yao and Bockenholt (1999)"
     resumable = True
     estimate_type = ThurstoneEstimate
+    takes_side_information = True
     item_draws_ = Learnt[Array]()
+    noise_variances_ = Learnt[Array]()
+    shares_ = Learnt[Array]()
+    user_scores_ = Learnt[Array]()
+    item_scores_ = Learnt[Array]()
+    item_means_ = Learnt[Array]()
+    utilities_ = Learnt[Array]()
+    user_components_ = Learnt[Array]()
+    residuals_ = Learnt[Array]()
+    slot_indptr_ = Learnt[Int64Array]()
+    slot_items_ = Learnt[Int32Array]()
+    flips_ = Learnt[Array]()
+    thresholds_ = Learnt[Float64Array]()
+    threshold_draws_ = Learnt[Array]()
+    co_listing_ = Learnt[Float64Array]()
+    user_slopes_ = Learnt[Array]()
+    item_effects_ = Learnt[Array]()
+    pair_effects_ = Learnt[Array]()
+    item_shares_ = Learnt[Array]()
+    user_shares_ = Learnt[Array]()
+    link_strength_ = Learnt[Array]()
 
     n_factors: int = integer(
         16,
@@ -125,7 +160,7 @@ class FactoredThurstone(Ranker):
     n_components: int | None = integer(
         None,
         1,
-        1000,
+        MOST_COMMUNITIES,
         also=(None,),
         help=(
             "Populations that the people are a mixture of, each with its own items' means and factors. By default "
@@ -168,8 +203,8 @@ class FactoredThurstone(Ranker):
     def _sweeps(self, rankings: Rankings) -> int:
         return self.max_iter or usual_sweeps(rankings)
 
-    def _learner(self, rankings: Rankings) -> Learner[ThurstoneEstimate]:
-        return Settings.of(self.get_params()).learner(rankings, self._sweeps(rankings), self._rules())
+    def _learn(self, rankings: Rankings) -> Learner[ThurstoneEstimate]:
+        return learner_of(self, rankings, self._sweeps(rankings))
 
     def partial_fit(
         self,
@@ -199,85 +234,81 @@ class FactoredThurstone(Ranker):
         >>> model.partial_fit(pr.Rankings.from_lists({"cat": ["d", "a"]})).user_ids.index("cat")
         2
         """
-        everything = self._prepared(more_rankings(self, rankings, _OF_LEARNING))
-        before, n_sweeps = self.estimate_, max(1, self._sweeps(everything) // _SHARE_OF_SWEEPS)
-        places = everything.item_ids.ids.search_sorted(self.rankings_.item_ids.ids).to_numpy().astype(np.int64)
+        more = more_rankings(self, rankings, _OF_LEARNING)
+        settings, fitted = self._copied(), self.fitted_
+        before: ThurstoneEstimate = fitted.estimate
+        everything = settings._prepared(more)
+        n_sweeps = max(1, settings._sweeps(everything) // _SHARE_OF_SWEEPS)
+        indices = everything.item_ids.ids.search_sorted(fitted.item_ids.ids).to_numpy().astype(np.int64)
 
         def learner() -> Learner[ThurstoneEstimate]:
-            begun = Begun(before, places)
-            return Settings.of(self.get_params()).learner(everything, n_sweeps, self._rules(), begun)
+            return learner_of(settings, everything, n_sweeps, Begun(before, indices))
 
-        digest = as_digest(before.item_draws[-1]) + self._started_from(everything)
+        digest = as_digest(before.item_draws[-1]) + settings._started_from(everything)
         job = Job(type(self).__name__, learner, n_sweeps, everything, self.get_params(), digest)
-        learn_into(self, job, callback, verbose, checkpoint)
+        self.fitted_ = learnt_by(settings, job, callback, verbose, checkpoint)
         return self
 
     # Scores: means of utilities
 
-    def _scores(self, user: UserReference, items: Int64Array) -> Float64Array:
-        if not isinstance(user, NewUser):
-            return self.estimate_.score_pairs(np.full(items.size, int(user or 0)), items)
-        state = user.state
-        scores = self.estimate_.scores(items, state["means"], state["components"].astype(np.int64))
-        if self.estimate_.one_draw:
-            said = np.zeros(len(self.item_ids))
+    def _scores(self, fitted: Fitted[ThurstoneEstimate], person: Person, items: Int64Array) -> Float64Array:
+        estimate, state = fitted.estimate, person.state
+        if person.index is not None:
+            return estimate.score_pairs(np.full(items.size, person.index), items)
+        scores = estimate.scores(items, state["means"], state["components"].astype(np.int64))
+        if self.one_draw:
+            said = np.zeros(len(fitted.item_ids))
             said[state["slot_items"].astype(np.int64)] = state["residuals"]
             scores += said[items]
         return scores
 
-    def _score_pairs(self, who: Int64Array, what: Int64Array) -> Float64Array:
-        return self.estimate_.score_pairs(who, what)
+    def _score_pairs(self, fitted: Fitted[ThurstoneEstimate], who: Int64Array, what: Int64Array) -> Float64Array:
+        return fitted.estimate.score_pairs(who, what)
 
-    # New users
+    # New users, and cold-start items
 
-    fold_in, effects, _warm_items = fold_in, effects, warm_items
+    def _meet(self, fitted: Fitted[ThurstoneEstimate], rankings: Rankings, **about: Any) -> Named:
+        """The items stay as they are; the chain of a user runs once for every kept draw of them."""
+        known = features_of_new(fitted, about)
+        said = Said(rankings, fitted.aligned(rankings), known.get("features"))
+        return state_of(fitted.estimate, said) | known
 
-    def _state(self, said: Said) -> dict[str, Float64Array]:
-        chains, items = self.estimate_.chains(said)
-        own = {"means": chains.means[:, 0], "components": chains.components[:, 0]}
-        slots = {"utilities": chains.x, "residuals": chains.residuals.mean(axis=0), "slot_items": items}
-        return {name: np.asarray(array, np.float64) for name, array in (own | slots).items()}
+    def _featured_items(self, fitted: Fitted[ThurstoneEstimate]) -> Int64Array:
+        data = fitted.rankings
+        if np.ndim(fitted.estimate.item_effects) != 2 or data.features("item") is None:
+            return np.zeros(0, np.int64)
+        return np.flatnonzero(np.bincount(data.items, minlength=data.n_items) == 0)
 
-    def _said_by(self, users: Int64Array) -> Said:
-        """What some users of the training data say, in ascending order of their numbers."""
-        kept = np.zeros(self.rankings_.n_users, bool)
-        kept[users] = True
-        rankings = restrict(self.rankings_, kept, np.ones(self.rankings_.n_items, bool))
-        return Said(rankings, rankings.items, features_of(self, users))
+    def effects(self, level: float = 0.9) -> pl.DataFrame:
+        """What features are worth, with intervals: as `FactoredPlackettLuce.effects`, in deviations of the noise.
 
-    def _said(self, user: UserReference) -> Said:
-        if isinstance(user, NewUser):
-            return Said(user.rankings, self._aligned_items(user.rankings), user.state.get("features"))
-        rankings = one_user(self.rankings_, int(user or 0))
-        return Said(rankings, self._aligned_items(rankings), features_of(self, np.array([int(user or 0)])))
+        Parameters
+        ----------
+        level : float
+            Probability with which an effect lies between ``low`` and ``high``.
+
+        Returns
+        -------
+        polars.DataFrame
+            Columns ``of``, ``item_feature``, ``user_feature``, ``mean``, ``deviation``, ``low``, ``high``.
+        """
+        return effects(self.fitted_, level)
 
     # Probabilities: averages over the posterior of items and user
 
-    @property
-    def _knows_ranks(self) -> bool:
+    def _knows_ranks(self, fitted: Fitted[ThurstoneEstimate]) -> bool:
         return True
 
-    def _chains(self, user: UserReference, said: Said) -> Chains:
-        """Where the chains of a user stand."""
-        estimate = self.estimate_
-        if isinstance(user, NewUser):
-            state = user.state
-        elif len(estimate.utilities):
-            place = int(user or 0)
-            slots = slice(*estimate.slot_indptr[place : place + 2].tolist())
-            state = {"utilities": estimate.utilities[:, slots], "components": estimate.user_components[:, place]}
-        else:
-            state = self._state(said)
-        return Chains.at(state["utilities"], state["components"][:, None], estimate.n_columns)
-
-    def _prefers_pairs(self, who: Int64Array, first: Int64Array, second: Int64Array) -> Float64Array:
-        estimate, order, told = self.estimate_, np.argsort(who, kind="stable"), np.empty(who.size)
+    def _prefers_pairs(
+        self, fitted: Fitted[ThurstoneEstimate], who: Int64Array, first: Int64Array, second: Int64Array
+    ) -> Float64Array:
+        estimate, order, told = fitted.estimate, np.argsort(who, kind="stable"), np.empty(who.size)
         users, n_pairs = np.unique(who, return_counts=True)
         size = users.size if len(estimate.utilities) else _TOGETHER
         for begin in range(0, users.size, max(size, 1)):
             part, count = users[begin : begin + size], n_pairs[begin : begin + size]
             rows = order[n_pairs[:begin].sum() :][: count.sum()]
-            said = self._said_by(part)
+            said = said_by_users(fitted, part)
             if len(estimate.utilities):
                 slots = ranges(estimate.slot_indptr[part], estimate.slot_indptr[part + 1])
                 chains = Chains.at(estimate.utilities[:, slots], estimate.user_components[:, part], estimate.n_columns)
@@ -287,9 +318,9 @@ class FactoredThurstone(Ranker):
             told[rows] = answers.pairs_of_users(estimate, said, chains, pairs, count)
         return np.where(first == second, 0.5, np.clip(told, _SURE, 1.0 - _SURE))
 
-    def _distribution(self, user: UserReference, items: Int64Array) -> RankingDistribution:
-        said, estimate = self._said(user), self.estimate_
-        chains = self._chains(user, said)
+    def _law(self, fitted: Fitted[ThurstoneEstimate], person: Person, items: Int64Array) -> RankingDistribution:
+        said, estimate = said_by_person(fitted, person), fitted.estimate
+        chains = chains_of(fitted, person, said)
         if items.size != 2:
             return NormalUtilities(*answers.utilities(estimate, said, chains, items))
         # Of two items one probability under each draw says it all: as a difference of normal utilities.
@@ -315,10 +346,10 @@ class FactoredThurstone(Ranker):
         -------
         values, errors : float64 (n_rankings,)
         """
-        self._require_fitted()
+        fitted: Fitted[ThurstoneEstimate] = self.fitted_
         require_above("error", error, 0.0)
-        said = Said(require_rankings(rankings), self._aligned_items(rankings))
-        return log_likelihoods(self.estimate_, said, float(error))
+        said = Said(require_rankings(rankings), fitted.aligned(rankings))
+        return log_likelihoods(fitted.estimate, said, float(error))
 
     # Which question next
 
@@ -351,63 +382,41 @@ class FactoredThurstone(Ranker):
         >>> model.ask(model.fold_in(["a", "b"])).select("item", "other").height
         1
         """
-        reference = self._reference(user)
-        items = self._item_indices(candidates)
+        fitted: Fitted[ThurstoneEstimate] = self.fitted_
+        person, items = fitted.person(user), fitted.items(candidates)
         require_int("n", n, 1)
         if items.size < 2:
             raise InputError(f"{items.size} candidates; a question is about two, so give at least two")
-        said = self._said(reference)
-        chains = self._chains(reference, said)
-        return questions.next_pairs(self.estimate_, said, chains, items, int(n), self.item_ids)
+        said = said_by_person(fitted, person)
+        chains = chains_of(fitted, person, said)
+        return questions.next_pairs(fitted.estimate, said, chains, items, int(n), fitted.item_ids)
 
     def sure(self, user: object, k: int = 1, items: Iterable[object] | None = None) -> float:
         """Return the probability that the present order of the best k of the items, all by default, is right.
 
         The present order is that of `score`.
         """
-        reference = self._reference(user)
-        chosen = self._item_indices(items)
+        fitted: Fitted[ThurstoneEstimate] = self.fitted_
+        person, chosen = fitted.person(user), fitted.items(items)
         require_int("k", k, 1)
-        order = np.lexsort((chosen, -self._scores(reference, chosen)))
-        said = self._said(reference)
-        return questions.certainty(self.estimate_, said, self._chains(reference, said), chosen, order[: int(k)])
+        order = np.lexsort((chosen, -fitted.scores(person, chosen)))
+        said = said_by_person(fitted, person)
+        return questions.certainty(fitted.estimate, said, chains_of(fitted, person, said), chosen, order[: int(k)])
 
     # Likeness
 
-    def similar_items(self, item: object, k: int = 10) -> pl.DataFrame:
-        """Items that the same people like: cosine of the factors, averaged over draws and components.
+    def _item_likeness(self, fitted: Fitted[ThurstoneEstimate], item: int) -> Float64Array:
+        """Cosine of the factors, averaged over draws and components: what the same people like."""
+        draws = fitted.estimate.item_draws
+        rows = draws[..., : fitted.estimate.n_factors].reshape(-1, draws.shape[2], fitted.estimate.n_factors)
+        return mean_cosine(rows, rows[:, item])
 
-        Returns
-        -------
-        polars.DataFrame
-            Columns ``rank``, ``item``, ``similarity``, best first, without the item itself.
-        """
-        self._require_fitted()
-        index = self.item_ids.find(item)
-        n_kept, n_components, n_items, size = self.item_draws_.shape
-        rows = self.item_draws_[..., : size - 1 - self._rated].reshape(n_kept * n_components, n_items, -1)
-        return nearest(mean_cosine(rows, rows[:, index]), index, k, self.item_ids)
+    def _user_likeness(self, fitted: Fitted[ThurstoneEstimate], person: Person) -> Float64Array:
+        """Cosine of what their mean utilities say of taste."""
+        tastes, state = fitted.estimate.tastes(), person.state
+        own = fitted.estimate.taste(state["means"], state["components"]) if person.is_new else tastes[person.index]
+        return mean_cosine(tastes[None], own[None])
 
-    def similar_users(self, user: object, k: int = 10) -> pl.DataFrame:
-        """Users of the training data who rank as this one does: cosine of what their mean utilities say of taste.
-
-        Returns
-        -------
-        polars.DataFrame
-            Columns ``rank``, ``user``, ``similarity``, best first, without the user.
-        """
-        reference = self._reference(user)
-        place = -1 if isinstance(reference, NewUser) else int(reference or 0)
-        tastes = self.estimate_.tastes()
-        state = reference.state if isinstance(reference, NewUser) else {}
-        own = self.estimate_.taste(state["means"], state["components"]) if state else tastes[place]
-        similarity = mean_cosine(tastes[None], own[None])
-        return nearest(similarity, place, k, self.user_ids)
-
-    @property
-    def _rated(self) -> bool:
-        return self.estimate_.thresholds.size > 0
-
-    def _check_learned(self) -> None:
-        super()._check_learned()
-        self.estimate_.check_parameters(self.get_params())
+    def _check(self, fitted: Fitted[ThurstoneEstimate]) -> None:
+        super()._check(fitted)
+        fitted.estimate.check_parameters(self.get_params())
