@@ -60,6 +60,20 @@ def said_by_new(
     return said
 
 
+def factors_of(fitted: Fitted[FactoredEstimate], person: Person) -> Float64Array:
+    """Of a person in the mean scores."""
+    if person.index is None:
+        return person.state["factors"]  # type: ignore[no-any-return]
+    return np.asarray(fitted.estimate.user_factors[person.index], dtype=np.float64)
+
+
+def near_modes(fitted: Fitted[FactoredEstimate], person: Person) -> Float64Array:
+    """Of a person under every draw: where Newton's method finds the mode in a step or two."""
+    if person.index is None:
+        return person.state["modes"]  # type: ignore[no-any-return]
+    return fitted.estimate.near_modes(factors_of(fitted, person))
+
+
 def modes_of_many(estimate: FactoredEstimate, users: Int64Array) -> Float64Array:
     """About the modes of users of the training data under every draw: (n_kept, n_users, n_columns)."""
     factors = estimate.user_factors[users].astype(np.float64)

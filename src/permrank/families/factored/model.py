@@ -34,7 +34,7 @@ from permrank.core.settings import (
 )
 from permrank.errors import InputError, NotSupportedError
 from permrank.families.factored import damped, race
-from permrank.families.factored.acquainted import effects, said_by, said_by_new
+from permrank.families.factored.acquainted import effects, factors_of, near_modes, said_by, said_by_new
 from permrank.families.factored.damped_law import DampedLuce
 from permrank.families.factored.estimate import TIES, FactoredEstimate, Said, check_damping, rule_of
 from permrank.families.factored.explain import contributions
@@ -92,9 +92,9 @@ class FactoredPlackettLuce(Ranker):
     curve_ : float64 (n_tried, 3)
         With ``n_factors="auto"``: number, loss (nats) of a held-out pair, its standard error.
     co_listing_ : float64 (n_items, n_dimensions)
-        Places of the items by what is listed together; no dimension where that does not stand out from chance.
+        Coordinates of the items by what is listed together; no dimension where that does not stand out from chance.
     user_slopes_ : float16 (n_kept, n_dimensions, n_factors)
-        How the prior mean of a user's factors depends on the mean place of the items listed.
+        How the prior mean of a user's factors depends on the mean coordinates of the items listed.
     item_variances_ : float16 (1, n_items + n_thresholds)
         What an item's own uncertainty adds to the variance of its score, which probabilities average over.
     damping_ : float64 (n_stages,)
@@ -366,11 +366,11 @@ class FactoredPlackettLuce(Ranker):
     # Scores: averages over the draws
 
     def _scores(self, fitted: Fitted[FactoredEstimate], person: Person, items: Int64Array) -> Float64Array:
-        return fitted.estimate.scores(items, _factors(fitted, person))
+        return fitted.estimate.scores(items, factors_of(fitted, person))
 
     def _rows(self, fitted: Fitted[FactoredEstimate], people: Sequence[Person]) -> Array:
         if any(person.is_new for person in people):
-            return fitted.estimate.score_rows(np.stack([_factors(fitted, person) for person in people]))
+            return fitted.estimate.score_rows(np.stack([factors_of(fitted, person) for person in people]))
         indices = np.array([person.index for person in people], np.int64)
         return fitted.estimate.score_rows(fitted.estimate.user_factors[indices])
 
@@ -442,7 +442,7 @@ class FactoredPlackettLuce(Ranker):
 
     def _score_draws(self, fitted: Fitted[FactoredEstimate], person: Person, items: Int64Array) -> Float64Array:
         """Scores of items under draws of them and of the user: (n_kept * size, n_items)."""
-        estimate, said, near = fitted.estimate, said_by(fitted, person), _near_modes(fitted, person)
+        estimate, said, near = fitted.estimate, said_by(fitted, person), near_modes(fitted, person)
         size = max(1, _USER_DRAWS // len(estimate.item_draws))
         scores = estimate.score_draws(items, _users(fitted).user_draws(estimate, said, near, size))
         # A few draws tell how far scores spread, and together; all of them tell where.
@@ -454,7 +454,7 @@ class FactoredPlackettLuce(Ranker):
     ) -> Float64Array:
         if fitted.estimate.is_damped:
             return super()._prefers(fitted, person, first, second)
-        said, near = said_by(fitted, person), _near_modes(fitted, person)
+        said, near = said_by(fitted, person), near_modes(fitted, person)
         modes, roots = race.user_roots(fitted.estimate, said, near)
         gaps = self._scores(fitted, person, first) - self._scores(fitted, person, second)
         return fitted.estimate.prefers(first, second, gaps, modes, roots)
@@ -502,7 +502,7 @@ class FactoredPlackettLuce(Ranker):
 
     def _user_likeness(self, fitted: Fitted[FactoredEstimate], person: Person) -> Float64Array:
         """Cosine of what users' factors make of all items."""
-        return fitted.estimate.likeness_of_users(_factors(fitted, person))
+        return fitted.estimate.likeness_of_users(factors_of(fitted, person))
 
     def _reasons(self, fitted: Fitted[FactoredEstimate], person: Person, item: int) -> Reasons:
         """A score as a sum over the list (see explain.py), and the rest: what the item has for everybody."""
@@ -510,7 +510,7 @@ class FactoredPlackettLuce(Ranker):
             raise NotSupportedError("a damped model cannot answer explain(); fit with damping='none'")
         data = fitted.rankings
         often = np.bincount(data.items, data.entry_weights(), data.n_items)
-        said, near = said_by(fitted, person), _near_modes(fitted, person)
+        said, near = said_by(fitted, person), near_modes(fitted, person)
         listed, parts = contributions(fitted.estimate, said, near, item, often / often.sum())
         items, inverse = np.unique(listed, return_inverse=True)
         rest = float(self._scores(fitted, person, np.array([item]))[0] - parts.sum())
@@ -530,17 +530,3 @@ class FactoredPlackettLuce(Ranker):
 def _users(fitted: Fitted[FactoredEstimate]) -> ModuleType:
     """What works out users: their posterior and the likelihood of their lists, with damping or without."""
     return damped if fitted.estimate.is_damped else race
-
-
-def _factors(fitted: Fitted[FactoredEstimate], person: Person) -> Float64Array:
-    """Of a person in the mean scores."""
-    if person.index is None:
-        return person.state["factors"]  # type: ignore[no-any-return]
-    return np.asarray(fitted.estimate.user_factors[person.index], dtype=np.float64)
-
-
-def _near_modes(fitted: Fitted[FactoredEstimate], person: Person) -> Float64Array:
-    """Of a person under every draw: where Newton's method finds the mode in a step or two."""
-    if person.index is None:
-        return person.state["modes"]  # type: ignore[no-any-return]
-    return fitted.estimate.near_modes(_factors(fitted, person))
