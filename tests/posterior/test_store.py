@@ -70,7 +70,8 @@ def test_a_model_takes_few_bytes_and_samples_of_scores_lie_around_the_scores(rat
     rows = N_ITEMS + model.thresholds_.size
     assert sum(learnt[name] for name in of_items) <= 20 * N_ITEMS + (2 * 6 * WHOLE + 2) * rows
     for user in (0, model.fold_in({1: 5, 2: 3, 3: 1})):
-        samples, scores = model._score_samples(model._reference(user), np.arange(N_ITEMS)), model.score(user)
+        person = model.person(user)
+        samples, scores = model._score_draws(model.fitted_, person, np.arange(N_ITEMS)), person.score()
         np.testing.assert_allclose(samples.mean(axis=0), scores, rtol=0, atol=1e-9)
         assert samples.std(axis=0).min() > 0.05
 

@@ -48,7 +48,7 @@ def test_planted_differences_lie_anywhere_among_their_draws(kind):
         rng = np.random.default_rng(seed)
         for user in range(0, N_USERS, 2):
             pair = rng.permutation(names.size)[:2]
-            draws = model._score_draws(model._reference(model.user_ids[user]), pair)
+            draws = model._score_draws(model.fitted_, model.person(model.user_ids[user]), pair)
             found = draws[:, 0] - draws[:, 1]
             truth = scores[user, names[pair[0]]] - scores[user, names[pair[1]]]
             ranks.append(np.mean(found < truth))

@@ -56,14 +56,14 @@ def test_planted_effects_are_found(model):
     assert abs(effect(model, "noise")["mean"]) < 0.25
 
 
-def test_warm_items_are_ranked_as_well_as_the_posterior_says(model, world):
+def test_cold_start_items_are_ranked_as_well_as_the_posterior_says(model, world):
     rankings, scores = world
-    warm = list(range(50, 60))
-    assert not set(warm) & set(rankings.item_ids)
+    cold = list(range(50, 60))
+    assert not set(cold) & set(rankings.item_ids)
     right, expected = [], []
     rng = np.random.default_rng(0)
     for user in range(0, N_USERS, 2):
-        a, b = rng.permutation(warm)[:2].tolist()
+        a, b = rng.permutation(cold)[:2].tolist()
         chance = 1.0 / (1.0 + np.exp(scores[user, b] - scores[user, a]))  # what the planted model says
         p = model.prefers(user, a, b)
         right.append(chance * p + (1 - chance) * (1 - p))
@@ -71,7 +71,7 @@ def test_warm_items_are_ranked_as_well_as_the_posterior_says(model, world):
     # The expected mass on what happens, under the truth and under the posterior itself.
     assert np.mean(right) > 0.6
     assert abs(np.mean(right) - np.mean(expected)) < 0.06
-    correlation = np.corrcoef(model._score_rows([0])[0][50:], scores[0, 50:])[0, 1]
+    correlation = np.corrcoef(model.score(0)[50:], scores[0, 50:])[0, 1]
     assert correlation > 0.6
 
 
@@ -167,8 +167,7 @@ def test_friends_are_found_alike_and_strangers_not():
     assert tau > 10 * chance
     plain = pr.FactoredPlackettLuce(**options).fit(rankings)
     alike, alone, strange = (
-        np.mean([np.corrcoef(each._score_rows([u])[0], scores[u])[0, 1] for u in range(n_users)])
-        for each in (found, plain, none)
+        np.mean([np.corrcoef(each.score(u), scores[u])[0, 1] for u in range(n_users)]) for each in (found, plain, none)
     )
     assert alike > alone + 0.04
     assert strange > alone - 0.01

@@ -331,7 +331,7 @@ def test_rows_of_scores_are_the_scores_for_few_users_and_for_many():
     model = pr.FactoredPlackettLuce(n_factors=2, max_iter=12, n_draws=4).fit(rankings)
     users = list(rankings.user_ids)[:7]
     for some in (users[:1], users):
-        rows = model._score_rows([model._reference(user) for user in some])
+        rows = model.fitted_.rows([model.person(user) for user in some])
         np.testing.assert_allclose(rows, [model.score(user) for user in some], rtol=1e-4, atol=1e-4)
         several = model.recommend(some, k=2)
         for user in some:

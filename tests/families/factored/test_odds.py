@@ -97,7 +97,7 @@ def test_probabilities_come_true():
     rng, predicted, came = np.random.default_rng(0), [], []
     for u in range(0, 1_500, 5):
         pairs = rng.integers(40, size=(20, 2))
-        draws = model._score_draws(model._reference(u), np.arange(40))
+        draws = model._score_draws(model.fitted_, model.person(u), np.arange(40))
         predicted += np.mean(expit(draws[:, pairs[:, 0]] - draws[:, pairs[:, 1]]), axis=0).tolist()
         noisy = truth[u, pairs] + rng.logistic(size=pairs.shape)
         came += (noisy[:, 0] > noisy[:, 1]).tolist()

@@ -9,6 +9,7 @@ from scipy.special import expit
 
 import permrank as pr
 from permrank.families.factored import race
+from permrank.families.factored.acquainted import near_modes, said_by
 
 N_ITEMS = 12
 
@@ -33,7 +34,8 @@ def simulated(kind):
 @pytest.fixture(scope="module", params=["ratings", "lists"])
 def model(request):
     made = pr.FactoredPlackettLuce(3, max_iter=60, n_draws=8, seed=2).fit(simulated(request.param))
-    made.estimate_ = replace(made.estimate_, temperature=3.0, personal_weight=1.0)  # wide, whatever was held out
+    wide = replace(made.estimate_, temperature=3.0, personal_weight=1.0)  # whatever was held out
+    made.fitted_ = replace(made.fitted_, estimate=wide)
     return made
 
 
@@ -44,8 +46,8 @@ def people(model):
 
 def test_roots_are_those_of_the_covariance_of_draws(model):
     for user in people(model):
-        reference = model._reference(user)
-        said, near = model._said(reference), model._near_modes(reference)
+        person = model.person(user)
+        said, near = said_by(model.fitted_, person), near_modes(model.fitted_, person)
         modes, roots = race.user_roots(model.estimate_, said, near)
         draws = race.user_draws(model.estimate_, said, near, 20_000)
         for mode, root, drawn in zip(modes, roots, draws, strict=True):
@@ -56,18 +58,18 @@ def test_roots_are_those_of_the_covariance_of_draws(model):
 
 
 def test_pairs_are_averages_over_draws(model):
-    items, estimate = np.arange(N_ITEMS), model.estimate_
+    items, fitted, estimate = np.arange(N_ITEMS), model.fitted_, model.estimate_
     first, second = (part.ravel() for part in np.meshgrid(items[:5], items[5:]))
     for user in people(model):
-        reference = model._reference(user)
-        users = race.user_draws(estimate, model._said(reference), model._near_modes(reference), 4_000)
+        person = model.person(user)
+        users = race.user_draws(estimate, said_by(fitted, person), near_modes(fitted, person), 4_000)
         scores = estimate.score_draws(items, users)
-        scores += model._scores(reference, items) - scores.mean(axis=0)
+        scores += fitted.scores(person, items) - scores.mean(axis=0)
         gaps = scores[:, first] - scores[:, second]
-        found = model._prefers(reference, first, second)
+        found = model._prefers(fitted, person, first, second)
         assert_allclose(found, expit(gaps).mean(axis=0), rtol=0, atol=0.02)
         assert np.abs(found - expit(gaps.mean(axis=0))).max() > 0.03  # the control: scores that are known exactly
-        assert_allclose(found + model._prefers(reference, second, first), 1.0, rtol=0, atol=1e-7)
+        assert_allclose(found + model._prefers(fitted, person, second, first), 1.0, rtol=0, atol=1e-7)
         assert_allclose(model.prefers(user, int(first[3]), int(second[3])), found[3], rtol=0, atol=1e-9)
 
 

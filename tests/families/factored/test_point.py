@@ -200,7 +200,7 @@ def test_places_under_damping_are_those_of_the_lists_with_the_item_put_in(damped
     listed = damped.rankings_.lists(user)[0]
     item = next(i for i in damped.item_ids if i not in listed)
     found = damped.position_probabilities(user, item)
-    scores = damped._score_draws(damped._reference(user), damped.item_ids.indices([*listed, item]))
+    scores = damped._score_draws(damped.fitted_, damped.person(user), damped.item_ids.indices([*listed, item]))
     orders = [np.insert(np.arange(7), j, 7) for j in range(8)]
     worths = np.exp([[log_probability(row[order], damping_sequence("log", 8)) for order in orders] for row in scores])
     np.testing.assert_allclose(found, np.mean(worths / worths.sum(axis=1, keepdims=True), axis=0), rtol=1e-9)
@@ -208,7 +208,7 @@ def test_places_under_damping_are_those_of_the_lists_with_the_item_put_in(damped
 
 def test_samples_under_damping_follow_its_law_and_not_that_without(damped):
     items = list(damped.item_ids)[:4]
-    scores = damped._score_draws(damped._reference(3), damped.item_ids.indices(items)) * 1.0
+    scores = damped._score_draws(damped.fitted_, damped.person(3), damped.item_ids.indices(items)) * 1.0
     rows = damped.sample(3, items, size=20_000, seed=4)
     orders = list(itertools.permutations(range(4)))
     place = {tuple(items[i] for i in order): n for n, order in enumerate(orders)}
@@ -229,7 +229,7 @@ def test_a_first_factor_other_than_one_counts_in_every_answer(damping):
     model = pr.FactoredPlackettLuce(1, method="point", damping=damping, user_penalty=0.5, item_penalty=0.1)
     model.fit(rankings)
     items, factors = list(model.item_ids)[:4], damping_sequence(damping, 4)
-    scores = model._score_draws(model._reference(3), model.item_ids.indices(items))
+    scores = model._score_draws(model.fitted_, model.person(3), model.item_ids.indices(items))
     worths = np.exp(factors[0] * scores)
     first = np.mean(worths / worths.sum(axis=1, keepdims=True), axis=0)
     np.testing.assert_allclose(model.top_probability(3, items), first, rtol=1e-12)
