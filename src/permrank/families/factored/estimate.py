@@ -109,6 +109,11 @@ class FactoredEstimate(Estimate):
         return int(self.item_draws.shape[1] - np.size(self.thresholds))
 
     @property
+    def is_point(self) -> bool:
+        """Whether it is the one of ``method="point"``."""
+        return self.factor_scale == 0.0
+
+    @property
     def is_damped(self) -> bool:
         """Whether scores count less at later stages."""
         return self.rule_of_damping != "none"

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,7 +21,10 @@ from permrank.posterior.sampler import Start
 from permrank.posterior.store import Draws, Posterior
 from permrank.randomness import stream_key
 from permrank.rankings.rankings import Rankings
-from permrank.types import Array, Float64Array, Named
+from permrank.types import Float64Array, Named
+
+if TYPE_CHECKING:
+    from permrank.families.factored.model import FactoredPlackettLuce
 
 # Draws end when means over them are steady, after so many sweeps at the most.
 _MOST_SWEEPS = 600
@@ -30,102 +32,58 @@ _MOST_SWEEPS = 600
 _MOST_ASCENTS = 5_000
 
 
-class Settings(NamedTuple):
-    """Parameters of the model that learning depends on, by their names there."""
+def learner(settings: FactoredPlackettLuce, rankings: Rankings, n_sweeps: int) -> Learner[FactoredEstimate]:
+    """From nothing."""
+    if settings.method == "point":
+        return point_estimate(settings, rankings, n_sweeps, None)
+    thresholds = thresholds_of(rankings) if settings.rating_thresholds else np.zeros(0)
+    problem, key = _problem(settings, rankings, thresholds), stream_key(settings.seed)
+    scale = problem.usual_scale() if settings.factor_scale == "auto" else float(settings.factor_scale)
+    curve = np.zeros((0, 3))
+    if settings.n_factors == "auto":
+        curve = choose_factors(problem, scale, key, n_sweeps)
+    n_factors = int(curve[curve[:, 1].argmin(), 0]) if settings.n_factors == "auto" else int(settings.n_factors)
 
-    n_factors: Any
-    method: str
-    ties: str
-    intercepts: bool
-    factor_scale: Any
-    rating_thresholds: bool
-    co_listing: bool
-    user_penalty: float
-    item_penalty: float
-    damping: str | Sequence[float]
-    n_draws: int
-    tol: float
-    seed: int
-
-    @classmethod
-    def of(cls, parameters: Named) -> Settings:
-        """From all parameters of a model."""
-        return cls(**{name: parameters[name] for name in cls._fields})
-
-    def problem(self, rankings: Rankings, thresholds: Float64Array, co_listing: Float64Array | None) -> Problem:
-        """The data in the form of the sweeps."""
-        return Problem.of(
-            rankings, TIES[self.ties], shuffle=self.ties == "shuffle", intercepts=self.intercepts,
-            thresholds=thresholds, co_listing=co_listing, known=Known.of(rankings),
+    def learned(found: Posterior) -> FactoredEstimate:
+        return FactoredEstimate(
+            found.items, *found.mean, float(scale), found.weights.temperature, problem.thresholds,
+            problem.co_listing, found.slopes, found.variances, curve, np.ones(1), found.weights.personal,
+            found.error, *found.effects, **settings._rules(),
         )  # fmt: skip
 
-    def _coordinates(self, rankings: Rankings) -> Float64Array | None:
-        return co_listing_coordinates(rankings, self.seed) if self.co_listing else None
+    keeper = partial(Draws, rankings.n_users, rankings.n_items, n_factors, settings.n_draws)
+    return mapped(draw_posterior(problem, n_factors, scale, settings.n_draws, key, n_sweeps, keeper), learned)
 
-    def _scale(self, problem: Problem) -> float:
-        return problem.usual_scale() if self.factor_scale == "auto" else float(self.factor_scale)
 
-    def _started(self, rankings: Rankings) -> Problem:
-        """The data, with proportional odds of ratings."""
-        thresholds = thresholds_of(rankings) if self.rating_thresholds else np.zeros(0)
-        return self.problem(rankings, thresholds, self._coordinates(rankings))
+def growing(
+    settings: FactoredPlackettLuce, before: FactoredEstimate, start: Start, rankings: Rankings, n_sweeps: int
+) -> Learner[FactoredEstimate]:
+    """From an estimate of less data."""
+    if settings.method == "point":
+        return point_estimate(settings, rankings, n_sweeps, (start.theta, start.modes))
+    problem, key = _problem(settings, rankings, before.thresholds), stream_key(settings.seed, 1)
 
-    def learner(self, rankings: Rankings, n_sweeps: int, rules: Named) -> Learner[FactoredEstimate]:
-        """From nothing."""
-        if self.method == "point":
-            return self._point(rankings, n_sweeps, rules, None)
-        problem = self._started(rankings)
-        scale = self._scale(problem)
-        if self.n_factors == "auto":
-            curve = choose_factors(problem, scale, stream_key(self.seed), n_sweeps)
-            n_factors = int(curve[curve[:, 1].argmin(), 0])
-        else:
-            curve, n_factors = np.zeros((0, 3)), int(self.n_factors)
-
-        def learned(found: Posterior) -> FactoredEstimate:
-            return FactoredEstimate(
-                found.items, *found.mean, float(scale), found.weights.temperature, problem.thresholds,
-                problem.co_listing, found.slopes, found.variances, curve, np.ones(1), found.weights.personal,
-                found.error, *found.effects, **rules,
-            )  # fmt: skip
-
-        keeper = partial(Draws, rankings.n_users, rankings.n_items, n_factors, self.n_draws)
-        key = stream_key(self.seed)
-        return mapped(draw_posterior(problem, n_factors, scale, self.n_draws, key, n_sweeps, keeper), learned)
-
-    def growing(
-        self, before: FactoredEstimate, start: Start, rankings: Rankings, n_sweeps: int, rules: Named
-    ) -> Learner[FactoredEstimate]:
-        """From an estimate of less data."""
-        if self.method == "point":
-            return self._point(rankings, n_sweeps, rules, (start.theta, start.modes))
-        problem = self.problem(rankings, before.thresholds, self._coordinates(rankings))
-        key = stream_key(self.seed, 1)
-
-        def learned(found: Posterior) -> FactoredEstimate:
-            users, items, intercepts, bases = found.mean
-            effects: Named = dict(zip(EFFECTS, found.effects, strict=True))
-            return replace(
-                before, item_draws=found.items, user_factors=users, item_factors=items, item_intercepts=intercepts,
-                bases=bases, co_listing=problem.co_listing, user_slopes=found.slopes, item_variances=found.variances,
-                score_error=found.error, **effects, **rules,
-            )  # fmt: skip
-
-        keeper = partial(Draws, rankings.n_users, rankings.n_items, before.n_factors, self.n_draws)
-        draws = draw_posterior(
-            problem, before.n_factors, before.factor_scale, self.n_draws, key, n_sweeps, keeper, start
-        )
-        return mapped(draws, learned)
-
-    def _point(
-        self, rankings: Rankings, n_sweeps: int, rules: Named, begin: tuple[Array, Array] | None
-    ) -> Learner[FactoredEstimate]:
-        return point_estimate(
-            rankings, n_sweeps, stream_key(self.seed), n_factors=int(self.n_factors),
-            user_penalty=self.user_penalty, item_penalty=self.item_penalty,
-            tol=self.tol, ties=TIES[self.ties], shuffle=self.ties == "shuffle", intercepts=self.intercepts,
-            damping=self.damping, rules=rules, begin=begin,
+    def learned(found: Posterior) -> FactoredEstimate:
+        users, items, intercepts, bases = found.mean
+        effects: Named = dict(zip(EFFECTS, found.effects, strict=True))
+        return replace(
+            before, item_draws=found.items, user_factors=users, item_factors=items, item_intercepts=intercepts,
+            bases=bases, co_listing=problem.co_listing, user_slopes=found.slopes, item_variances=found.variances,
+            score_error=found.error, **effects, **settings._rules(),
         )  # fmt: skip
+
+    keeper = partial(Draws, rankings.n_users, rankings.n_items, before.n_factors, settings.n_draws)
+    scale, n_draws = before.factor_scale, settings.n_draws
+    return mapped(draw_posterior(problem, before.n_factors, scale, n_draws, key, n_sweeps, keeper, start), learned)
+
+
+def _problem(settings: FactoredPlackettLuce, rankings: Rankings, thresholds: Float64Array) -> Problem:
+    """The data in the form of the sweeps."""
+    return Problem.of(
+        rankings, TIES[settings.ties], shuffle=settings.ties == "shuffle", intercepts=settings.intercepts,
+        thresholds=thresholds, known=Known.of(rankings),
+        co_listing=co_listing_coordinates(rankings, settings.seed) if settings.co_listing else None,
+    )  # fmt: skip
 
 
 def usual_sweeps(method: str) -> int:
@@ -135,7 +93,7 @@ def usual_sweeps(method: str) -> int:
 
 def _last_modes(estimate: FactoredEstimate, rankings: Rankings) -> Float64Array:
     """Modes of the users that an estimate knows under the last of its draws."""
-    if estimate.factor_scale == 0.0:  # a point estimate has them
+    if estimate.is_point:  # which has them
         return np.asarray(estimate.user_factors, np.float64)
     last = replace(
         estimate, item_draws=estimate.item_draws[-1:], bases=estimate.bases[-1:],

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import copy
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 import polars as pl
 
 from permrank.checks import require_int, require_memory
-from permrank.core.answers import nearest
 from permrank.core.distribution import RankingDistribution
 from permrank.core.estimates import Learnt
 from permrank.core.explanation import Reasons
-from permrank.core.fitting import learn_into, more_rankings
+from permrank.core.fitted import Fitted
+from permrank.core.fitting import learnt_by, more_rankings
 from permrank.core.luce import LuceMixture
+from permrank.core.person import Person
 from permrank.core.ranker import Ranker
 from permrank.core.settings import (
     MOST_DRAWS,
@@ -29,19 +32,17 @@ from permrank.core.settings import (
     number,
     random_seed,
 )
-from permrank.core.users import NewUser, UserReference
 from permrank.errors import InputError, NotSupportedError
 from permrank.families.factored import damped, race
-from permrank.families.factored.acquainted import effects, fold_in, said_by, warm_items
+from permrank.families.factored.acquainted import effects, said_by, said_by_new
 from permrank.families.factored.damped_law import DampedLuce
-from permrank.families.factored.estimate import TIES, FactoredEstimate, Said, rule_of
+from permrank.families.factored.estimate import TIES, FactoredEstimate, Said, check_damping, rule_of
 from permrank.families.factored.explain import contributions
-from permrank.families.factored.learning import Settings, grown, usual_sweeps
-from permrank.families.factored.new_items import fold_in_item
+from permrank.families.factored.learning import growing, grown, learner, usual_sweeps
+from permrank.families.factored.new_items import with_item
 from permrank.learning.fit import Job, as_digest
 from permrank.learning.learner import Learner
 from permrank.posterior.known import Known
-from permrank.posterior.problem import one_user
 from permrank.rankings.rankings import Rankings
 from permrank.rankings.validate import require_rankings
 from permrank.rankings.with_attributes import with_warm
@@ -115,14 +116,28 @@ class FactoredPlackettLuce(Ranker):
     takes = "rankings and ratings, ties, weights"
     reference = "Tran and Venkatesh (2010), section 3.1"
     resumable = True
+    takes_side_information = True
     estimate_type = FactoredEstimate
-    item_draws_ = Learnt[Array]()
     user_factors_ = Learnt[Array]()
     item_factors_ = Learnt[Array]()
+    item_intercepts_ = Learnt[Array]()
+    item_draws_ = Learnt[Array]()
+    bases_ = Learnt[Array]()
     factor_scale_ = Learnt[float]()
     temperature_ = Learnt[float]()
+    personal_weight_ = Learnt[float]()
+    score_error_ = Learnt[float]()
     thresholds_ = Learnt[Float64Array]()
     curve_ = Learnt[Float64Array]()
+    co_listing_ = Learnt[Float64Array]()
+    user_slopes_ = Learnt[Array]()
+    item_variances_ = Learnt[Array]()
+    damping_ = Learnt[Float64Array]()
+    item_effects_ = Learnt[Array]()
+    pair_effects_ = Learnt[Array]()
+    item_shares_ = Learnt[Array]()
+    user_shares_ = Learnt[Array]()
+    link_strength_ = Learnt[Array]()
 
     n_factors: int | Literal["auto"] = integer(
         16,
@@ -267,8 +282,8 @@ class FactoredPlackettLuce(Ranker):
     def _sweeps(self, rankings: Rankings) -> int:
         return self.max_iter or usual_sweeps(self.method)
 
-    def _learner(self, rankings: Rankings) -> Learner[FactoredEstimate]:
-        return Settings.of(self.get_params()).learner(rankings, self._sweeps(rankings), self._rules())
+    def _learn(self, rankings: Rankings) -> Learner[FactoredEstimate]:
+        return learner(self, rankings, self._sweeps(rankings))
 
     # More data
 
@@ -304,98 +319,150 @@ class FactoredPlackettLuce(Ranker):
         >>> model.partial_fit(pr.Rankings.from_lists({"cat": ["d", "a"]})).user_ids.index("cat")
         2
         """
-        everything = self._prepared(more_rankings(self, rankings, _OF_LEARNING))
-        start, n_sweeps = grown(self.estimate_, self.rankings_, everything), self._sweeps(everything)
+        everything, settings = self._prepared(more_rankings(self, rankings, _OF_LEARNING)), self._copied()
+        fitted: Fitted[FactoredEstimate] = self.fitted_
+        start, n_sweeps = grown(fitted.estimate, fitted.rankings, everything), self._sweeps(everything)
         if self.method == "draws":
             n_sweeps = max(1, n_sweeps // _SHARE_OF_SWEEPS)
-
-        def learner() -> Learner[FactoredEstimate]:
-            return Settings.of(self.get_params()).growing(self.estimate_, start, everything, n_sweeps, self._rules())
-
+        prepared = partial(growing, settings, fitted.estimate, start, everything, n_sweeps)
         begun = as_digest(start.theta, start.modes) + self._started_from(everything)
-        job = Job(type(self).__name__, learner, n_sweeps, everything, self.get_params(), begun)
-        learn_into(self, job, callback, verbose, checkpoint)
+        job = Job(type(self).__name__, prepared, n_sweeps, everything, self.get_params(), begun)
+        self.fitted_ = learnt_by(settings, job, callback, verbose, checkpoint)
         return self
+
+    def fold_in_item(
+        self, item: str | int, *, features: Mapping[str, Any] | None = None, rankings: Rankings | None = None
+    ) -> Self:
+        """A model that knows one item more, without retraining; users and other items stay as they are.
+
+        Parameters
+        ----------
+        item : id
+            Not among the items of the model.
+        features : dict, optional
+            Attributes of the item, where the model has learnt from such features.
+        rankings : Rankings, optional
+            Lists, or ratings, of users of the model that mention the item, beside other items of the model.
+
+        Returns
+        -------
+        FactoredPlackettLuce
+            A copy; ``score``, ``rank`` and ``prefers`` take the item like any other. Its training data have no entry of
+            the item, which `recommend` includes if asked (``include_new=True``).
+
+        Examples
+        --------
+        >>> import permrank as pr
+        >>> lists = {"ann": ["a", "b", "c"], "bob": ["c", "b", "a"], "cat": ["a", "c", "b"]}
+        >>> model = pr.FactoredPlackettLuce(n_factors=2, max_iter=30).fit(pr.Rankings.from_lists(lists))
+        >>> more = model.fold_in_item("d", rankings=pr.Rankings.from_lists({"ann": ["d", "a"], "bob": ["d", "c"]}))
+        >>> more.prefers("cat", "d", "b") > 0.5
+        True
+        """
+        made = copy.copy(self)
+        made.fitted_ = with_item(self.fitted_, item, features, rankings)
+        return made
 
     # Scores: averages over the draws
 
-    def _factors(self, user: UserReference) -> Float64Array:
-        """Of a user in the mean scores."""
-        if isinstance(user, NewUser):
-            return user.state["factors"]
-        return np.asarray(self.estimate_.user_factors[user], dtype=np.float64)
+    def _scores(self, fitted: Fitted[FactoredEstimate], person: Person, items: Int64Array) -> Float64Array:
+        return fitted.estimate.scores(items, _factors(fitted, person))
 
-    def _near_modes(self, user: UserReference) -> Float64Array:
-        """Of a user under every draw: where Newton's method finds the mode in a step or two."""
-        return user.state["modes"] if isinstance(user, NewUser) else self.estimate_.near_modes(self._factors(user))
+    def _rows(self, fitted: Fitted[FactoredEstimate], people: Sequence[Person]) -> Array:
+        if any(person.is_new for person in people):
+            return fitted.estimate.score_rows(np.stack([_factors(fitted, person) for person in people]))
+        indices = np.array([person.index for person in people], np.int64)
+        return fitted.estimate.score_rows(fitted.estimate.user_factors[indices])
 
-    def _scores(self, user: UserReference, items: Int64Array) -> Float64Array:
-        return self.estimate_.scores(items, self._factors(user))
-
-    def _score_rows(self, users: Sequence[UserReference]) -> Array:
-        if any(isinstance(user, NewUser) for user in users):
-            return self.estimate_.score_rows(np.stack([self._factors(user) for user in users]))
-        return self.estimate_.score_rows(self.estimate_.user_factors[np.array(users, np.int64)])
-
-    def _score_pairs(self, who: Int64Array, what: Int64Array) -> Float64Array:
-        return self.estimate_.score_pairs(who, what)
+    def _score_pairs(self, fitted: Fitted[FactoredEstimate], who: Int64Array, what: Int64Array) -> Float64Array:
+        return fitted.estimate.score_pairs(who, what)
 
     @property
     def user_modes_(self) -> Array:
         """Posterior modes of all users given the items of each draw, found anew: float32 (n_kept, n_users, K)."""
-        if self.estimate_.factor_scale == 0.0:  # a point estimate
-            return np.asarray(self.estimate_.user_factors[None])
-        return self.fold_in_many(self.rankings_).transpose(1, 0, 2).astype(np.float32)
+        fitted: Fitted[FactoredEstimate] = self.fitted_
+        if fitted.estimate.is_point:
+            return np.asarray(fitted.estimate.user_factors[None])
+        return self.fold_in_many(fitted.rankings).transpose(1, 0, 2).astype(np.float32)
 
-    # New users
+    # Users
 
-    fold_in, fold_in_item, effects, _warm_items = fold_in, fold_in_item, effects, warm_items
+    def _meet(self, fitted: Fitted[FactoredEstimate], rankings: Rankings, **about: Any) -> Named:
+        said = said_by_new(fitted, rankings, **about)
+        modes = np.asarray(_users(fitted).fold_in(fitted.estimate, said))
+        known = {"features": said.features, "pull": said.pull}
+        state = {"modes": modes[0], "factors": fitted.estimate.mean_factors(modes)[0]}
+        return state | {name: part for name, part in known.items() if part is not None}
+
+    def _featured_items(self, fitted: Fitted[FactoredEstimate]) -> Int64Array:
+        if self.method == "point" or fitted.rankings.features("item") is None:
+            return np.zeros(0, np.int64)
+        return np.flatnonzero(np.bincount(fitted.rankings.items, minlength=fitted.rankings.n_items) == 0)
 
     def fold_in_many(self, rankings: Rankings) -> Float64Array:
         """Posterior modes of many new users at once, parallel over users: (n_users, n_kept, n_factors)."""
-        return np.asarray(self._law.fold_in(self.estimate_, Said(rankings, self._aligned_items(rankings))))
+        fitted: Fitted[FactoredEstimate] = self.fitted_
+        return np.asarray(_users(fitted).fold_in(fitted.estimate, Said(rankings, fitted.aligned(rankings))))
+
+    def effects(self, level: float = 0.9) -> pl.DataFrame:
+        """What features and links are worth, with intervals.
+
+        Parameters
+        ----------
+        level : float
+            Probability with which an effect lies between ``low`` and ``high``.
+
+        Returns
+        -------
+        polars.DataFrame
+            Columns ``of``, ``item_feature``, ``user_feature``, ``mean``, ``deviation``, ``low``, ``high``. Rows
+            ``score`` are what a feature of an item adds to its score: for everybody, or, with a feature of a user, for
+            those who have it beyond that. Of `FactoredPlackettLuce` they are log-odds as the likelihood has them,
+            before the weights under which held-out pairs come true; of `FactoredThurstone` they are in deviations of
+            the noise. Numbers count by standard deviations, categories against not having them. Rows ``share`` are the
+            parts of the variance of personal scores that an attribute explains, and the row ``links`` is τ, which is 0
+            if friends have nothing in common.
+
+        Examples
+        --------
+        >>> import permrank as pr
+        >>> rankings = pr.datasets.load("simulated", n_users=200, n_items=20)
+        >>> sizes = {"item": rankings.item_ids.ids, "size": [float(n % 5) for n in range(20)]}
+        >>> model = pr.FactoredPlackettLuce(n_factors=2, max_iter=30).fit(rankings.with_features(items=sizes))
+        >>> model.effects().select("of", "item_feature").rows()
+        [('score', 'size'), ('share', 'size')]
+        """
+        return effects(self.fitted_, level)
 
     # Probabilities: averages over the posterior of items and user
 
-    @property
-    def _law(self) -> ModuleType:
-        self._require_fitted()
-        return damped if self.estimate_.is_damped else race
-
-    @property
-    def _knows_ranks(self) -> bool:
+    def _knows_ranks(self, fitted: Fitted[FactoredEstimate]) -> bool:
         # A draw of n items takes n² steps under damping: too many for intervals over a catalogue.
-        return not self.estimate_.is_damped
+        return not fitted.estimate.is_damped
 
-    def _said(self, user: UserReference) -> Said:
-        if isinstance(user, NewUser):
-            known = (user.state.get(name) for name in ("features", "pull"))
-            return Said(user.rankings, self._aligned_items(user.rankings), *known)
-        return said_by(self, one_user(self.rankings_, int(user or 0)), int(user or 0))
-
-    def _score_draws(self, user: UserReference, items: Int64Array) -> Float64Array:
+    def _score_draws(self, fitted: Fitted[FactoredEstimate], person: Person, items: Int64Array) -> Float64Array:
         """Scores of items under draws of them and of the user: (n_kept * size, n_items)."""
-        size = max(1, _USER_DRAWS // len(self.item_draws_))
-        users = self._law.user_draws(self.estimate_, self._said(user), self._near_modes(user), size)
-        scores = self.estimate_.score_draws(items, users)
+        estimate, said, near = fitted.estimate, said_by(fitted, person), _near_modes(fitted, person)
+        size = max(1, _USER_DRAWS // len(estimate.item_draws))
+        scores = estimate.score_draws(items, _users(fitted).user_draws(estimate, said, near, size))
         # A few draws tell how far scores spread, and together; all of them tell where.
-        scores += self._scores(user, items) - scores.mean(axis=0)
+        scores += self._scores(fitted, person, items) - scores.mean(axis=0)
         return scores
 
-    def _prefers(self, user: UserReference, first: Int64Array, second: Int64Array) -> Float64Array:
-        if self.estimate_.is_damped:
-            return super()._prefers(user, first, second)
-        modes, roots = race.user_roots(self.estimate_, self._said(user), self._near_modes(user))
-        gaps = self._scores(user, first) - self._scores(user, second)
-        return self.estimate_.prefers(first, second, gaps, modes, roots)
+    def _prefers(
+        self, fitted: Fitted[FactoredEstimate], person: Person, first: Int64Array, second: Int64Array
+    ) -> Float64Array:
+        if fitted.estimate.is_damped:
+            return super()._prefers(fitted, person, first, second)
+        said, near = said_by(fitted, person), _near_modes(fitted, person)
+        modes, roots = race.user_roots(fitted.estimate, said, near)
+        gaps = self._scores(fitted, person, first) - self._scores(fitted, person, second)
+        return fitted.estimate.prefers(first, second, gaps, modes, roots)
 
-    def _score_samples(self, user: UserReference, items: Int64Array) -> Float64Array:
-        return self._score_draws(user, items)
-
-    def _distribution(self, user: UserReference, items: Int64Array) -> RankingDistribution:
-        scores = self._score_draws(user, items)
-        if self.estimate_.is_damped:
-            return DampedLuce(scores, self.estimate_.damping_of(items.size))
+    def _law(self, fitted: Fitted[FactoredEstimate], person: Person, items: Int64Array) -> RankingDistribution:
+        scores = self._score_draws(fitted, person, items)
+        if fitted.estimate.is_damped:
+            return DampedLuce(scores, fitted.estimate.damping_of(items.size))
         return LuceMixture(scores)
 
     def log_likelihood(self, rankings: Rankings) -> Float64Array:
@@ -420,60 +487,60 @@ class FactoredPlackettLuce(Ranker):
         -------
         values, errors : float64 (n_rankings,)
         """
-        self._require_fitted()
+        fitted: Fitted[FactoredEstimate] = self.fitted_
         require_int("size", size, 1)
-        n = require_rankings(rankings).n_rankings
-        require_memory(
-            24 * int(size) * n * len(self.item_draws_), f"size={size} draws for each of {n} rankings", "take fewer"
-        )
-        said = Said(rankings, self._aligned_items(rankings))
-        return self._law.log_likelihoods(self.estimate_, said, int(size))  # type: ignore[no-any-return]
+        n, n_kept = require_rankings(rankings).n_rankings, len(fitted.estimate.item_draws)
+        require_memory(24 * int(size) * n * n_kept, f"size={size} draws for each of {n} rankings", "take fewer")
+        said = Said(rankings, fitted.aligned(rankings))
+        return _users(fitted).log_likelihoods(fitted.estimate, said, int(size))  # type: ignore[no-any-return]
 
     # Likeness and reasons
 
-    def similar_items(self, item: object, k: int = 10) -> pl.DataFrame:
-        """Items that the same people like: cosine of what the factors make of them for all users.
+    def _item_likeness(self, fitted: Fitted[FactoredEstimate], item: int) -> Float64Array:
+        """Cosine of what the factors make of items for all users."""
+        return fitted.estimate.likeness_of_items(fitted.estimate.item_factors[item])
 
-        Returns
-        -------
-        polars.DataFrame
-            Columns ``rank``, ``item``, ``similarity``, best first, without the item itself.
-        """
-        self._require_fitted()
-        index = self.item_ids.find(item)
-        similarity = self.estimate_.likeness_of_items(self.estimate_.item_factors[index])
-        return nearest(similarity, index, k, self.item_ids)
+    def _user_likeness(self, fitted: Fitted[FactoredEstimate], person: Person) -> Float64Array:
+        """Cosine of what users' factors make of all items."""
+        return fitted.estimate.likeness_of_users(_factors(fitted, person))
 
-    def similar_users(self, user: object, k: int = 10) -> pl.DataFrame:
-        """Users of the training data who rank as this one does: cosine of what their factors make of all items.
-
-        Returns
-        -------
-        polars.DataFrame
-            Columns ``rank``, ``user``, ``similarity``, best first, without the user.
-        """
-        reference = self._reference(user)
-        similarity = self.estimate_.likeness_of_users(self._factors(reference))
-        own = reference if isinstance(reference, int) else -1
-        return nearest(similarity, own, k, self.user_ids)
-
-    def _reasons(self, user: UserReference, item: int) -> Reasons:
+    def _reasons(self, fitted: Fitted[FactoredEstimate], person: Person, item: int) -> Reasons:
         """A score as a sum over the list (see explain.py), and the rest: what the item has for everybody."""
-        if self.estimate_.is_damped:
+        if fitted.estimate.is_damped:
             raise NotSupportedError("a damped model cannot answer explain(); fit with damping='none'")
-        often = np.bincount(self.rankings_.items, self.rankings_.entry_weights(), len(self.item_ids))
-        said, modes = self._said(user), self._near_modes(user)
-        listed, parts = contributions(self.estimate_, said, modes, item, often / often.sum())
+        data = fitted.rankings
+        often = np.bincount(data.items, data.entry_weights(), data.n_items)
+        said, near = said_by(fitted, person), _near_modes(fitted, person)
+        listed, parts = contributions(fitted.estimate, said, near, item, often / often.sum())
         items, inverse = np.unique(listed, return_inverse=True)
-        rest = float(self._scores(user, np.array([item]))[0] - parts.sum())
+        rest = float(self._scores(fitted, person, np.array([item]))[0] - parts.sum())
         return Reasons(
             items, np.asarray(np.bincount(inverse, parts, items.size), np.float64), rest, "what everybody thinks of it"
         )
 
-    def _check_learned(self) -> None:
-        super()._check_learned()
-        n_kept, n_factors = len(self.item_draws_), self.estimate_.n_factors
+    def _check(self, fitted: Fitted[FactoredEstimate]) -> None:
+        super()._check(fitted)
+        n_kept, n_factors = len(fitted.estimate.item_draws), fitted.estimate.n_factors
         if n_kept > (1 if self.method == "point" else self.n_draws):
             raise InputError(f"item_draws_ has {n_kept} draws, more than n_draws={self.n_draws} of {self.method!r}")
         if n_factors != self.n_factors and self.n_factors != "auto":
             raise InputError(f"item_draws_ has {n_factors} factors, and n_factors is {self.n_factors}")
+
+
+def _users(fitted: Fitted[FactoredEstimate]) -> ModuleType:
+    """What works out users: their posterior and the likelihood of their lists, with damping or without."""
+    return damped if fitted.estimate.is_damped else race
+
+
+def _factors(fitted: Fitted[FactoredEstimate], person: Person) -> Float64Array:
+    """Of a person in the mean scores."""
+    if person.index is None:
+        return person.state["factors"]  # type: ignore[no-any-return]
+    return np.asarray(fitted.estimate.user_factors[person.index], dtype=np.float64)
+
+
+def _near_modes(fitted: Fitted[FactoredEstimate], person: Person) -> Float64Array:
+    """Of a person under every draw: where Newton's method finds the mode in a step or two."""
+    if person.index is None:
+        return person.state["modes"]  # type: ignore[no-any-return]
+    return fitted.estimate.near_modes(_factors(fitted, person))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import polars as pl
 
+from permrank.core.fitted import Fitted
 from permrank.errors import InputError, NotSupportedError
 from permrank.families.factored.acquainted import modes_of_many
 from permrank.families.factored.estimate import FactoredEstimate
@@ -34,106 +34,82 @@ _STEPS = 8
 _SCALES = 5
 
 
-def fold_in_item(
-    self: FactoredPlackettLuce,
-    item: str | int,
-    *,
-    features: Mapping[str, Any] | None = None,
-    rankings: Rankings | None = None,
-) -> FactoredPlackettLuce:
-    """A model that knows one item more, without retraining; users and other items stay as they are.
-
-    Parameters
-    ----------
-    item : id
-        Not among the items of the model.
-    features : dict, optional
-        Attributes of the item, where the model has learnt from such features.
-    rankings : Rankings, optional
-        Lists, or ratings, of users of the model that mention the item, beside other items of the model.
-
-    Returns
-    -------
-    FactoredPlackettLuce
-        A copy; ``score``, ``rank`` and ``prefers`` take the item like any other. Its training data have no entry of the
-        item, which `recommend` includes if asked (``include_new=True``).
-
-    Examples
-    --------
-    >>> import permrank as pr
-    >>> lists = {"ann": ["a", "b", "c"], "bob": ["c", "b", "a"], "cat": ["a", "c", "b"]}
-    >>> model = pr.FactoredPlackettLuce(n_factors=2, max_iter=30).fit(pr.Rankings.from_lists(lists))
-    >>> more = model.fold_in_item("d", rankings=pr.Rankings.from_lists({"ann": ["d", "a"], "bob": ["d", "c"]}))
-    >>> more.prefers("cat", "d", "b") > 0.5
-    True
-    """
-    self._require_fitted()
-    if self.method == "point":
+def with_item(
+    fitted: Fitted[FactoredEstimate], item: str | int, features: Mapping[str, Any] | None, rankings: Rankings | None
+) -> Fitted[FactoredEstimate]:
+    """What a model has learnt with one item more: see `FactoredPlackettLuce.fold_in_item`."""
+    before = fitted.estimate
+    if before.is_point:
         raise NotSupportedError("fold_in_item() needs method='draws', whose items have a prior; this model has 'point'")
-    if item in self.item_ids:
+    if item in fitted.item_ids:
         raise InputError(f"the model knows item {item!r} already; partial_fit adds what is said of it")
-    encoder = self.rankings_.features("item")
+    data = _enlarged_data(fitted.rankings, item, features)
+    index = data.item_ids.index(item)
+    start, precision, own = _from_features(fitted, data, index)
+    draws = np.insert(before.item_draws.astype(np.float64), index, start, axis=1)
+    variances = np.insert(before.item_variances.astype(np.float64), index, own, axis=1)
+    if rankings is not None and rankings.n_entries:
+        draws[:, index] = _from_lists(fitted, rankings, data, index, draws, precision)
+    return Fitted(fitted.settings, data, _enlarged(before, draws, variances, index), fitted.trace)
+
+
+def _enlarged_data(rankings: Rankings, item: str | int, features: Mapping[str, Any] | None) -> Rankings:
+    """The training data over one item more, of which features may be known."""
+    encoder = rankings.features("item")
     if features is not None and encoder is None:
         raise InputError("the model has learnt from no features of items; fit it to rankings.with_features(items=)")
     if encoder is not None:
         encoder.of_row(features or {})  # what does not fit raises here
-    data = with_catalogue(self.rankings_, None, id_series([item], "item"))
+    data = with_catalogue(rankings, None, id_series([item], "item"))
     if features:
-        known = self.rankings_.item_ids.attributes
+        known = rankings.item_ids.attributes
         given = {"item": item, **{name: features.get(name) for name in features}}
         frame = pl.DataFrame([given], schema={name: known.frame.schema[name] for name in given}, strict=False)  # type: ignore[union-attr]
         data = attached(data, items=Attributes(frame, known.title))  # type: ignore[union-attr]
-    place = data.item_ids.index(item)
-    before = self.estimate_
-    start, precision, own = _from_features(self, data, place)
-    draws = np.insert(before.item_draws.astype(np.float64), place, start, axis=1)
-    variances = np.insert(before.item_variances.astype(np.float64), place, own, axis=1)
-    if rankings is not None and rankings.n_entries:
-        draws[:, place] = _from_lists(self, rankings, data, place, draws, precision)
-    made = copy.copy(self)
-    made.__dict__ = dict(self.__dict__)
-    made._take(data, _enlarged(before, draws, variances, place))
-    return made
+    return data
 
 
-def _from_features(model: FactoredPlackettLuce, data: Rankings, place: int) -> tuple[Float64Array, Float64Array, float]:
+def _from_features(
+    fitted: Fitted[FactoredEstimate], data: Rankings, index: int
+) -> tuple[Float64Array, Float64Array, float]:
     """Prior mean of the item under every draw, the precision around it, and the variance of its score.
 
     The coefficients under a draw of the other items are drawn given those, as in the sweeps.
     """
-    estimate, rng = model.estimate_, np.random.default_rng(int(model.seed))
+    estimate, rng = fitted.estimate, np.random.default_rng(fitted.estimate.seed)
+    settings = cast("FactoredPlackettLuce", fitted.settings)
     problem = Problem.of(
-        data, estimate.ties, shuffle=False, intercepts=bool(model.intercepts), thresholds=estimate.thresholds,
-        co_listing=np.insert(np.asarray(estimate.co_listing, np.float64), place, 0.0, axis=0),
+        data, estimate.ties, shuffle=False, intercepts=settings.intercepts, thresholds=estimate.thresholds,
+        co_listing=np.insert(np.asarray(estimate.co_listing, np.float64), index, 0.0, axis=0),
         known=Known.of(data),
     )  # fmt: skip
     prior = ItemPrior(problem, estimate.n_factors, float(estimate.factor_scale))
     means, spreads = [], []
-    for theta in np.insert(estimate.item_draws.astype(np.float64), place, 0.0, axis=1):
+    for theta in np.insert(estimate.item_draws.astype(np.float64), index, 0.0, axis=1):
         if estimate.odds:
-            theta[place, -2] = theta[place - 1 if place else 1, -2]
+            theta[index, -2] = theta[index - 1 if index else 1, -2]
         for _ in range(_SCALES):
             prior.update(theta, rng=rng)
-        means.append(prior.centre[place].copy())
+        means.append(prior.centre[index].copy())
         spreads.append(float(np.sum(1.0 / prior.precision)) + prior.variance_of_new())
     return np.array(means), prior.precision, float(np.mean(spreads))
 
 
 def _from_lists(
-    model: FactoredPlackettLuce,
+    fitted: Fitted[FactoredEstimate],
     said: Rankings,
     data: Rankings,
-    place: int,
+    index: int,
     draws: Float64Array,
     precision: Float64Array,
 ) -> Float64Array:
     """Mode of the item given users who mention it, under every draw, from its prior mean."""
-    estimate = model.estimate_
-    users: Int64Array = model.user_ids.indices(said.user_ids.ids)
+    estimate = fitted.estimate
+    users: Int64Array = fitted.user_ids.indices(said.user_ids.ids)
     items = data.item_ids.indices(said.item_ids.ids)[said.items].astype(np.int32)
-    if place not in items:
+    if index not in items:
         raise InputError(
-            f"no ranking mentions item {data.item_ids[place]!r}; leave rankings out, or give those that do"
+            f"no ranking mentions item {data.item_ids[index]!r}; leave rankings out, or give those that do"
         )
     aligned = Rankings(
         said.user_indptr, said.indptr, items, said.levels, said.weights, said.user_ids, data.item_ids,
@@ -152,23 +128,23 @@ def _from_lists(
                 problem.pass_over_users(), theta, np.ones(n_columns), slopes, np.uint64(0), False, Newton(0, 1.0)
             )
             passes.users(move, own.copy(), own.copy(), pull)
-            step = passes.items(Items(theta, centre, precision), own, Noise(np.uint64(0), False), NOTHING_KEPT)[place]
+            step = passes.items(Items(theta, centre, precision), own, Noise(np.uint64(0), False), NOTHING_KEPT)[index]
             if estimate.odds:
                 step[-2] = 0.0
-            theta[place] += np.clip(step, -1.0, 1.0)
-        found.append(theta[place])
+            theta[index] += np.clip(step, -1.0, 1.0)
+        found.append(theta[index])
     return np.array(found)
 
 
-def _enlarged(before: FactoredEstimate, draws: Float64Array, variances: Float64Array, place: int) -> FactoredEstimate:
+def _enlarged(before: FactoredEstimate, draws: Float64Array, variances: Float64Array, index: int) -> FactoredEstimate:
     """The estimate with one item more: in its draws, and in the mean scores as these have it on average."""
-    mine, n_factors = draws[:, place], before.n_factors
+    mine, n_factors = draws[:, index], before.n_factors
     # Scores of the item under a draw are w_d · θ_d, and w_d @ basis_d are a user's factors in the mean scores.
     bases = before.bases.astype(np.float64)
     factors = np.linalg.lstsq(bases.reshape(-1, bases.shape[2]), mine[:, :n_factors].ravel(), rcond=None)[0]
 
     def more(array: Array, value: Any) -> Array:
-        return np.insert(array, place, value, axis=0)
+        return np.insert(array, index, value, axis=0)
 
     return replace(
         before,

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from permrank.errors import InputError
-from permrank.families.factored.estimate import FactoredEstimate
+from permrank.families.factored.estimate import TIES, FactoredEstimate, rule_of
 from permrank.families.factored.kernels import Steps, Sums, add_blocks, climb_users
 from permrank.kernels.lbfgs import differences, moved
 from permrank.kernels.lists import Lists
@@ -20,7 +20,10 @@ from permrank.learning.shards import Shard, blocks_by_entries, gathered, n_block
 from permrank.posterior.kernels.choices import Law
 from permrank.randomness import stream_key
 from permrank.rankings.rankings import Rankings
-from permrank.types import Array, Float64Array, Int64Array, Key, Named
+from permrank.types import Array, Float64Array, Int64Array, Key
+
+if TYPE_CHECKING:
+    from permrank.families.factored.model import FactoredPlackettLuce
 
 # Steps remembered, each two arrays of the size of the items. 4, 6 and 12 needed as many sweeps, 2 more (Sushi, ML-100K
 # seed 10).
@@ -289,33 +292,24 @@ def _step(objective: Objective, here: Place, memory: LimitedMemory) -> Place:
 
 
 def point_estimate(
-    rankings: Rankings,
-    n_sweeps: int,
-    key: Key,
-    *,
-    n_factors: int,
-    user_penalty: float,
-    item_penalty: float,
-    tol: float,
-    ties: int,
-    shuffle: bool,
-    intercepts: bool,
-    damping: str | Sequence[float],
-    rules: Named,
-    begin: tuple[Array, Array] | None,
+    settings: FactoredPlackettLuce, rankings: Rankings, n_sweeps: int, begin: tuple[Array, Array] | None
 ) -> Learner[FactoredEstimate]:
-    """A learner of the model's attributes (see `FactoredPlackettLuce` for arguments), from given items and users."""
-    shuffle = shuffle and rankings.has_ties
+    """A learner of the model's estimate, from given items and users if there are any."""
+    damping, n_factors = settings.damping, int(settings.n_factors)
+    shuffle = settings.ties == "shuffle" and rankings.has_ties
     damped, slopes = np.zeros(0), np.zeros(0)
     n_stages = int(rankings.lengths.max())
-    if not (isinstance(damping, str) and damping == "none"):
+    if rule_of(damping) != "none":
         if rankings.has_ties and not shuffle:
             raise InputError("damping is for strict orders, and these rankings have ties: set ties='shuffle'")
-        if isinstance(damping, str) and damping == "learned":
+        if rule_of(damping) == "learned":
             slopes = first_slopes(n_stages)  # none for lists of two, whose only stage has the factor 1
         else:
             damped = damping_sequence(damping, n_stages)
-    objective = Objective(rankings, ties, n_factors, user_penalty, item_penalty, intercepts=intercepts, damping=damped)
+    objective = Objective(
+        rankings, TIES[settings.ties], n_factors, settings.user_penalty, settings.item_penalty,
+        intercepts=settings.intercepts, damping=damped,
+    )  # fmt: skip
 
     def learned(found: Place) -> FactoredEstimate:
         factors = learnt_damping(found.slopes) if found.slopes.size else damped
@@ -323,10 +317,11 @@ def point_estimate(
             found.theta[None], found.users, found.theta[:, :-1], found.theta[:, -1],
             np.eye(n_factors, dtype=np.float32)[None], 0.0, 1.0, np.zeros(0), np.zeros((rankings.n_items, 0)),
             np.zeros((1, 0, n_factors), np.float32), np.zeros((1, rankings.n_items), np.float32), np.zeros((0, 3)),
-            factors if factors.size else np.ones(1), 1.0, 0.0, **rules,
+            factors if factors.size else np.ones(1), 1.0, 0.0, **settings._rules(),
         )  # fmt: skip
 
-    ascent = maximise(objective, n_factors, tol, key, n_sweeps, shuffle=shuffle, slopes=slopes, begin=begin)
+    key = stream_key(settings.seed)
+    ascent = maximise(objective, n_factors, settings.tol, key, n_sweeps, shuffle=shuffle, slopes=slopes, begin=begin)
     return mapped(ascent, learned)
 
 
