@@ -204,7 +204,7 @@ class Recommender(CatalogueRanker):
             who, weights = linked_with(about["friends"], fitted.user_ids)
             state["friends"] = np.stack((who, weights_of_new(graph, who, weights)))
         order: Ranker | None = fitted.estimate.order
-        learns = order is not None and order.takes_side_information
+        learns = isinstance(order, FactoredPlackettLuce)
         if "features" in about and not learns:
             raise InputError("features of users are for a model of order that learns from them: FactoredPlackettLuce")
         if order is not None:
@@ -296,7 +296,7 @@ class Recommender(CatalogueRanker):
         if fitted.estimate.order is None:
             return super()._score_pairs(fitted, who, what)
         order: Fitted[Any] = fitted.estimate.order.fitted_
-        return order.settings._score_pairs(order, who, what)
+        return order.score_pairs(who, what)
 
     def _has_law(self, fitted: Fitted[Any]) -> bool:
         return fitted.estimate.order is not None and fitted.estimate.order.fitted_.has_law
@@ -305,10 +305,7 @@ class Recommender(CatalogueRanker):
         return fitted.estimate.order is not None and fitted.estimate.order.fitted_.has_pairs
 
     def _knows_ranks(self, fitted: Fitted[Any]) -> bool:
-        if fitted.estimate.order is None:
-            return False
-        order: Fitted[Any] = fitted.estimate.order.fitted_
-        return order.settings._knows_ranks(order)
+        return fitted.estimate.order is not None and fitted.estimate.order.fitted_.knows_ranks
 
     def _law(self, fitted: Fitted[Any], person: Person, items: Int64Array) -> RankingDistribution:
         own = _ordering(fitted, person, "distribution")
@@ -316,11 +313,11 @@ class Recommender(CatalogueRanker):
 
     def _prefers(self, fitted: Fitted[Any], person: Person, first: Int64Array, second: Int64Array) -> Float64Array:
         own = _ordering(fitted, person, "prefers")
-        return own.fitted.settings._prefers(own.fitted, own, first, second)
+        return own.fitted.prefers(own, first, second)
 
     def _score_draws(self, fitted: Fitted[Any], person: Person, items: Int64Array) -> Float64Array:
         own = _ordering(fitted, person, "tie_groups")
-        return own.fitted.settings._score_draws(own.fitted, own, items)
+        return own.fitted.score_draws(own, items)
 
     def _user_likeness(self, fitted: Fitted[Any], person: Person) -> Float64Array:
         own = _ordering(fitted, person, "similar_users")
