@@ -23,6 +23,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from fnmatch import fnmatch
 from functools import cache, partial
 from pathlib import Path
@@ -123,9 +124,8 @@ def as_rankings(table: Table, strict: bool) -> pr.Rankings:
 
 def asked_by(model: pr.Ranker, **parameters: Any) -> pr.Ranker:
     """The same estimate in a model with other parameters, for those that only answers depend on."""
-    other = model.clone().set_params(**parameters)
-    other._take(model.rankings_, model.estimate_)
-    return other
+    settings = model.fitted_.settings.clone().set_params(**parameters)
+    return replace(model.fitted_, settings=settings).as_model()
 
 
 def model_scores(model: pr.Ranker, test: Table) -> np.ndarray:

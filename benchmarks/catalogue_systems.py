@@ -58,7 +58,7 @@ def ranker(job: Job, *, model: Ranker) -> Scorer:
     def scores(users: np.ndarray) -> np.ndarray:
         out = np.full((users.size, job.n_items), -np.inf)
         known = np.flatnonzero(user_of[users] >= 0)
-        out[np.ix_(known, items)] = model._score_rows([int(user) for user in user_of[users[known]]])
+        out[np.ix_(known, items)] = model.fitted_.rows(model.fitted_.known(user_of[users[known]]))
         return out
 
     return scores

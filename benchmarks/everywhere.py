@@ -23,7 +23,6 @@ import json
 import re
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -159,7 +158,7 @@ def without_popularity(split: Split, seed: int) -> tuple[np.ndarray, pr.Ranker]:
 def weights_of_one(split: Split, seed: int) -> tuple[np.ndarray, pr.Ranker]:
     """The default with scores as the posterior has them, without weights from held-out pairs."""
     found = fitted(split, seed, FACTORED, {})[1]
-    found.estimate_ = replace(found.estimate_, temperature=1.0, personal_weight=1.0)
+    found.fitted_ = found.fitted_.with_estimate(temperature=1.0, personal_weight=1.0)
     return model_scores(found, split.test), found
 
 
@@ -227,13 +226,15 @@ def reliability(model: pr.Ranker, test: Table, references: dict[int, Any], fine:
         first, second = rng.permutation(pairs)[:PAIRS_OF_ONE].T
         differ = test.ratings[mine[first]] != test.ratings[mine[second]]
         first, second = first[differ], second[differ]
-        predicted.append(model._prefers(references[user], places[first], places[second]))  # prefers(), of all pairs
+        predicted.append(
+            model.fitted_.prefers(references[user], places[first], places[second])
+        )  # prefers(), of all pairs
         observed.append(test.ratings[mine[first]] > test.ratings[mine[second]])
         if fine and len(widths) < 300 * ASKED:
             jitter = rng.random(mine.size)
             rank = np.empty(mine.size, np.int64)
             rank[np.lexsort((jitter, -test.ratings[mine]))] = np.arange(mine.size)
-            low, high = model._distribution(references[user], places).rank_interval(np.arange(mine.size)).T
+            low, high = model.fitted_.law(references[user], places).rank_interval(np.arange(mine.size)).T
             covered += ((low <= rank) & (rank <= high)).tolist()
             widths += ((high - low + 1) / mine.size).tolist()
     if not predicted:
@@ -297,7 +298,7 @@ def measured(row: Row, system: str, seed: int, more: bool) -> dict[str, Any]:
         by_user = splits.ndcg_by_user(split.test, scores, seed)
     found["by_user"] = [round(value, 5) if np.isfinite(value) else None for value in by_user.tolist()]
     if more and made is not None and system.startswith(FACTORED):
-        people = {int(u): made._reference(int(u)) for u in made.user_ids.ids.to_list()}
+        people = {int(u): made.person(int(u)) for u in made.user_ids.ids.to_list()}
         found["known"] = reliability(made, split.test, people, row.fine)
         found["folded"] = folded(split, seed, row.fine, {}) if system == FACTORED else {}
         found["temperature"], found["personal"] = made.temperature_, made.personal_weight_

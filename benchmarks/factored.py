@@ -60,7 +60,9 @@ def calibration() -> None:
     for user in rng.permutation(rankings.n_users)[:PEOPLE]:
         rows = rng.permutation(np.flatnonzero((test.users == user) & known))[:ITEMS]
         places = model.item_ids.indices(test.items[rows].tolist())
-        scores = model._score_draws(model._reference(int(user)), places)  # what prefers() averages, all items at once
+        scores = model.fitted_.settings._score_draws(
+            model.fitted_, model.person(int(user)), places
+        )  # what prefers() averages, all items at once
         first, second = rng.integers(rows.size, size=(2, PAIRS))
         differ = test.ratings[rows[first]] != test.ratings[rows[second]]
         first, second = first[differ], second[differ]

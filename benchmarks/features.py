@@ -76,7 +76,9 @@ def permrank_scores(cold: Cold, seed: int) -> Scores:
     known = cold.data.user_ids.ids.is_in(model.user_ids.ids.implode()).to_numpy()
     who[known] = model.user_ids.indices(cold.data.user_ids.ids.filter(known))
     what = model.item_ids.indices(cold.data.item_ids.ids)
-    return lambda users, items: model._score_pairs(np.maximum(who[users], 0), what[items])
+    return lambda users, items: model.fitted_.settings._score_pairs(
+        model.fitted_, np.maximum(who[users], 0), what[items]
+    )
 
 
 def recommender_scores(cold: Cold, seed: int) -> Scores:
@@ -93,7 +95,7 @@ def recommender_scores(cold: Cold, seed: int) -> Scores:
         for user in np.unique(users):
             index = int(max(who[user], 0))
             if index not in rows:
-                rows[index] = np.asarray(model._score_rows([index])[0], np.float64)
+                rows[index] = np.asarray(model.fitted_.rows(model.fitted_.known([index]))[0], np.float64)
             found[users == user] = rows[index][what[items[users == user]]]
         return found
 
@@ -319,7 +321,7 @@ def found_of(model: pr.Recommender, test: pr.Rankings, k: int = 20) -> dict[str,
         wanted, user = what[test.items[test.user_bounds[place] : test.user_bounds[place + 1]]], who(name)
         if not wanted.size or user is None:
             continue
-        row = np.array(model._score_rows([user])[0], np.float64)
+        row = np.array(model.fitted_.rows(model.fitted_.known([user]))[0], np.float64)
         known = model.rankings_
         row[known.items[known.user_bounds[user] : known.user_bounds[user + 1]]] = -np.inf
         hit = np.isin(np.argsort(-row, kind="stable")[:k], wanted)

@@ -64,7 +64,7 @@ def similar_users(seeds: list[int], n_users: int = 300, n_items: int = 40) -> No
         }  # fmt: skip
         for kind, each in variants.items():
             model = pr.FactoredPlackettLuce(n_factors=2, seed=seed, max_iter=150).fit(each)
-            rows = model._score_rows(list(range(n_users)))
+            rows = model.fitted_.rows(model.fitted_.known(range(n_users)))
             right = np.mean([np.corrcoef(rows[user], scores[user])[0, 1] for user in range(n_users)])
             tau = float(np.median(model.link_strength_)) if np.size(model.link_strength_) else 0.0
             found.setdefault(kind, []).append((float(right), tau))

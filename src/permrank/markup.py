@@ -3,14 +3,49 @@
 from __future__ import annotations
 
 import html
+import json
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
+
+from permrank.types import Named
 
 # Control characters (C0, DEL, C1), line and paragraph separators, marks that turn the direction of text (bidirectional
 # embeddings, overrides and isolates), and halves of surrogate pairs, which no terminal can be sent.
 UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 # Below this a p value is printed as a bound: no test here is good to more digits.
 _LEAST_P = 2e-16
+
+
+class Result(ABC):
+    """Base of results that are a table with a title and notes: as text, as HTML and as JSON."""
+
+    @abstractmethod
+    def to_dict(self) -> Named:
+        """All of it, for JSON."""
+
+    @abstractmethod
+    def _cells(self) -> tuple[list[str], list[list[str]]]:
+        """Header and rows of the table."""
+
+    def _title(self) -> str:
+        """What stands above the table."""
+        return ""
+
+    def _notes(self) -> list[str]:
+        """What stands below it."""
+        return []
+
+    def to_json(self) -> str:
+        """`to_dict` as JSON."""
+        return json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False)
+
+    def __repr__(self) -> str:
+        parts = [printable(self._title(), keep="\n"), text_table(*self._cells()), "\n".join(self._notes())]
+        return "\n\n".join(part for part in parts if part)
+
+    def _repr_html_(self) -> str:
+        return html_table(*self._cells(), title="; ".join(self._title().splitlines()), notes=self._notes())
 
 
 def printable(value: object, keep: str = "") -> str:

@@ -21,12 +21,12 @@ class Told(pr.Ranker):
     def _learn(self, rankings):
         return pr.Estimate()
 
-    def _scores(self, user, items):
+    def _scores(self, fitted, person, items):
         return np.zeros(items.size)
 
-    def _reasons(self, user, item):
+    def _reasons(self, fitted, person, item):
         names = list(self.parts)
-        return Reasons(self.item_ids.indices(names), np.array(list(self.parts.values())), self.baseline, "its fame")
+        return Reasons(fitted.item_ids.indices(names), np.array(list(self.parts.values())), self.baseline, "its fame")
 
 
 def told(data, parts, baseline=0.0):

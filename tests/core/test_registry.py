@@ -16,21 +16,21 @@ from permrank.testing.forging import resigned
 RANKINGS = pr.Rankings.from_lists({"u": ["a", "b", "c"], "v": ["b", "a"]})
 SOURCE = """
 import permrank as pr
+from permrank.core.settings import number
 
 class Offered(pr.Ranker):
-    def __init__(self, *, sign=1.0):
-        self.sign = sign
+    sign: float = number(default=1.0)
 
     def _learn(self, rankings):
         return pr.Estimate()
 
-    def _scores(self, user, items):
+    def _scores(self, fitted, person, items):
         return self.sign * items.astype(float)
 """
 
 
 def a_model(name="Mine", module=__name__):
-    def scores(self, user, items):
+    def scores(self, fitted, person, items):
         return -items.astype(float)
 
     return type(
@@ -110,7 +110,7 @@ def test_a_class_with_a_built_in_name_is_neither_saved_nor_given_to_load(tmp_pat
         (dict, "expected a class that inherits permrank.Ranker, got <class 'dict'>"),
         ("Borda", "expected a class that inherits permrank.Ranker, got 'Borda'"),
         (pr.Borda(), r"expected a class, got the model Borda\(\); give Borda itself"),
-        (pr.Ranker, "Ranker is not a whole model: it does not define _scores"),
+        (pr.Ranker, "Ranker is not a whole model: it does not define _learn, _scores"),
     ],
 )
 def test_what_is_no_model_is_refused(wrong, message, tmp_path):
@@ -206,6 +206,6 @@ def test_an_unknown_model_names_the_nearest_of_all():
 
 
 def test_a_class_that_does_not_learn_is_no_model():
-    idle = type("Idle", (pr.Ranker,), {"_scores": lambda self, user, items: items * 1.0})
-    with pytest.raises(InputError, match="Idle is not a whole model: it defines neither _learn nor _learner"):
+    idle = type("Idle", (pr.Ranker,), {"_scores": lambda self, fitted, person, items: items * 1.0})
+    with pytest.raises(InputError, match="Idle is not a whole model: it does not define _learn"):
         pr.register(idle)

@@ -31,9 +31,9 @@ class Told(Ranker):
     def _learn(self, rankings):
         return Estimate()
 
-    def _scores(self, user, items):
-        name = self.user_ids[user] if isinstance(user, int) else user.rankings.n_entries
-        return np.array([self.table[name, self.item_ids[int(i)]] for i in items], float)
+    def _scores(self, fitted, person, items):
+        name = person.rankings.n_entries if person.is_new else fitted.user_ids[person.index]
+        return np.array([self.table[name, fitted.item_ids[int(i)]] for i in items], float)
 
 
 def tables(n_users, n_items, scores):
@@ -239,11 +239,12 @@ def test_rows_of_scores_are_those_of_one_user_at_a_time():
     for model in (pr.Popularity(), pr.MeanRating(), pr.PairwiseFactorisation()):
         fitted = model.fit(rankings)
         new = fitted.fold_in(list(rankings.item_ids)[:3])
-        rows = fitted._score_rows([4, new, 0])
+        people = [*fitted.fitted_.known([4]), new, *fitted.fitted_.known([0])]
+        rows = fitted.fitted_.rows(people)
         assert rows.shape == (3, 15)
         everything = np.arange(15)
-        for row, user in zip(rows, (4, new, 0), strict=True):
-            np.testing.assert_allclose(row, fitted._scores(user, everything), rtol=1e-12)
+        for row, person in zip(rows, people, strict=True):
+            np.testing.assert_allclose(row, fitted.fitted_.scores(person, everything), rtol=1e-12)
 
 
 # The protocol

@@ -28,7 +28,7 @@ class Broken(Ranker):
             raise ZeroDivisionError("on purpose")
         return Estimate()
 
-    def _scores(self, user, items):
+    def _scores(self, fitted, person, items):
         raise ValueError("no scores\n today")
 
 
@@ -41,8 +41,8 @@ class Echo(Ranker):
     def _learn(self, rankings):
         return Estimate()
 
-    def _scores(self, user, items):
-        first = self.item_ids.index(user.rankings.lists()[0][0])
+    def _scores(self, fitted, person, items):
+        first = fitted.item_ids.index(person.rankings.lists()[0][0])
         return -np.abs(items - first).astype(float)
 
 

@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 import permrank as pr
-from permrank.core.declared import Categorical
+from permrank.core.settings import Categorical
 from permrank.errors import FormatError, InputError, NotSupportedError, UnknownIdError
 from permrank.evaluation.metrics import Metric, per_list
 from permrank.evaluation.tune import space_of, usual_validation

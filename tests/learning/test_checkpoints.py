@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import warnings
-from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -101,7 +100,7 @@ def test_adding_data_that_was_broken_off_goes_on_to_the_same_bits(posterior, ord
     assert begun[0] == 7
     require_same(model, whole)
     other = pr.load(tmp_path / "m")
-    other.estimate_ = replace(other.estimate_, item_draws=2.0 * other.item_draws_)
+    other.fitted_ = other.fitted_.with_estimate(item_draws=2.0 * other.item_draws_)
     with pytest.raises(InputError, match=r"learning that began from .*; give the model as it was"):
         other.partial_fit(second, checkpoint=tmp_path / "c")
     with pytest.raises(InputError, match=r"of other data|began from"):

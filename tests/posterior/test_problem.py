@@ -1,7 +1,5 @@
 """What ratings say beyond their order: thresholds in the lists, and the temperature of scores."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 from scipy.special import expit
@@ -147,7 +145,7 @@ def test_probabilities_of_tied_lists_are_better_with_the_temperature_than_withou
 
     assert model.temperature_ > 1.2
     with_temperature = loss()
-    model.estimate_ = dataclasses.replace(model.estimate_, temperature=1.0)
+    model.fitted_ = model.fitted_.with_estimate(temperature=1.0)
     assert with_temperature < loss() - 0.003
 
 

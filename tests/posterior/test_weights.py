@@ -1,6 +1,5 @@
 """Whether the posterior is to be believed: simulation-based calibration, and the weights of the parts of a score."""
 
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -44,7 +43,7 @@ def test_planted_differences_lie_anywhere_among_their_draws(kind):
     for seed in range(6):
         rankings, scores = planted(kind, seed)
         model = pr.FactoredPlackettLuce(2, max_iter=80, co_listing=False, seed=seed).fit(rankings)
-        model.estimate_ = replace(model.estimate_, temperature=1.0, personal_weight=1.0)  # the posterior itself
+        model.fitted_ = model.fitted_.with_estimate(temperature=1.0, personal_weight=1.0)  # the posterior itself
         names = np.array(model.item_ids.ids.to_list())
         rng = np.random.default_rng(seed)
         for user in range(0, N_USERS, 2):

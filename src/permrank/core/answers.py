@@ -95,7 +95,7 @@ def prefers_pairs(
         raise InputError(
             f"{who.size} users, {first.size} items and {second.size} others; give one of each for each pair"
         )
-    return fitted.settings._prefers_pairs(fitted, who, first, second)
+    return fitted.prefers_pairs(who, first, second)
 
 
 def each_pair(fitted: Fitted[Any], who: Int64Array, first: Int64Array, second: Int64Array) -> Float64Array:
@@ -105,7 +105,7 @@ def each_pair(fitted: Fitted[Any], who: Int64Array, first: Int64Array, second: I
     for mine in np.split(places, np.flatnonzero(np.diff(who[places])) + 1):
         if mine.size:
             (person,) = fitted.known([who[mine[0]]])
-            found[mine] = fitted.settings._prefers(fitted, person, first[mine], second[mine])
+            found[mine] = fitted.prefers(person, first[mine], second[mine])
     return found
 
 
@@ -122,7 +122,7 @@ def _recommended(
         block = people[first : first + size]
         found.append(best_of_block(fitted, block, allowed, k, exclude_listed=exclude_listed))
     frame = _best_frame(fitted, asked, people, found)
-    if any(shown.values()) and fitted.finds_by_order and fitted.settings._knows_ranks(fitted):
+    if any(shown.values()) and fitted.finds_by_order and fitted.knows_ranks:
         lengths, chosen, _ = _joined(found)
         bounds, parts = indptr_of(lengths), []
         for person, start, stop in zip(people, bounds[:-1], bounds[1:], strict=True):
@@ -204,7 +204,7 @@ def _with_uncertainty(
 ) -> pl.DataFrame:
     """With the probability to be among the best k of some items, and with an interval that holds the rank shown."""
     fitted = person.fitted
-    if not fitted.settings._knows_ranks(fitted):
+    if not fitted.knows_ranks:
         return frame
     distribution = fitted.law(person, items)
     if probability:

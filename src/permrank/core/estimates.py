@@ -91,5 +91,5 @@ class Learnt(Generic[T]):
 
     def __set__(self, model: Questions, value: object) -> None:
         """Refuse: it would hide what was learnt."""
-        change = f"fitted_ = dataclasses.replace(model.fitted_, estimate=...) with another {self._name[:-1]}"
+        change = f"fitted_ = model.fitted_.with_estimate({self._name[:-1]}=...)"
         raise AttributeError(f"{self._name} is part of what was learnt, and cannot be set; fit again, or set {change}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 import numpy as np
@@ -143,6 +143,27 @@ class Fitted(Generic[E]):
         """Scores of all items for each of some people, by which `recommend` goes: (n_people, n_items)."""
         return self.settings._rows(self, people)
 
+    def score_pairs(self, who: Int64Array, what: Int64Array) -> Float64Array:
+        """Scores of known users and items, equally many."""
+        return self.settings._score_pairs(self, who, what)
+
+    def score_draws(self, person: Person, items: Int64Array) -> Float64Array:
+        """Scores of items as they might be: draws (n_draws, n) from the distribution of the estimates."""
+        return self.settings._score_draws(self, person, items)
+
+    def prefers(self, person: Person, first: Int64Array, second: Int64Array) -> Float64Array:
+        """Probabilities that a person ranks the one item before the other, for several pairs of different items."""
+        return self.settings._prefers(self, person, first, second)
+
+    def prefers_pairs(self, who: Int64Array, first: Int64Array, second: Int64Array) -> Float64Array:
+        """The same for known users, one for each pair."""
+        return self.settings._prefers_pairs(self, who, first, second)
+
+    @property
+    def knows_ranks(self) -> bool:
+        """Whether quantiles of ranks are quick enough to go with every answer."""
+        return self.settings._knows_ranks(self)
+
     def law(self, person: Person, items: Int64Array) -> RankingDistribution:
         """P(ranking of the items | person)."""
         return self.settings._law(self, person, items)
@@ -161,6 +182,10 @@ class Fitted(Generic[E]):
     def finds_by_order(self) -> bool:
         """Whether `recommend` goes by the order of which there is a distribution."""
         return self.settings._finds_by_order(self)
+
+    def with_estimate(self, **changes: Any) -> Fitted[E]:
+        """The same with other values of some fields of the estimate."""
+        return replace(self, estimate=replace(self.estimate, **changes), _derived={})
 
     def as_model(self) -> Ranker:
         """A model with the settings that were used, which has learnt this."""

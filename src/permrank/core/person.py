@@ -118,7 +118,7 @@ class Person:
         items = self.fitted.item_ids.find_all([item, other])
         if items[0] == items[1]:
             return 0.5
-        return float(self.fitted.settings._prefers(self.fitted, self, items[:1], items[1:])[0])
+        return float(self.fitted.prefers(self, items[:1], items[1:])[0])
 
     def top_probability(self, items: Iterable[object], k: int = 1) -> Float64Array:
         """Return the probability of each item to be among the first ``k`` of the given items."""

@@ -145,7 +145,7 @@ class Questions(Settings):
         who, what = fitted.user_ids.indices(users), fitted.item_ids.indices(items)
         if who.size != what.size:
             raise InputError(f"{who.size} users and {what.size} items; give one item for each user")
-        return fitted.settings._score_pairs(fitted, who, what)
+        return fitted.score_pairs(who, what)
 
     def rank(
         self, user: object, items: Iterable[object], *, k: int | None = None, interval: bool = False

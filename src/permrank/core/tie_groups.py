@@ -34,7 +34,7 @@ def tie_groups(person: Person, items: Iterable[object] | None = None, *, level: 
     scores = fitted.scores(person, chosen)
     order = np.lexsort((chosen, -scores))
     chosen, scores = chosen[order], scores[order]
-    better = told_apart(scores, fitted.settings._score_draws(fitted, person, chosen), float(level))
+    better = told_apart(scores, fitted.score_draws(person, chosen), float(level))
     low, high = 1 + better.sum(axis=0), chosen.size - better.sum(axis=1)
     named = named_columns(fitted.item_ids, chosen)
     return pl.DataFrame(

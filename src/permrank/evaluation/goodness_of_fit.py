@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -15,7 +14,7 @@ from permrank.core.comparisons import comparisons
 from permrank.core.questions import told_of
 from permrank.core.ranker import Ranker
 from permrank.errors import ConvergenceWarning, EstimateError, InputError, NotSupportedError
-from permrank.markup import html_table, printable, shown_p, text_table
+from permrank.markup import Result, printable, shown_p
 from permrank.randomness import stream_key
 from permrank.rankings.rankings import Rankings
 from permrank.rankings.replicates import repeated
@@ -42,8 +41,8 @@ class _Counts(NamedTuple):
     positions: Float64Array
 
 
-@dataclass(frozen=True, eq=False)
-class GoodnessOfFit:
+@dataclass(frozen=True, eq=False, repr=False)
+class GoodnessOfFit(Result):
     """What `goodness_of_fit` returns.
 
     Attributes
@@ -84,10 +83,6 @@ class GoodnessOfFit:
             "positions": self.positions.to_dicts(),
         }
 
-    def to_json(self) -> str:
-        """`to_dict` as JSON."""
-        return json.dumps(self.to_dict(), ensure_ascii=False)
-
     def _cells(self) -> tuple[list[str], list[list[str]]]:
         rows = [
             [row["test"], f"{row['statistic']:.2f}", f"{row['expected']:.2f}", shown_p(row["p"])]
@@ -95,7 +90,10 @@ class GoodnessOfFit:
         ]
         return ["residuals of", "statistic", "if it fits", "p"], rows
 
-    def _lines(self) -> list[str]:
+    def _title(self) -> str:
+        return f"Test of fit: {self.model}"
+
+    def _notes(self) -> list[str]:
         together = "both together: " if self.frame.height > 1 else ""
         lines = [f"{together}p = {shown_p(self.p)}, from {self.n_simulations} simulations"]
         for row in self.pairs.head(1).iter_rows(named=True):
@@ -104,12 +102,6 @@ class GoodnessOfFit:
                 f"{row['observed']:g} times for {row['expected']:.1f} (z = {row['z']:.1f})"
             )
         return lines
-
-    def __repr__(self) -> str:
-        return "\n".join([printable(self.model), "", text_table(*self._cells()), "", *self._lines()])
-
-    def _repr_html_(self) -> str:
-        return html_table(*self._cells(), title=f"Test of fit: {self.model}", notes=self._lines())
 
 
 def goodness_of_fit(model: Ranker, *, n_simulations: int = 99, refit: bool = True, seed: int = 0) -> GoodnessOfFit:

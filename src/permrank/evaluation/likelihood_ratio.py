@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -15,7 +14,7 @@ from permrank.core.questions import told_of
 from permrank.core.ranker import Ranker
 from permrank.errors import InputError, NotSupportedError
 from permrank.inference.likelihood import Likelihood
-from permrank.markup import html_table, printable, shown_p, text_table
+from permrank.markup import Result, printable, shown_p
 from permrank.rankings.rankings import Rankings
 from permrank.types import Named
 
@@ -24,8 +23,8 @@ _WITH_UNIFORM = ("Plackett-Luce, ties=exact", "Bradley-Terry, ties=none")
 _TOL = 1e-6
 
 
-@dataclass(frozen=True)
-class LikelihoodRatioTest:
+@dataclass(frozen=True, repr=False)
+class LikelihoodRatioTest(Result):
     """What `likelihood_ratio_test` returns.
 
     Attributes
@@ -55,10 +54,6 @@ class LikelihoodRatioTest:
         """All of it, for JSON."""
         return asdict(self) | {"large": list(self.large), "log_likelihoods": list(self.log_likelihoods)}
 
-    def to_json(self) -> str:
-        """`to_dict` as JSON."""
-        return json.dumps(self.to_dict(), ensure_ascii=False)
-
     def _cells(self) -> tuple[list[str], list[list[str]]]:
         models = [self.small, *self.large]
         rows = [[printable(m), f"{v:.4f}", "", "", ""] for m, v in zip(models, self.log_likelihoods, strict=True)]
@@ -67,11 +62,8 @@ class LikelihoodRatioTest:
         rows[-1][2:] = [f"{self.statistic:.4f}", f"{self.df:g}", shown_p(self.p)]
         return ["model", "log-likelihood", "chi-square", "df", "p"], rows
 
-    def __repr__(self) -> str:
-        return text_table(*self._cells())
-
-    def _repr_html_(self) -> str:
-        return html_table(*self._cells(), title="Likelihood-ratio test")
+    def _title(self) -> str:
+        return "Likelihood-ratio test"
 
 
 def likelihood_ratio_test(small: Ranker, large: Ranker | Sequence[Ranker]) -> LikelihoodRatioTest:

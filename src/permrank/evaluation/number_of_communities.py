@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ import polars as pl
 from permrank.checks import require_int, require_seed
 from permrank.core.ranker import Ranker
 from permrank.errors import ConvergenceWarning, InputError, NotSupportedError
-from permrank.markup import html_table, shown_number, text_table
+from permrank.markup import Result, shown_number
 from permrank.randomness import generator
 from permrank.rankings.rankings import Rankings
 from permrank.rankings.replicates import repeated
@@ -22,8 +21,8 @@ from permrank.rankings.validate import require_rankings
 from permrank.types import Float64Array, Named
 
 
-@dataclass(frozen=True, eq=False)
-class CommunityChoice:
+@dataclass(frozen=True, eq=False, repr=False)
+class CommunityChoice(Result):
     """What `choose_communities` returns.
 
     Attributes
@@ -49,22 +48,15 @@ class CommunityChoice:
         """The table and the choice, for JSON."""
         return {"best": self.best, "smallest": self.smallest, "numbers": self.frame.to_dicts()}
 
-    def to_json(self) -> str:
-        """`to_dict` as JSON."""
-        return json.dumps(self.to_dict())
-
     def _cells(self) -> tuple[list[str], list[list[str]]]:
         rows = [[shown_number(value) for value in row] for row in self.frame.iter_rows()]
         return [name.replace("_", " ") for name in self.frame.columns], rows
 
-    def _line(self) -> str:
-        return f"best by held-out likelihood: {self.best}; smallest within one standard error of it: {self.smallest}"
+    def _title(self) -> str:
+        return "Number of communities"
 
-    def __repr__(self) -> str:
-        return f"{text_table(*self._cells())}\n\n{self._line()}"
-
-    def _repr_html_(self) -> str:
-        return html_table(*self._cells(), title="Number of communities", notes=[self._line()])
+    def _notes(self) -> list[str]:
+        return [f"best by held-out likelihood: {self.best}; smallest within one standard error of it: {self.smallest}"]
 
 
 def choose_communities(

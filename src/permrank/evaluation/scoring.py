@@ -117,14 +117,14 @@ def cross_entropies(model: Ranker, test: Rankings, given: Rankings | None) -> Fl
         if person.index is not None:
             rows.append(np.column_stack((np.full(len(pairs), ranking), np.full(len(pairs), person.index), pairs)))
         else:
-            found = person.fitted.settings._prefers(person.fitted, person, pairs[:, 0], pairs[:, 1])
+            found = person.fitted.prefers(person, pairs[:, 0], pairs[:, 1])
             asked.append((ranking, _surprise(found).mean()))
     for ranking, value in asked:
         out[ranking] = value
     if rows:
         ranking, *known = np.concatenate(rows).T
         fitted = model.fitted_
-        surprise = _surprise(fitted.settings._prefers_pairs(fitted, *known))
+        surprise = _surprise(fitted.prefers_pairs(*known))
         total = np.bincount(ranking, surprise, test.n_rankings)
         count = np.bincount(ranking, minlength=test.n_rankings)
         out[count > 0] = total[count > 0] / count[count > 0]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
 
 import polars as pl
 
 from permrank.checks import require_above, require_between
-from permrank.markup import html_table, printable, shown_number, shown_p, text_table
+from permrank.markup import Result, printable, shown_number, shown_p
 from permrank.types import Named
 
 # Rows that are printed; the frame has all.
@@ -17,8 +16,8 @@ _MOST_ROWS = 60
 _TITLES = {"standard_error": "std. error", "quasi_standard_error": "quasi s.e."}
 
 
-@dataclass(frozen=True, eq=False)
-class Summary:
+@dataclass(frozen=True, eq=False, repr=False)
+class Summary(Result):
     """What ``model.summary()`` returns: estimates with their errors, and how well the model fits.
 
     Attributes
@@ -108,13 +107,10 @@ class Summary:
             "notes": list(self.notes),
         }
 
-    def to_json(self) -> str:
-        """`to_dict` as JSON."""
-        return json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False)
-
-    def lines(self) -> list[str]:
-        """What is said under the table."""
-        found = [
+    def _notes(self) -> list[str]:
+        left = self.frame.height - _MOST_ROWS
+        found = [f"... and {left:,} more rows in .frame"] if left > 0 else []
+        found += [
             f"log-likelihood {self.log_likelihood:.4f} on {_count(self.df)} df, AIC {self.aic:.2f}, BIC {self.bic:.2f}",
             f"n = {_count(self.n)} {self.unit}",
         ]
@@ -123,8 +119,7 @@ class Summary:
             found.append(f"against equal worths: chi-square {statistic:.3f} on {_count(df)} df, p {_equal(p)}")
         return found + [f"note: {note}" for note in self.notes]
 
-    def rows(self) -> tuple[list[str], list[list[str]]]:
-        """Header and cells of the table."""
+    def _cells(self) -> tuple[list[str], list[list[str]]]:
         who = self.frame.columns[0]
         known = [name for name, values in self.frame.to_dict().items() if values.null_count() < self.frame.height]
         numbers = [name for name in known if self.frame.schema[name].is_float()]
@@ -138,29 +133,13 @@ class Summary:
         first = "parameter" if who == "community" else who
         return [first, *(_TITLES.get(name, name) for name in numbers)], cells
 
-    @property
-    def _heading(self) -> str:
-        return f"{self.level:.0%} intervals{self._measured_from()}"
-
-    def _measured_from(self) -> str:
-        if self.reference is None:
-            return ""
-        own = self.frame.filter(pl.col(self.frame.columns[0]) == self.reference).to_dicts()
-        name = next((row.get("title") for row in own), None) or self.reference
-        return f", measured from {printable(name)}"
-
-    def _more(self) -> list[str]:
-        left = self.frame.height - _MOST_ROWS
-        return [f"... and {left:,} more rows in .frame"] if left > 0 else []
-
-    def __repr__(self) -> str:
-        table = text_table(*self.rows())
-        return "\n".join([printable(self.model), self._heading, "", table, *self._more(), "", *self.lines()])
-
-    def _repr_html_(self) -> str:
-        header, cells = self.rows()
-        notes = [*self._more(), *self.lines()]
-        return html_table(header, cells, title=f"{self.model}; {self._heading}", notes=notes)
+    def _title(self) -> str:
+        heading = f"{self.level:.0%} intervals"
+        if self.reference is not None:
+            own = self.frame.filter(pl.col(self.frame.columns[0]) == self.reference).to_dicts()
+            name = next((row.get("title") for row in own), None) or self.reference
+            heading += f", measured from {printable(name)}"
+        return f"{printable(self.model)}\n{heading}"
 
 
 def require_level(level: object) -> None:

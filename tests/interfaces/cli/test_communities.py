@@ -1,7 +1,6 @@
 """Communities on the command line, and their picture."""
 
 import copy
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -33,7 +32,7 @@ def test_info_prints_communities_and_draws_them(model, tmp_path):
 def test_the_curve_is_drawn_beside_the_memberships(model, tmp_path):
     curve = np.array([[1.0, -1.6, 0.01], [2.0, -1.5, 0.01], [4.0, -1.55, 0.01]])
     curved = copy.copy(model)
-    curved.estimate_ = replace(model.estimate_, curve=curve)
+    curved.fitted_ = model.fitted_.with_estimate(curve=curve)
     for path in (tmp_path / "one.svg", tmp_path / "two.svg"):
         save_plot(model if path.name == "one.svg" else curved, path)
     assert "log P(position" not in (tmp_path / "one.svg").read_text()

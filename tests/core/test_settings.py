@@ -1,11 +1,11 @@
-"""Declared parameters: one declaration for validation, tuning and help."""
+"""Settings: one declaration for the constructor, validation, tuning and help."""
 
 import inspect
 
 import pytest
 
 import permrank as pr
-from permrank.core.declared import Categorical, Checked, Declared, Flag, Float, Integer, Number, Seed
+from permrank.core.settings import Categorical, Checked, Flag, Float, Integer, Number, Seed, number
 from permrank.errors import InputError
 from permrank.families import MODELS
 from permrank.testing.questions import LISTS
@@ -29,7 +29,8 @@ def test_every_parameter_is_declared_once_with_help_and_its_default_is_allowed(n
         declared.check(key, arguments[key].default)
         assert declared.help.endswith("."), key
         assert declared.allowed, key
-        assert f"{key} :" in kind.__doc__ or f"{key}," in kind.__doc__ or f" {key} :" in kind.__doc__, key
+        assert f"    {key} : {declared.allowed}; default" in kind.__doc__, key
+        assert declared.help.split()[-1] in kind.__doc__, key
         if declared.when is not None:
             other, value = declared.when
             kind.parameters[other].check(other, value)
@@ -83,10 +84,31 @@ def test_a_declaration_says_what_is_allowed():
     assert Flag(tune=(True, False)).tuned
 
 
-def test_a_model_may_declare_nothing_or_what_a_subclass_has_settled():
-    class Bare(pr.Popularity):
-        parameters = Declared()
+def test_a_subclass_adds_changes_and_settles_what_its_base_declares():
+    class Longer(pr.Borda):
+        """Borda's count with another default.
 
+        Examples
+        --------
+        none
+        """
+
+        prior_strength: float = number(default=2.0, above=1.0, help="More.")
+        bonus: float = number(default=0.5, kw_only=False, help="Added.")
+
+    assert list(inspect.signature(Longer).parameters) == ["bonus", "prior_strength"]
+    assert Longer(0.25).get_params() == {"bonus": 0.25, "prior_strength": 2.0}
+    assert pr.Borda().prior_strength == 5.0
+    parts = [Longer.__doc__.index(word) for word in ("Parameters", "bonus : number from 0", "none")]
+    assert parts == sorted(parts)
+    with pytest.raises(InputError, match=r"prior_strength=1\.0, expected a number above 1"):
+        Longer(prior_strength=1.0).fit(RANKINGS)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'strength'"):
+        Longer(strength=1.0)
+    with pytest.raises(TypeError, match="too many positional"):
+        Longer(1.0, 2.0)
+
+    class Bare(pr.Popularity):
         def __init__(self, *, count="liked", extra=None):
             super().__init__(count=count)
             self.extra = extra
@@ -97,3 +119,12 @@ def test_a_model_may_declare_nothing_or_what_a_subclass_has_settled():
 
     assert Bare(extra=object()).fit(RANKINGS).recommend(RANKINGS.user_ids.ids[0], 1).height <= 1
     Settled()._validate()
+
+
+def test_what_was_fitted_sees_no_setting_that_is_changed_later():
+    model = pr.MeanRating(user_penalty=1.0).fit(RANKINGS)
+    before = model.score(model.fold_in(["toro", "ebi"]))
+    model.user_penalty = 100.0
+    assert (model.score(model.fold_in(["toro", "ebi"])) == before).all()
+    assert model.fitted_params_["user_penalty"] == 1.0
+    assert (model.fit(RANKINGS).score(model.fold_in(["toro", "ebi"])) != before).any()

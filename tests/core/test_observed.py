@@ -1,4 +1,4 @@
-"""New users: what is said plainly is read without frames, and means the same."""
+"""What somebody new has listed: plain lists and ratings are read without frames, and mean the same."""
 
 from types import MappingProxyType
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import permrank as pr
-from permrank.core.users import aligned_items, new_user
+from permrank.core.observed import observed
 from permrank.errors import InputError, UnknownIdError
 
 STARS = np.tile(np.arange(1, 6), 20)
@@ -25,7 +25,7 @@ LISTED = pr.Rankings.from_lists([["ann", "bob", "cat"], ["cat", "dan"]])
     ],
 )
 def test_lists_and_dicts_are_as_other_sequences_and_mappings(known, quick, slow):
-    one, other = (new_user(said, known).rankings for said in (quick, slow))
+    one, other = (observed(said, known) for said in (quick, slow))
     assert one.item_ids is known.item_ids
     assert other.item_ids is not known.item_ids  # made from a frame
     assert one.lists() == other.lists()
@@ -34,7 +34,8 @@ def test_lists_and_dicts_are_as_other_sequences_and_mappings(known, quick, slow)
         assert (found is None) == (wanted is None)
         if found is not None:
             np.testing.assert_array_equal(found, wanted, strict=True)
-    np.testing.assert_array_equal(aligned_items(one, known.item_ids), aligned_items(other, known.item_ids))
+    fitted = pr.Popularity().fit(known).fitted_
+    np.testing.assert_array_equal(fitted.aligned(one), fitted.aligned(other))
 
 
 @pytest.mark.parametrize(
@@ -51,4 +52,4 @@ def test_lists_and_dicts_are_as_other_sequences_and_mappings(known, quick, slow)
 )
 def test_what_is_not_plain_is_told_as_ever(said, error, match):
     with pytest.raises(error, match=match):
-        new_user(said, RATED)
+        observed(said, RATED)
