@@ -17,6 +17,7 @@ from permrank.families.catalogue.blend import best_by_one_standard_error, gains,
 from permrank.families.catalogue.descent import descend
 from permrank.families.catalogue.entries import Entries
 from permrank.families.catalogue.grading import choose_scale
+from permrank.families.catalogue.ranker import entries_of
 from permrank.families.catalogue.take_up import Data, choose_exponent, numbers_of_factors
 from permrank.posterior.co_listing import were_chosen
 from permrank.testing import ModelContract
@@ -135,14 +136,15 @@ def test_reasons_add_up_to_the_score(rankings, fitted):
                 assert_allclose(reasons["share"].abs().sum(), 1.0)
                 assert reasons["reason"][-1] == "baseline"
             assert fitted.explain(user, item).height <= 5
-    assert sorted(fitted.explain("u000", 19, full=True)["item"][:-1]) == sorted(rankings.lists("u000")[0])
+    unlisted = fitted.recommend("u000", k=1)["item"][0]
+    assert sorted(fitted.explain("u000", unlisted, full=True)["item"][:-1]) == sorted(rankings.lists("u000")[0])
     # What speaks for an item of one's own taste does more than what speaks for one of the other.
     assert fitted.explain("u000", 19)["contribution"].sum() > fitted.explain("u000", 39)["contribution"].sum()
 
 
 def test_the_baseline_is_what_a_list_at_random_would_say(rankings, fitted):
     # Somebody who has everything else, each as much as people have it on average: then every entry is an average one.
-    entries = fitted._entries([fitted.fold_in(list(rankings.item_ids))])
+    entries = entries_of(fitted.fitted_, [fitted.fold_in(list(rankings.item_ids))])
     shares = np.where(np.arange(40) == 3, 0.0, fitted.popularity_)
     shares = shares / shares.sum()
     average = entries._replace(grades=(shares * 10).astype(np.float32))

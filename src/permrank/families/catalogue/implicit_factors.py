@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from permrank.core.estimates import Learnt
+from permrank.core.fitted import Fitted
 from permrank.core.settings import MOST_FACTORS, MOST_SWEEPS, integer, number, random_seed
 from permrank.errors import InputError
 from permrank.families.catalogue.blend import hold_out_entries
@@ -89,18 +90,15 @@ class ImplicitFactors(CatalogueRanker):
         maximum=1.0,
         also=("auto",),
         help=(
-            "Weight of an entry that is missing, where one that is there has 1, and the penalty of the factors, "
-            'as a share of the weight of a row. "auto": those with which held-out entries are found best.'
+            'Weight of an entry that is missing, where one that is there has 1. "auto": that with which held-out '
+            "entries are found best."
         ),
     )
     penalty: float | Literal["auto"] = number(
         "auto",
         above=0.0,
         also=("auto",),
-        help=(
-            "Weight of an entry that is missing, where one that is there has 1, and the penalty of the factors, "
-            'as a share of the weight of a row. "auto": those with which held-out entries are found best.'
-        ),
+        help='Penalty of the factors, as a share of the weight of a row. "auto" as for ``missing_weight``.',
     )
     max_iter: int = integer(50, 1, MOST_SWEEPS, help="The most sweeps.")
     tol: float = number(
@@ -120,7 +118,7 @@ class ImplicitFactors(CatalogueRanker):
             chosen.penalty if self.penalty == "auto" else float(self.penalty),
         )
 
-    def _learner(self, rankings: Rankings) -> Learner[ImplicitEstimate]:
+    def _learn(self, rankings: Rankings) -> Learner[ImplicitEstimate]:
         scale = Scale.of(rankings)
         data = Data.of(rankings, scale)
         popularity = data.popularity()
@@ -146,7 +144,8 @@ class ImplicitFactors(CatalogueRanker):
 
         return steps
 
-    def _check_learned(self) -> None:
-        super()._check_learned()
-        if self.item_factors_.shape[1] != self.n_factors:
-            raise InputError(f"item_factors_ has {self.item_factors_.shape[1]} factors, n_factors is {self.n_factors}")
+    def _check(self, fitted: Fitted[Any]) -> None:
+        super()._check(fitted)
+        found = fitted.estimate.item_factors.shape[1]
+        if found != self.n_factors:
+            raise InputError(f"item_factors_ has {found} factors, n_factors is {self.n_factors}")

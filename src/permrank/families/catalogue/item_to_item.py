@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from permrank.core.estimates import Learnt
-from permrank.core.settings import MOST_DENSE, MOST_SWEEPS, choice, integer, number
+from permrank.core.settings import MOST_SWEEPS, choice, integer, number
 from permrank.errors import InputError
 from permrank.families.catalogue.entries import Entries, Scale
 from permrank.families.catalogue.item_weights import (
@@ -99,6 +99,9 @@ class ItemToItem(CatalogueRanker):
     reference = "Steck (2019), embarrassingly shallow autoencoders; Park and others (2024), Turbo-CF"
     estimate_type = ItemEstimate
     item_weights_ = Learnt[Array]()
+    neighbour_indptr_ = Learnt[Array]()
+    neighbours_ = Learnt[Array]()
+    neighbour_weights_ = Learnt[Array]()
     penalties_ = Learnt[Float64Array]()
 
     method: Literal["auto", "regression", "filter"] = choice(
@@ -109,18 +112,16 @@ class ItemToItem(CatalogueRanker):
         above=0.0,
         also=("auto",),
         help=(
-            "Penalties of the regression: λ for every item, and a share γ of the item's own sum of squares "
-            '(dropping entries with probability γ / (1 + γ) does the same). "auto": those with the least error '
-            "when each user is left out in turn."
+            'λ, the penalty of the regression for every item. "auto": that with the least error when each user is left '
+            "out in turn."
         ),
     )
     dropout: float | Literal["auto"] = number(
         "auto",
         also=("auto",),
         help=(
-            "Penalties of the regression: λ for every item, and a share γ of the item's own sum of squares "
-            '(dropping entries with probability γ / (1 + γ) does the same). "auto": those with the least error '
-            "when each user is left out in turn."
+            "γ, a further penalty as a share of the item's own sum of squares: dropping entries with probability "
+            'γ / (1 + γ) does the same. "auto" as for ``ridge``.'
         ),
     )
     n_neighbours: int | Literal["auto"] = integer(

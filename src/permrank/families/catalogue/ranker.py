@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-import polars as pl
 
-from permrank.core.answers import nearest
-from permrank.core.estimates import Estimate
+from permrank.core.estimates import Estimate, Learnt
+from permrank.core.fitted import Fitted
+from permrank.core.person import Person
 from permrank.core.ranker import Ranker
-from permrank.core.users import NewUser, UserReference
 from permrank.families.catalogue.entries import Entries, Scale
 from permrank.posterior.by_features import ByFeatures
 from permrank.ragged import frozen, indptr_of
@@ -31,14 +31,6 @@ class CatalogueEstimate(Estimate):
         """Scores of all items for users with these entries: float32 (n_users, n_items)."""
         raise NotImplementedError
 
-    def known(self, rankings: Rankings) -> Entries:
-        """Graded entries of the training data, worked out once."""
-        found: Entries | None = self.__dict__.get("_known")
-        if found is None:
-            found = Entries.of(rankings, Scale.from_array(self.scale))
-            object.__setattr__(self, "_known", found)  # the class is frozen, and this follows from what it holds
-        return found
-
     def check(self, n_users: int, n_items: int) -> None:
         """Raise unless the parts fit the items."""
         super().check(n_users, n_items)
@@ -53,83 +45,77 @@ _SOME_USERS = 512
 class CatalogueRanker(Ranker):
     """Base of the models of what is taken up; one supplies how it learns, and an estimate with `rows`.
 
-    The score of somebody of whom nothing is known is how much an item was taken up.
+    The score of somebody of whom nothing is known is how much an item was taken up. Items are alike that are taken up
+    by the same people, more than by everybody: the likeness of others to one is the scores of somebody who has this one
+    only, less those of somebody who has a little of everything, as people have it on average.
     """
 
     finds = True
-    estimate_: CatalogueEstimate
-    scale_: Float64Array
-    popularity_: Float64Array
+    scale_ = Learnt[Float64Array]()
+    popularity_ = Learnt[Float64Array]()
 
-    @property
-    def _finds_by_order(self) -> bool:
+    def _finds_by_order(self, fitted: Fitted[Any]) -> bool:
         return False
 
-    def _entries(self, users: Sequence[UserReference]) -> Entries:
-        """Graded entries of users: known by index, new, or nobody in particular, who has none."""
-        known = self.estimate_.known(self.rankings_)
-        if all(isinstance(user, int) for user in users):
-            return known.take(np.array(users, np.int64))
-        scale, nothing = Scale.from_array(self.estimate_.scale), np.zeros(0, np.int64)
-        parts = []
-        for user in users:
-            if isinstance(user, NewUser):
-                parts.append(Entries.of(user.rankings, scale, self._aligned_items(user.rankings)))
-            else:
-                parts.append(known.take(nothing if user is None else np.array([user])))
-        indptr = indptr_of([part.items.size for part in parts])
-        return Entries(*frozen(indptr, *(np.concatenate(column) for column in list(zip(*parts, strict=True))[1:])))
+    def _rows(self, fitted: Fitted[Any], people: Sequence[Person]) -> Array:
+        rows = scored_rows(fitted.estimate, entries_of(fitted, people))
+        if not self._featured_items(fitted).size:
+            return rows
+        by_features: ByFeatures = fitted.derived("by_features", lambda: self._by_features(fitted))
+        return by_features.fill(rows)
 
-    def _score_rows(self, users: Sequence[UserReference]) -> Array:
-        rows = scored_rows(self.estimate_, self._entries(users))
-        warm = self._warm_items()
-        return rows if not warm.size else self._by_features(warm).fill(rows)
+    def _scores(self, fitted: Fitted[Any], person: Person, items: Int64Array) -> Float64Array:
+        return np.asarray(self._rows(fitted, [person])[0, items], np.float64)
 
-    # Items that are known by their features alone
+    def _item_likeness(self, fitted: Fitted[Any], item: int) -> Float64Array:
+        popularity = fitted.estimate.popularity
+        alone = Entries(*frozen(np.array([0, 1]), np.array([item], np.int32), np.ones(1, np.float32)))
+        shares = (popularity / popularity.sum()).astype(np.float32)
+        average = Entries(*frozen(np.array([0, shares.size]), np.arange(shares.size, dtype=np.int32), shares))
+        own, usual = (scored_rows(fitted.estimate, each)[0].astype(np.float64) for each in (alone, average))
+        return np.asarray(own - usual)
+
+    # Cold-start items, which are known by their features alone
 
     def _prepared(self, rankings: Rankings) -> Rankings:
         return with_warm(rankings)
 
-    def _warm_items(self) -> Int64Array:
-        if self.rankings_.features("item") is None:
+    def _featured_items(self, fitted: Fitted[Any]) -> Int64Array:
+        rankings = fitted.rankings
+        if rankings.features("item") is None:
             return np.zeros(0, np.int64)
-        return np.flatnonzero(np.bincount(self.rankings_.items, minlength=self.rankings_.n_items) == 0)
+        return np.flatnonzero(np.bincount(rankings.items, minlength=rankings.n_items) == 0)
 
-    def _by_features(self, warm: Int64Array) -> ByFeatures:
-        """How scores depend on features, worked out once, by some of the users."""
-        found: ByFeatures | None = self.estimate_.__dict__.get("_by_features")
-        features = self.rankings_.features("item")
-        if found is None and features is not None:
-            listed = np.flatnonzero(np.diff(self.rankings_.user_bounds))
-            some = listed[np.linspace(0, listed.size - 1, min(listed.size, _SOME_USERS)).astype(np.int64)]
-            rows = scored_rows(self.estimate_, self._entries(some.tolist()))
-            known = np.setdiff1d(np.arange(self.rankings_.n_items), warm)
-            found = ByFeatures.of(features.of(self.rankings_.item_ids.ids), known, warm, rows)
-            object.__setattr__(self.estimate_, "_by_features", found)
-        assert found is not None
-        return found
+    def _by_features(self, fitted: Fitted[Any]) -> ByFeatures:
+        """How scores depend on features, by some of the users."""
+        rankings, features = fitted.rankings, fitted.rankings.features("item")
+        assert features is not None
+        listed = np.flatnonzero(np.diff(rankings.user_bounds))
+        some = listed[np.linspace(0, listed.size - 1, min(listed.size, _SOME_USERS)).astype(np.int64)]
+        rows = scored_rows(fitted.estimate, known_entries(fitted).take(some))
+        cold = self._featured_items(fitted)
+        known = np.setdiff1d(np.arange(rankings.n_items), cold)
+        return ByFeatures.of(features.of(rankings.item_ids.ids), known, cold, rows)
 
-    def _scores(self, user: UserReference, items: Int64Array) -> Float64Array:
-        return np.asarray(self._score_rows([user])[0, items], np.float64)
 
-    def similar_items(self, item: object, k: int = 10) -> pl.DataFrame:
-        """Items that are taken up by those who take up this one, more than they are by everybody.
+def known_entries(fitted: Fitted[Any]) -> Entries:
+    """Graded entries of the training data."""
+    return fitted.derived("entries", lambda: Entries.of(fitted.rankings, Scale.from_array(fitted.estimate.scale)))
 
-        These are the scores of somebody who has only this item, less those of somebody who has a little of everything,
-        as people have it on average.
 
-        Returns
-        -------
-        polars.DataFrame
-            Columns ``rank``, ``item``, ``similarity``, best first, without the item itself.
-        """
-        self._require_fitted()
-        index = self.item_ids.find(item)
-        alone = Entries(*frozen(np.array([0, 1]), np.array([index], np.int32), np.ones(1, np.float32)))
-        shares = (self.popularity_ / self.popularity_.sum()).astype(np.float32)
-        average = Entries(*frozen(np.array([0, shares.size]), np.arange(shares.size, dtype=np.int32), shares))
-        own, usual = (scored_rows(self.estimate_, each)[0].astype(np.float64) for each in (alone, average))
-        return nearest(own - usual, index, k, self.item_ids)
+def entries_of(fitted: Fitted[Any], people: Sequence[Person]) -> Entries:
+    """Graded entries of people; nobody in particular has none."""
+    known, indices = known_entries(fitted), [person.index for person in people]
+    if None not in indices:
+        return known.take(np.array(indices, np.int64))
+    scale, parts = Scale.from_array(fitted.estimate.scale), []
+    for person in people:
+        if person.rankings is not None:
+            parts.append(Entries.of(person.rankings, scale, fitted.aligned(person.rankings)))
+        else:
+            parts.append(known.take(np.array([] if person.index is None else [person.index], np.int64)))
+    indptr = indptr_of([part.items.size for part in parts])
+    return Entries(*frozen(indptr, *(np.concatenate(column) for column in list(zip(*parts, strict=True))[1:])))
 
 
 def scored_rows(estimate: CatalogueEstimate, entries: Entries) -> Array:

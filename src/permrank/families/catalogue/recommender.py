@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-import polars as pl
 
 from permrank.core.distribution import RankingDistribution
 from permrank.core.estimates import RULE, Learnt
 from permrank.core.explanation import Reasons
+from permrank.core.fitted import Fitted
+from permrank.core.person import Person
 from permrank.core.ranker import Ranker
 from permrank.core.settings import MOST_FACTORS, checked, integer, random_seed
-from permrank.core.users import NewUser, UserReference
 from permrank.errors import InputError, NotSupportedError
 from permrank.families.catalogue.entries import Entries
 from permrank.families.catalogue.friends import Friends, Had, stacked
@@ -24,8 +24,8 @@ from permrank.families.catalogue.implicit_factors import check_factors
 from permrank.families.catalogue.item_to_item import check_weights
 from permrank.families.catalogue.item_weights import ItemWeights, Penalties
 from permrank.families.catalogue.least_squares import Factors, Weighting
-from permrank.families.catalogue.new_items import fold_in_item
-from permrank.families.catalogue.ranker import CatalogueEstimate, CatalogueRanker
+from permrank.families.catalogue.new_items import with_item
+from permrank.families.catalogue.ranker import CatalogueEstimate, CatalogueRanker, entries_of, known_entries
 from permrank.families.catalogue.take_up import Data, TakeUp, TakeUpScores, learn_take_up
 from permrank.families.factored.model import FactoredPlackettLuce
 from permrank.learning.learner import Learner, State, Step, standing
@@ -52,7 +52,7 @@ class RecommenderEstimate(CatalogueEstimate):
     factor_share: float
     chosen: bool
     friend_weight: float
-    order: Ranker | None = field(metadata=RULE, kw_only=True)
+    order: Ranker | None = field(default=None, metadata=RULE, kw_only=True)
 
     @classmethod
     def from_take_up(cls, known: CatalogueEstimate, learnt: TakeUp, chosen: bool, order: Ranker | None) -> Any:
@@ -131,6 +131,18 @@ class Recommender(CatalogueRanker):
     takes = "ratings, rankings, sets and counts; ties, weights"
     reference = "Tran and Venkatesh (2010) for order; Steck (2019), Hu and others (2008)"
     estimate_type = RecommenderEstimate
+    takes_side_information = True
+    parts: ClassVar[tuple[str, ...]] = ("order",)
+    chosen_ = Learnt[bool]()
+    factor_share_ = Learnt[float]()
+    friend_weight_ = Learnt[float]()
+    item_weights_ = Learnt[Array]()
+    neighbour_indptr_ = Learnt[Array]()
+    neighbours_ = Learnt[Array]()
+    neighbour_weights_ = Learnt[Array]()
+    penalties_ = Learnt[Float64Array]()
+    item_factors_ = Learnt[Array]()
+    weighting_ = Learnt[Float64Array]()
 
     order: Ranker | None = checked(
         None,
@@ -150,12 +162,8 @@ class Recommender(CatalogueRanker):
         ),
     )
     seed: int = random_seed("Of what is held out, and of the factors' start.")
-    parts: ClassVar[tuple[str, ...]] = ("order",)
-    chosen_ = Learnt[bool]()
-    factor_share_ = Learnt[float]()
-    friend_weight_ = Learnt[float]()
 
-    def _learner(self, rankings: Rankings) -> Learner[RecommenderEstimate]:
+    def _learn(self, rankings: Rankings) -> Learner[RecommenderEstimate]:
         ordered = rankings.has_order
         order = None
         if ordered:
@@ -186,164 +194,183 @@ class Recommender(CatalogueRanker):
     def _sweeps(self, rankings: Rankings) -> int:
         return 2
 
-    # Order, and what is taken up
+    def _meet(self, fitted: Fitted[Any], rankings: Rankings, **about: Any) -> Named:
+        """What the model of order works out, and weights of links with friends."""
+        state: Named = {}
+        if "friends" in about:
+            graph = Known.of(fitted.rankings).graph
+            if graph is None:
+                raise InputError("the model has learnt from no links; fit it to rankings.with_links(frame)")
+            who, weights = linked_with(about["friends"], fitted.user_ids)
+            state["friends"] = np.stack((who, weights_of_new(graph, who, weights)))
+        order: Ranker | None = fitted.estimate.order
+        learns = isinstance(order, FactoredPlackettLuce)
+        if "features" in about and not learns:
+            raise InputError("features of users are for a model of order that learns from them: FactoredPlackettLuce")
+        if order is not None:
+            state["order"] = order.fitted_.meet(rankings, **(about if learns else {}))
+        return state
+
+    # What is taken up
+
+    def _finds_by_order(self, fitted: Fitted[Any]) -> bool:
+        return fitted.estimate.order is not None and not fitted.estimate.chosen
+
+    def _rows(self, fitted: Fitted[Any], people: Sequence[Person]) -> Array:
+        if self._finds_by_order(fitted):
+            order: Fitted[Any] = fitted.estimate.order.fitted_
+            return np.asarray(order.rows([_in_order(order, person) for person in people]))
+        rows, weight = super()._rows(fitted, people), float(fitted.estimate.friend_weight)
+        friends = fitted.derived("friends", lambda: _friends(fitted)) if weight > 0.0 else None
+        return rows if friends is None else friends.add(rows, _had_by_friends(friends, people), weight)
+
+    def _reasons(self, fitted: Fitted[Any], person: Person, item: int) -> Reasons:
+        """What is taken up is a sum over what was listed before; where `recommend` is by order, so are the reasons."""
+        if self._finds_by_order(fitted):
+            own = _ordering(fitted, person, "explain")
+            return own.fitted.settings._reasons(own.fitted, own, item)
+        entries = entries_of(fitted, [person])
+        if not entries.items.size:
+            nothing = np.zeros(0, np.int64)
+            usual = float(np.log1p(fitted.estimate.popularity[item]))
+            return Reasons(nothing, np.zeros(0), usual + self._by_friends(fitted, person, item), _POPULARITY)
+        parts, baseline = fitted.estimate.contributions(entries, item)
+        baseline += self._by_friends(fitted, person, item)
+        return Reasons(entries.items.astype(np.int64), parts, baseline, _POPULARITY, by_order=False)
+
+    def _by_friends(self, fitted: Fitted[Any], person: Person, item: int) -> float:
+        """What friends add to the score of an item."""
+        if not float(fitted.estimate.friend_weight) > 0.0:
+            return 0.0
+        return float(self._rows(fitted, [person])[0, item] - super()._rows(fitted, [person])[0, item])
+
+    def fold_in_item(
+        self, item: str | int, *, features: Mapping[str, Any] | None = None, rankings: Rankings | None = None
+    ) -> Recommender:
+        """A model that knows one item more, without retraining; users and other items stay as they are.
+
+        Parameters
+        ----------
+        item : id
+            Not among the items of the model.
+        features : dict, optional
+            Attributes of the item, from which the model has learnt: they say who would take it up.
+        rankings : Rankings, optional
+            Lists, or ratings, of users of the model that mention the item, beside other items of the model: they say
+            how it is ranked.
+
+        Returns
+        -------
+        Recommender
+            A copy. ``recommend`` includes the item if asked (``include_new=True``).
+
+        Examples
+        --------
+        >>> import permrank as pr
+        >>> data = pr.datasets.load("simulated", n_users=60, n_items=20)
+        >>> kinds = {"item": data.item_ids.ids, "sweet": [float(i % 2) for i in range(20)]}
+        >>> model = pr.Recommender(pr.FactoredPlackettLuce(2, max_iter=20)).fit(data.with_features(items=kinds))
+        >>> more = model.fold_in_item("waffle", features={"sweet": 1.0})
+        >>> "waffle" in more.recommend(None, k=21, include_new=True)["item"]
+        True
+        """
+        made = self.clone()
+        made.fitted_ = with_item(self.fitted_, item, features, rankings)
+        return made
+
+    # Order
 
     @property
     def order_(self) -> Ranker | None:
         """The fitted model of order; None where there is no order."""
-        self._require_fitted()
-        return self.estimate_.order
+        fitted: Fitted[RecommenderEstimate] = self.fitted_
+        return fitted.estimate.order
 
-    @property
-    def _finds_by_order(self) -> bool:
-        return self.estimate_.order is not None and not self.estimate_.chosen
+    def _scores(self, fitted: Fitted[Any], person: Person, items: Int64Array) -> Float64Array:
+        if fitted.estimate.order is None:
+            return super()._scores(fitted, person, items)
+        own = _ordering(fitted, person, "score")
+        return own.fitted.scores(own, items)
 
-    def _ordering(self, question: str) -> Ranker:
-        order = self.order_
-        if order is None:
-            raise NotSupportedError(f"these data have no order, so nothing can answer {question}(); see recommend()")
-        return order
+    def _score_pairs(self, fitted: Fitted[Any], who: Int64Array, what: Int64Array) -> Float64Array:
+        if fitted.estimate.order is None:
+            return super()._score_pairs(fitted, who, what)
+        order: Fitted[Any] = fitted.estimate.order.fitted_
+        return order.score_pairs(who, what)
 
-    def _score_rows(self, users: Sequence[UserReference]) -> Array:
-        order = self.estimate_.order
-        if self.estimate_.chosen or order is None:
-            rows = super()._score_rows(users)
-            weight = float(self.estimate_.friend_weight)
-            friends = self._friends() if weight > 0.0 else None
-            return rows if friends is None else friends.add(rows, self._had_by_friends(friends, users), weight)
-        return np.asarray(order._score_rows([self._of(order, user) for user in users]))
+    def _has_law(self, fitted: Fitted[Any]) -> bool:
+        return fitted.estimate.order is not None and fitted.estimate.order.fitted_.has_law
 
-    def _friends(self) -> Friends | None:
-        """Links between the users, and what each has; worked out once for each estimate."""
-        found: dict[str, Any] = self.estimate_.__dict__
-        if "_friends" not in found:
-            graph, known = Known.of(self.rankings_).graph, self.estimate_.known(self.rankings_)
-            found["_friends"] = None if graph is None else Friends.of(graph, known, self.rankings_.n_items)
-        made: Friends | None = found["_friends"]
-        return made
+    def _has_pairs(self, fitted: Fitted[Any]) -> bool:
+        return fitted.estimate.order is not None and fitted.estimate.order.fitted_.has_pairs
 
-    def _had_by_friends(self, friends: Friends, users: Sequence[UserReference]) -> Had:
-        """What the friends of each have taken up."""
-        if all(isinstance(user, int) for user in users):
-            return friends.of_users(np.array(users, np.int64))
-        rows = []
-        for user in users:
-            if isinstance(user, int):
-                rows.append(friends.of_users(np.array([user])))
-            else:  # somebody new, or nobody in particular, who has no friends
-                rows.append(friends.of_new((user.state if user else {}).get("friends", np.zeros((2, 0)))))
-        return stacked(rows)
+    def _knows_ranks(self, fitted: Fitted[Any]) -> bool:
+        return fitted.estimate.order is not None and fitted.estimate.order.fitted_.knows_ranks
 
-    def _scores(self, user: UserReference, items: Int64Array) -> Float64Array:
-        order = self.estimate_.order
-        return super()._scores(user, items) if order is None else order._scores(self._of(order, user), items)
+    def _law(self, fitted: Fitted[Any], person: Person, items: Int64Array) -> RankingDistribution:
+        own = _ordering(fitted, person, "distribution")
+        return own.fitted.law(own, items)
 
-    def _score_pairs(self, who: Int64Array, what: Int64Array) -> Float64Array:
-        order = self.estimate_.order
-        return super()._score_pairs(who, what) if order is None else order._score_pairs(who, what)
+    def _prefers(self, fitted: Fitted[Any], person: Person, first: Int64Array, second: Int64Array) -> Float64Array:
+        own = _ordering(fitted, person, "prefers")
+        return own.fitted.prefers(own, first, second)
 
-    @staticmethod
-    def _of(order: Ranker, user: UserReference) -> UserReference:
-        """A user as the model of order knows them."""
-        return user.state["order"] if isinstance(user, NewUser) else user  # type: ignore[return-value]
+    def _score_draws(self, fitted: Fitted[Any], person: Person, items: Int64Array) -> Float64Array:
+        own = _ordering(fitted, person, "tie_groups")
+        return own.fitted.score_draws(own, items)
 
-    def fold_in(
-        self,
-        said: object,
-        *,
-        features: Mapping[str, Any] | None = None,
-        friends: Iterable[object] | Mapping[Any, float] | None = None,
-    ) -> NewUser:
-        """Make a new user from a list, or from a dict of item to rating, without retraining.
-
-        Parameters
-        ----------
-        said : list or dict
-            Empty for somebody who has said nothing.
-        features : dict, optional
-            Attributes of the user, where the model of order has learnt from such features.
-        friends : ids of users, or dict of id to weight, optional
-            Users of the training data with whom the user is linked, where the model has learnt from links.
-        """
-        new, order = super().fold_in(said), self.estimate_.order
-        state: dict[str, Any] = {}
-        graph = Known.of(self.rankings_).graph if friends is not None else None
-        if friends is not None:
-            if graph is None:
-                raise InputError("the model has learnt from no links; fit it to rankings.with_links(frame)")
-            who, weights = linked_with(friends, self.user_ids)
-            state["friends"] = np.stack((who, weights_of_new(graph, who, weights)))
-        if isinstance(order, FactoredPlackettLuce):
-            state["order"] = order.fold_in(said, features=features, friends=friends)
-        elif features is not None:
-            raise InputError("features of users are for a model of order that learns from them: FactoredPlackettLuce")
-        elif order is not None:
-            state["order"] = order.fold_in(said)
-        return NewUser(new.rankings, state) if state else new
-
-    fold_in_item = fold_in_item
-
-    @property
-    def _has_distribution(self) -> bool:
-        order = self.estimate_.order if "estimate_" in self.__dict__ else None
-        return order is not None and order._has_distribution
-
-    @property
-    def _knows_ranks(self) -> bool:
-        order = self.estimate_.order
-        return order is not None and order._knows_ranks
-
-    def _distribution(self, user: UserReference, items: Int64Array) -> RankingDistribution:
-        order = self._ordering("distribution")
-        return order._distribution(self._of(order, user), items)
-
-    def _prefers(self, user: UserReference, first: Int64Array, second: Int64Array) -> Float64Array:
-        order = self._ordering("prefers")
-        return order._prefers(self._of(order, user), first, second)
-
-    def _score_samples(self, user: UserReference, items: Int64Array) -> Float64Array:
-        order = self._ordering("tie_groups")
-        return order._score_samples(self._of(order, user), items)
+    def _user_likeness(self, fitted: Fitted[Any], person: Person) -> Float64Array:
+        own = _ordering(fitted, person, "similar_users")
+        return own.fitted.settings._user_likeness(own.fitted, own)
 
     def log_likelihood(self, rankings: Rankings) -> Float64Array:
         """Return the log-probability of each order given what is listed, by the model of order."""
-        return self._ordering("log_likelihood").log_likelihood(rankings)
+        fitted: Fitted[RecommenderEstimate] = self.fitted_
+        return _order_of(fitted, "log_likelihood").log_likelihood(rankings)
 
-    def _reasons(self, user: UserReference, item: int) -> Reasons:
-        """What is taken up is a sum over what was listed before; where `recommend` is by order, so are the reasons."""
-        if self._finds_by_order:
-            order = self._ordering("explain")
-            return order._reasons(self._of(order, user), item)
-        entries = self._entries([user])
-        if not entries.items.size:
-            nothing = np.zeros(0, np.int64)
-            usual = float(np.log1p(self.popularity_[item]))
-            return Reasons(nothing, np.zeros(0), usual + self._by_friends(user, item), _POPULARITY)
-        parts, baseline = self.estimate_.contributions(entries, item)
-        baseline += self._by_friends(user, item)
-        return Reasons(entries.items.astype(np.int64), parts, baseline, _POPULARITY, by_order=False)
+    def _check(self, fitted: Fitted[Any]) -> None:
+        super()._check(fitted)
+        found = fitted.estimate.item_factors.shape[1]
+        if self.n_factors != "auto" and found != min(self.n_factors, fitted.rankings.n_items):
+            raise InputError(f"item_factors_ has {found} factors, n_factors is {self.n_factors}")
 
-    def _by_friends(self, user: UserReference, item: int) -> float:
-        """What friends add to the score of an item."""
-        if not float(self.estimate_.friend_weight) > 0.0:
-            return 0.0
-        return float(self._score_rows([user])[0, item] - super()._score_rows([user])[0, item])
 
-    def similar_users(self, user: object, k: int = 10) -> pl.DataFrame:
-        """Users who rank as this one does, by the model of order."""
-        order = self._ordering("similar_users")
-        reference = self._reference(user)
-        return order.similar_users(self._of(order, reference) if isinstance(reference, NewUser) else user, k)
+def _order_of(fitted: Fitted[RecommenderEstimate], question: str) -> Ranker:
+    """The model of order, which alone can answer the question."""
+    if fitted.estimate.order is None:
+        raise NotSupportedError(f"these data have no order, so nothing can answer {question}(); see recommend()")
+    return fitted.estimate.order
 
-    def _check_learned(self) -> None:
-        super()._check_learned()
-        if self.n_factors == "auto":
-            return
-        if self.item_factors_.shape[1] != min(self.n_factors, self.rankings_.n_items):
-            raise InputError(f"item_factors_ has {self.item_factors_.shape[1]} factors, n_factors is {self.n_factors}")
 
-    def _rules(self) -> Named:
-        return {"order": None}
+def _ordering(fitted: Fitted[RecommenderEstimate], person: Person, question: str) -> Person:
+    """The person to whom the question is put: as the model of order knows them."""
+    return _in_order(_order_of(fitted, question).fitted_, person)
+
+
+def _in_order(order: Fitted[Any], person: Person) -> Person:
+    known: Person = person.state["order"] if person.is_new else Person(order, person.index)
+    return known
+
+
+def _friends(fitted: Fitted[RecommenderEstimate]) -> Friends | None:
+    """Links between the users, and what each has."""
+    graph = Known.of(fitted.rankings).graph
+    return None if graph is None else Friends.of(graph, known_entries(fitted), fitted.rankings.n_items)
+
+
+def _had_by_friends(friends: Friends, people: Sequence[Person]) -> Had:
+    """What the friends of each have taken up; nobody in particular has no friends."""
+    indices = [person.index for person in people]
+    if None not in indices:
+        return friends.of_users(np.array(indices, np.int64))
+    return stacked(
+        [
+            friends.of_new(person.state.get("friends", np.zeros((2, 0))))
+            if person.index is None
+            else friends.of_users(np.array([person.index]))
+            for person in people
+        ]
+    )
 
 
 def _require_order(value: object) -> None:

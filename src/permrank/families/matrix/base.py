@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
-import polars as pl
 
-from permrank.core.answers import mean_cosine, nearest
-from permrank.core.declared import MOST_FACTORS, MOST_SWEEPS, Declared, Flag, Float, Integer, Seed
-from permrank.core.estimates import Estimate
+from permrank.core.answers import mean_cosine
+from permrank.core.estimates import Estimate, Learnt
+from permrank.core.fitted import Fitted
+from permrank.core.person import Person
 from permrank.core.ranker import Ranker
-from permrank.core.users import NewUser, UserReference, new_user
+from permrank.core.settings import MOST_FACTORS, MOST_SWEEPS, flag, integer, number, random_seed
 from permrank.families.baselines.mean_rating import MeanRating
 from permrank.families.matrix.learning import Data, Design, Fit, Loss, Settings, best_users, learner_of
 from permrank.families.matrix.relevance import standardised
 from permrank.learning.learner import Learner, mapped
 from permrank.rankings.rankings import Rankings
-from permrank.types import Array, Float64Array, Int64Array
+from permrank.types import Float64Array, Int64Array, Named
 
 Penalty = float | Literal["auto"]
 Pair = tuple[float | None, float | None]
@@ -29,15 +29,6 @@ NOISE_SHARE = 0.65
 # Ratings of an item that pull its mean, as a covariate, half-way from that of all: so many that a rating counts little
 # in what is then said to have been expected of it. Set likewise.
 _HALF_MEAN = 50.0
-# Parameters that all these models have, and the penalty that most have.
-COMMON = Declared(
-    n_factors=Integer(1, MOST_FACTORS, tune=(2, 32), help="Factors of every user and item."),
-    intercepts=Flag(help="Whether items have an intercept."),
-    max_iter=Integer(1, MOST_SWEEPS, help="The most sweeps."),
-    tol=Float(above=0.0, help="Ends when the objective gains less than this part of itself in two sweeps."),
-    seed=Seed(help="Of the start."),
-)
-PENALTY = Float(above=0.0, also=("auto",), help="Penalty of the factors; auto: what keeps most of the noise out.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,34 +45,35 @@ class FactorEstimate(Estimate):
 class MatrixRanker(Ranker):
     """Base of models with s_y^u = b_y + Σ_k W_uk H_ky that minimise a loss over the lists of the users.
 
-    A model supplies `_loss`; parameters ``n_factors``, ``intercepts``, ``max_iter``, ``tol`` and ``seed`` are common.
-    One without a parameter ``penalty`` supplies `_penalties`.
+    A model supplies `_loss` and `_penalties`.
     """
 
     needs_order = True
     estimate_type: ClassVar[type[Estimate]] = FactorEstimate
     resumable = True
-    parameters: ClassVar[Declared] = COMMON
-    user_factors_: Array
-    item_factors_: Array
-    item_intercepts_: Array
-    user_penalty_: float
-    item_penalty_: float
-    n_factors: int
-    intercepts: bool
-    max_iter: int
-    penalty: Penalty
-    tol: float
-    seed: int
+    user_factors_ = Learnt[Float64Array]()
+    item_factors_ = Learnt[Float64Array]()
+    item_intercepts_ = Learnt[Float64Array]()
+    user_penalty_ = Learnt[float]()
+    item_penalty_ = Learnt[float]()
+
+    n_factors: int = integer(
+        16, 1, MOST_FACTORS, tune=(2, 32), kw_only=False, help="K, the factors of every user and item."
+    )
+    intercepts: bool = flag(True, help="Whether items have an intercept b_y; False is the published form.")
+    max_iter: int = integer(500, 1, MOST_SWEEPS, help="The most sweeps.")
+    tol: float = number(
+        1e-05, above=0.0, help="Learning ends when the objective gains less than this part of itself in two sweeps."
+    )
+    seed: int = random_seed()
 
     @abstractmethod
     def _loss(self, rankings: Rankings, training: Rankings) -> Loss:
         """The loss of the scores of all entries, as a function."""
 
+    @abstractmethod
     def _penalties(self, rankings: Rankings) -> tuple[Pair, bool]:
         """Penalties of users and items (None: to be set from the noise), and whether entries multiply them."""
-        penalty = None if self.penalty == "auto" else float(self.penalty)
-        return (penalty, penalty), True
 
     def _noise_share(self) -> float:
         return NOISE_SHARE
@@ -95,7 +87,7 @@ class MatrixRanker(Ranker):
         means = MeanRating(item_penalty=_HALF_MEAN, tol=1e-3).fit(data.rankings, verbose=False).item_biases_
         return Design(standardised(np.column_stack([mentions, means])), none)
 
-    def _learner(self, rankings: Rankings) -> Learner[Any]:
+    def _learn(self, rankings: Rankings) -> Learner[Any]:
         data = Data.of(rankings)
         penalties, by_entries = self._penalties(rankings)
         settings = Settings(
@@ -109,60 +101,77 @@ class MatrixRanker(Ranker):
 
     # Scores
 
-    def _factors(self, user: UserReference) -> Float64Array:
-        return user.state["factors"] if isinstance(user, NewUser) else np.asarray(self.user_factors_[user])
+    def _scores(self, fitted: Fitted[Any], person: Person, items: Int64Array) -> Float64Array:
+        learnt: FactorEstimate = fitted.estimate
+        own = np.einsum("ik,k->i", learnt.item_factors[items], _factors(learnt, person))
+        return np.asarray(learnt.item_intercepts[items] + own)
 
-    def _scores(self, user: UserReference, items: Int64Array) -> Float64Array:
-        own = np.einsum("ik,k->i", self.item_factors_[items], self._factors(user))
-        return np.asarray(self.item_intercepts_[items] + own)
+    def _score_pairs(self, fitted: Fitted[Any], who: Int64Array, what: Int64Array) -> Float64Array:
+        learnt: FactorEstimate = fitted.estimate
+        own = np.einsum("ek,ek->e", learnt.user_factors[who], learnt.item_factors[what])
+        return np.asarray(learnt.item_intercepts[what] + own)
 
-    def _score_pairs(self, who: Int64Array, what: Int64Array) -> Float64Array:
-        own = np.einsum("ek,ek->e", self.user_factors_[who], self.item_factors_[what])
-        return np.asarray(self.item_intercepts_[what] + own)
+    # New users: the items stay as they are
 
-    # New users
-
-    def fold_in(self, said: object) -> NewUser:
-        """Make a new user from a list, or from a dict of item to rating: the items stay as they are."""
-        self._require_fitted()
-        made = new_user(said, self.rankings_)
-        return NewUser(made.rankings, {"factors": self.fold_in_many(made.rankings)[0]})
+    def _meet(self, fitted: Fitted[Any], rankings: Rankings, **about: Any) -> Named:
+        return {"factors": self._factors_of(fitted, rankings)[0]}
 
     def fold_in_many(self, rankings: Rankings) -> Float64Array:
         """Factors of many new users at once, parallel over users: (n_users, n_factors)."""
-        self._require_fitted()
+        fitted = self.fitted_
+        return cast(MatrixRanker, fitted.settings)._factors_of(fitted, rankings)
+
+    def _factors_of(self, fitted: Fitted[FactorEstimate], rankings: Rankings) -> Float64Array:
+        """Factors of new users, (n_users, n_factors)."""
         if self.n_factors == 0:
             return np.zeros((rankings.n_users, 0))
-        data = Data.of(rankings, self._aligned_items(rankings))
+        learnt, data = fitted.estimate, Data.of(rankings, fitted.aligned(rankings))
         counts = np.ones(rankings.n_users)
-        if self._penalties(self.rankings_)[1]:
+        if self._penalties(fitted.rankings)[1]:
             counts[:] = np.bincount(data.user_of_entry, data.entry_weights(), rankings.n_users)
-        theta = np.column_stack([self.item_factors_, self.item_intercepts_])
-        loss = self._loss(rankings, self.rankings_)
-        return best_users(data, loss, theta, self.user_penalty_ * np.maximum(counts, 1e-12), self.n_factors)
+        theta = np.column_stack([learnt.item_factors, learnt.item_intercepts])
+        loss = self._loss(rankings, fitted.rankings)
+        return best_users(data, loss, theta, learnt.user_penalty * np.maximum(counts, 1e-12), self.n_factors)
 
-    # Likeness
+    # Likeness, by the cosine of factors
 
-    def similar_items(self, item: object, k: int = 10) -> pl.DataFrame:
-        """Items that the same people like, by the cosine of their factors: ``rank``, ``item``, ``similarity``."""
-        self._require_fitted()
-        index = self.item_ids.find(item)
-        similarity = mean_cosine(self.item_factors_[None], self.item_factors_[None, index])
-        return nearest(similarity, index, k, self.item_ids)
+    def _item_likeness(self, fitted: Fitted[Any], item: int) -> Float64Array:
+        factors = fitted.estimate.item_factors
+        return mean_cosine(factors[None], factors[None, item])
 
-    def similar_users(self, user: object, k: int = 10) -> pl.DataFrame:
-        """Users of the training data who rank as this one does: ``rank``, ``user``, ``similarity``."""
-        reference = self._reference(user)
-        similarity = mean_cosine(self.user_factors_[None], self._factors(reference)[None])
-        return nearest(similarity, reference if isinstance(reference, int) else -1, k, self.user_ids)
+    def _user_likeness(self, fitted: Fitted[Any], person: Person) -> Float64Array:
+        return mean_cosine(fitted.estimate.user_factors[None], _factors(fitted.estimate, person)[None])
 
-    def _check_learned(self) -> None:
-        super()._check_learned()
-        n_users, n_items = self.rankings_.n_users, self.rankings_.n_items
+    def _check(self, fitted: Fitted[Any]) -> None:
+        super()._check(fitted)
+        n_users, n_items = fitted.rankings.n_users, fitted.rankings.n_items
         users, items = (n_users, self.n_factors), (n_items, self.n_factors)
-        self.estimate_.check_shapes(
+        fitted.estimate.check_shapes(
             user_factors=users, item_factors=items, item_intercepts=(n_items,), user_penalty=(), item_penalty=()
         )
+
+
+class OnePenaltyRanker(MatrixRanker):
+    """A `MatrixRanker` with one penalty for users and items."""
+
+    penalty: Penalty = number(
+        "auto",
+        above=0.0,
+        also=("auto",),
+        help=(
+            'λ in λ Σ_u n_u ‖W_u‖² + λ Σ_y (n_y + 50) ‖H_y‖², n being numbers of entries. "auto": what keeps most '
+            "of the noise out, from the residuals of a fit without factors."
+        ),
+    )
+
+    def _penalties(self, rankings: Rankings) -> tuple[Pair, bool]:
+        penalty = None if self.penalty == "auto" else float(self.penalty)
+        return (penalty, penalty), True
+
+
+def _factors(learnt: FactorEstimate, person: Person) -> Float64Array:
+    factors: Float64Array = person.state["factors"] if person.is_new else learnt.user_factors[person.index]
+    return factors
 
 
 def pair_weights(indptr: Int64Array) -> Float64Array:

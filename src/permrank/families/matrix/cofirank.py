@@ -7,8 +7,8 @@ from typing import Literal
 
 import numpy as np
 
-from permrank.core.settings import MOST_FACTORS, MOST_SWEEPS, choice, flag, integer, number, random_seed
-from permrank.families.matrix.base import NOISE_SHARE, MatrixRanker, Penalty, pair_weights
+from permrank.core.settings import choice, flag, integer, number
+from permrank.families.matrix.base import NOISE_SHARE, OnePenaltyRanker, pair_weights
 from permrank.families.matrix.kernels.listwise_losses import ndcg_bound, squared_errors
 from permrank.families.matrix.kernels.pairwise_losses import hinge_pairs
 from permrank.families.matrix.learning import Arrays, Loss
@@ -23,7 +23,7 @@ _HALF_MEAN = 5.0
 _LONGEST = 2**31 - 1
 
 
-class CofiRank(MatrixRanker):
+class CofiRank(OnePenaltyRanker):
     """Maximum-margin matrix factorisation with the NDCG, ordinal and squared losses (Weimer et al. 2007).
 
     The NDCG loss of a list is max over orders π of 1 - NDCG(π) + <c, s_π - s>: convex, and a bound on what the order
@@ -52,15 +52,7 @@ class CofiRank(MatrixRanker):
     takes = "ratings, or rankings taken for evenly spread ratings; ties, weights"
     reference = "Weimer, Karatzoglou, Le and Smola (2007)"
 
-    n_factors: int = integer(16, 1, MOST_FACTORS, tune=(2, 32), kw_only=False, help="Factors of every user and item.")
     intercepts: bool = flag(True, help="Whether items have intercepts and users offsets; False is the published form.")
-    max_iter: int = integer(
-        500, 1, MOST_SWEEPS, help="Learning ends when the objective gains less than this part of itself in two sweeps."
-    )
-    tol: float = number(
-        1e-05, above=0.0, help="Learning ends when the objective gains less than this part of itself in two sweeps."
-    )
-    seed: int = random_seed("The same seed gives the same bits, for any number of threads.")
     loss: Literal["ndcg", "ordinal", "squared"] = choice(
         "ndcg",
         ("ndcg", "ordinal", "squared"),
@@ -75,15 +67,6 @@ class CofiRank(MatrixRanker):
         1.0, above=0.0, tune=(0.1, 10.0), help="How far the maximum (for ``ordinal``, the hinge) is rounded."
     )
     truncation: int | None = integer(None, 1, 1000000000, also=(None,), help="Places that NDCG counts; all if None.")
-    penalty: Penalty = number(
-        "auto",
-        above=0.0,
-        also=("auto",),
-        help=(
-            'λ in λ Σ_u n_u ‖W_u‖² + λ Σ_y (n_y + 50) ‖H_y‖², n being numbers of entries. "auto": what keeps most '
-            "of the noise out, from the residuals of a fit without factors."
-        ),
-    )
 
     def _noise_share(self) -> float:
         return _NDCG_SHARE if self.loss == "ndcg" else NOISE_SHARE

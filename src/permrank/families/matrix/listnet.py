@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import polars as pl
 
-from permrank.core.estimates import Estimate, Learnt
+from permrank.core.estimates import Learnt
+from permrank.core.fitted import Fitted
 from permrank.core.luce_choice import LuceChoiceRanker
-from permrank.core.settings import MOST_FACTORS, MOST_SWEEPS, checked, choice, flag, integer, number, random_seed
-from permrank.core.users import UserReference
+from permrank.core.person import Person
+from permrank.core.settings import MOST_FACTORS, checked, choice, flag, integer
 from permrank.errors import InputError
-from permrank.families.matrix.base import FactorEstimate, MatrixRanker, Penalty
+from permrank.families.matrix.base import FactorEstimate, OnePenaltyRanker
 from permrank.families.matrix.features import Features, looked_up
 from permrank.families.matrix.kernels.listwise_losses import top_one_divergence
 from permrank.families.matrix.learning import Arrays, Data, Design, Fit, Loss
 from permrank.families.matrix.relevance import relevance
 from permrank.kernels.luce.likelihood import BRESLOW, stage_statistics
 from permrank.rankings.rankings import Rankings
-from permrank.types import Array, Float64Array, Int64Array
+from permrank.types import Float64Array, Int64Array
 
 # The chance to be first says little of the rest of a list and gives calmer gradients; set as `NOISE_SHARE`.
 _NOISE_SHARES = {"listnet": 0.5, "listmle": 0.7}
@@ -33,7 +34,7 @@ class WeightedEstimate(FactorEstimate):
     feature_weights: Float64Array
 
 
-class ListNet(MatrixRanker, LuceChoiceRanker):
+class ListNet(OnePenaltyRanker, LuceChoiceRanker):
     """Listwise learning of scores from given features, from factors, or from both.
 
     s_y^u = x_uy w + b_y + Σ_k W_uk H_ky. ListNet compares the softmax of the scores of a list with the softmax of its
@@ -65,19 +66,12 @@ class ListNet(MatrixRanker, LuceChoiceRanker):
     takes = "ratings or rankings, ties, weights; features of items or of users and items"
     reference = "Cao et al. (2007); Xia et al. (2008); Shi, Larson and Hanjalic (2010)"
     estimate_type = WeightedEstimate
-    feature_weights_ = Learnt[Array]()
+    feature_weights_ = Learnt[Float64Array]()
 
     n_factors: int = integer(16, 0, MOST_FACTORS, tune=(2, 32), kw_only=False, help="K; 0 leaves the factors out.")
     intercepts: bool = flag(
         True, help="Whether items have intercepts; False, with ``n_factors=0``, leaves the features alone."
     )
-    max_iter: int = integer(
-        500, 1, MOST_SWEEPS, help="Learning ends when the objective gains less than this part of itself in two sweeps."
-    )
-    tol: float = number(
-        1e-05, above=0.0, help="Learning ends when the objective gains less than this part of itself in two sweeps."
-    )
-    seed: int = random_seed("The same seed gives the same bits, for any number of threads.")
     loss: Literal["listnet", "listmle"] = choice(
         "listnet",
         ("listnet", "listmle"),
@@ -86,15 +80,6 @@ class ListNet(MatrixRanker, LuceChoiceRanker):
             "Cross-entropy of the probabilities to be first, times the length of the list; or -log P(list), "
             "Breslow's way with ties. Ratings are put on a scale from 1 to 5; where there are none, the positions "
             "are spread over it."
-        ),
-    )
-    penalty: Penalty = number(
-        "auto",
-        above=0.0,
-        also=("auto",),
-        help=(
-            'λ in λ Σ_u n_u ‖W_u‖² + λ Σ_y (n_y + 50) ‖H_y‖², n being numbers of entries. "auto": what keeps most '
-            "of the noise out, from the residuals of a fit without factors."
         ),
     )
     features: Any = checked(
@@ -140,13 +125,6 @@ class ListNet(MatrixRanker, LuceChoiceRanker):
             raise InputError(f"features have no row for user {user!r} and item {item!r}, who ranked it; add one")
         return design._replace(entries=looked_up(keys, rows, wanted))
 
-    _pairs: tuple[Int64Array, Float64Array] | None = None
-
-    def _take(self, rankings: Rankings, estimate: Estimate) -> None:
-        super()._take(rankings, estimate)
-        known = None if self.features is None else Features(self.features)
-        self._pairs = known.pairs(self.user_ids, self.item_ids) if known is not None and known.of_pairs else None
-
     def _learned(self, fit: Fit) -> WeightedEstimate:
         of_pairs = self.features is not None and Features(self.features).of_pairs
         n_own = 2 if self.intercepts else 0  # covariates of the intercepts come last
@@ -154,37 +132,45 @@ class ListNet(MatrixRanker, LuceChoiceRanker):
         found, weights = super()._learned(fit), fit.point.entry_weights if of_pairs else of_items
         return WeightedEstimate(found.user_factors, found.item_factors, found.item_intercepts, *fit.penalties, weights)
 
-    def _scores(self, user: UserReference, items: Int64Array) -> Float64Array:
-        scores = super()._scores(user, items)
-        # Of a new user nothing but the list is known: features of user and item are average.
-        return scores + self._pair_part(np.full(items.size, user), items) if isinstance(user, int) else scores
+    def _scores(self, fitted: Fitted[Any], person: Person, items: Int64Array) -> Float64Array:
+        scores = super()._scores(fitted, person, items)
+        if person.index is None:  # of a new user nothing but the list is known: features of user and item are average
+            return scores
+        return scores + self._pair_part(fitted, np.full(items.size, person.index), items)
 
-    def _score_pairs(self, who: Int64Array, what: Int64Array) -> Float64Array:
-        return super()._score_pairs(who, what) + self._pair_part(who, what)
+    def _score_pairs(self, fitted: Fitted[Any], who: Int64Array, what: Int64Array) -> Float64Array:
+        return super()._score_pairs(fitted, who, what) + self._pair_part(fitted, who, what)
 
-    def _pair_part(self, users: Int64Array, items: Int64Array) -> Float64Array:
+    def _pair_part(self, fitted: Fitted[WeightedEstimate], users: Int64Array, items: Int64Array) -> Float64Array:
         """What features of users and items add to the scores of pairs."""
-        if self._pairs is None:
+
+        def made() -> tuple[Int64Array, Float64Array] | None:
+            known = None if self.features is None else Features(self.features)
+            return known.pairs(fitted.user_ids, fitted.item_ids) if known is not None and known.of_pairs else None
+
+        pairs = fitted.derived("pairs", made)
+        if pairs is None:
             return np.zeros(items.size)
-        return np.asarray(looked_up(*self._pairs, users * len(self.item_ids) + items) @ self.feature_weights_)
+        return np.asarray(looked_up(*pairs, users * len(fitted.item_ids) + items) @ fitted.estimate.feature_weights)
 
     def feature_weights(self) -> pl.DataFrame:
         """Weight of every feature, in units of its standard deviation: columns ``feature`` and ``weight``."""
-        self._require_fitted()
-        names = [] if self.features is None else Features(self.features).names
-        return pl.DataFrame({"feature": pl.Series(names, dtype=pl.String), "weight": self.feature_weights_})
+        fitted: Fitted[WeightedEstimate] = self.fitted_
+        features = cast(ListNet, fitted.settings).features
+        names = [] if features is None else Features(features).names
+        return pl.DataFrame({"feature": pl.Series(names, dtype=pl.String), "weight": fitted.estimate.feature_weights})
 
-    def _check_learned(self) -> None:
-        super()._check_learned()
+    def _check(self, fitted: Fitted[Any]) -> None:
+        super()._check(fitted)
         n_features = 0 if self.features is None else len(Features(self.features).names)
-        if np.shape(self.feature_weights_) != (n_features,):
-            raise InputError(f"feature_weights_ has shape {np.shape(self.feature_weights_)}, expected ({n_features},)")
+        fitted.estimate.check_shapes(feature_weights=(n_features,))
 
-    def _call(self) -> str:
+    def call(self) -> str:
+        """The call that makes the model, with the names of the features instead of their frame."""
         if self.features is None:
-            return super()._call()
+            return super().call()
         bare = self.clone().set_params(features=None)
-        inside = bare._call()[len("ListNet(") : -1]
+        inside = bare.call()[len("ListNet(") : -1]
         return f"ListNet({inside}{', ' if inside else ''}features={', '.join(Features(self.features).names)})"
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
-from permrank.core.settings import MOST_FACTORS, MOST_SWEEPS, choice, flag, integer, number, random_seed
+from permrank.core.fitted import Fitted
+from permrank.core.person import Person
+from permrank.core.settings import MOST_SWEEPS, choice, integer, number
 from permrank.families.matrix.base import MatrixRanker, Pair, Penalty, pair_weights
 from permrank.families.matrix.kernels.pairwise_losses import hinge_pairs, logistic_pairs, squared_pairs
 from permrank.families.matrix.learning import Arrays, Loss
@@ -42,15 +44,6 @@ class PairwiseFactorisation(MatrixRanker):
     takes = "rankings and ratings, ties, weights"
     reference = "Tran and Venkatesh (2010), section 2"
 
-    n_factors: int = integer(16, 1, MOST_FACTORS, tune=(2, 32), kw_only=False, help="K.")
-    intercepts: bool = flag(True, help="Whether items have an intercept b_y; False is the paper's form.")
-    max_iter: int = integer(
-        500, 1, MOST_SWEEPS, help="Learning ends when the objective gains less than this part of itself in two sweeps."
-    )
-    tol: float = number(
-        1e-05, above=0.0, help="Learning ends when the objective gains less than this part of itself in two sweeps."
-    )
-    seed: int = random_seed("The same seed gives the same bits, for any number of threads.")
     loss: Literal["logistic", "hinge", "squared"] = choice(
         "logistic",
         ("logistic", "hinge", "squared"),
@@ -81,19 +74,11 @@ class PairwiseFactorisation(MatrixRanker):
         above=0.0,
         also=("auto",),
         help=(
-            'Penalties of users and items. "auto": what keeps most of the noise out, from the residuals of a fit '
-            "without factors. Only their product matters to the scores."
+            'Of the factors of users. "auto": what keeps most of the noise out, from the residuals of a fit without '
+            "factors. Only the product of both penalties matters to the scores."
         ),
     )
-    item_penalty: Penalty = number(
-        "auto",
-        above=0.0,
-        also=("auto",),
-        help=(
-            'Penalties of users and items. "auto": what keeps most of the noise out, from the residuals of a fit '
-            "without factors. Only their product matters to the scores."
-        ),
-    )
+    item_penalty: Penalty = number("auto", above=0.0, also=("auto",), help="The same for items.")
     n_partners: int = integer(
         32,
         1,
@@ -118,12 +103,13 @@ class PairwiseFactorisation(MatrixRanker):
         settings = float(self.smoothing), int(self.n_partners), stream_key(self.seed)
         return Loss(partial(_losses, self.loss, *settings), rankings.indptr, (weights,), (rankings.levels,))
 
-    def prefers(self, user: object, item: object, other: object) -> float:
-        """Return the probability that ``item`` is ranked before ``other``, 1 / (1 + e^-d); logistic loss only."""
-        if self.loss != "logistic":
-            self._refuse("prefers")
-        first, second = self._scores(self._reference(user), self.item_ids.find_all([item, other]))
-        return float(1.0 / (1.0 + np.exp(np.clip(second - first, -700.0, 700.0))))
+    def _has_pairs(self, fitted: Fitted[Any]) -> bool:
+        return self.loss == "logistic"
+
+    def _prefers(self, fitted: Fitted[Any], person: Person, first: Int64Array, second: Int64Array) -> Float64Array:
+        """1 / (1 + e^-d), which the logistic loss alone says."""
+        behind = self._scores(fitted, person, second) - self._scores(fitted, person, first)
+        return np.asarray(1.0 / (1.0 + np.exp(np.clip(behind, -700.0, 700.0))))
 
 
 def _losses(
