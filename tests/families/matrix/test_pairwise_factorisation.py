@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import permrank as pr
-from permrank.errors import InputError
+from permrank.errors import InputError, NotSupportedError
 from permrank.testing import ModelContract
 from permrank.testing.learning import LearningContract
 
@@ -69,7 +69,13 @@ def test_the_probability_of_a_pair_is_the_logistic_of_the_difference():
     model = pr.PairwiseFactorisation(2).fit(rankings)
     user, (a, b) = rankings.user_ids[0], list(rankings.item_ids)[:2]
     first, second = model.score(user, [a, b])
-    assert_allclose(model.prefers(user, a, b), 1 / (1 + np.exp(second - first)), rtol=1e-12, atol=0)
+    wanted = 1 / (1 + np.exp(second - first))
+    assert_allclose(model.prefers(user, a, b), wanted, rtol=1e-12, atol=0)
+    assert_allclose(model.prefers_pairs([user, user], [a, b], [b, a]), [wanted, 1 - wanted], rtol=1e-12, atol=0)
+    hinge = pr.PairwiseFactorisation(2, loss="hinge").fit(rankings)
+    for ask in (lambda: hinge.prefers(user, a, b), lambda: hinge.prefers_pairs([user], [a], [b])):
+        with pytest.raises(NotSupportedError):
+            ask()
 
 
 def test_drawn_partners_give_nearly_the_same_model_as_all_pairs():
