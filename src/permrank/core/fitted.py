@@ -56,7 +56,7 @@ class Fitted(Generic[E]):
     rankings: Rankings
     estimate: E
     trace: Trace
-    _derived: dict[str, Any] = field(default_factory=dict, repr=False)
+    _derived: dict[str, Any] = field(default_factory=dict, repr=False, init=False)
 
     @property
     def user_ids(self) -> Vocabulary:
@@ -185,7 +185,7 @@ class Fitted(Generic[E]):
 
     def with_estimate(self, **changes: Any) -> Fitted[E]:
         """The same with other values of some fields of the estimate."""
-        return replace(self, estimate=replace(self.estimate, **changes), _derived={})
+        return replace(self, estimate=replace(self.estimate, **changes))
 
     def as_model(self) -> Ranker:
         """A model with the settings that were used, which has learnt this."""
