@@ -176,6 +176,17 @@ def test_friends_are_found_alike_and_strangers_not():
     assert np.corrcoef(found.score(new), scores[0])[0, 1] > 0.3
 
 
+def test_people_without_friends_are_asked_like_anybody_else(world):
+    data = world[0].select(users=range(40)).with_links({"user": list(range(10)), "friend": list(range(10, 20))})
+    model = pr.FactoredPlackettLuce(n_factors=2, max_iter=16, seed=2).fit(data)
+    for user in (0, 30, model.fold_in([1, 2], friends=[])):
+        assert 0.0 < model.prefers(user, 1, 2) < 1.0
+        np.testing.assert_allclose(model.explain(user, 3)["contribution"].sum(), model.score(user, [3])[0], rtol=1e-9)
+    alone, linked = (model.score(model.fold_in([1, 2], friends=friends)) for friends in (None, [0, 3]))
+    np.testing.assert_array_equal(model.score(user), alone)
+    assert np.abs(linked - alone).max() > 0.0  # the control
+
+
 def test_a_shift_of_all_users_is_drawn_as_the_priors_have_it(world):
     data = world[0].select(users=range(40)).with_links({"user": list(range(20)), "friend": list(range(20, 40))})
     problem = Problem.of(data, BRESLOW, shuffle=False, intercepts=True, known=Known.of(data))

@@ -32,9 +32,7 @@ def said_by(fitted: Fitted[FactoredEstimate], person: Person) -> Said:
     said = Said(rankings, rankings.items)
     if about.users.shape[1]:
         said = said._replace(features=about.users[index : index + 1])
-    if about.graph is not None:
-        said = said._replace(pull=_pull(fitted, *about.graph.friends_of(index)))
-    return said
+    return _linked(fitted, said, *about.graph.friends_of(index)) if about.graph is not None else said
 
 
 def said_by_new(
@@ -55,8 +53,7 @@ def said_by_new(
         if graph is None:
             raise InputError("the model has learnt from no links; fit it to rankings.with_links(frame)")
         who, weights = linked_with(friends, fitted.user_ids)
-        if who.size:
-            said = said._replace(pull=_pull(fitted, who, weights_of_new(graph, who, weights)))
+        said = _linked(fitted, said, who, weights_of_new(graph, who, weights))
     return said
 
 
@@ -87,17 +84,18 @@ def _coordinates(fitted: Fitted[FactoredEstimate]) -> Float64Array:
     return np.hstack((listed, Known.of(data).users))
 
 
-def _pull(fitted: Fitted[FactoredEstimate], friends: Int64Array, weights: Float64Array) -> Float64Array:
-    """What friends say under every draw: τ Σ_v a_v (W_v - mean_v) / (1 + τ Σ a), and s (1 + τ Σ a)."""
+def _linked(fitted: Fitted[FactoredEstimate], said: Said, friends: Int64Array, weights: Float64Array) -> Said:
+    """With what friends say under every draw: τ Σ_v a_v (W_v - mean_v) / (1 + τ Σ a), and s (1 + τ Σ a)."""
     estimate, graph = fitted.estimate, Known.of(fitted.rankings).graph
+    if graph is None or not friends.size:
+        return said
     coordinates = fitted.derived("user_coordinates", lambda: _coordinates(fitted))
     tau = float(np.mean(estimate.link_strength)) if np.size(estimate.link_strength) else 0.0
     strength = 1.0 + tau * float(weights.sum())
     slopes = np.asarray(estimate.user_slopes, np.float64)
     away = modes_of_many(estimate, friends) - np.einsum("uj,djk->duk", coordinates[friends], slopes)
     mean = tau * np.einsum("u,duk->dk", weights, away) / strength
-    scale = 1.0 if graph is None or not weights.size else float(graph.scale(tau))
-    return np.column_stack((mean, np.full(len(mean), scale * strength)))
+    return said._replace(pull=np.column_stack((mean, np.full(len(mean), float(graph.scale(tau)) * strength))))
 
 
 def effects(fitted: Fitted[Any], level: float = 0.9) -> pl.DataFrame:
