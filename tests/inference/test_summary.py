@@ -241,7 +241,7 @@ def test_titles_stand_for_items_where_there_are_some(teams):
     summary = teams.summary()
     titled = replace(summary, frame=summary.frame.with_columns(title=pl.lit("The ") + pl.col("item")))
     assert "The Milwaukee" in str(titled)
-    assert titled.rows()[0] == summary.rows()[0]
+    assert titled._cells()[0] == summary._cells()[0]
 
 
 def test_ids_are_escaped_in_notebooks_and_on_terminals():

@@ -233,7 +233,8 @@ class Checked(Declaration):
 
 
 # How settings are declared: each function returns a declaration, which stands in the class until there is an instance.
-# They are of type Any, so that an attribute has the type of its values.
+# They are of type Any, so that an attribute has the type of its values. Type checkers see a default that is given as
+# ``default=``, and no other.
 
 
 def integer(default: object, minimum: int, maximum: int | None = None, **options: Any) -> Any:
@@ -256,9 +257,14 @@ def flag(default: bool, **options: Any) -> Any:
     return Flag(default=default, **options)
 
 
-def random_seed(help: str = "The same seed gives the same bits, for any number of threads.") -> Any:  # noqa: A002
-    """A seed, 0 unless it is given."""
-    return Seed(default=0, help=help)
+def random_seed(
+    help: str = "The same seed gives the same bits, for any number of threads.",  # noqa: A002
+    *,
+    default: int = 0,
+    **options: Any,
+) -> Any:
+    """A seed; options are those of `Declaration`."""
+    return Seed(default=default, help=help, **options)
 
 
 def checked(default: object, function: Callable[[Any], object], words: str, **options: Any) -> Any:

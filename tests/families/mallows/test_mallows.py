@@ -2,7 +2,6 @@
 
 import itertools
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -243,7 +242,7 @@ def likelihood_of(centre, theta, blocks, size=1_000):
     """What a model with this centre and dispersion says of one list, and the error."""
     n = len(centre)
     model = pr.Mallows().fit(pr.Rankings.from_lists([list(range(n))]))
-    model.estimate_ = replace(model.estimate_, centres=np.array([centre], np.int64), dispersions=np.array([theta]))
+    model.fitted_ = model.fitted_.with_estimate(centres=np.array([centre], np.int64), dispersions=np.array([theta]))
     values, errors = model.log_likelihood_with_error(pr.Rankings.from_lists([blocks]), size)
     return values[0], errors[0]
 
@@ -402,7 +401,7 @@ def mallows_of(n_items, theta, n_communities=1):
     """A model with a given dispersion around the order of the ids."""
     model = pr.Mallows(n_communities).fit(pr.Rankings.from_lists([list(range(n_items))] * 3 * n_communities))
     centres, dispersions = np.tile(np.arange(n_items), (n_communities, 1)), np.full(n_communities, theta)
-    model.estimate_ = replace(model.estimate_, centres=centres, dispersions=dispersions)
+    model.fitted_ = model.fitted_.with_estimate(centres=centres, dispersions=dispersions)
     return model
 
 
@@ -437,6 +436,6 @@ def test_a_rough_likelihood_is_said_to_be_one():
 def test_a_community_that_cannot_be_told_apart_does_not_hide_the_error_of_the_other():
     model = mallows_of(40, 20.0, 2)
     model.centres_[1] = model.centres_[0][::-1]
-    model.estimate_ = replace(model.estimate_, weights=np.array([0.5, 0.5]))
+    model.fitted_ = model.fitted_.with_estimate(weights=np.array([0.5, 0.5]))
     lists = pr.Rankings.from_lists({"u": list(range(0, 40, 3))}, items=range(40))
     assert not np.isnan(model.log_likelihood_with_error(lists, size=50)[1]).any()

@@ -102,10 +102,10 @@ def test_stopping_short_warns_and_keeps_the_estimate():
 
 def test_the_warning_counts_the_sweeps_that_were_made_and_advises_accordingly(monkeypatch):
     def stalled(self, rankings):
-        found = PooledEstimate(np.zeros(rankings.n_items), 0.0, **self._rules())
+        found = PooledEstimate(np.zeros(rankings.n_items), 0.0)
         return lambda kept: iter([standing(lambda: found), *[Step(-1.0, lambda: found)] * 3])
 
-    monkeypatch.setattr(pr.PlackettLuce, "_learner", stalled)
+    monkeypatch.setattr(pr.PlackettLuce, "_learn", stalled)
     with pytest.warns(ConvergenceWarning, match=r"in 3 sweeps;.* No step raised the objective any more"):
         pr.PlackettLuce(max_iter=50).fit(random_rankings(9))
     with pytest.warns(ConvergenceWarning, match=r"in 3 sweeps;.* Raise max_iter or tol"):

@@ -1,7 +1,6 @@
 """The pooled model: likelihood, optima, uncertainty, answers."""
 
 import itertools
-from dataclasses import replace
 
 import mpmath
 import numpy as np
@@ -176,7 +175,7 @@ def test_the_trace_of_shuffled_ties_has_likelihood_and_prior_at_the_same_scores(
     start = _first_guess(rankings)
     strict = rankings.shuffled_ties(int(stream_key(0, 0)))
     here = pr.PlackettLuce(prior="gaussian").fit(rankings)
-    here.estimate_ = replace(here.estimate_, scores=start)
+    here.fitted_ = here.fitted_.with_estimate(scores=start)
     value = rankings.weights @ here.log_likelihood(strict) + GaussianPrior(0.01).value(start)
     np.testing.assert_allclose(first.history_, [value], rtol=1e-10)
 

@@ -10,20 +10,13 @@ import polars as pl
 
 from permrank.checks import require_int, require_memory
 from permrank.core.estimates import Learnt
-from permrank.core.settings import (
-    MOST_SWEEPS,
-    choice,
-    flag,
-    integer,
-    number,
-    random_seed,
-)
+from permrank.core.fitted import Fitted
+from permrank.core.settings import MOST_SWEEPS, choice, flag, integer, number, random_seed
 from permrank.errors import ConvergenceWarning, InputError
 from permrank.families.latent.communities import communities_frame
 from permrank.families.latent.distribution import (
     MIXING,
     NO_PRIOR,
-    POSITION,
     TIES,
     CommunityEstimate,
     CommunityRanker,
@@ -45,7 +38,7 @@ from permrank.families.latent.selection import Selection, choose_number
 from permrank.families.plackett_luce.model import PlackettLuce
 from permrank.learning.learner import Learner, mapped
 from permrank.rankings.rankings import Rankings
-from permrank.types import Float64Array, Named
+from permrank.types import Float64Array
 
 # Scores and memberships of all starts: now, before, their sums, and two of the extrapolation.
 _COPIES = 6
@@ -97,29 +90,25 @@ class LatentPlackettLuce(CommunityRanker):
     curve_ = Learnt[Float64Array]()
 
     n_communities: int | Literal["auto"] = integer(
-        8,
-        1,
-        1000,
+        default=8,
+        minimum=1,
+        maximum=1000,
         also=("auto",),
         tune=(2, 32),
         kw_only=False,
         help=('"auto" takes the number with the best likelihood of held-out users, and keeps the curve in ``curve_``.'),
     )
-    prior_strength: float | Literal["auto"] | None = number(
-        "auto",
-        above=0.0,
-        also=("auto", None),
-        tune=(0.3, 100.0),
-        tune_also=("auto",),
+    n_starts: int = integer(
+        default=4,
+        minimum=1,
+        maximum=1000,
         help=(
-            "Worths have a Gamma prior around those of the pooled model, worth this many imaginary choices of "
-            'each item in each community: a rare item in a rare community stays near its pooled worth. "auto" is '
-            "empirical Bayes. None is maximum likelihood, the paper's: scores of items that a community always or "
-            "never chooses grow without end."
+            "EM finds local optima. All starts are learnt, and answers are the mean over them, which ranks better "
+            "than the best start alone; `communities` and `membership` describe the best."
         ),
     )
     concentration: float | Literal["auto"] | None = number(
-        "auto",
+        default="auto",
         above=0.0,
         also=("auto", None),
         tune=(0.1, 30.0),
@@ -132,38 +121,22 @@ class LatentPlackettLuce(CommunityRanker):
             "more."
         ),
     )
-    mixing: Literal["stage", "list"] = choice(
-        "stage", ("stage", "list"), help="Whether each stage or each user has one community."
-    )
-    n_starts: int = integer(
-        4,
-        1,
-        1000,
+    prior_strength: float | Literal["auto"] | None = number(
+        default="auto",
+        above=0.0,
+        also=("auto", None),
+        tune=(0.3, 100.0),
+        tune_also=("auto",),
         help=(
-            "EM finds local optima. All starts are learnt, and answers are the mean over them, which ranks better "
-            "than the best start alone; `communities` and `membership` describe the best."
-        ),
-    )
-    insertion: Literal["expected", "mode"] = choice(
-        "expected",
-        ("expected", "mode"),
-        help=(
-            "Score by the expected position of an item in the list, or by the paper's rule: the likeliest "
-            "position, and among items at the same position their likelihood there."
-        ),
-    )
-    ties: Literal["efron", "breslow", "shuffle"] = choice(
-        "efron",
-        ("efron", "breslow", "shuffle"),
-        help=(
-            "Every item of a tie is chosen from the rest and a part of the tie: on average half of it (Efron's "
-            "denominators, averaged) or all of it (Breslow). ``shuffle`` learns from five random orders of each "
-            "tie, a fifth each."
+            "Worths have a Gamma prior around those of the pooled model, worth this many imaginary choices of "
+            'each item in each community: a rare item in a rare community stays near its pooled worth. "auto" is '
+            "empirical Bayes. None is maximum likelihood, the paper's: scores of items that a community always or "
+            "never chooses grow without end."
         ),
     )
     method: MStep = choice(
-        "mm",
-        ("mm", "gradient", "published"),
+        default="mm",
+        values=("mm", "gradient", "published"),
         help=(
             "Hunter's closed update of the scores, or a step along the paper's gradient in each sweep. "
             "``published`` is the second, and every P(z | u) is the mean of Q over all stages, the last included, "
@@ -171,17 +144,16 @@ class LatentPlackettLuce(CommunityRanker):
             "others work them out to the end."
         ),
     )
-    accelerate: bool = flag(True, help="Extrapolate every third sweep (SQUAREM); the objective never falls.")
-    max_iter: int = integer(500, 1, MOST_SWEEPS, help="The most sweeps.")
+    accelerate: bool = flag(default=True, help="Extrapolate every third sweep (SQUAREM); the objective never falls.")
+    max_iter: int = integer(default=500, minimum=1, maximum=MOST_SWEEPS, help="The most sweeps.")
     tol: float = number(
-        1e-05, above=0.0, help="Learning ends when the objective of no start grows by more than this part of itself."
+        default=1e-05,
+        above=0.0,
+        help="Learning ends when the objective of no start grows by more than this part of itself.",
     )
-    seed: int = random_seed("Of the starts.")
+    seed: int = random_seed(default=0, help="Of the starts.")
 
-    def _rules(self) -> Named:
-        return {"mixing": MIXING[self.mixing], "ties": TIES[self.ties], "position": POSITION[self.insertion]}
-
-    def _learner(self, rankings: Rankings) -> Learner[CommunityEstimate]:
+    def _learn(self, rankings: Rankings) -> Learner[CommunityEstimate]:
         pooled = pooled_scores(rankings, self.ties)
         shuffle = self.seed if self.ties == "shuffle" else None
         problem = problem_of(rankings, pooled, TIES[self.ties], self.method, shuffle)
@@ -196,8 +168,7 @@ class LatentPlackettLuce(CommunityRanker):
         begin = starts(problem, int(number), int(self.n_starts), self.seed)
 
         def learned(reached: tuple[Fit, Float64Array]) -> CommunityEstimate:
-            parts = self._ordered(rankings, problem, *reached)
-            return CommunityEstimate(*parts, float(strength), pooled, curve, **self._rules())
+            return CommunityEstimate(*self._ordered(rankings, problem, *reached), float(strength), pooled, curve)
 
         return mapped(self._climbing(problem, begin, strength, total), learned)
 
@@ -238,9 +209,7 @@ class LatentPlackettLuce(CommunityRanker):
         if self.method == "published" and self.mixing == "stage":
             found = fit.mixtures[order]
         else:
-            found = memberships_of(
-                rankings, rankings.items, scores, concentration, TIES[self.ties], MIXING[self.mixing]
-            )
+            found = memberships_of(rankings, rankings.items, scores, concentration, self._kernel_rules)
         sizes = np.sum(problem.outer[None, :, None] * found, axis=1)
         by_size = np.argsort(-sizes, axis=1, kind="stable")
         return (
@@ -265,33 +234,34 @@ class LatentPlackettLuce(CommunityRanker):
             as sought after here; popular items that everybody likes are not among them), and typical ``users`` with
             their ``memberships``.
         """
-        self._require_fitted()
+        fitted: Fitted[CommunityEstimate] = self.fitted_
         for name, value in {"n_items": n_items, "n_users": n_users}.items():
             require_int(name, value, 0)
-        data = self.rankings_
+        data, learnt = fitted.rankings, fitted.estimate
         seen = np.bincount(data.items, minlength=data.n_items).astype(np.float64)
         people = np.array(data.weights) if data.anonymous else np.ones(data.n_users)
         return communities_frame(
-            self.scores_[0], self.memberships_[0], self.pooled_scores_, seen, people,
-            self.item_ids, self.user_ids, int(n_items), int(n_users),
+            learnt.scores[0], learnt.memberships[0], learnt.pooled_scores, seen, people,
+            data.item_ids, data.user_ids, int(n_items), int(n_users),
         )  # fmt: skip
 
-    def _check_learned(self) -> None:
-        super()._check_learned()
-        n_starts, n_items, n_communities = np.shape(self.scores_)
+    def _check(self, fitted: Fitted[CommunityEstimate]) -> None:
+        super()._check(fitted)
+        learnt = fitted.estimate
+        n_starts, n_items, n_communities = np.shape(learnt.scores)
         for name, found in {"n_starts": n_starts, "n_communities": n_communities}.items():
             if getattr(self, name) not in (found, "auto"):
                 raise InputError(f"scores_ has {name}={found}, and the parameter is {getattr(self, name)!r}")
         wanted = {
-            "scores_": (n_starts, self.rankings_.n_items, n_communities),
-            "memberships_": (n_starts, self.rankings_.n_users, n_communities),
-            "concentration_": (n_starts, n_communities),
-            "pooled_scores_": (n_items,),
+            "scores": (n_starts, fitted.rankings.n_items, n_communities),
+            "memberships": (n_starts, fitted.rankings.n_users, n_communities),
+            "concentration": (n_starts, n_communities),
+            "pooled_scores": (n_items,),
         }
         for name, shape in wanted.items():
-            if np.shape(getattr(self, name)) != shape or n_starts * n_communities < 1:
-                raise InputError(f"{name} has shape {np.shape(getattr(self, name))}, expected {shape}")
-        if self.memberships_.min(initial=0.0) < 0 or self.concentration_.min() <= 0:
+            if np.shape(getattr(learnt, name)) != shape or n_starts * n_communities < 1:
+                raise InputError(f"{name}_ has shape {np.shape(getattr(learnt, name))}, expected {shape}")
+        if learnt.memberships.min(initial=0.0) < 0 or learnt.concentration.min() <= 0:
             raise InputError("memberships_ and concentration_ must be positive")
 
 
@@ -301,4 +271,4 @@ def pooled_scores(rankings: Rankings, ties: str) -> Float64Array:
         # A centre for a prior need not be found to the last digit.
         warnings.simplefilter("ignore", ConvergenceWarning)
         model = PlackettLuce(prior="gaussian", ties="breslow" if ties == "breslow" else "efron")
-        return model.fit(rankings, verbose=False)._informed_scores()
+        return model._informed_scores(model.fit(rankings, verbose=False).fitted_)

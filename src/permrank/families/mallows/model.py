@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -12,19 +12,12 @@ from scipy.special import logsumexp
 
 from permrank.checks import require_int, require_memory
 from permrank.core.assignments import assignments_frame
-from permrank.core.estimates import RULE, Estimate, Learnt
-from permrank.core.parameters import told_of
+from permrank.core.estimates import Estimate, Learnt
+from permrank.core.fitted import Fitted
+from permrank.core.person import Person
+from permrank.core.questions import told_of
 from permrank.core.ranker import Ranker
-from permrank.core.settings import (
-    MOST_DRAWS,
-    MOST_ITEMS,
-    MOST_SWEEPS,
-    choice,
-    integer,
-    number,
-    random_seed,
-)
-from permrank.core.users import NewUser, UserReference
+from permrank.core.settings import MOST_DRAWS, MOST_SWEEPS, choice, integer, number, random_seed
 from permrank.errors import AccuracyWarning, InputError
 from permrank.families.mallows.inference import mallows_data, mallows_summary
 from permrank.families.mallows.kernels.mallows import precedence
@@ -62,7 +55,11 @@ class MallowsEstimate(Estimate):
     memberships: Float64Array
     gaps: Float64Array
     precedence: Float64Array
-    kendall: bool = field(metadata=RULE, kw_only=True)
+
+    @property
+    def state(self) -> State:
+        """As in learning."""
+        return State(self.weights, self.centres, self.dispersions, self.gaps)
 
 
 class Mallows(Ranker):
@@ -117,33 +114,38 @@ class Mallows(Ranker):
     gaps_ = Learnt[Float64Array]()
     precedence_ = Learnt[Float64Array]()
 
-    n_communities: int = integer(1, 1, 1000, tune=(1, 8), kw_only=False, help="Centres.")
+    n_communities: int = integer(default=1, minimum=1, maximum=1000, tune=(1, 8), kw_only=False, help="Centres.")
     distance: Literal["kendall", "spearman"] = choice(
-        "kendall",
-        ("kendall", "spearman"),
+        default="kendall",
+        values=("kendall", "spearman"),
         tune=("kendall", "spearman"),
         help="Spearman's takes complete strict rankings of up to 16 items.",
     )
     n_starts: int = integer(
-        16,
-        1,
-        1000,
+        default=16,
+        minimum=1,
+        maximum=1000,
         help=(
             "Starts of EM; the best quarter goes on after a few sweeps, and so forth. With one community there is one."
         ),
     )
-    n_draws: int = integer(50, 1, MOST_DRAWS, help="Completions drawn in learning for each list that leaves items out.")
-    max_iter: int = integer(500, 1, MOST_SWEEPS, help="The most sweeps.")
+    n_draws: int = integer(
+        default=50,
+        minimum=1,
+        maximum=MOST_DRAWS,
+        help="Completions drawn in learning for each list that leaves items out.",
+    )
+    max_iter: int = integer(default=500, minimum=1, maximum=MOST_SWEEPS, help="The most sweeps.")
     tol: float = number(
-        0.0001,
+        default=0.0001,
         above=0.0,
         help="Learning ends when no centre changes in a sweep, and no dispersion or share by more than this.",
     )
-    seed: int = random_seed("For the starts and the completions.")
+    seed: int = random_seed(default=0, help="For the starts and the completions.")
 
     # Learning
 
-    def _learner(self, rankings: Rankings) -> Learner[MallowsEstimate]:
+    def _learn(self, rankings: Rankings) -> Learner[MallowsEstimate]:
         n = rankings.n_items
         if n > _MOST_ITEMS:
             raise InputError(f"Mallows takes up to {_MOST_ITEMS} items, not {n}; select some")
@@ -170,11 +172,7 @@ class Mallows(Ranker):
             rows = np.stack([precedence(theta, n) for theta in state.dispersions])
             table = np.where(gap > 0, rows[:, np.abs(gap)], 1.0 - rows[:, np.abs(gap)])
         memberships = responsibilities(lists_to_learn(rankings), state, distance)[0]
-        parts = state.centres, state.dispersions, state.weights, memberships, state.gaps, table
-        return MallowsEstimate(*parts, **self._rules())
-
-    def _rules(self) -> Named:
-        return {"kendall": self.distance == "kendall"}
+        return MallowsEstimate(state.centres, state.dispersions, state.weights, memberships, state.gaps, table)
 
     def _distance(self, rankings: Rankings, n: int) -> Kendall | Spearman:
         """The distance between rankings of n items, if these can be taken."""
@@ -188,29 +186,28 @@ class Mallows(Ranker):
             raise InputError(f"distance='spearman' takes complete rankings without ties, but {where}; use 'kendall'")
         return Spearman(n, stream_key(self.seed))
 
-    @property
-    def _state(self) -> State:
-        return State(self.weights_, self.centres_, self.dispersions_, self.gaps_)
-
     # What the model answers
 
-    def _membership(self, user: UserReference) -> Float64Array:
-        if isinstance(user, NewUser):
-            return user.state["memberships"]
-        return self.weights_ if user is None else self.memberships_[user]
-
-    def _scores(self, user: UserReference, items: Int64Array) -> Float64Array:
+    def _scores(self, fitted: Fitted[MallowsEstimate], person: Person, items: Int64Array) -> Float64Array:
         """Expected share of the other items that an item comes before."""
-        n = self.centres_.shape[1]
-        before = (self.precedence_.sum(axis=2) - 0.5) / max(n - 1, 1)  # an item and itself count one half
-        positions = np.argsort(self.centres_, axis=1)[:, items]
-        return np.asarray(self._membership(user) @ np.take_along_axis(before, positions, axis=1))
+        learnt = fitted.estimate
+        n = learnt.centres.shape[1]
+        before = (learnt.precedence.sum(axis=2) - 0.5) / max(n - 1, 1)  # an item and itself count one half
+        positions = np.argsort(learnt.centres, axis=1)[:, items]
+        return np.asarray(_membership(fitted, person) @ np.take_along_axis(before, positions, axis=1))
 
-    def _distribution(self, user: UserReference, items: Int64Array) -> MallowsMixture:
+    def _law(self, fitted: Fitted[MallowsEstimate], person: Person, items: Int64Array) -> MallowsMixture:
+        learnt = fitted.estimate
         return MallowsMixture(
-            items, self._membership(user), self.centres_, self.dispersions_, self.precedence_,
-            kendall=self.estimate_.kendall,
+            items, _membership(fitted, person), learnt.centres, learnt.dispersions, learnt.precedence,
+            kendall=self.distance == "kendall",
         )  # fmt: skip
+
+    def _meet(self, fitted: Fitted[MallowsEstimate], rankings: Rankings, **about: Any) -> Named:
+        """What a list tells is the community."""
+        lists = lists_to_learn(rankings, fitted.aligned(rankings))
+        distance = self._distance(rankings, len(fitted.item_ids))
+        return {"memberships": responsibilities(lists, fitted.estimate.state, distance)[0][0]}
 
     def log_likelihood(self, rankings: Rankings) -> Float64Array:
         """Return the log-probability of each ranking to somebody of an unknown community, weights left out.
@@ -252,24 +249,18 @@ class Mallows(Ranker):
         -------
         values, errors : float64 (n_rankings,)
         """
-        self._require_fitted()
+        fitted: Fitted[MallowsEstimate] = self.fitted_
+        settings: Any = fitted.settings
         require_int("size", size, 1)
-        lists = lists_to_learn(rankings, self._aligned_items(rankings))
-        distance = self._distance(rankings, len(self.item_ids))
-        logs, errors = distance.log_likelihoods(lists, self._state, int(size))
+        lists = lists_to_learn(rankings, fitted.aligned(rankings))
+        distance = settings._distance(rankings, len(fitted.item_ids))
+        logs, errors = distance.log_likelihoods(lists, fitted.estimate.state, int(size))
         with np.errstate(divide="ignore"):
-            joint = np.log(self.weights_)[None, :] + logs
+            joint = np.log(fitted.estimate.weights)[None, :] + logs
         total = logsumexp(joint, axis=1)
         shares = np.exp(joint - total[:, None])
         parts = np.multiply(shares, errors, out=np.zeros_like(shares), where=shares > 0)  # 0 times infinity is nothing
         return np.asarray(total), np.sqrt(np.sum(parts**2, axis=1))
-
-    def fold_in(self, said: object) -> NewUser:
-        """Make a new user from a list, or from a dict of item to rating; what it tells is the community."""
-        new = super().fold_in(said)
-        lists = lists_to_learn(new.rankings, self._aligned_items(new.rankings))
-        own, _ = responsibilities(lists, self._state, self._distance(new.rankings, len(self.item_ids)))
-        return NewUser(new.rankings, {"memberships": own[0]})
 
     def summary(self, *, level: float = 0.95) -> Summary:
         """Dispersions and shares with standard errors and Wald's intervals, log-likelihood, AIC and BIC.
@@ -278,56 +269,68 @@ class Mallows(Ranker):
         as no degree of freedom; `communities` has its ``gap``. No test of θ = 0 is made: a centre that was chosen to
         fit is nearer to the data than chance (`permrank.goodness_of_fit` draws data instead).
         """
-        self._require_fitted()
+        fitted: Fitted[MallowsEstimate] = self.fitted_
+        settings: Any = fitted.settings
         require_level(level)
-        distance = self._distance(self.rankings_, len(self.item_ids))
-        return mallows_summary(told_of(self), self.rankings_, self._state, distance, float(level))
+        distance = settings._distance(fitted.rankings, len(fitted.item_ids))
+        return mallows_summary(told_of(fitted), fitted.rankings, fitted.estimate.state, distance, float(level))
 
     def simulate(self, seed: int = 0) -> Rankings:
         """Draw the training data anew from the model: the same lists of the same items, tied as before, another order.
 
         Every user is given a community first. A ranking of weight 3 is drawn three times.
         """
-        self._require_fitted()
-        return mallows_data(self.rankings_, self._state, self.precedence_, kendall=self.estimate_.kendall, seed=seed)
+        fitted: Fitted[MallowsEstimate] = self.fitted_
+        settings: Any = fitted.settings
+        learnt, kendall = fitted.estimate, settings.distance == "kendall"
+        return mallows_data(fitted.rankings, learnt.state, learnt.precedence, kendall=kendall, seed=seed)
 
     def assignments(self) -> pl.DataFrame:
         """Likeliest community of every user: ``user``, ``community``, its ``probability`` and the ``entropy``."""
-        self._require_fitted()
-        return assignments_frame(self.user_ids, self.memberships_)
+        fitted: Fitted[MallowsEstimate] = self.fitted_
+        return assignments_frame(fitted.user_ids, fitted.estimate.memberships)
 
     def communities(self) -> pl.DataFrame:
         """Communities, largest first: ``community`` (from 1), ``size``, ``dispersion``, ``ranking`` (ids), ``gap``."""
-        self._require_fitted()
+        fitted: Fitted[MallowsEstimate] = self.fitted_
+        learnt = fitted.estimate
         return pl.DataFrame(
             {
-                "community": np.arange(1, self.weights_.size + 1),
-                "size": self.weights_,
-                "dispersion": self.dispersions_,
-                "ranking": [self.item_ids.take(centre).to_list() for centre in self.centres_],
-                "gap": self.gaps_,
+                "community": np.arange(1, learnt.weights.size + 1),
+                "size": learnt.weights,
+                "dispersion": learnt.dispersions,
+                "ranking": [fitted.item_ids.take(centre).to_list() for centre in learnt.centres],
+                "gap": learnt.gaps,
             }
         )
 
-    def _check_learned(self) -> None:
-        super()._check_learned()
-        n, k = self.rankings_.n_items, int(self.n_communities)
+    def _check(self, fitted: Fitted[MallowsEstimate]) -> None:
+        super()._check(fitted)
+        learnt, n, k = fitted.estimate, fitted.rankings.n_items, int(self.n_communities)
         shapes = {
-            "centres_": (k, n),
-            "dispersions_": (k,),
-            "weights_": (k,),
-            "memberships_": (self.rankings_.n_users, k),
-            "gaps_": (k,),
-            "precedence_": (k, n, n),
+            "centres": (k, n),
+            "dispersions": (k,),
+            "weights": (k,),
+            "memberships": (fitted.rankings.n_users, k),
+            "gaps": (k,),
+            "precedence": (k, n, n),
         }
         for name, shape in shapes.items():
-            values, kind = getattr(self, name), np.int64 if name == "centres_" else np.float64
+            values, kind = getattr(learnt, name), np.int64 if name == "centres" else np.float64
             if np.shape(values) != shape or values.dtype != kind:
-                raise InputError(f"{name} has shape {np.shape(values)}, expected {shape} of {kind.__name__}")
-        if (np.sort(self.centres_, axis=1) != np.arange(n)).any():
+                raise InputError(f"{name}_ has shape {np.shape(values)}, expected {shape} of {kind.__name__}")
+        if (np.sort(learnt.centres, axis=1) != np.arange(n)).any():
             raise InputError("a row of centres_ is no ranking of the items")
-        if (self.dispersions_ < 0).any() or (self.dispersions_ > LARGEST_DISPERSION).any():
+        if (learnt.dispersions < 0).any() or (learnt.dispersions > LARGEST_DISPERSION).any():
             raise InputError(f"dispersions_ has values beyond 0 to {LARGEST_DISPERSION:g}")
-        for name in ("weights_", "memberships_", "precedence_"):
-            if (getattr(self, name) < 0).any() or (getattr(self, name) > 1 + 1e-9).any():
-                raise InputError(f"{name} has values that are no probabilities")
+        for name in ("weights", "memberships", "precedence"):
+            if (getattr(learnt, name) < 0).any() or (getattr(learnt, name) > 1 + 1e-9).any():
+                raise InputError(f"{name}_ has values that are no probabilities")
+
+
+def _membership(fitted: Fitted[MallowsEstimate], person: Person) -> Float64Array:
+    """P(community | person) (K,); of nobody in particular, the shares of the communities."""
+    if person.is_new:
+        known: Float64Array = person.state["memberships"]
+        return known
+    return fitted.estimate.weights if person.index is None else fitted.estimate.memberships[person.index]

@@ -11,10 +11,11 @@ import polars as pl
 
 from permrank.core.comparisons import Comparisons, comparisons
 from permrank.core.estimates import Learnt
+from permrank.core.fitted import Fitted
 from permrank.core.one_order import ItemScores, OneOrderRanker
+from permrank.core.person import Person
 from permrank.core.settings import MOST_SWEEPS, choice, integer, number
 from permrank.core.tie_groups import normal_samples
-from permrank.core.users import UserReference
 from permrank.errors import EstimateError, InputError
 from permrank.families.pairwise.inference import (
     comparisons_to_draw,
@@ -85,18 +86,9 @@ class BradleyTerry(WorthRanker, OneOrderRanker):
     estimate_type = PairEstimate
     tie_parameter_ = Learnt[float]()
 
-    prior_scale: float = number(
-        1.0,
-        above=0.0,
-        minimum=1e-06,
-        maximum=1000000.0,
-        tune=(0.05, 5.0),
-        when=("prior", "gaussian"),
-        help="Standard deviation of the scores under the Gaussian prior.",
-    )
     ties: Ties = choice(
-        "davidson",
-        ("davidson", "rao-kupper", "half", "ignore"),
+        default="davidson",
+        values=("davidson", "rao-kupper", "half", "ignore"),
         help=(
             "``davidson``: P(tie) ∝ ν √(π_y π_x) beside π_y and π_x. ``rao-kupper``: P(y before x) = π_y / (π_y + "
             "θ π_x), and what is left is the tie. ``half``: a tie is half a win for either. ``ignore``: it is no "
@@ -104,23 +96,38 @@ class BradleyTerry(WorthRanker, OneOrderRanker):
         ),
     )
     prior: Literal["gaussian"] | None = choice(
-        None,
-        (None, "gaussian"),
+        default=None,
+        values=(None, "gaussian"),
         help=(
             "None is maximum likelihood, which exists only if every item was, directly or by a chain, both above "
             "and below every other; `fit` names the items that are in the way. With a prior there is always an "
             "estimate."
         ),
     )
+    prior_scale: float = number(
+        default=1.0,
+        above=0.0,
+        minimum=1e-06,
+        maximum=1000000.0,
+        tune=(0.05, 5.0),
+        when=("prior", "gaussian"),
+        help="Standard deviation of the scores under the Gaussian prior.",
+    )
     method: Literal["newton", "mm"] = choice(
-        "newton",
-        ("newton", "mm"),
+        default="newton",
+        values=("newton", "mm"),
         help="Truncated Newton, or Hunter's (2004) minorise-maximise; both end at the same maximum.",
     )
     max_iter: int | None = integer(
-        None, 1, MOST_SWEEPS, also=(None,), help="The most sweeps; 100 for Newton, 20,000 for MM if not given."
+        default=None,
+        minimum=1,
+        maximum=MOST_SWEEPS,
+        also=(None,),
+        help="The most sweeps; 100 for Newton, 20,000 for MM if not given.",
     )
-    tol: float = number(1e-08, above=0.0, help="Learning ends when no score changes by more than this in a sweep.")
+    tol: float = number(
+        default=1e-08, above=0.0, help="Learning ends when no score changes by more than this in a sweep."
+    )
 
     def _sweeps(self, rankings: Rankings) -> int:
         return self.max_iter or _MAX_ITER[self.method]
@@ -135,7 +142,7 @@ class BradleyTerry(WorthRanker, OneOrderRanker):
 
     # Learning
 
-    def _learner(self, rankings: Rankings) -> Learner[PairEstimate]:
+    def _learn(self, rankings: Rankings) -> Learner[PairEstimate]:
         met = self._comparisons(rankings)
         share = share_of_ties(met)
         if self.prior is None and rankings.n_items > 1:
@@ -214,24 +221,29 @@ class BradleyTerry(WorthRanker, OneOrderRanker):
 
     def outcomes(self, item: object, other: object) -> Outcomes:
         """Probabilities that ``item`` wins, ties and loses against ``other``."""
-        self._require_fitted()
-        first, second = self.item_ids.find_all([item, other])
-        logs = self._log_outcomes(np.atleast_1d(self.scores_[first] - self.scores_[second]))
-        return Outcomes(*np.exp(logs[:, 0]).tolist())
+        fitted: Fitted[PairEstimate] = self.fitted_
+        settings: Any = fitted.settings
+        items = fitted.item_ids.find_all([item, other])
+        return Outcomes(*np.exp(settings._log_outcomes(fitted, items[:1], items[1:])[:, 0]).tolist())
 
-    def prefers(self, user: object, item: object, other: object) -> float:
-        """Return the probability that ``item`` is ranked before ``other``, given that they are not tied."""
-        self._reference(user)
-        found = self.outcomes(item, other)
-        return found.win / (found.win + found.loss)
+    def _has_pairs(self, fitted: Fitted[PairEstimate]) -> bool:
+        return True
 
-    def _log_outcomes(self, d: Float64Array) -> Float64Array:
-        """log P of win, tie and loss (3, n) for differences of scores."""
+    def _prefers(
+        self, fitted: Fitted[PairEstimate], person: Person, first: Int64Array, second: Int64Array
+    ) -> Float64Array:
+        """Given that they are not tied."""
+        win, _, loss = np.exp(self._log_outcomes(fitted, first, second))
+        return np.asarray(win / (win + loss))
+
+    def _log_outcomes(self, fitted: Fitted[PairEstimate], first: Int64Array, second: Int64Array) -> Float64Array:
+        """log P of win, tie and loss (3, n) of items against others."""
+        d, tie = fitted.estimate.scores[first] - fitted.estimate.scores[second], fitted.estimate.tie_parameter
         with np.errstate(divide="ignore"):
+            log_tie = np.log(tie)
             if self._form == DAVIDSON:
-                logs = np.stack((d / 2, np.full_like(d, np.log(self.tie_parameter_)), -d / 2))
+                logs = np.stack((d / 2, np.full_like(d, log_tie), -d / 2))
                 return np.asarray(logs - np.logaddexp.reduce(logs))
-            log_tie = np.log(self.tie_parameter_)
             win, loss = -np.logaddexp(0.0, log_tie - d), -np.logaddexp(0.0, log_tie + d)
             return np.stack((win, win + loss + np.log(np.expm1(2.0 * log_tie)), loss))
 
@@ -240,8 +252,9 @@ class BradleyTerry(WorthRanker, OneOrderRanker):
 
         With ``ties="half"`` a tie has the mean of the two orders, and with ``"ignore"`` 0.
         """
-        self._require_fitted()
-        items = self._aligned_items(rankings)
+        fitted: Fitted[PairEstimate] = self.fitted_
+        settings: Any = fitted.settings
+        items = fitted.aligned(rankings)
         lengths = rankings.lengths
         if lengths.max(initial=0) > 2:
             longest = int(lengths.argmax())
@@ -250,9 +263,8 @@ class BradleyTerry(WorthRanker, OneOrderRanker):
                 "two. Break lists into pairs, or use PlackettLuce"
             )
         first = rankings.indptr[:-1][lengths == 2]
-        d = self.scores_[items[first]] - self.scores_[items[first + 1]]
-        logs = self._log_outcomes(d)
-        tied = {"half": (logs[0] + logs[2]) / 2, "ignore": np.zeros_like(d)}.get(self.ties, logs[1])
+        logs = settings._log_outcomes(fitted, items[first], items[first + 1])
+        tied = {"half": (logs[0] + logs[2]) / 2, "ignore": np.zeros_like(logs[0])}.get(settings.ties, logs[1])
         values = np.zeros(lengths.size)
         values[lengths == 2] = np.where(rankings.levels[first + 1] == 0, tied, logs[0])
         return values
@@ -264,52 +276,55 @@ class BradleyTerry(WorthRanker, OneOrderRanker):
         to the score itself); of the second (Firth and de Menezes 2004) two squares add up to about the variance of a
         difference. Null where there is no such number.
         """
-        self._require_fitted()
-        n = self.rankings_.n_items
-        covariance = self._covariance()[:n, :n]
-        order = np.lexsort((np.arange(n), -self.scores_))
-        frame = pl.DataFrame(
-            {"rank": np.arange(1, n + 1), "item": self.item_ids.take(order), "score": self.scores_[order]}
-        )
-        return frame.join(errors_frame(self.rankings_, covariance), on="item", how="left", maintain_order="left")
+        fitted: Fitted[PairEstimate] = self.fitted_
+        settings: Any = fitted.settings
+        n, scores = len(fitted.item_ids), fitted.estimate.scores
+        covariance = settings._covariance(fitted)[:n, :n]
+        order = np.lexsort((np.arange(n), -scores))
+        frame = pl.DataFrame({"rank": np.arange(1, n + 1), "item": fitted.item_ids.take(order), "score": scores[order]})
+        return frame.join(errors_frame(fitted.rankings, covariance), on="item", how="left", maintain_order="left")
 
     def tie_standard_error(self) -> float | None:
         """Return the standard error of log ν, or log θ; None where no ties were seen."""
-        self._require_fitted()
-        covariance = self._covariance()
-        return float(np.sqrt(covariance[-1, -1])) if covariance.shape[0] > self.rankings_.n_items else None
+        fitted: Fitted[PairEstimate] = self.fitted_
+        settings: Any = fitted.settings
+        covariance = settings._covariance(fitted)
+        return float(np.sqrt(covariance[-1, -1])) if covariance.shape[0] > len(fitted.item_ids) else None
 
-    def _score_samples(self, user: UserReference, items: Int64Array) -> Float64Array:
-        return normal_samples(self._covariance()[np.ix_(items, items)])
+    def _score_draws(self, fitted: Fitted[PairEstimate], person: Person, items: Int64Array) -> Float64Array:
+        return normal_samples(self._covariance(fitted)[np.ix_(items, items)])
 
-    def _covariance(self) -> Float64Array:
+    def _covariance(self, fitted: Fitted[PairEstimate]) -> Float64Array:
         """Of the scores, and of the logarithm of the tie parameter if there is one."""
-        require_few(self.rankings_.n_items)
-        return self._likelihood().covariance
+        require_few(len(fitted.item_ids))
+        return self._likelihood(fitted).covariance
 
-    def _likelihood(self) -> Likelihood:
-        met = self._comparisons(self.rankings_)
-        return likelihood_at(self.rankings_, met, self.scores_, self.tie_parameter_, self._form, self._prior, self.ties)
+    def _likelihood(self, fitted: Fitted[PairEstimate]) -> Likelihood:
+        met, learnt = self._comparisons(fitted.rankings), fitted.estimate
+        return likelihood_at(
+            fitted.rankings, met, learnt.scores, learnt.tie_parameter, self._form, self._prior, self.ties
+        )
 
-    def _evaluated(self, point: Float64Array) -> Evaluated:
-        return evaluated_at(self._comparisons(self.rankings_), point, self._form)
+    def _evaluated(self, fitted: Fitted[PairEstimate], point: Float64Array) -> Evaluated:
+        return evaluated_at(self._comparisons(fitted.rankings), point, self._form)
 
     def simulate(self, seed: int = 0) -> Rankings:
         """Draw the training data anew from the model: the same comparisons, each as often as before, other outcomes.
 
         With ``ties="ignore"`` ties stay ties.
         """
-        self._require_fitted()
-        design = comparisons_to_draw(self.rankings_, self.ties)
+        fitted: Fitted[PairEstimate] = self.fitted_
+        settings: Any = fitted.settings
+        design = comparisons_to_draw(fitted.rankings, settings.ties)
         first = design.indptr[:-1][design.lengths == 2]
-        logs = self._log_outcomes(self.scores_[design.items[first]] - self.scores_[design.items[first + 1]])
+        logs = settings._log_outcomes(fitted, design.items[first], design.items[first + 1])
         tied = design.levels[first + 1] == 0
-        return drawn_from(design, logs, tied & (self.ties == "ignore"), seed)
+        return drawn_from(design, logs, tied & (settings.ties == "ignore"), seed)
 
-    def _check_learned(self) -> None:
-        super()._check_learned()
-        least = float(self._form == RAO_KUPPER)
-        if not isinstance(self.tie_parameter_, float) or self.tie_parameter_ < least:
-            raise InputError(f"tie_parameter_ is {self.tie_parameter_!r}, expected a number from {least:g}")
-        if np.abs(self.scores_).max(initial=0.0) > 1e100:
+    def _check(self, fitted: Fitted[PairEstimate]) -> None:
+        super()._check(fitted)
+        learnt, least = fitted.estimate, float(self._form == RAO_KUPPER)
+        if not isinstance(learnt.tie_parameter, float) or learnt.tie_parameter < least:
+            raise InputError(f"tie_parameter_ is {learnt.tie_parameter!r}, expected a number from {least:g}")
+        if np.abs(learnt.scores).max(initial=0.0) > 1e100:
             raise InputError("scores_ has values beyond 1e100")

@@ -10,14 +10,15 @@ import polars as pl
 
 from permrank.checks import require_int
 from permrank.core.estimates import Estimate, Learnt
+from permrank.core.fitted import Fitted
+from permrank.core.person import Person
 from permrank.core.ranker import Ranker
 from permrank.core.settings import MOST_SWEEPS, integer, number, random_seed
-from permrank.core.users import NewUser, UserReference
 from permrank.errors import InputError
 from permrank.families.pairwise.latent_preference_learning import appeal, learner_of, memberships_of, problem_of
 from permrank.learning.learner import Learner, mapped, run
 from permrank.rankings.rankings import Rankings
-from permrank.types import Array, Float64Array, Int64Array
+from permrank.types import Array, Float64Array, Int64Array, Named
 
 # Imaginary choices of every item as good as the others, under the scores of everybody together.
 _POOLED_STRENGTH = 5.0
@@ -74,9 +75,9 @@ class LatentPreference(Ranker):
     pooled_scores_ = Learnt[Float64Array]()
     appeal_ = Learnt[Float64Array]()
 
-    n_communities: int = integer(4, 1, 1000, tune=(2, 16), kw_only=False, help="Communities.")
+    n_communities: int = integer(default=4, minimum=1, maximum=1000, tune=(2, 16), kw_only=False, help="Communities.")
     prior_strength: float = number(
-        1.0,
+        default=1.0,
         above=0.0,
         tune=(0.1, 30.0),
         help=(
@@ -85,19 +86,24 @@ class LatentPreference(Ranker):
         ),
     )
     concentration: float = number(
-        2.0, above=0.0, tune=(0.1, 30.0), help="Sum of the parameters of the memberships' Dirichlet prior, in choices."
+        default=2.0,
+        above=0.0,
+        tune=(0.1, 30.0),
+        help="Sum of the parameters of the memberships' Dirichlet prior, in choices.",
     )
-    n_starts: int = integer(4, 1, 1000, help="Starts of EM.")
-    max_pairs: int = integer(2000, 1, 1000000000, help="Of a list with more pairs as many are drawn.")
-    max_iter: int = integer(500, 1, MOST_SWEEPS, help="The most sweeps.")
+    n_starts: int = integer(default=4, minimum=1, maximum=1000, help="Starts of EM.")
+    max_pairs: int = integer(
+        default=2000, minimum=1, maximum=1000000000, help="Of a list with more pairs as many are drawn."
+    )
+    max_iter: int = integer(default=500, minimum=1, maximum=MOST_SWEEPS, help="The most sweeps.")
     tol: float = number(
-        1e-05,
+        default=1e-05,
         above=0.0,
         help="Learning ends when the objective grows by less than this part of itself in three sweeps.",
     )
-    seed: int = random_seed("For the starts and the pairs that are drawn.")
+    seed: int = random_seed(default=0, help="For the starts and the pairs that are drawn.")
 
-    def _learner(self, rankings: Rankings) -> Learner[PreferenceEstimate]:
+    def _learn(self, rankings: Rankings) -> Learner[PreferenceEstimate]:
         one = self._problem(rankings, rankings.items, np.zeros(rankings.n_items))._replace(strength=_POOLED_STRENGTH)
         pooled = run(learner_of(one, 1, 1, self.seed, 1e-9), max_iter=200).estimate[0][0, :, 0]
         problem = one._replace(pooled=pooled, strength=float(self.prior_strength))
@@ -116,62 +122,71 @@ class LatentPreference(Ranker):
 
     # What the model answers
 
-    def _membership(self, user: UserReference) -> Float64Array:
-        """P(z | u) (n_starts, K); of nobody in particular, the mean over the users."""
-        if isinstance(user, NewUser):
-            return user.state["memberships"]
-        return self._sizes() if user is None else self.memberships_[:, user]
+    def _scores(self, fitted: Fitted[PreferenceEstimate], person: Person, items: Int64Array) -> Float64Array:
+        learnt = fitted.estimate
+        found = np.einsum("sz,siz->i", _membership(fitted, person), learnt.appeal[:, items])
+        return np.asarray(found / learnt.scores.shape[0])
 
-    def _sizes(self) -> Float64Array:
-        """Shares of the communities (n_starts, K); a ballot without a voter counts as often as it was given."""
-        people = self.rankings_.weights if self.rankings_.anonymous else np.ones(self.rankings_.n_users)
-        return np.asarray(np.average(self.memberships_, axis=1, weights=people))
+    def _has_pairs(self, fitted: Fitted[PreferenceEstimate]) -> bool:
+        return True
 
-    def _scores(self, user: UserReference, items: Int64Array) -> Float64Array:
-        found = np.einsum("sz,siz->i", self._membership(user), self.appeal_[:, items])
-        return np.asarray(found / self.scores_.shape[0])
+    def _prefers(
+        self, fitted: Fitted[PreferenceEstimate], person: Person, first: Int64Array, second: Int64Array
+    ) -> Float64Array:
+        scores = fitted.estimate.scores
+        gap = np.clip(scores[:, second] - scores[:, first], -700.0, 700.0)
+        by_start = np.sum(_membership(fitted, person)[:, None] / (1.0 + np.exp(gap)), axis=2)
+        return np.asarray(np.mean(np.ascontiguousarray(by_start.T), axis=1))
 
-    def prefers(self, user: object, item: object, other: object) -> float:
-        """Return the probability that ``item`` is ranked before ``other``."""
-        reference = self._reference(user)
-        first, second = self.item_ids.find_all([item, other])
-        gap = np.clip(self.scores_[:, second] - self.scores_[:, first], -700.0, 700.0)
-        return float(np.mean(np.sum(self._membership(reference) / (1.0 + np.exp(gap)), axis=1)))
-
-    def fold_in(self, said: object) -> NewUser:
-        """Make a new user from a list, or from a dict of item to rating: memberships by EM, all else as it is."""
-        new = super().fold_in(said)
-        problem = self._problem(new.rankings, self._aligned_items(new.rankings), self.pooled_scores_)
-        return NewUser(new.rankings, {"memberships": memberships_of(problem, self.scores_)[:, 0]})
+    def _meet(self, fitted: Fitted[PreferenceEstimate], rankings: Rankings, **about: Any) -> Named:
+        """Memberships by EM, all else as it is."""
+        learnt = fitted.estimate
+        problem = self._problem(rankings, fitted.aligned(rankings), learnt.pooled_scores)
+        return {"memberships": memberships_of(problem, learnt.scores)[:, 0]}
 
     def communities(self, n_items: int = 5) -> pl.DataFrame:
         """Communities of the first start, largest first: ``community``, ``size``, and ``items`` that set it apart."""
-        self._require_fitted()
+        fitted: Fitted[PreferenceEstimate] = self.fitted_
         require_int("n_items", n_items, 0)
-        sizes = self._sizes()[0]
+        sizes, learnt = _sizes(fitted)[0], fitted.estimate
         order = np.argsort(-sizes, kind="stable")
-        lift = self.scores_[0] - self.pooled_scores_[:, None]
+        lift = learnt.scores[0] - learnt.pooled_scores[:, None]
         best = [np.argsort(-lift[:, z], kind="stable")[:n_items] for z in order]
         return pl.DataFrame(
             {
                 "community": np.arange(1, order.size + 1),
                 "size": sizes[order],
-                "items": [self.item_ids.take(items).to_list() for items in best],
+                "items": [fitted.item_ids.take(items).to_list() for items in best],
             }
         )
 
-    def _check_learned(self) -> None:
-        super()._check_learned()
-        s, k, n = int(self.n_starts), int(self.n_communities), self.rankings_.n_items
+    def _check(self, fitted: Fitted[PreferenceEstimate]) -> None:
+        super()._check(fitted)
+        s, k, n = int(self.n_starts), int(self.n_communities), fitted.rankings.n_items
         shapes = {
-            "scores_": (s, n, k),
-            "memberships_": (s, self.rankings_.n_users, k),
-            "pooled_scores_": (n,),
-            "appeal_": (s, n, k),
+            "scores": (s, n, k),
+            "memberships": (s, fitted.rankings.n_users, k),
+            "pooled_scores": (n,),
+            "appeal": (s, n, k),
         }
         for name, shape in shapes.items():
-            values = getattr(self, name)
+            values = getattr(fitted.estimate, name)
             if np.shape(values) != shape or values.dtype != np.float64:
-                raise InputError(f"{name} has shape {np.shape(values)}, expected {shape} of float64")
-        if np.abs(self.scores_).max(initial=0.0) > 1e4:
+                raise InputError(f"{name}_ has shape {np.shape(values)}, expected {shape} of float64")
+        if np.abs(fitted.estimate.scores).max(initial=0.0) > 1e4:
             raise InputError("scores_ has values beyond 10,000")
+
+
+def _membership(fitted: Fitted[PreferenceEstimate], person: Person) -> Float64Array:
+    """P(z | u) (n_starts, K); of nobody in particular, the mean over the users."""
+    if person.is_new:
+        known: Float64Array = person.state["memberships"]
+        return known
+    return _sizes(fitted) if person.index is None else fitted.estimate.memberships[:, person.index]
+
+
+def _sizes(fitted: Fitted[PreferenceEstimate]) -> Float64Array:
+    """Shares of the communities (n_starts, K); a ballot without a voter counts as often as it was given."""
+    data = fitted.rankings
+    people = data.weights if data.anonymous else np.ones(data.n_users)
+    return np.asarray(np.average(fitted.estimate.memberships, axis=1, weights=people))

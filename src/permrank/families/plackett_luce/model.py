@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
 
-from permrank.core.estimates import RULE, Learnt
+from permrank.core.estimates import Learnt
+from permrank.core.fitted import Fitted
 from permrank.core.luce_choice import LuceChoiceRanker
 from permrank.core.one_order import ItemScores
+from permrank.core.person import Person
 from permrank.core.settings import MOST_SWEEPS, choice, integer, number, random_seed
 from permrank.core.tie_groups import normal_samples
-from permrank.core.users import UserReference
 from permrank.errors import InputError, NotSupportedError
 from permrank.families.plackett_luce.inference import drawn_from, draws_ties, evaluated_at, likelihood_at
 from permrank.families.plackett_luce.statistics import PooledStatistics
@@ -29,7 +30,7 @@ from permrank.posterior.item_covariates import informed_prior
 from permrank.posterior.item_scores import Flat, GammaPrior, GaussianPrior, Prior
 from permrank.randomness import stream_key
 from permrank.rankings.rankings import Rankings
-from permrank.types import Float64Array, Int64Array, Named
+from permrank.types import Float64Array, Int64Array
 
 Ties = Literal["exact", "efron", "breslow", "partition", "shuffle"]
 TIES = {"exact": EXACT, "efron": EFRON, "breslow": BRESLOW, "partition": PARTITION, "shuffle": EXACT}
@@ -45,28 +46,17 @@ _LARGEST_SCORE = 1e100
 
 @dataclass(frozen=True, eq=False)
 class PooledEstimate(ItemScores):
-    """Log-worths of the items, the scale of their Gaussian prior (0 without one), and how ties were taken."""
+    """Log-worths of the items, and the scale of their Gaussian prior (0 without one)."""
 
     prior_scale: float
-    ties: int = field(metadata=RULE, kw_only=True)
-    prior: str | None = field(metadata=RULE, kw_only=True)
-    prior_shape: float = field(metadata=RULE, kw_only=True)
 
     def check(self, n_users: int, n_items: int) -> None:
-        """Raise unless scores are of sensible size, and the scale fits the prior."""
+        """Raise unless scores are of sensible size, and the scale may be one."""
         super().check(n_users, n_items)
         if np.abs(self.scores).max(initial=0.0) > _LARGEST_SCORE:
             raise InputError(f"scores_ has values beyond {_LARGEST_SCORE:g}")
         if not isinstance(self.prior_scale, float) or not self.prior_scale >= 0.0:
             raise InputError(f"prior_scale_ is {self.prior_scale!r}, expected a number from 0")
-        if self.prior == "gaussian" and self.prior_scale == 0.0:
-            raise InputError("prior_scale_ is 0, expected the scale of the Gaussian prior")
-
-    def score_prior(self) -> Prior:
-        """The prior of the scores."""
-        if self.prior == "gaussian":
-            return GaussianPrior(self.prior_scale)
-        return GammaPrior(self.prior_shape) if self.prior == "gamma" else Flat()
 
 
 class PlackettLuce(WorthRanker, LuceChoiceRanker):
@@ -101,11 +91,20 @@ class PlackettLuce(WorthRanker, LuceChoiceRanker):
     knows_nobody = True
     personal = False
     estimate_type = PooledEstimate
-    scores_ = Learnt[Float64Array]()
     prior_scale_ = Learnt[float]()
 
+    prior: Literal["gaussian", "gamma"] | None = choice(
+        default=None,
+        values=(None, "gaussian", "gamma"),
+        help=(
+            "None is maximum likelihood, which exists only if every item was ranked, directly or by a chain, both "
+            "above and below every other (and more under ``partition``); `fit` names the items that are in the "
+            "way. With a prior there is always an estimate (the posterior mode), and it is the better one on "
+            "sparse data."
+        ),
+    )
     prior_scale: float | Literal["auto"] = number(
-        "auto",
+        default="auto",
         above=0.0,
         minimum=1e-06,
         maximum=1000000.0,
@@ -119,15 +118,15 @@ class PlackettLuce(WorthRanker, LuceChoiceRanker):
         ),
     )
     prior_shape: float = number(
-        2.0,
+        default=2.0,
         above=1.0,
         tune=(1.05, 20.0),
         when=("prior", "gamma"),
         help=("Shape (> 1) of the Gamma prior on worths; its rate is ``prior_shape - 1``, so that worths average one."),
     )
     ties: Ties = choice(
-        "exact",
-        ("exact", "efron", "breslow", "partition", "shuffle"),
+        default="exact",
+        values=("exact", "efron", "breslow", "partition", "shuffle"),
         tune=("exact", "efron", "breslow"),
         help=(
             "What a tie says. ``exact``: nothing about the order inside it (the sum over all orders). ``efron``, "
@@ -136,44 +135,33 @@ class PlackettLuce(WorthRanker, LuceChoiceRanker):
             "random order every sweep."
         ),
     )
-    prior: Literal["gaussian", "gamma"] | None = choice(
-        None,
-        (None, "gaussian", "gamma"),
-        help=(
-            "None is maximum likelihood, which exists only if every item was ranked, directly or by a chain, both "
-            "above and below every other (and more under ``partition``); `fit` names the items that are in the "
-            "way. With a prior there is always an estimate (the posterior mode), and it is the better one on "
-            "sparse data."
-        ),
-    )
     method: Literal["newton", "mm"] = choice(
-        "newton",
-        ("newton", "mm"),
+        default="newton",
+        values=("newton", "mm"),
         help=(
             "Truncated Newton, or Hunter's (2004) minorise-maximise. Both reach the same optimum where there is "
             "one; under ``partition`` the objective need not be concave, and they may end on different peaks."
         ),
     )
     max_iter: int | None = integer(
-        None,
-        1,
-        MOST_SWEEPS,
+        default=None,
+        minimum=1,
+        maximum=MOST_SWEEPS,
         also=(None,),
         help="The most sweeps; 100 for Newton, 20,000 for MM, 200 for shuffled ties if not given.",
     )
-    tol: float = number(1e-08, above=0.0, help="Learning ends when no score changes by more than this in a sweep.")
-    seed: int = random_seed('For ``ties="shuffle"``.', when=("ties", "shuffle"))
+    tol: float = number(
+        default=1e-08, above=0.0, help="Learning ends when no score changes by more than this in a sweep."
+    )
+    seed: int = random_seed(default=0, help='For ``ties="shuffle"``.', when=("ties", "shuffle"))
 
     def _sweeps(self, rankings: Rankings) -> int:
         return self.max_iter or _MAX_ITER["shuffle" if self.ties == "shuffle" else self.method]
 
-    def _rules(self) -> Named:
-        return {"ties": TIES[self.ties], "prior": self.prior, "prior_shape": float(self.prior_shape)}
-
-    def _learner(self, rankings: Rankings) -> Learner[PooledEstimate]:
+    def _learn(self, rankings: Rankings) -> Learner[PooledEstimate]:
         if self.prior is None:
             if rankings.n_items == 1:  # nothing to choose from: any score will do
-                return at_once(PooledEstimate(np.zeros(1), 0.0, **self._rules()))
+                return at_once(PooledEstimate(np.zeros(1), 0.0))
             if self.ties == "partition":
                 require_partition_estimates(rankings)
             else:
@@ -183,7 +171,7 @@ class PlackettLuce(WorthRanker, LuceChoiceRanker):
         scale = prior.scale if isinstance(prior, GaussianPrior) else 0.0
 
         def learned(scores: Float64Array) -> PooledEstimate:
-            return PooledEstimate(prior.centred(scores), float(scale), **self._rules())
+            return PooledEstimate(prior.centred(scores), float(scale))
 
         if self.ties == "shuffle" and rankings.has_ties:
             return mapped(_shuffled(rankings, start, prior, self._sweeps(rankings), self.seed), learned)
@@ -235,18 +223,24 @@ class PlackettLuce(WorthRanker, LuceChoiceRanker):
                 break
         return prior
 
-    def _informed_scores(self) -> Float64Array:
+    def _score_prior(self, estimate: PooledEstimate) -> Prior:
+        """The prior of the scores, with the scale that was learnt."""
+        if self.prior == "gaussian":
+            return GaussianPrior(estimate.prior_scale)
+        return GammaPrior(float(self.prior_shape)) if self.prior == "gamma" else Flat()
+
+    def _informed_scores(self, fitted: Fitted[PooledEstimate]) -> Float64Array:
         """Scores under a prior whose mean depends on how often an item is mentioned and on its mean rating."""
-        rankings, scores = self.rankings_, self.scores_
+        rankings, scores = fitted.rankings, fitted.estimate.scores
         _, _, expected = PooledStatistics.of(rankings, TIES[self.ties])(scores)
-        variances = 1.0 / (expected + self.estimate_.score_prior().curvature(scores))
+        variances = 1.0 / (expected + self._score_prior(fitted.estimate).curvature(scores))
         prior = informed_prior(rankings, scores, variances)
         return run(self._solver(rankings, scores, prior, self.tol), max_iter=self._sweeps(rankings)).estimate
 
     # What the model answers
 
-    def _scores(self, user: UserReference, items: Int64Array) -> Float64Array:
-        return self.scores_[items]
+    def _scores(self, fitted: Fitted[PooledEstimate], person: Person, items: Int64Array) -> Float64Array:
+        return fitted.estimate.scores[items]
 
     def log_likelihood(self, rankings: Rankings) -> Float64Array:
         """Return the log-probability of each ranking, weights left out.
@@ -255,29 +249,20 @@ class PlackettLuce(WorthRanker, LuceChoiceRanker):
         probability of the ordered partition, block sizes included; under ``efron`` and ``breslow`` that of
         one order, on average, so the numbers of different treatments are not comparable.
         """
-        self._require_fitted()
-        scores = self.scores_[self._aligned_items(rankings)]
+        fitted: Fitted[PooledEstimate] = self.fitted_
+        settings: Any = fitted.settings
+        scores, ties = fitted.estimate.scores[fitted.aligned(rankings)], TIES[settings.ties]
         unused = np.empty_like(scores), np.empty_like(scores)
-        values: Float64Array = stage_statistics(rankings.indptr, rankings.levels, scores, self.estimate_.ties, *unused)
+        values: Float64Array = stage_statistics(rankings.indptr, rankings.levels, scores, ties, *unused)
         return values
 
     def worths(self) -> pl.DataFrame:
         """All items, best first: ``rank``, ``item``, ``score`` and ``worth`` (e^score, adding up to one)."""
-        self._require_fitted()
-        worth = np.exp(self.scores_ - self.scores_.max())
-        order = np.lexsort((np.arange(worth.size), -self.scores_))
-        return pl.DataFrame(
-            {
-                "rank": np.arange(1, worth.size + 1),
-                "item": self.item_ids.take(order),
-                "score": self.scores_[order],
-                "worth": (worth / worth.sum())[order],
-            }
-        )
+        return _worths(self.fitted_)
 
-    def _score_samples(self, user: UserReference, items: Int64Array) -> Float64Array:
-        require_few(self.scores_.size)
-        return normal_samples(self._likelihood().covariance[np.ix_(items, items)])
+    def _score_draws(self, fitted: Fitted[PooledEstimate], person: Person, items: Int64Array) -> Float64Array:
+        require_few(fitted.estimate.scores.size)
+        return normal_samples(self._likelihood(fitted).covariance[np.ix_(items, items)])
 
     def standard_errors(self) -> pl.DataFrame:
         """Return `worths` with ``standard_error`` and ``quasi_standard_error`` of the scores.
@@ -287,31 +272,52 @@ class PlackettLuce(WorthRanker, LuceChoiceRanker):
         scores is nearly the sum of the two squared quasi standard errors. Null where no such numbers fit, and
         where a variance is not positive (learning stopped short of a maximum).
         """
-        self._require_fitted()
-        require_few(self.scores_.size)
-        frame = errors_frame(self.rankings_, self._likelihood().covariance)
-        return self.worths().join(frame, on="item", how="left", maintain_order="left")
+        fitted: Fitted[PooledEstimate] = self.fitted_
+        settings: Any = fitted.settings
+        require_few(len(fitted.item_ids))
+        frame = errors_frame(fitted.rankings, settings._likelihood(fitted).covariance)
+        return _worths(fitted).join(frame, on="item", how="left", maintain_order="left")
 
-    def _likelihood(self) -> Likelihood:
-        estimate = self.estimate_
-        return likelihood_at(self.rankings_, self.scores_, estimate.ties, estimate.score_prior(), self.ties)
+    def _likelihood(self, fitted: Fitted[PooledEstimate]) -> Likelihood:
+        prior = self._score_prior(fitted.estimate)
+        return likelihood_at(fitted.rankings, fitted.estimate.scores, TIES[self.ties], prior, self.ties)
 
-    def _evaluated(self, point: Float64Array) -> Evaluated:
-        if self.ties == "shuffle" and self.rankings_.has_ties:
+    def _evaluated(self, fitted: Fitted[PooledEstimate], point: Float64Array) -> Evaluated:
+        if self.ties == "shuffle" and fitted.rankings.has_ties:
             raise NotSupportedError("ties='shuffle' has no likelihood of its own to profile; take another treatment")
-        return evaluated_at(self.rankings_, point, self.estimate_.ties)
+        return evaluated_at(fitted.rankings, point, TIES[self.ties])
 
     def simulate(self, seed: int = 0) -> Rankings:
         """Draw the training data anew from the model: the same lists of the same items, tied as before, another order.
 
         A ranking of weight 3 is drawn three times. Ties say nothing about the order inside them (``ties="exact"``).
         """
-        self._require_fitted()
-        if not draws_ties(self.estimate_.ties, self.rankings_):
+        fitted: Fitted[PooledEstimate] = self.fitted_
+        settings: Any = fitted.settings
+        if not draws_ties(TIES[settings.ties], fitted.rankings):
             raise NotSupportedError(
-                f"there is no law to draw ties from under ties={self.ties!r}; fit with ties='exact'"
+                f"there is no law to draw ties from under ties={settings.ties!r}; fit with ties='exact'"
             )
-        return drawn_from(self.rankings_, self.scores_, seed)
+        return drawn_from(fitted.rankings, fitted.estimate.scores, seed)
+
+    def _check(self, fitted: Fitted[PooledEstimate]) -> None:
+        super()._check(fitted)
+        if self.prior == "gaussian" and fitted.estimate.prior_scale == 0.0:
+            raise InputError("prior_scale_ is 0, expected the scale of the Gaussian prior")
+
+
+def _worths(fitted: Fitted[PooledEstimate]) -> pl.DataFrame:
+    scores = fitted.estimate.scores
+    worth = np.exp(scores - scores.max())
+    order = np.lexsort((np.arange(worth.size), -scores))
+    return pl.DataFrame(
+        {
+            "rank": np.arange(1, worth.size + 1),
+            "item": fitted.item_ids.take(order),
+            "score": scores[order],
+            "worth": (worth / worth.sum())[order],
+        }
+    )
 
 
 def _first_guess(rankings: Rankings) -> Float64Array:

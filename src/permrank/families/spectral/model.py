@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from permrank.core.estimates import Learnt
+from permrank.core.fitted import Fitted
 from permrank.core.one_order import ItemScores, OneOrderRanker
 from permrank.errors import InputError, NotSupportedError
 from permrank.families.spectral.kernels import (
@@ -114,18 +115,18 @@ class SpectralAnalysis(OneOrderRanker):
             variance of the counts (null for the constant). Over 7 items all other parts are one row, the rest;
             that row and the shares are missing if there are ties.
         """
-        self._require_fitted()
-        n = self.rankings_.n_items
+        fitted: Fitted[Marginals] = self.fitted_
+        n, squares = fitted.rankings.n_items, fitted.estimate.sums_of_squares
         shapes = _shapes(n)
         sizes = [float(dimension(shape)) ** 2 for shape in shapes]
         names = [f"({','.join(map(str, shape))})" for shape in shapes]
         n_orders = float(math.factorial(n))
-        if len(names) < self.sums_of_squares_.size:
+        if len(names) < squares.size:
             names.append("rest")
             sizes.append(n_orders - sum(sizes))
-        mean = self.sums_of_squares_ / n_orders
-        chance = np.array(sizes) / n_orders * (self.rankings_.weights.sum() / n_orders)
-        varying = self.sums_of_squares_[1:]
+        mean = squares / n_orders
+        chance = np.array(sizes) / n_orders * (fitted.rankings.weights.sum() / n_orders)
+        varying = squares[1:]
         share: list[float | None] = [None] * len(names)
         if sum(sizes) == n_orders and varying.sum() > 0:
             share[1:] = (varying / varying.sum()).tolist()
@@ -134,14 +135,14 @@ class SpectralAnalysis(OneOrderRanker):
 
     def first_order(self) -> pl.DataFrame:
         """Items by positions: ``item``, ``rank``, ``share`` of the rankings, and ``effect``, the count beyond N / n."""
-        self._require_fitted()
-        n, total = self.rankings_.n_items, float(self.rankings_.weights.sum())
+        fitted: Fitted[Marginals] = self.fitted_
+        n, total, first = fitted.rankings.n_items, float(fitted.rankings.weights.sum()), fitted.estimate.first_order
         return pl.DataFrame(
             {
-                "item": self.item_ids.take(np.repeat(np.arange(n), n)),
+                "item": fitted.item_ids.take(np.repeat(np.arange(n), n)),
                 "rank": np.tile(np.arange(1, n + 1), n),
-                "share": self.first_order_.ravel() / total,
-                "effect": self.first_order_.ravel() - total / n,
+                "share": first.ravel() / total,
+                "effect": first.ravel() - total / n,
             }
         )
 
@@ -152,7 +153,8 @@ class SpectralAnalysis(OneOrderRanker):
         does together beyond what its items do by themselves. Columns ``item``, ``other``, ``rank``, ``other_rank``,
         ``effect``.
         """
-        return self._pairs(self.unordered_)
+        fitted: Fitted[Marginals] = self.fitted_
+        return _pairs(fitted, fitted.estimate.unordered)
 
     def ordered_pairs(self) -> pl.DataFrame:
         """Pairs of items at pairs of positions, largest effects of f_(n-2,1,1) first.
@@ -160,26 +162,8 @@ class SpectralAnalysis(OneOrderRanker):
         As `unordered_pairs`, with ``item`` at ``rank`` and ``other`` at ``other_rank``; the other way round has minus
         the effect.
         """
-        return self._pairs(self.ordered_)
-
-    def _pairs(self, effects: Float64Array) -> pl.DataFrame:
-        self._require_fitted()
-        n = self.rankings_.n_items
-        if n > _MOST_PAIRED:
-            raise NotSupportedError(f"effects of pairs are found for up to {_MOST_PAIRED} items, not {n}; select some")
-        first, second = np.triu_indices(n, 1)
-        rows, columns = (part.ravel() for part in np.indices(effects.shape))
-        order = np.argsort(-np.abs(effects.ravel()), kind="stable")
-        rows, columns = rows[order], columns[order]
-        return pl.DataFrame(
-            {
-                "item": self.item_ids.take(first[rows]),
-                "other": self.item_ids.take(second[rows]),
-                "rank": first[columns] + 1,
-                "other_rank": second[columns] + 1,
-                "effect": effects.ravel()[order],
-            }
-        )
+        fitted: Fitted[Marginals] = self.fitted_
+        return _pairs(fitted, fitted.estimate.ordered)
 
     def projection(self, component: Partition) -> pl.DataFrame:
         """Return f_λ of all n! orders, n <= 7: ``ranking`` (ids, best first), ``count`` and ``value``.
@@ -189,33 +173,52 @@ class SpectralAnalysis(OneOrderRanker):
         component : tuple of int
             A partition of the number of items, for example ``(3, 2)``.
         """
-        self._require_fitted()
-        n = self.rankings_.n_items
+        fitted: Fitted[Marginals] = self.fitted_
+        n = fitted.rankings.n_items
         if n > _MOST_DECOMPOSED:
             raise NotSupportedError(f"the parts are found for up to {_MOST_DECOMPOSED} items, not {n}; select some")
         shapes = partitions(n)
         if component not in shapes:
             raise InputError(f"component={component!r}, expected one of {', '.join(map(str, shapes))}")
-        counts = order_counts(self.rankings_)
+        counts = order_counts(fitted.rankings)
         value = isotypic_components(counts)[1][shapes.index(component)]
-        ids = np.asarray(self.item_ids.ids.to_list())[permutations(n)]
+        ids = np.asarray(fitted.item_ids.ids.to_list())[permutations(n)]
         return pl.DataFrame({"ranking": ids.tolist(), "count": counts, "value": value})
 
-    def _check_learned(self) -> None:
-        super()._check_learned()
-        n = self.rankings_.n_items
+    def _check(self, fitted: Fitted[Marginals]) -> None:
+        super()._check(fitted)
+        n = fitted.rankings.n_items
         n_pairs = n * (n - 1) // 2 if n <= _MOST_PAIRED else 0
-        n_parts = len(_shapes(n)) + (n > _MOST_DECOMPOSED and not self.rankings_.has_ties)
+        n_parts = len(_shapes(n)) + (n > _MOST_DECOMPOSED and not fitted.rankings.has_ties)
         shapes = {
-            "first_order_": (n, n),
-            "unordered_": (n_pairs, n_pairs),
-            "ordered_": (n_pairs, n_pairs),
-            "sums_of_squares_": (n_parts,),
+            "first_order": (n, n),
+            "unordered": (n_pairs, n_pairs),
+            "ordered": (n_pairs, n_pairs),
+            "sums_of_squares": (n_parts,),
         }
         for name, shape in shapes.items():
-            values = getattr(self, name)
+            values = getattr(fitted.estimate, name)
             if np.shape(values) != shape or values.dtype != np.float64:
-                raise InputError(f"{name} has shape {np.shape(values)}, expected {shape} of float64")
+                raise InputError(f"{name}_ has shape {np.shape(values)}, expected {shape} of float64")
+
+
+def _pairs(fitted: Fitted[Marginals], effects: Float64Array) -> pl.DataFrame:
+    n = fitted.rankings.n_items
+    if n > _MOST_PAIRED:
+        raise NotSupportedError(f"effects of pairs are found for up to {_MOST_PAIRED} items, not {n}; select some")
+    first, second = np.triu_indices(n, 1)
+    rows, columns = (part.ravel() for part in np.indices(effects.shape))
+    order = np.argsort(-np.abs(effects.ravel()), kind="stable")
+    rows, columns = rows[order], columns[order]
+    return pl.DataFrame(
+        {
+            "item": fitted.item_ids.take(first[rows]),
+            "other": fitted.item_ids.take(second[rows]),
+            "rank": first[columns] + 1,
+            "other_rank": second[columns] + 1,
+            "effect": effects.ravel()[order],
+        }
+    )
 
 
 def _shapes(n: int) -> list[Partition]:
