@@ -20,9 +20,9 @@ from permrank.interfaces.server.versions import remove_files
 
 _log = logging.getLogger("permrank.serve")
 # How long a caller waits for the end, and how often the file is looked at for what others have erased, in seconds.
-_WAIT, _LOOK = 1.0, 5.0
-# Between two attempts: a tenth of a second, and as many times the last one's length, so that writers have the rest.
-_PAUSE, _TIMES = 0.1, 9.0
+_WAIT, _LOOK = 2.0, 5.0
+# Between two attempts: a tenth of a second, and four times as long as the last one took, so that writers have the rest.
+_PAUSE, _TIMES = 0.1, 4.0
 # How long a lock is waited for, in seconds: writers wait as long at most.
 _PATIENCE = 0.05
 
@@ -80,9 +80,9 @@ def forget(store: Store) -> bool:
     Writers wait for a rebuild. So there is none while somebody reads an older state, who would keep the journal.
     """
     upto = store.rows("SELECT max(seq) FROM erasures WHERE NOT done")[0][0]
+    remove_files(store)  # always: one that was being written during an erasure may be of a process that was killed
     if upto is None:
         return True
-    remove_files(store)
     with contextlib.closing(connected(store.path, _PATIENCE)) as db:
         if not (_is_empty(db) and _is_rebuilt(db) and _is_empty(db)):
             return False

@@ -27,7 +27,7 @@ from permrank.interfaces.server.polls import items_of, n_erasures
 from permrank.interfaces.server.serving import loaded
 from permrank.interfaces.server.settings import ENVIRONMENT, Settings
 from permrank.interfaces.server.store import Store
-from permrank.interfaces.server.versions import Made, base_of, begin, end, file_of, remove_files
+from permrank.interfaces.server.versions import Made, base_of, begin, end, file_of, is_wanted, remove_files
 from permrank.models.latent.model import LatentPlackettLuce
 
 _log = logging.getLogger("permrank.serve.refit")
@@ -85,6 +85,8 @@ def refit_model(store: Store, path: str) -> int | None:
     if lists is not None:
         _log.info("fitting the model to its data and the lists of %d people", lists.n_users)
         made = first.model.clone().fit(joined(first.model.rankings_, lists), verbose=False)
+        if not is_wanted(store, begun.number):
+            return None
         target = file_of(store, begun.number)
         target.parent.mkdir(mode=0o700, exist_ok=True)  # the models hold people's lists
         made.save(target)

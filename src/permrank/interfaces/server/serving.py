@@ -254,7 +254,9 @@ def person_id(model: Ranker, person: str | int) -> str | int:
     try:
         return int(person)
     except ValueError as error:
-        raise Problem(404, f"unknown user {person!r}; ids are whole numbers", field="person") from error
+        raise Problem(
+            404, f"unknown user {person!r}", field="person", remedy="give an id as the model has them: a whole number"
+        ) from error
 
 
 def asked_about(version: Version, someone: UserReference) -> Any:

@@ -69,6 +69,11 @@ def begin(db: sqlite3.Connection, base: str) -> Made:
     return Made(int(made.lastrowid or 0), now, seq)
 
 
+def is_wanted(store: Store, number: int) -> bool:
+    """Whether nobody was erased since a version was begun whose list it may hold."""
+    return store.row("SELECT 1 FROM model_versions WHERE version = ? AND state = 'making'", number) is not None
+
+
 def end(db: sqlite3.Connection, base: str, number: int) -> bool:
     """Have a version served, and remove older ones; False if somebody was erased meanwhile whose list it may hold."""
     ready = db.execute(
