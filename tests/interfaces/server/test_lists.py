@@ -13,6 +13,7 @@ import permrank as pr
 from interfaces_server import new_poll, person, send, serving
 from permrank.interfaces.server import erasing, lists, refit, versions
 from permrank.interfaces.server.due import changed_polls, model_is_due
+from permrank.interfaces.server.learner import Learner
 from permrank.interfaces.server.settings import Settings
 from permrank.interfaces.server.store import Store
 
@@ -136,6 +137,36 @@ def test_a_fit_that_fails_keeps_no_tastes_from_being_found(tmp_path, files, monk
         assert changed_polls(made) == []
 
 
+@pytest.mark.parametrize("what", ["person", "poll"])
+def test_tastes_of_people_who_were_erased_meanwhile_are_not_kept(tmp_path, monkeypatch, what):
+    with serving(tmp_path / "a.sqlite") as client:
+        poll, made = new_poll(client), client.app_state.store
+        people = [person(client, poll, f"p{n}") for n in range(2)]
+        for who in people:
+            send(client, poll, who, {"kind": "list", "ranking": ["curry", "pizza", "ramen"]})
+        address = f"/v1/polls/{poll['id']}"
+
+        def meanwhile(*arguments):
+            assert client.delete(*(address,) if what == "poll" else (f"{address}/people/me",),
+                                 headers=people[0] if what == "person" else {}).is_success  # fmt: skip
+            return []
+
+        monkeypatch.setattr(refit, "communities_of", meanwhile)
+        refit.find_communities(made, poll["id"])
+        assert made.rows("SELECT * FROM communities") == []
+        monkeypatch.setattr(refit, "communities_of", lambda *arguments: [])
+        refit.find_communities(made, poll["id"])
+        assert len(made.rows("SELECT * FROM communities")) == (what == "person")
+
+
+def test_a_model_file_that_is_being_replaced_does_not_end_learning(tmp_path):
+    (tmp_path / "m.permrank").write_text("half of a model")
+    made = Store(tmp_path / "a.sqlite")
+    learner = Learner(Settings(str(made.path), str(tmp_path / "m.permrank")), lambda seconds: None)
+    assert not learner._is_needed(made)
+    made.close()
+
+
 def test_another_model_file_has_versions_and_lists_of_its_own(tmp_path, files):
     path = tmp_path / "a.sqlite"
     with serving(path, model=str(files / "one.permrank")) as client:
@@ -205,6 +236,7 @@ def test_whoever_is_erased_during_a_refit_is_not_in_what_it_makes(tmp_path, file
 
         monkeypatch.setattr(refit, "joined", meanwhile)
         assert learn(client) is None
+        assert not (tmp_path / "a.sqlite.models").exists()  # nothing was written that had to be removed again
         assert NAME.encode() not in texts(tmp_path)
         assert client.get("/v1/model").json()["version"] == 0
         assert model_is_due(client.app_state.store, settings_of(client))

@@ -53,7 +53,6 @@ CREATE TABLE model_versions (
     version INTEGER PRIMARY KEY AUTOINCREMENT, base TEXT NOT NULL, created REAL NOT NULL, seq INTEGER NOT NULL,
     state TEXT NOT NULL
 );
-CREATE INDEX versions_of_base ON model_versions (base, state, version);
 CREATE TABLE erasures (
     seq INTEGER PRIMARY KEY AUTOINCREMENT, poll TEXT NOT NULL, at REAL NOT NULL, done INTEGER NOT NULL DEFAULT 0
 );

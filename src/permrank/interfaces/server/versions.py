@@ -60,7 +60,7 @@ def newest(store: Store, base: str) -> Made | None:
 
 def begin(db: sqlite3.Connection, base: str) -> Made:
     """A row for a version that is to be made of all lists that are there; one that was never ended is given up."""
-    db.execute("UPDATE model_versions SET state = 'removed' WHERE base = ? AND state = 'making'", (base,))
+    db.execute("DELETE FROM model_versions WHERE state = 'removed' OR (base = ? AND state = 'making')", (base,))
     (seq,) = db.execute("SELECT max(seq) FROM lists WHERE base = ?", (base,)).fetchone()
     seq, now = int(seq or 0), time.time()
     made = db.execute(
