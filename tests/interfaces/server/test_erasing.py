@@ -234,6 +234,15 @@ def reading_later(path):
         yield db
 
 
+def test_the_first_of_many_rows_is_read_and_nothing_goes_on_being_read(tmp_path):
+    made = store.Store(tmp_path / "a.sqlite")
+    crowd(made, 50)
+    assert made.row("SELECT * FROM answers") is not None
+    made.write(lambda db: polls.note_erasure(db, "")).result()
+    assert erasing.forget(made)
+    made.close()
+
+
 def crowd(made, n):
     """A poll of many people with rare names."""
     rng = random.Random(3)
