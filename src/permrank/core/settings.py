@@ -3,7 +3,7 @@
 A model declares its settings as attributes of its class::
 
     class Borda(Ranker):
-        prior_strength: float = number(5.0, tune=(0.1, 100.0), help="Imaginary comparisons of every item.")
+        prior_strength: float = number(default=5.0, tune=(0.1, 100.0), help="Imaginary comparisons of every item.")
 
 The constructor, validation, the section "Parameters" of the docstring, the search spaces of `tune` and ``permrank info
 MODEL`` follow from that.
@@ -205,6 +205,8 @@ class Flag(Categorical):
 class Seed(Declaration):
     """A seed: a whole number from 0, so that everything can be repeated."""
 
+    help: str = "The same seed gives the same bits, for any number of threads."
+
     def check(self, name: str, value: object) -> None:
         """Raise unless it is a seed."""
         require_seed(value, name)
@@ -237,37 +239,32 @@ class Checked(Declaration):
 # ``default=``, and no other.
 
 
-def integer(default: object, minimum: int, maximum: int | None = None, **options: Any) -> Any:
+def integer(*, default: object, minimum: int, maximum: int | None = None, **options: Any) -> Any:
     """A whole number; options are those of `Integer`."""
     return Integer(minimum, maximum, default=default, **options)
 
 
-def number(default: object, **options: Any) -> Any:
+def number(*, default: object, **options: Any) -> Any:
     """A number; options are those of `Float`."""
     return Float(default=default, **options)
 
 
-def choice(default: object, values: Iterable[Any], **options: Any) -> Any:
+def choice(*, default: object, values: Iterable[Any], **options: Any) -> Any:
     """One of several words; options are those of `Categorical`."""
     return Categorical(tuple(values), default=default, **options)
 
 
-def flag(default: bool, **options: Any) -> Any:
+def flag(*, default: bool, **options: Any) -> Any:
     """True or False; options are those of `Flag`."""
     return Flag(default=default, **options)
 
 
-def random_seed(
-    help: str = "The same seed gives the same bits, for any number of threads.",  # noqa: A002
-    *,
-    default: int = 0,
-    **options: Any,
-) -> Any:
-    """A seed; options are those of `Declaration`."""
-    return Seed(default=default, help=help, **options)
+def random_seed(*, default: int, **options: Any) -> Any:
+    """A seed; options are those of `Seed`."""
+    return Seed(default=default, **options)
 
 
-def checked(default: object, function: Callable[[Any], object], words: str, **options: Any) -> Any:
+def checked(*, default: object, function: Callable[[Any], object], words: str, **options: Any) -> Any:
     """Anything that a function lets pass; options are those of `Declaration`."""
     return Checked(function, words, default=default, **options)
 

@@ -275,4 +275,4 @@ def test_a_real_proxy_on_the_machine_lets_nobody_administer(start, tmp_path, mon
             assert asked(reached, method, path, keys["vote"]) == 403, (method, path)
         assert asked(reached, "GET", f"/v1/polls/{poll}") == (200 if start == "key, open" else 401)
         assert asked(port, "GET", "/v1/polls") == (200 if start == "private" else 401)
-        assert asked(reached, "DELETE", f"/v1/polls/{poll}", keys["admin"]) == 204
+        assert asked(reached, "DELETE", f"/v1/polls/{poll}", keys["admin"]) in (200, 202)

@@ -50,7 +50,7 @@ def test_the_list_of_guarded_addresses_is_complete(keyed_client):
 def test_nothing_gets_in_without_a_key_or_with_a_wrong_one(keyed_client):
     client, poll = keyed_client, new_poll(keyed_client)
     good = poll["keys"]["admin"]
-    other = client.app_state.store.write(lambda db: make_key(db, "vote", "another-poll")).result()
+    other = new_poll(client)["keys"]["vote"]
     wrong = [
         None, "", "Bearer", "Bearer ", f"Basic {good}", f"Bearer {good}x", f"Bearer {good[:-1]}", f"Bearer {other}",
         f"Bearer {good[:16]}{'A' * 32}", "Bearer pr_000000000000_" + "A" * 32, "Bearer ' OR 1=1 --",

@@ -13,6 +13,7 @@ from permrank.interfaces.server.ballots import Ballots, Person
 from permrank.interfaces.server.live import Holders
 from permrank.interfaces.server.serving import loaded
 from permrank.interfaces.server.settings import Settings
+from permrank.interfaces.server.versions import file_of
 
 
 @pytest.fixture(scope="module")
@@ -106,8 +107,7 @@ def test_what_a_person_says_counts_at_once_is_learnt_and_can_be_erased(client, m
     assert refit.model_is_due(state.store, settings)
     assert not refit.model_is_due(state.store, Settings(settings.db, settings.model, refit_answers=2))
     version = refit.refit_model(state.store, settings.model)
-    path = state.store.row("SELECT path FROM model_versions WHERE version = ?", version)["path"]
-    learnt = loaded(version, path, time.time()).model
+    learnt = loaded(version, str(file_of(state.store, version)), time.time()).model
     assert "newcomer" in learnt.user_ids
     assert learnt.rankings_.lists("newcomer") == [items[3:6]]
     until = time.monotonic() + 120.0

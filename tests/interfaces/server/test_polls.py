@@ -8,6 +8,7 @@ import pytest
 
 import permrank as pr
 from interfaces_server import DISHES, new_poll, person, send, serving
+from permrank.interfaces.server import erasing
 from permrank.interfaces.server.store import Store
 
 BALLOTS = {
@@ -108,6 +109,26 @@ def test_the_same_key_stores_once_and_another_answer_under_it_is_refused(open_cl
     assert open_client.get(f"/v1/polls/{poll['id']}/answers").json()["answers"][-1]["kind"] == "pair"
 
 
+def test_another_body_under_a_key_of_the_header_is_refused_whole(open_client):
+    poll = new_poll(open_client)
+    ann, bob = person(open_client, poll, "ann"), person(open_client, poll, "bob")
+    address, once = f"/v1/polls/{poll['id']}/answers", {"Idempotency-Key": "k"}
+    pair, other = ({"kind": "pair", "better": "curry", "worse": worse} for worse in ("pizza", "ramen"))
+    send(open_client, poll, ann | once, pair, other)
+    assert [one["again"] for one in send(open_client, poll, ann | once, pair, other)["answers"]] == [True, True]
+    for body in ([pair], [pair, other, pair], [other, pair], [pair, other | {"shown": ["curry"]}],
+                 [pair, other | {"key": "own"}], [{"kind": "skip", "items": ["curry", "pizza"]}]):  # fmt: skip
+        refused = send(open_client, poll, ann | once, *body, code=409)
+        assert refused["field"] in ("key", "Idempotency-Key")
+    assert len(open_client.get(address).json()["answers"]) == 2
+    send(open_client, poll, bob | once, other)  # a key belongs to whoever sends it
+    for name, code in (("cat", 201), ("cat", 201), ("dan", 409)):
+        found = open_client.post(address, json={"answers": [pair], "person": name}, headers=once)
+        assert found.status_code == code, found.text
+    assert len(open_client.get(address).json()["answers"]) == 4
+    assert len(open_client.get(f"/v1/polls/{poll['id']}/people").json()["people"]) == 3
+
+
 @pytest.mark.parametrize(
     ("answer", "field"),
     [
@@ -204,7 +225,8 @@ def test_questions_lead_to_the_order_that_answers_them_and_then_it_is_enough(ope
     assert len(set(open_client.get(f"{address}?kind=best_worst", headers=bob).json()["items"])) == 4
 
 
-def test_a_person_is_erased_from_the_file_and_answers_cannot_be_changed(tmp_path):
+def test_a_person_is_erased_from_the_file_and_answers_cannot_be_changed(tmp_path, monkeypatch):
+    monkeypatch.setattr(erasing, "_WAIT", 60.0)
     path = tmp_path / "a.sqlite"
     with serving(path) as client:
         poll = new_poll(client)
@@ -216,12 +238,14 @@ def test_a_person_is_erased_from_the_file_and_answers_cannot_be_changed(tmp_path
         with pytest.raises(sqlite3.IntegrityError, match="are kept"):
             client.app_state.store.write(lambda db: db.execute("DELETE FROM answers")).result()
         gone = client.delete(f"/v1/polls/{poll['id']}/people/me", headers=ann)
-        assert gone.json()["answers"] == 1
+        assert gone.status_code == 200
+        assert (gone.json()["answers"], gone.json()["pending"]) == (1, False)
         assert client.get(f"/v1/polls/{poll['id']}/result", headers=ann).status_code == 401  # the key is gone too
         assert client.get(f"/v1/polls/{poll['id']}/result", headers=bob).json()["people"] == 1
         for part in tmp_path.iterdir():
             assert b"ann-with-a-rare-name" not in part.read_bytes(), part
-        assert client.delete(f"/v1/polls/{poll['id']}").status_code == 204
+        gone = client.delete(f"/v1/polls/{poll['id']}")
+        assert gone.json() == {"erased": poll["id"], "answers": 1, "pending": False}
         assert client.get(f"/v1/polls/{poll['id']}").status_code == 404
 
 

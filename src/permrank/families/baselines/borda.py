@@ -35,7 +35,7 @@ class Borda(OneOrderRanker):
     reference = "de Borda (1781)"
 
     prior_strength: float = number(
-        5.0, tune=(0.1, 100.0), help="λ: imaginary comparisons of every item, half of them won."
+        default=5.0, tune=(0.1, 100.0), help="λ: imaginary comparisons of every item, half of them won."
     )
 
     def _count(self, rankings: Rankings) -> Float64Array:

@@ -74,16 +74,16 @@ class MeanRating(Ranker):
     user_biases_ = Learnt[Float64Array]()
 
     item_penalty: float = number(
-        10.0,
+        default=10.0,
         above=0.0,
         tune=(0.3, 100.0),
         help="λ_item: as many imaginary ratings of the mean are added to every item.",
     )
-    user_penalty: float = number(5.0, above=0.0, tune=(0.3, 100.0), help="λ_user, likewise for users.")
-    centred: bool = flag(True, help="False leaves the users' biases out: the plain shrunk mean of an item.")
-    max_iter: int = integer(200, 1, MOST_SWEEPS, help="The most sweeps.")
+    user_penalty: float = number(default=5.0, above=0.0, tune=(0.3, 100.0), help="λ_user, likewise for users.")
+    centred: bool = flag(default=True, help="False leaves the users' biases out: the plain shrunk mean of an item.")
+    max_iter: int = integer(default=200, minimum=1, maximum=MOST_SWEEPS, help="The most sweeps.")
     tol: float = number(
-        1e-06,
+        default=1e-06,
         above=0.0,
         help="Learning ends when no bias changes by more than this part of the ratings' standard deviation.",
     )

@@ -36,8 +36,8 @@ class Popularity(OneOrderRanker):
     reference = "Cremonesi, Koren and Turrin (2010), top popular"
 
     count: Literal["liked", "listed"] = choice(
-        "liked",
-        ("liked", "listed"),
+        default="liked",
+        values=("liked", "listed"),
         tune=("liked", "listed"),
         help=(
             "Rankings in which the item comes before at least half of the others (a tie counts one half), or all "

@@ -44,7 +44,7 @@ class Random(Ranker):
     knows_nobody = True
     personal = False
 
-    seed: int = random_seed("Of the scores.")
+    seed: int = random_seed(default=0, help="Of the scores.")
 
     def _learn(self, rankings: Rankings) -> Learner[Estimate]:
         return at_once(Estimate(), float(rankings.weights @ _log_probabilities(rankings)))

@@ -83,9 +83,9 @@ class ImplicitFactors(CatalogueRanker):
     item_factors_ = Learnt[Array]()
     weighting_ = Learnt[Float64Array]()
 
-    n_factors: int = integer(128, 1, MOST_FACTORS, tune=(16, 256), kw_only=False, help="K.")
+    n_factors: int = integer(default=128, minimum=1, maximum=MOST_FACTORS, tune=(16, 256), kw_only=False, help="K.")
     missing_weight: float | Literal["auto"] = number(
-        "auto",
+        default="auto",
         minimum=1e-09,
         maximum=1.0,
         also=("auto",),
@@ -95,16 +95,16 @@ class ImplicitFactors(CatalogueRanker):
         ),
     )
     penalty: float | Literal["auto"] = number(
-        "auto",
+        default="auto",
         above=0.0,
         also=("auto",),
         help='Penalty of the factors, as a share of the weight of a row. "auto" as for ``missing_weight``.',
     )
-    max_iter: int = integer(50, 1, MOST_SWEEPS, help="The most sweeps.")
+    max_iter: int = integer(default=50, minimum=1, maximum=MOST_SWEEPS, help="The most sweeps.")
     tol: float = number(
-        0.001, above=0.0, help="Learning ends when the loss falls by less than this part of itself in a sweep."
+        default=0.001, above=0.0, help="Learning ends when the loss falls by less than this part of itself in a sweep."
     )
-    seed: int = random_seed("Of the start, and of the entries that are held out.")
+    seed: int = random_seed(default=0, help="Of the start, and of the entries that are held out.")
 
     def _weighting(self, data: Data) -> Weighting:
         chosen = weighting_of(USUAL, data.n_items)

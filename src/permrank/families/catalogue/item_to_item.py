@@ -105,10 +105,10 @@ class ItemToItem(CatalogueRanker):
     penalties_ = Learnt[Float64Array]()
 
     method: Literal["auto", "regression", "filter"] = choice(
-        "auto", ("auto", "regression", "filter"), help='"auto": the regression up to 8,192 items.'
+        default="auto", values=("auto", "regression", "filter"), help='"auto": the regression up to 8,192 items.'
     )
     ridge: float | Literal["auto"] = number(
-        "auto",
+        default="auto",
         above=0.0,
         also=("auto",),
         help=(
@@ -117,7 +117,7 @@ class ItemToItem(CatalogueRanker):
         ),
     )
     dropout: float | Literal["auto"] = number(
-        "auto",
+        default="auto",
         also=("auto",),
         help=(
             "γ, a further penalty as a share of the item's own sum of squares: dropping entries with probability "
@@ -125,9 +125,9 @@ class ItemToItem(CatalogueRanker):
         ),
     )
     n_neighbours: int | Literal["auto"] = integer(
-        "auto",
-        1,
-        MOST_SWEEPS,
+        default="auto",
+        minimum=1,
+        maximum=MOST_SWEEPS,
         also=("auto",),
         help='Weights that the filter keeps for each item; "auto": as many as fit in 512 MiB.',
     )

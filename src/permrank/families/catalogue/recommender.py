@@ -145,23 +145,23 @@ class Recommender(CatalogueRanker):
     weighting_ = Learnt[Float64Array]()
 
     order: Ranker | None = checked(
-        None,
-        lambda value: _require_order(value),
-        "a model, None",
+        default=None,
+        function=lambda value: _require_order(value),
+        words="a model, None",
         kw_only=False,
         help="The model of order, not fitted; `FactoredPlackettLuce` unless it is given.",
     )
     n_factors: int | Literal["auto"] = integer(
-        "auto",
-        1,
-        MOST_FACTORS,
+        default="auto",
+        minimum=1,
+        maximum=MOST_FACTORS,
         also=("auto",),
         help=(
             'Factors of the model of what is taken up. "auto": 128 up to 8,192 items; beyond 64, 256 or 480, more '
             "as long as held-out entries are found better, and as they fit in 256 MiB."
         ),
     )
-    seed: int = random_seed("Of what is held out, and of the factors' start.")
+    seed: int = random_seed(default=0, help="Of what is held out, and of the factors' start.")
 
     def _learn(self, rankings: Rankings) -> Learner[RecommenderEstimate]:
         ordered = rankings.has_order

@@ -140,9 +140,9 @@ class FactoredPlackettLuce(Ranker):
     link_strength_ = Learnt[Array]()
 
     n_factors: int | Literal["auto"] = integer(
-        16,
-        1,
-        MOST_FACTORS,
+        default=16,
+        minimum=1,
+        maximum=MOST_FACTORS,
         also=("auto",),
         tune=(2, 32),
         kw_only=False,
@@ -152,7 +152,7 @@ class FactoredPlackettLuce(Ranker):
         ),
     )
     factor_scale: float | Literal["auto"] = number(
-        "auto",
+        default="auto",
         above=0.0,
         also=("auto",),
         tune=(0.3, 3.0),
@@ -164,40 +164,40 @@ class FactoredPlackettLuce(Ranker):
         ),
     )
     user_penalty: float = number(
-        1.0,
+        default=1.0,
         above=0.0,
         tune=(0.03, 30.0),
         when=("method", "point"),
         help='Penalties of ``method="point"``, the paper\'s α and β.',
     )
     item_penalty: float = number(
-        1.0,
+        default=1.0,
         above=0.0,
         tune=(0.03, 30.0),
         when=("method", "point"),
         help='Penalties of ``method="point"``, the paper\'s α and β.',
     )
     intercepts: bool = flag(
-        True, tune=(True, False), help="Whether items have an intercept b_y; False is the paper's form."
+        default=True, tune=(True, False), help="Whether items have an intercept b_y; False is the paper's form."
     )
     method: Literal["draws", "point"] = choice(
-        "draws",
-        ("draws", "point"),
+        default="draws",
+        values=("draws", "point"),
         help=(
             "``point`` is the paper's regularised maximum likelihood, Σ_u log P - user_penalty ‖W‖² - "
             "item_penalty ‖H‖²."
         ),
     )
     ties: Ties = choice(
-        "breslow",
-        ("exact", "efron", "breslow", "partition", "shuffle"),
+        default="breslow",
+        values=("exact", "efron", "breslow", "partition", "shuffle"),
         help=(
             "What a tie says (see the page on ties). For ratings a tie is evidence of closeness, and ``breslow`` "
             "predicts best; strict rankings are not affected."
         ),
     )
     rating_thresholds: bool = flag(
-        True,
+        default=True,
         when=("method", "draws"),
         help=(
             "Where there are ratings, let the level of the ratings count and not only their order, by thresholds "
@@ -205,7 +205,7 @@ class FactoredPlackettLuce(Ranker):
         ),
     )
     co_listing: bool = flag(
-        True,
+        default=True,
         when=("method", "draws"),
         help=(
             "Let what people list together tell of their taste: prior means of users' and items' factors depend "
@@ -213,9 +213,9 @@ class FactoredPlackettLuce(Ranker):
         ),
     )
     damping: str | Sequence[float] = checked(
-        "none",
-        check_damping,
-        "none, log, natural_log, learned, list of numbers",
+        default="none",
+        function=check_damping,
+        words="none, log, natural_log, learned, list of numbers",
         when=("method", "point"),
         help=(
             'Benter\'s factors ρ_i of the scores at each stage of a list, for ``method="point"``: 1 / log2(1 + i), '
@@ -225,9 +225,9 @@ class FactoredPlackettLuce(Ranker):
         ),
     )
     max_iter: int | None = integer(
-        None,
-        1,
-        MOST_SWEEPS,
+        default=None,
+        minimum=1,
+        maximum=MOST_SWEEPS,
         also=(None,),
         help=(
             "The most sweeps over the data, by default 600 under ``draws`` and 5,000 under ``point``. Draws end "
@@ -236,9 +236,9 @@ class FactoredPlackettLuce(Ranker):
         ),
     )
     n_draws: int = integer(
-        64,
-        1,
-        MOST_DRAWS,
+        default=64,
+        minimum=1,
+        maximum=MOST_DRAWS,
         when=("method", "draws"),
         help=(
             "The most draws that are looked at, evenly spread over the last part of the sweeps. Scores are "
@@ -246,12 +246,12 @@ class FactoredPlackettLuce(Ranker):
         ),
     )
     tol: float = number(
-        1e-06,
+        default=1e-06,
         above=0.0,
         when=("method", "point"),
         help="``point`` ends when the objective rises by less than this part of itself.",
     )
-    seed: int = random_seed("The same seed gives the same bits, for any number of threads.")
+    seed: int = random_seed(default=0, help="The same seed gives the same bits, for any number of threads.")
 
     def _validate(self) -> None:
         super()._validate()

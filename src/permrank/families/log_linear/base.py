@@ -75,10 +75,15 @@ class LogLinearRanker(Ranker):
     pair_values_ = Learnt[Float64Array]()
 
     n_factors: int = integer(
-        16, 0, MOST_FACTORS, tune=(2, 32), kw_only=False, help="K; 0 leaves them out: everybody has the same s."
+        default=16,
+        minimum=0,
+        maximum=MOST_FACTORS,
+        tune=(2, 32),
+        kw_only=False,
+        help="K; 0 leaves them out: everybody has the same s.",
     )
     factor_scale: Any = number(
-        "auto",
+        default="auto",
         above=0.0,
         also=("auto",),
         tune=(0.3, 3.0),
@@ -89,28 +94,31 @@ class LogLinearRanker(Ranker):
         ),
     )
     item_scale: float | None = number(
-        2.0,
+        default=2.0,
         above=0.0,
         also=(None,),
         tune=(0.3, 10.0),
         help="Standard deviation of b or γ a priori, where they are not drawn; None for no prior.",
     )
     position: str | Sequence[float] = checked(
-        "centred",
-        check_position,
-        "centred, linear, list of numbers",
+        default="centred",
+        function=check_position,
+        words="centred, linear, list of numbers",
         help=(
             "g(i): (1 + n - 2 i) / n, or 1 - i / n, or a function given by its values from the first position to "
             "the last. Tied items share the mean of g over their positions."
         ),
     )
     window: int = integer(
-        5, 2, LONGEST_EXACT, help="Length of the sublists of ``windows``, and of the moves of sublists."
+        default=5,
+        minimum=2,
+        maximum=LONGEST_EXACT,
+        help="Length of the sublists of ``windows``, and of the moves of sublists.",
     )
     n_relocations: int | Literal["all"] = integer(
-        32,
-        1,
-        _MOST_RELOCATED,
+        default=32,
+        minimum=1,
+        maximum=_MOST_RELOCATED,
         also=("all",),
         when=("method", "relocation"),
         help=(
@@ -119,17 +127,17 @@ class LogLinearRanker(Ranker):
             "published sum."
         ),
     )
-    move: str = choice("swap", MOVES, help="Of the chains of contrastive learning; see `sample`.")
+    move: str = choice(default="swap", values=MOVES, help="Of the chains of contrastive learning; see `sample`.")
     n_steps: int = integer(
-        0,
-        0,
-        10_000,
+        default=0,
+        minimum=0,
+        maximum=10_000,
         help="Moves of a chain in a sweep of contrastive learning; 0 for as many as the list has items (the paper).",
     )
     max_iter: int | None = integer(
-        None,
-        1,
-        MOST_SWEEPS,
+        default=None,
+        minimum=1,
+        maximum=MOST_SWEEPS,
         also=(None,),
         help=(
             "The most sweeps, of each part where factors and then pairs are learnt. If not given: 60 to 300 for draws "
@@ -137,13 +145,13 @@ class LogLinearRanker(Ranker):
             "and 500 otherwise. Contrastive learning makes all of them."
         ),
     )
-    n_draws: int = integer(32, 1, MOST_DRAWS, help="Draws of the factors that are kept.")
+    n_draws: int = integer(default=32, minimum=1, maximum=MOST_DRAWS, help="Draws of the factors that are kept.")
     tol: float = number(
-        1e-07,
+        default=1e-07,
         above=0.0,
         help="Learning ends when the objective rises by less than this part of itself; draws do not go by it.",
     )
-    seed: int = random_seed("Of the draws and the chains.")
+    seed: int = random_seed(default=0, help="Of the draws and the chains.")
 
     @property
     def _degree(self) -> int:

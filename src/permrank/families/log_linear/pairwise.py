@@ -77,17 +77,17 @@ class PairwiseLogLinear(LogLinearRanker):
     pair_scale_ = Learnt[float]()
 
     method: str = choice(
-        "relocation",
-        METHODS,
+        default="relocation",
+        values=METHODS,
         help=(
             "For λ (and γ without factors): a pseudo-likelihood (§4.3), exact maximum likelihood for lists of up "
             "to 16 items, or contrastive divergence (§4.2) with chains from the lists or persistent ones."
         ),
     )
     min_cooccurrence: int | Literal["auto"] = integer(
-        "auto",
-        1,
-        1000000000,
+        default="auto",
+        minimum=1,
+        maximum=1000000000,
         also=("auto",),
         help=(
             'How often two items must be ranked together to have a parameter. "auto": 5 times, or more often '
@@ -96,7 +96,7 @@ class PairwiseLogLinear(LogLinearRanker):
         ),
     )
     cooccurrence_above: float | None = number(
-        None,
+        default=None,
         also=(None,),
         help=(
             'The paper\'s "larger than a certain threshold", in place of ``min_cooccurrence``: two items have a '
@@ -104,17 +104,17 @@ class PairwiseLogLinear(LogLinearRanker):
         ),
     )
     degree: int = integer(
-        1,
-        1,
-        64,
+        default=1,
+        minimum=1,
+        maximum=64,
         help=(
             "γ_y is a polynomial of so high a degree in g. With as many as a list has items less one, and lists "
             "of one length, every item has a free parameter at every position. Only without factors."
         ),
     )
     insertion: Literal["expected", "mode", "published"] = choice(
-        "expected",
-        RULES,
+        default="expected",
+        values=RULES,
         help=(
             "Position of an item that enters a list: the expected one, or the likeliest. Of items with the same "
             "likeliest position the more likely one there is the better: everywhere, as the paper has it, or in "
@@ -122,7 +122,7 @@ class PairwiseLogLinear(LogLinearRanker):
         ),
     )
     pair_scale: float | Literal["auto"] | None = number(
-        "auto",
+        default="auto",
         above=0.0,
         also=("auto", None),
         help='Standard deviation of λ a priori; "auto" takes what suits held-out lists best, None is no prior.',

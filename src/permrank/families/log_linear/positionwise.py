@@ -51,7 +51,7 @@ class PositionwiseLogLinear(LogLinearRanker):
     reference = "Tran and Venkatesh (2010), section 4.5.1"
 
     factor_scale: float | Literal["auto"] | None = number(
-        "auto",
+        default="auto",
         above=0.0,
         also=("auto", None),
         tune=(0.3, 3.0),
@@ -63,15 +63,15 @@ class PositionwiseLogLinear(LogLinearRanker):
         ),
     )
     method: str = choice(
-        "posterior",
-        ("posterior", *METHODS),
+        default="posterior",
+        values=("posterior", *METHODS),
         help=(
             "``posterior``: users and items are drawn in turn, with the pseudo-likelihood of swaps, and answers "
             "are averages. The others give point estimates, which overfit short lists: a pseudo-likelihood "
             "(§4.3), exact maximum likelihood for lists of up to 16 items, or contrastive divergence (§4.2)."
         ),
     )
-    intercepts: bool = flag(True, help="Whether items have an intercept b_y; False is the paper's form.")
+    intercepts: bool = flag(default=True, help="Whether items have an intercept b_y; False is the paper's form.")
 
     def _validate(self) -> None:
         super()._validate()

@@ -58,14 +58,21 @@ class MatrixRanker(Ranker):
     item_penalty_ = Learnt[float]()
 
     n_factors: int = integer(
-        16, 1, MOST_FACTORS, tune=(2, 32), kw_only=False, help="K, the factors of every user and item."
+        default=16,
+        minimum=1,
+        maximum=MOST_FACTORS,
+        tune=(2, 32),
+        kw_only=False,
+        help="K, the factors of every user and item.",
     )
-    intercepts: bool = flag(True, help="Whether items have an intercept b_y; False is the published form.")
-    max_iter: int = integer(500, 1, MOST_SWEEPS, help="The most sweeps.")
+    intercepts: bool = flag(default=True, help="Whether items have an intercept b_y; False is the published form.")
+    max_iter: int = integer(default=500, minimum=1, maximum=MOST_SWEEPS, help="The most sweeps.")
     tol: float = number(
-        1e-05, above=0.0, help="Learning ends when the objective gains less than this part of itself in two sweeps."
+        default=1e-05,
+        above=0.0,
+        help="Learning ends when the objective gains less than this part of itself in two sweeps.",
     )
-    seed: int = random_seed()
+    seed: int = random_seed(default=0)
 
     @abstractmethod
     def _loss(self, rankings: Rankings, training: Rankings) -> Loss:
@@ -155,7 +162,7 @@ class OnePenaltyRanker(MatrixRanker):
     """A `MatrixRanker` with one penalty for users and items."""
 
     penalty: Penalty = number(
-        "auto",
+        default="auto",
         above=0.0,
         also=("auto",),
         help=(

@@ -52,10 +52,12 @@ class CofiRank(OnePenaltyRanker):
     takes = "ratings, or rankings taken for evenly spread ratings; ties, weights"
     reference = "Weimer, Karatzoglou, Le and Smola (2007)"
 
-    intercepts: bool = flag(True, help="Whether items have intercepts and users offsets; False is the published form.")
+    intercepts: bool = flag(
+        default=True, help="Whether items have intercepts and users offsets; False is the published form."
+    )
     loss: Literal["ndcg", "ordinal", "squared"] = choice(
-        "ndcg",
-        ("ndcg", "ordinal", "squared"),
+        default="ndcg",
+        values=("ndcg", "ordinal", "squared"),
         tune=("ndcg", "ordinal", "squared"),
         help=(
             "The bound above; the hinge over all ordered pairs; squared error of the ratings, with an offset a "
@@ -64,9 +66,11 @@ class CofiRank(OnePenaltyRanker):
         ),
     )
     smoothing: float = number(
-        1.0, above=0.0, tune=(0.1, 10.0), help="How far the maximum (for ``ordinal``, the hinge) is rounded."
+        default=1.0, above=0.0, tune=(0.1, 10.0), help="How far the maximum (for ``ordinal``, the hinge) is rounded."
     )
-    truncation: int | None = integer(None, 1, 1000000000, also=(None,), help="Places that NDCG counts; all if None.")
+    truncation: int | None = integer(
+        default=None, minimum=1, maximum=1000000000, also=(None,), help="Places that NDCG counts; all if None."
+    )
 
     def _noise_share(self) -> float:
         return _NDCG_SHARE if self.loss == "ndcg" else NOISE_SHARE

@@ -68,13 +68,15 @@ class ListNet(OnePenaltyRanker, LuceChoiceRanker):
     estimate_type = WeightedEstimate
     feature_weights_ = Learnt[Float64Array]()
 
-    n_factors: int = integer(16, 0, MOST_FACTORS, tune=(2, 32), kw_only=False, help="K; 0 leaves the factors out.")
+    n_factors: int = integer(
+        default=16, minimum=0, maximum=MOST_FACTORS, tune=(2, 32), kw_only=False, help="K; 0 leaves the factors out."
+    )
     intercepts: bool = flag(
-        True, help="Whether items have intercepts; False, with ``n_factors=0``, leaves the features alone."
+        default=True, help="Whether items have intercepts; False, with ``n_factors=0``, leaves the features alone."
     )
     loss: Literal["listnet", "listmle"] = choice(
-        "listnet",
-        ("listnet", "listmle"),
+        default="listnet",
+        values=("listnet", "listmle"),
         tune=("listnet", "listmle"),
         help=(
             "Cross-entropy of the probabilities to be first, times the length of the list; or -log P(list), "
@@ -83,9 +85,9 @@ class ListNet(OnePenaltyRanker, LuceChoiceRanker):
         ),
     )
     features: Any = checked(
-        None,
-        lambda frame: frame is None or Features(frame),
-        "frame, None",
+        default=None,
+        function=lambda frame: frame is None or Features(frame),
+        words="frame, None",
         help=(
             "One row an item, with a column ``item`` and columns of numbers; or one row a user and item, with a "
             "column ``user`` too. Every item of the rankings needs a row; of users and items those in the "

@@ -45,13 +45,13 @@ class PairwiseFactorisation(MatrixRanker):
     reference = "Tran and Venkatesh (2010), section 2"
 
     loss: Literal["logistic", "hinge", "squared"] = choice(
-        "logistic",
-        ("logistic", "hinge", "squared"),
+        default="logistic",
+        values=("logistic", "hinge", "squared"),
         tune=("logistic", "hinge", "squared"),
         help="log(1 + e^-d), max(0, 1 - d), (1 - d)².",
     )
     smoothing: float = number(
-        1.0,
+        default=1.0,
         tune=(0.1, 10.0),
         help=(
             "The hinge is rounded over this width, below which it is quadratic; learning needs a slope that is "
@@ -60,8 +60,8 @@ class PairwiseFactorisation(MatrixRanker):
         ),
     )
     weighting: Literal["entries", "published"] = choice(
-        "entries",
-        ("entries", "published"),
+        default="entries",
+        values=("entries", "published"),
         help=(
             "``entries``: a list of n counts n times the mean over its pairs, and penalties are multiplied by the "
             "number of entries of a user or item, so that one penalty suits short and long lists. ``published``: "
@@ -70,7 +70,7 @@ class PairwiseFactorisation(MatrixRanker):
         ),
     )
     user_penalty: Penalty = number(
-        "auto",
+        default="auto",
         above=0.0,
         also=("auto",),
         help=(
@@ -78,11 +78,11 @@ class PairwiseFactorisation(MatrixRanker):
             "factors. Only the product of both penalties matters to the scores."
         ),
     )
-    item_penalty: Penalty = number("auto", above=0.0, also=("auto",), help="The same for items.")
+    item_penalty: Penalty = number(default="auto", above=0.0, also=("auto",), help="The same for items.")
     n_partners: int = integer(
-        32,
-        1,
-        MOST_SWEEPS,
+        default=32,
+        minimum=1,
+        maximum=MOST_SWEEPS,
         help=(
             "The logistic loss sums over all pairs of lists of up to twice this length; in a longer one every "
             "entry is compared with this many others, drawn once for the whole fit."

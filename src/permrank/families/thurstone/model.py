@@ -135,61 +135,64 @@ class FactoredThurstone(Ranker):
     link_strength_ = Learnt[Array]()
 
     n_factors: int = integer(
-        16,
-        1,
-        MOST_FACTORS,
+        default=16,
+        minimum=1,
+        maximum=MOST_FACTORS,
         tune=(2, 32),
         kw_only=False,
         help="K; a prior variance is learnt for every factor, so that those which are not needed vanish.",
     )
     covariance: str = choice(
-        "auto",
-        ("auto", "factors", "full"),
+        default="auto",
+        values=("auto", "factors", "full"),
         help=(
             '"full" is any covariance matrix of the items, for orders of up to 200 items without features; "auto" '
             "takes it up to 50."
         ),
     )
     one_draw: bool = flag(
-        True,
+        default=True,
         help=(
             "Whether all rankings of a user come from one vector of utilities, as pairs compared in one sitting "
             "do; False draws ε anew for every ranking. Ratings with thresholds have an ε for every rating."
         ),
     )
     n_components: int | None = integer(
-        None,
-        1,
-        MOST_COMMUNITIES,
+        default=None,
+        minimum=1,
+        maximum=MOST_COMMUNITIES,
         also=(None,),
         help=(
             "Populations that the people are a mixture of, each with its own items' means and factors. By default "
             "1, and with a full covariance one for every ten people for each of its numbers, at most 4."
         ),
     )
-    item_noise: bool = flag(True, help="Whether σ_y is learnt for every item, around 1; else it is 1.")
+    item_noise: bool = flag(default=True, help="Whether σ_y is learnt for every item, around 1; else it is 1.")
     rating_thresholds: bool = flag(
-        True,
+        default=True,
         help=("Where there are ratings, let a rating be an interval between thresholds; else it only makes an order."),
     )
     co_listing: bool = flag(
-        True,
+        default=True,
         help=(
             "Let what people list together tell of their taste: prior means of users' and items' factors depend "
             "on it, as far as it stands out from chance."
         ),
     )
     max_iter: int | None = integer(
-        None,
-        1,
-        MOST_SWEEPS,
+        default=None,
+        minimum=1,
+        maximum=MOST_SWEEPS,
         also=(None,),
         help="Sweeps, all of which are made; 100 to 600 by default, fewer for more data.",
     )
     n_draws: int = integer(
-        64, 1, MOST_DRAWS, help="Draws that are kept, evenly spread over the sweeps after the first third."
+        default=64,
+        minimum=1,
+        maximum=MOST_DRAWS,
+        help="Draws that are kept, evenly spread over the sweeps after the first third.",
     )
-    seed: int = random_seed("The same seed gives the same bits, for any number of threads.")
+    seed: int = random_seed(default=0, help="The same seed gives the same bits, for any number of threads.")
 
     def _rules(self) -> Named:
         return {"one_draw": bool(self.one_draw), "seed": int(self.seed)}

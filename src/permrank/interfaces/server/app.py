@@ -15,9 +15,10 @@ from fastapi.responses import PlainTextResponse, Response
 from starlette.staticfiles import StaticFiles
 
 from permrank import __version__
-from permrank.interfaces.server import described, model_api, pages, polls_api, problems
+from permrank.interfaces.server import described, model_api, pages, polls_api, problems, versions
 from permrank.interfaces.server.asking import Common, next_question
 from permrank.interfaces.server.ballots import Ballots, Person
+from permrank.interfaces.server.erasing import n_pending
 from permrank.interfaces.server.limits import Buckets, Guard
 from permrank.interfaces.server.results import GroupResult
 from permrank.interfaces.server.settings import ENVIRONMENT, Settings
@@ -40,9 +41,10 @@ def create_app(settings: Settings, pictures: str | None = None) -> Any:
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         await _get_ready(state)  # nobody is let in before; other web processes take the questions meanwhile
-        looking = asyncio.create_task(_look_for_versions(state))
+        tasks = [asyncio.create_task(work) for work in (_look_for_versions(state), state.eraser.run())]
         yield
-        looking.cancel()
+        for task in tasks:
+            task.cancel()
         state.close()
 
     app = FastAPI(
@@ -90,7 +92,8 @@ def _add_health(app: FastAPI) -> None:
         who.require("admin")
         version = state.serving.version
         gauges = {"event_streams": state.polls.n_streams, "jobs_waiting": state.turns.n_waiting,
-                  "model_version": version.number if version else -1}  # fmt: skip
+                  "model_version": version.number if version else -1,
+                  "erasures_pending": n_pending(state.store)}  # fmt: skip
         return PlainTextResponse(state.metrics.text(gauges), media_type="text/plain; version=0.0.4")
 
 
@@ -102,18 +105,18 @@ async def _get_ready(state: State) -> None:
 
 
 async def _look_for_versions(state: State) -> None:
-    """Change over to newer versions of the model."""
+    """Change over to newer versions of the model, and back to an older one when somebody was erased."""
     while state.settings.model is not None:
         await asyncio.sleep(_LOOK)
-        newest = state.store.row("SELECT max(version) FROM model_versions")
-        current = state.serving.version
-        if newest is None or current is None or (newest[0] or 0) <= current.number:
+        newest, current = versions.newest(state.store, state.serving.base), state.serving.version
+        number = 0 if newest is None else newest.number
+        if current is None or number == current.number:
             continue
         try:
             await state.serving.run(state.serving.load_newest)
             _settle()
         except Exception:  # a spoiled file, no memory: what is served goes on
-            _log.exception("version %s of the model cannot be loaded; the one before goes on", newest[0])
+            _log.exception("version %d of the model cannot be loaded; the one before goes on", number)
             await asyncio.sleep(_AGAIN)
 
 

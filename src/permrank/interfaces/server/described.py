@@ -132,10 +132,11 @@ class PersonPage(Answer):
 
 
 class Erased(Answer):
-    """Who was erased, and how many answers went."""
+    """Who or what was erased, and how many answers went."""
 
     erased: str
     answers: int
+    pending: bool = Field(description="Whether it is still in a file: it is removed from there as soon as possible.")
 
 
 class Stored(Answer):
@@ -345,6 +346,7 @@ ANSWERS: dict[tuple[str, str], type[BaseModel]] = {
     ("get", "/health/live"): Status, ("get", "/health/ready"): Status,
     ("post", "/v1/polls"): MadePoll, ("get", "/v1/polls"): PollPage,
     ("get", _POLL): PollShown, ("patch", _POLL): PollAbout,
+    ("delete", _POLL): Erased,
     ("post", f"{_POLL}/keys"): MadeKey, ("get", f"{_POLL}/keys"): KeyPage,
     ("post", f"{_POLL}/people"): Joined, ("get", f"{_POLL}/people"): PersonPage,
     ("delete", f"{_POLL}/people/{{person}}"): Erased,
@@ -371,8 +373,8 @@ def install(app: FastAPI) -> None:
             found["components"]["schemas"] |= defined["$defs"]
             for (method, path), model in ANSWERS.items():
                 responses = found["paths"][path][method]["responses"]
-                status = next(status for status in ("200", "201") if status in responses)
-                responses[status]["content"] = {"application/json": {"schema": names[model, "serialization"]}}
+                for status in {"200", "201", "202"} & set(responses):
+                    responses[status]["content"] = {"application/json": {"schema": names[model, "serialization"]}}
             app.openapi_schema = found
         return app.openapi_schema
 

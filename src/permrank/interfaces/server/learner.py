@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from permrank.interfaces.server.due import something_to_learn
 from permrank.interfaces.server.settings import Settings, learner_environment
 from permrank.interfaces.server.store import Store
 
+_log = logging.getLogger("permrank.serve")
 # How often it is looked, and how long after a process that failed another is started, in seconds.
 _LOOK, _AGAIN = 2.0, 30.0
 
@@ -63,11 +65,18 @@ class Learner:
                 code = self._process.poll()
                 pause = _AGAIN if code else _LOOK  # the log says why it failed; the version before goes on
                 self._process = None if code is not None else self._process
-            elif something_to_learn(store, self.settings):
+            elif self._is_needed(store):
                 self._process = subprocess.Popen(
                     [sys.executable, "-m", "permrank.interfaces.server.refit"], env=learner_environment()
                 )
         store.close()
+
+    def _is_needed(self, store: Store) -> bool:
+        try:
+            return something_to_learn(store, self.settings)
+        except Exception:  # a model file that is being replaced, a locked database: learning goes on afterwards
+            _log.exception("whether there is something to learn cannot be found out; it is looked again")
+            return False
 
 
 def _lets_in(settings: Settings) -> bool:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sqlite3
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Response
 from fastapi import Path as PathParameter
 
 from permrank.errors import NotSupportedError
-from permrank.interfaces.server import polls as work
 from permrank.interfaces.server.access import Caller, Right
 from permrank.interfaces.server.bodies import (
     Explain,
@@ -22,7 +20,9 @@ from permrank.interfaces.server.bodies import (
     RecommendMany,
     Someone,
 )
-from permrank.interfaces.server.polls_api import ERRORS, All, Limit, Who
+from permrank.interfaces.server.lists import MODEL, Said, erase_lists, keep_list, usable_list
+from permrank.interfaces.server.polls import n_erasures
+from permrank.interfaces.server.polls_api import ERRORS, PENDING, All, Limit, Who, erased
 from permrank.interfaces.server.problems import Problem
 from permrank.interfaces.server.serving import Version, age, person_id, place_of
 from permrank.interfaces.server.state import State
@@ -154,28 +154,28 @@ async def similar(item: Person, who: Who, state: All, k: Annotated[int, Query(ge
 async def keep(person: Person, body: PersonList, who: Who, state: All) -> dict[str, Any]:
     """Store a list or ratings of a person: answers about the person follow it at once, and the model learns from it."""
     version = _opened(who, state, "lists")
-    known = version.model.rankings_
-    wanted = "ranking" if known.ratings is None else "ratings"
-    if getattr(body, wanted) is None or (body.ranking is not None and body.ratings is not None):
-        raise Problem(422, f"the model learns from {wanted}", field=wanted, remedy=f"send {wanted}, and nothing else")
-    if known.anonymous:
-        raise Problem(422, "the model knows ballots and no people", remedy="serve a model of people")
-    name = str(person_id(version.model, person))
-    someone = Someone(ranking=body.ranking, ratings=body.ratings)
-    await state.serving.run(lambda: state.serving.reference(version, someone, light=False))  # or a problem
-    said = json.dumps(body.ranking if body.ranking is not None else body.ratings, ensure_ascii=False)
+    if (body.ranking is None) == (body.ratings is None):
+        raise Problem(422, "a list or ratings are needed", field="ranking", remedy="send one of them")
+    n_erased = n_erasures(state.store.reader, MODEL)
 
-    def job(db: sqlite3.Connection) -> int:
-        return work.add_answers(db, work.MODEL, name, [("list", said, "[]", None)])[0][0]
+    def check() -> Said:
+        found = usable_list(version, person, body.ratings if body.ranking is None else body.ranking)
+        state.serving.reference(version, Someone(ranking=body.ranking, ratings=body.ratings), light=False)
+        return found
 
-    return {"person": person, "seq": await state.written(job)}
+    name, said = await state.serving.run(check)
+    text = json.dumps(said, ensure_ascii=False)
+    base = state.serving.base
+    seq = await state.written(lambda db: keep_list(db, base, str(name), text, n_erased))
+    return {"person": person, "seq": seq}
 
 
-@router.delete("/people/{person}", summary="Erase what a person has said")
-async def erase(person: Person, who: Who, state: All) -> dict[str, Any]:
-    """Remove what was stored of a person; data that the model was fitted to before stay in the model's file."""
+@router.delete("/people/{person}", summary="Erase what a person has said", responses=PENDING)
+async def erase(person: Person, who: Who, state: All, response: Response) -> dict[str, Any]:
+    """Remove what was kept of a person, and the versions of the model that may have learnt from it.
+
+    Data of the model that was served at first stay in its file.
+    """
     version = _opened(who, state, "lists")
     name = str(person_id(version.model, person))
-    gone = await state.written(lambda db: work.erase_person(db, work.MODEL, name))
-    await state.polls.run(state.store.forget)
-    return {"erased": person, "answers": gone}
+    return await erased(state, response, person, lambda db: erase_lists(db, name))

@@ -132,7 +132,7 @@ def _name(state: State, key: Key | None) -> str | None:
     """The person of a key, if it is one's: the name, or that there is none."""
     if key is None or key.person is None:
         return None
-    row = state.store.row("SELECT name FROM people WHERE id = ?", key.person)
+    row = state.store.row("SELECT name FROM people WHERE poll = ? AND id = ?", key.poll, key.person)
     return (row["name"] if row is not None else None) or "somebody without a name"
 
 

@@ -9,7 +9,7 @@ import sqlite3
 import time
 import unicodedata
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from permrank.interfaces.server.bodies import (
     BestWorstAnswer,
@@ -25,8 +25,13 @@ from permrank.interfaces.server.problems import Problem
 from permrank.interfaces.server.store import Store
 
 AnyAnswer = ListAnswer | TiersAnswer | PairAnswer | BestWorstAnswer | SkipAnswer
-MODEL = "model"
-"""The id under which lists of the model's people are kept: no poll is called so."""
+
+
+class Erasure(NamedTuple):
+    """How many answers went, and the number of the note that says so."""
+
+    answers: int
+    seq: int
 
 
 def create_poll(db: sqlite3.Connection, poll: NewPoll) -> str:
@@ -55,22 +60,39 @@ def change_poll(db: sqlite3.Connection, poll: str, change: PollChange) -> None:
         db.execute(f"UPDATE polls SET {name} = ? WHERE id = ?", (value, poll))
 
 
-def delete_poll(db: sqlite3.Connection, poll: str) -> None:
-    """Remove a poll with all its people, keys and answers."""
-    people = [row[0] for row in db.execute("SELECT id FROM people WHERE poll = ?", (poll,))]
-    for person in people:
-        erase_person(db, poll, person)
-    for table in ("items", "keys", "communities"):
-        db.execute(f"DELETE FROM {table} WHERE poll = ?", (poll,))
+def delete_poll(db: sqlite3.Connection, poll: str) -> Erasure:
+    """Remove a poll and with it all its people, keys and answers."""
+    require_there(db, poll)
+    (gone,) = db.execute("SELECT count(*) FROM answers WHERE poll = ?", (poll,)).fetchone()
     db.execute("DELETE FROM polls WHERE id = ?", (poll,))
+    db.execute("UPDATE erasures SET poll = '' WHERE poll = ?", (poll,))  # an id has words of the title
+    return Erasure(gone, note_erasure(db, ""))
+
+
+def require_there(db: sqlite3.Connection, poll: str) -> str:
+    """The state of a poll in the transaction that writes to it; one that was deleted meanwhile is a problem."""
+    found = db.execute("SELECT state FROM polls WHERE id = ?", (poll,)).fetchone()
+    if found is None:
+        raise _unknown(poll)
+    return str(found[0])
+
+
+def require_open(db: sqlite3.Connection, poll: str) -> None:
+    """As `require_there`; a closed poll is a problem as well."""
+    if require_there(db, poll) != "open":
+        raise Problem(409, "the poll is closed", remedy="ask its organiser to open it again")
 
 
 def require_poll(store: Store, poll: str) -> sqlite3.Row:
     """The row of a poll; an unknown one is a problem."""
     found = store.row("SELECT * FROM polls WHERE id = ?", poll)
     if found is None:
-        raise Problem(404, f"there is no poll {poll!r}", field="poll", remedy="look at its link again")
+        raise _unknown(poll)
     return found
+
+
+def _unknown(poll: str) -> Problem:
+    return Problem(404, f"there is no poll {poll!r}", field="poll", remedy="look at its link again")
 
 
 def items_of(store: Store, poll: str) -> list[dict[str, Any]]:
@@ -84,9 +106,9 @@ def items_of(store: Store, poll: str) -> list[dict[str, Any]]:
 
 def add_person(db: sqlite3.Connection, poll: str, name: str | None) -> tuple[str, str]:
     """Somebody new, who is known by the key that goes with the id; a name that is taken is a problem."""
-    person = secrets.token_hex(8)
+    require_open(db, poll)
     try:
-        db.execute("INSERT INTO people VALUES (?, ?, ?, ?)", (person, poll, name, time.time()))
+        person = _made(db, poll, name)
     except sqlite3.IntegrityError as error:
         raise Problem(
             409, f"{name!r} takes part already", field="name",
@@ -97,22 +119,34 @@ def add_person(db: sqlite3.Connection, poll: str, name: str | None) -> tuple[str
 
 def person_named(db: sqlite3.Connection, poll: str, name: str) -> str:
     """The person of a name, made if there is none."""
+    require_there(db, poll)
     found = db.execute("SELECT id FROM people WHERE poll = ? AND name = ?", (poll, name)).fetchone()
-    if found is not None:
-        return str(found[0])
+    return _made(db, poll, name) if found is None else str(found[0])
+
+
+def _made(db: sqlite3.Connection, poll: str, name: str | None) -> str:
     person = secrets.token_hex(8)
-    db.execute("INSERT INTO people VALUES (?, ?, ?, ?)", (person, poll, name, time.time()))
+    db.execute("INSERT INTO people (poll, id, name, created) VALUES (?, ?, ?, ?)", (poll, person, name, time.time()))
     return person
 
 
-def erase_person(db: sqlite3.Connection, poll: str, person: str) -> int:
-    """Remove all that a person has said, with name and keys; gives how many answers went."""
-    db.execute("INSERT OR REPLACE INTO erasures VALUES (?, ?, ?)", (person, poll, time.time()))
-    gone = db.execute("DELETE FROM answers WHERE poll = ? AND person = ?", (poll, person)).rowcount
-    db.execute("DELETE FROM keys WHERE person = ? AND poll = ?", (person, poll))
-    db.execute("DELETE FROM people WHERE id = ? AND poll = ?", (person, poll))
+def erase_person(db: sqlite3.Connection, poll: str, person: str) -> Erasure:
+    """Remove all that a person has said, with name and keys, and what was worked out from it."""
+    (gone,) = db.execute("SELECT count(*) FROM answers WHERE poll = ? AND person = ?", (poll, person)).fetchone()
+    if not db.execute("DELETE FROM people WHERE poll = ? AND id = ?", (poll, person)).rowcount:
+        raise Problem(404, "there is no such person in this poll", field="person", remedy="list the poll's people")
     db.execute("DELETE FROM communities WHERE poll = ?", (poll,))
-    return int(gone)
+    return Erasure(gone, note_erasure(db, poll))
+
+
+def note_erasure(db: sqlite3.Connection, poll: str) -> int:
+    """Note that something is to vanish from the files (`erasing`); gives the number of the note."""
+    return int(db.execute("INSERT INTO erasures (poll, at) VALUES (?, ?)", (poll, time.time())).lastrowid or 0)
+
+
+def n_erasures(db: sqlite3.Connection, poll: str) -> int:
+    """How often somebody was erased from a poll: what was worked out from answers holds while this stays the same."""
+    return int(db.execute("SELECT count(*) FROM erasures WHERE poll = ?", (poll,)).fetchall()[0][0])
 
 
 # Answers
@@ -157,11 +191,11 @@ def add_answers(
 ) -> list[tuple[int, bool]]:
     """Append answers (kind, said, shown, key of the client); gives number and whether it was there already, each.
 
-    The poll's state is looked at here, in the transaction: what is acknowledged was given while it was open.
+    Poll and person are looked at here, in the transaction: what is acknowledged was given while the poll was open, by
+    somebody who takes part; what was on its way during an erasure is not stored after it.
     """
-    state = db.execute("SELECT state FROM polls WHERE id = ?", (poll,)).fetchone()
-    if poll != MODEL and (state is None or state[0] != "open"):
-        raise Problem(409, "the poll is closed", remedy="ask its organiser to open it again")
+    require_open(db, poll)
+    require_person(db, poll, person)
     found = []
     for kind, said, shown, key in answers:
         if key is not None:
@@ -182,3 +216,22 @@ def add_answers(
         )
         found.append((int(made.lastrowid or 0), False))
     return found
+
+
+def require_person(db: sqlite3.Connection, poll: str, person: str) -> None:
+    """Refuse to write for somebody who was erased meanwhile."""
+    if db.execute("SELECT 1 FROM people WHERE poll = ? AND id = ?", (poll, person)).fetchone() is None:
+        raise Problem(409, "this person was erased", field="person", remedy="take part again to answer")
+
+
+def require_same(db: sqlite3.Connection, poll: str, sender: str, person: str, request: tuple[str, bytes]) -> None:
+    """Refuse another body under the key (of the header) of a former one: key and digest of the body are kept."""
+    key, digest = request
+    known = "SELECT digest FROM requests WHERE poll = ? AND sender = ? AND client_key = ?"
+    found = db.execute(known, (poll, sender, key)).fetchone()
+    if found is None:
+        db.execute("INSERT INTO requests VALUES (?, ?, ?, ?, ?)", (poll, sender, key, digest, person))
+    elif bytes(found[0]) != digest:
+        raise Problem(
+            409, f"the key {key!r} belongs to another request", field="Idempotency-Key", remedy="take a new key"
+        )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
+import hashlib
 import json
 import sqlite3
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -28,6 +29,7 @@ ERRORS: dict[int | str, dict[str, Any]] = {
     status: {"model": ProblemDocument, "content": {"application/problem+json": {}}}
     for status in (400, 401, 403, 404, 409, 413, 422, 429, 503, 507)
 }
+PENDING: dict[int | str, dict[str, Any]] = {202: {"description": "Erased for all who ask, and not yet in the files"}}
 router = APIRouter(prefix="/v1", tags=["polls"], responses=ERRORS)
 Poll = Annotated[str, PathParameter(max_length=64, pattern=r"^[a-z0-9-]+$")]
 Token = Annotated[str, PathParameter(max_length=64, pattern=r"^[a-z0-9-]+$")]
@@ -48,6 +50,16 @@ def caller_of(request: Request) -> Caller:
 
 Who = Annotated[Caller, Depends(caller_of)]
 All = Annotated[State, Depends(state_of)]
+
+
+async def erased(
+    state: State, response: Response, what: str, job: Callable[[sqlite3.Connection], work.Erasure]
+) -> dict[str, Any]:
+    """What is said of an erasure: 200 once it is in no file any more, 202 while that is pending."""
+    gone: work.Erasure = await state.written(job)
+    pending = not await state.eraser.is_done(gone.seq)
+    response.status_code = 202 if pending else 200
+    return {"erased": what, "answers": gone.answers, "pending": pending}
 
 
 @router.post("/polls", status_code=201, summary="Make a poll")
@@ -77,7 +89,7 @@ async def show(poll: Poll, who: Who, state: All) -> dict[str, Any]:
     who.require("read", poll)
     row = dict(work.require_poll(state.store, poll))
     person = who.person(poll)
-    name = state.store.row("SELECT name FROM people WHERE id = ?", person or "")
+    name = state.store.row("SELECT name FROM people WHERE poll = ? AND id = ?", poll, person or "")
     return row | {
         "items": work.items_of(state.store, poll), "person": person, "name": name["name"] if name else None,
         "may": [right for right in ("admin", "vote", "read") if who.may(right, poll)],
@@ -93,12 +105,11 @@ async def change(poll: Poll, body: PollChange, who: Who, state: All) -> dict[str
     return dict(work.require_poll(state.store, poll))
 
 
-@router.delete("/polls/{poll}", status_code=204, summary="Delete a poll and all its answers")
-async def delete(poll: Poll, who: Who, state: All) -> None:
+@router.delete("/polls/{poll}", summary="Delete a poll and all its answers", responses=PENDING)
+async def delete(poll: Poll, who: Who, state: All, response: Response) -> dict[str, Any]:
     """There is no way back."""
     who.require("admin", poll)
-    work.require_poll(state.store, poll)
-    await state.written(lambda db: work.delete_poll(db, poll))
+    return await erased(state, response, poll, lambda db: work.delete_poll(db, poll))
 
 
 # Keys and people
@@ -111,6 +122,7 @@ async def new_key(poll: Poll, body: NewKey, who: Who, state: All) -> dict[str, A
     work.require_poll(state.store, poll)
 
     def job(db: sqlite3.Connection) -> dict[str, Any]:
+        work.require_there(db, poll)
         person = None
         if body.role == "person":
             if body.name is None:
@@ -155,8 +167,6 @@ async def join(
 ) -> dict[str, Any]:
     """Somebody new, with a key of their own; a browser keeps it as a cookie and is not shown it."""
     who.require("vote", poll)
-    if work.require_poll(state.store, poll)["state"] != "open":
-        raise Problem(409, "the poll is closed", remedy="ask its organiser to open it again")
     if who.person(poll) is not None:
         raise Problem(409, "you take part already", remedy="send answers; a new ranking takes the place of the old one")
     person, key = await state.written(lambda db: work.add_person(db, poll, body.name))
@@ -182,18 +192,14 @@ async def people(poll: Poll, who: Who, state: All, after: After = "", limit: Lim
     }
 
 
-@router.delete("/polls/{poll}/people/{person}", summary="Erase a person")
-async def erase(poll: Poll, person: Token, who: Who, state: All) -> dict[str, Any]:
+@router.delete("/polls/{poll}/people/{person}", summary="Erase a person", responses=PENDING)
+async def erase(poll: Poll, person: Token, who: Who, state: All, response: Response) -> dict[str, Any]:
     """Remove all that a person has said, with name and keys, from the file; the person, or an admin, may ask for it."""
     if person == "me":
         person = who.person(poll) or ""
     if not (person and who.person(poll) == person):
         who.require("admin", poll)
-    if state.store.row("SELECT 1 FROM people WHERE id = ? AND poll = ?", person, poll) is None:
-        raise Problem(404, "there is no such person in this poll", field="person", remedy="list the poll's people")
-    gone = await state.written(lambda db: work.erase_person(db, poll, person))
-    await asyncio.to_thread(state.store.forget)
-    return {"erased": person, "answers": gone}
+    return await erased(state, response, person, lambda db: work.erase_person(db, poll, person))
 
 
 # Answers
@@ -222,9 +228,14 @@ async def answer(
         said = work.what_was_said(one, known, f"answers.{at}")
         rows.append((*said, json.dumps(one.shown, ensure_ascii=False), key))
 
+    digest = hashlib.sha256(json.dumps([body.person, rows]).encode()).digest()
+
     def job(db: sqlite3.Connection) -> list[tuple[int, bool]]:
-        whose = person if body.person is None else work.person_named(db, poll, body.person)
-        return work.add_answers(db, poll, str(whose), rows)
+        whose = str(person) if body.person is None else work.person_named(db, poll, body.person)
+        stored = work.add_answers(db, poll, whose, rows)
+        if idempotency_key is not None:
+            work.require_same(db, poll, "" if body.person else whose, whose, (idempotency_key, digest))
+        return stored
 
     stored = await state.written(job)
     return {"answers": [{"seq": seq, "again": again} for seq, again in stored]}

@@ -7,29 +7,32 @@ done; the web processes see the row and change over between two questions. The v
 
 from __future__ import annotations
 
+import functools
 import json
 import logging
 import os
 import sqlite3
 import time
 import warnings
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
-from permrank.core.model_files import load
 from permrank.evaluation.number_of_communities import choose_communities
 from permrank.families.latent.model import LatentPlackettLuce
 from permrank.interfaces.server.ballots import Ballots
 from permrank.interfaces.server.due import FEWEST, changed_polls, model_is_due
-from permrank.interfaces.server.polls import MODEL, items_of
+from permrank.interfaces.server.lists import usable_lists
+from permrank.interfaces.server.polls import items_of, n_erasures
+from permrank.interfaces.server.serving import loaded
 from permrank.interfaces.server.settings import ENVIRONMENT, Settings
 from permrank.interfaces.server.store import Store
+from permrank.interfaces.server.versions import Made, base_of, begin, end, file_of, is_wanted, remove_files
 from permrank.rankings.joining import joined
 from permrank.rankings.rankings import Rankings
 
 _log = logging.getLogger("permrank.serve.refit")
-# Versions whose files are kept; how often the file is looked at; seconds without work after which the process ends.
-_KEPT, _LOOK, _PATIENCE = 2, 2.0, 60.0
+# How often the file is looked at, and seconds without work after which the process ends.
+_LOOK, _PATIENCE = 2.0, 60.0
 _MOST_COMMUNITIES = 3
 
 
@@ -49,66 +52,48 @@ def main() -> None:
 
 
 def learn_what_is_new(store: Store, settings: Settings) -> bool:
-    """Fit the model again if it is time, and look for tastes in polls that have changed; whether there was anything."""
-    due = model_is_due(store, settings)
-    if due and settings.model is not None:
-        refit_model(store, settings.model)
-    changed = changed_polls(store)
-    for poll in changed:
-        find_communities(store, poll)
-    return due or bool(changed)
+    """Fit the model again if it is time, and look for tastes in polls that have changed; whether there was anything.
+
+    What fails keeps nothing else from being learnt; it ends the process afterwards, and is tried again by another.
+    """
+    path, jobs = settings.model, list[Callable[[], Any]]()
+    jobs += [functools.partial(find_communities, store, poll) for poll in changed_polls(store)]
+    if path is not None and model_is_due(store, settings):
+        jobs.append(functools.partial(refit_model, store, path))
+    errors = []
+    for job in jobs:
+        try:
+            job()
+        except Exception as error:  # whatever a fit raises
+            _log.exception("learning has failed; what was there before goes on")
+            errors.append(error)
+    if errors:
+        raise SystemExit(1) from errors[0]
+    return bool(jobs)
 
 
-def refit_model(store: Store, path: str) -> int:
-    """Fit the model to its data and all lists that were sent, write a new version, and say so in the file."""
-    model = load(path)
-    rows = store.rows("SELECT * FROM answers WHERE poll = ? ORDER BY seq", MODEL)
-    said = {row["person"]: json.loads(row["said"]) for row in rows}
-    _log.info("fitting the model to its data and the lists of %d people", len(said))
-    known = model.rankings_
-    made = model.clone().fit(joined(known, _lists(said, known)), verbose=False)
-    folder = Path(f"{store.path}.models")
-    folder.mkdir(mode=0o700, exist_ok=True)  # the models hold people's lists
-    seq = int(rows[-1]["seq"])
-    target = folder / f"{seq:012d}.permrank"
-    made.save(target)
-    target.chmod(0o600)
-    note = f"{len(said)} people"
+def refit_model(store: Store, path: str) -> int | None:
+    """Fit the model to its data and all lists that were sent for it, and have it served; gives the new version.
 
-    def tell(db: sqlite3.Connection) -> int:
-        return int(db.execute(
-            "INSERT INTO model_versions (path, created, seq, note) VALUES (?, ?, ?, ?)",
-            (str(target.absolute()), time.time(), seq, note),
-        ).lastrowid or 0)  # fmt: skip
-
-    version = int(store.write(tell).result())
-    for old in sorted(folder.glob("*.permrank"))[:-_KEPT]:
-        old.unlink()
-    return version
-
-
-def _lists(said: dict[str, Any], known: Rankings) -> Rankings:
-    """What people sent, with ids as the model's data have them."""
-    users = {name: int(name) if known.user_ids.is_integer else name for name in said}
-    items = known.item_ids
-    if known.ratings is not None:
-        rows = [(users[name], items[items.find(_own(item, items))], value) for name, one in said.items()
-                for item, value in one.items()]  # fmt: skip
-        who, what, rating = zip(*rows, strict=True)
-        return Rankings.from_ratings({"user": list(who), "item": list(what), "rating": list(rating)})
-    lists = [
-        [
-            {items[items.find(_own(item, items))] for item in (tier if isinstance(tier, list) else [tier])}
-            for tier in one
-        ]
-        for one in said.values()
-    ]
-    return Rankings.from_lists(lists, users=list(users.values()), unlisted="ignore")
-
-
-def _own(item: Any, items: Any) -> Any:
-    """An id of the model, of which a JSON object has only the text."""
-    return int(item) if items.is_integer and isinstance(item, str) and item.lstrip("-").isdigit() else item
+    None if somebody was erased meanwhile: it is then due again, without that person.
+    """
+    base = base_of(path)
+    begun: Made = store.write(lambda db: begin(db, base)).result()
+    rows = store.rows("SELECT seq, person, said FROM lists WHERE base = ? AND seq <= ? ORDER BY seq", base, begun.seq)
+    first = loaded(0, path, begun.created)
+    lists = usable_lists(first, rows)
+    if lists is not None:
+        _log.info("fitting the model to its data and the lists of %d people", lists.n_users)
+        made = first.model.clone().fit(joined(first.model.rankings_, lists), verbose=False)
+        if not is_wanted(store, begun.number):
+            return None
+        target = file_of(store, begun.number)
+        target.parent.mkdir(mode=0o700, exist_ok=True)  # the models hold people's lists
+        made.save(target)
+        target.chmod(0o600)
+    ended = store.write(lambda db: end(db, base, begun.number)).result()
+    remove_files(store)
+    return begun.number if ended else None
 
 
 # Tastes
@@ -116,10 +101,18 @@ def _own(item: Any, items: Any) -> Any:
 
 def find_communities(store: Store, poll: str) -> None:
     """Look for tastes among the rankings of a poll, and keep what was found."""
+    n_erased = n_erasures(store.reader, poll)
     ballots = Ballots.of(store.rows("SELECT * FROM answers WHERE poll = ? ORDER BY seq", poll))
     found = json.dumps(communities_of(ballots, [item["id"] for item in items_of(store, poll)]))
-    row = (poll, ballots.seq, found, time.time())
-    store.write(lambda db: db.execute("INSERT OR REPLACE INTO communities VALUES (?, ?, ?, ?)", row)).result()
+
+    def tell(db: sqlite3.Connection) -> None:
+        there = db.execute("SELECT 1 FROM polls WHERE id = ?", (poll,)).fetchone() is not None
+        if there and n_erasures(db, poll) == n_erased:  # or it says something of people who are erased
+            db.execute(
+                "INSERT OR REPLACE INTO communities VALUES (?, ?, ?, ?)", (poll, ballots.seq, found, time.time())
+            )
+
+    store.write(tell).result()
 
 
 def communities_of(ballots: Ballots, ids: list[str]) -> list[dict[str, Any]]:

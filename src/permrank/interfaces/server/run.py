@@ -27,6 +27,7 @@ from permrank.interfaces.server.poll_file import poll_of
 from permrank.interfaces.server.reach import bracketed
 from permrank.interfaces.server.settings import ENVIRONMENT, Settings
 from permrank.interfaces.server.store import Store
+from permrank.interfaces.server.versions import base_of
 
 
 def start(
@@ -57,6 +58,9 @@ def start(
         say(f"make polls:  {base}/admin   (open to this machine; behind a proxy start it with --public-url)")
     if settings.model is not None:
         say(f"the model:   {base}/recommend")
+        others = store.rows("SELECT count(DISTINCT person) FROM lists WHERE base != ?", base_of(settings.model))[0][0]
+        if others:
+            say(f"  lists of {others} people were sent for another model file; they are kept, not used")
         if not settings.is_private:
             _announce_model(store, settings)
     say(f"for programs: {base}/v1/openapi.json. Ctrl-C ends it.")

@@ -20,15 +20,17 @@ from permrank.core.person import Person
 from permrank.core.ranker import Ranker
 from permrank.families.catalogue.ranker import CatalogueRanker
 from permrank.interfaces.server.bodies import Someone
-from permrank.interfaces.server.polls import MODEL
 from permrank.interfaces.server.problems import Problem
 from permrank.interfaces.server.store import Store
 from permrank.interfaces.server.turns import Turns
+from permrank.interfaces.server.versions import base_of, file_of, newest
 from permrank.rankings.rankings import Rankings
 from permrank.rankings.vocabulary import Vocabulary
 
 _log = logging.getLogger("permrank.serve")
 _TOGETHER = 64
+# The model takes turns with the polls under this name.
+_TURN = "model"
 _NOBODY = Vocabulary.of([0], "user")
 Found = list[dict[str, Any]]
 _Waiting = tuple[Person, int, set[int], "asyncio.Future[Found]"]
@@ -57,6 +59,7 @@ class Serving:
 
     def __init__(self, store: Store, turns: Turns, path: str | None) -> None:
         self.store, self.turns, self.path = store, turns, path
+        self.base = "" if path is None else base_of(path)
         self.version: Version | None = None
         self._waiting: list[_Waiting] = []
         self._busy = False
@@ -65,16 +68,16 @@ class Serving:
     # Versions
 
     def load_newest(self) -> None:
-        """Load the newest version that is there, in the thread of numbers, and answer one question to warm up."""
+        """Load the newest version of the file that is served, in the thread of numbers, and warm up by a question."""
         if self.path is None:
             return
-        row = self.store.row("SELECT * FROM model_versions ORDER BY version DESC LIMIT 1")
-        number, path, created = (0, self.path, Path(self.path).stat().st_mtime)
-        if row is not None and Path(row["path"]).exists():
-            number, path, created = int(row["version"]), row["path"], float(row["created"])
+        row, path = newest(self.store, self.base), Path(self.path)
+        number, created = (0, path.stat().st_mtime) if row is None else (row.number, row.created)
         if self.version is not None and self.version.number == number:
             return
-        made = loaded(number, path, created)
+        if row is not None and file_of(self.store, number).exists():
+            path = file_of(self.store, number)
+        made = loaded(number, str(path), created)
         warm_up(made)
         self.version = made  # one assignment: who asks meanwhile has the old one or the new one, whole
         _log.info("model version %d is served", number)
@@ -105,7 +108,7 @@ class Serving:
             return model.fold_in(rated)
         ranking: Any = who.ranking
         if who.person is not None:
-            ranking = self._said(who.person)
+            ranking = self._said(person_id(model, who.person))
             if isinstance(ranking, dict):
                 return model.fold_in(
                     {version.ids[place_of(version, item, "ratings")]: r for item, r in ranking.items()}
@@ -121,18 +124,17 @@ class Serving:
         tiers = [[place_of(version, item, "ranking") for item in _tier(entry)] for entry in ranking]
         return folded(model, version, tiers, light=light)
 
-    def _said(self, person: Any) -> Any:
-        """The last list, or ratings, that were sent for a person; None without."""
-        row = self.store.row(
-            "SELECT said FROM answers WHERE poll = ? AND person = ? ORDER BY seq DESC LIMIT 1", MODEL, str(person)
-        )
+    def _said(self, person: str | int) -> Any:
+        """The last list, or ratings, that were sent for a person and this model; None without."""
+        query = "SELECT said FROM lists WHERE person = ? AND base = ? ORDER BY seq DESC LIMIT 1"
+        row = self.store.row(query, str(person), self.base)
         return None if row is None else json.loads(row["said"])
 
     # Questions
 
     async def run(self, work: Callable[[], Any]) -> Any:
         """Work with the model, in the thread of numbers."""
-        return await self.turns.run(MODEL, work)
+        return await self.turns.run(_TURN, work)
 
     async def recommend(self, who: Person, k: int, exclude: set[int]) -> Found:
         """The best k for somebody: questions that arrive while others are answered are answered at one go."""
@@ -195,9 +197,7 @@ def warm_up(version: Version) -> None:
 def folded(model: Ranker, version: Version, tiers: list[list[int]], *, light: bool) -> Person:
     """Somebody new by a list of indices; by the quick way where `recommend` goes by what is taken up alone."""
     flat = [item for tier in tiers for item in tier]
-    if len(set(flat)) < len(flat):
-        twice = next(item for at, item in enumerate(flat) if item in flat[:at])
-        raise Problem(422, f"{version.ids[twice]!r} comes twice", field="ranking", remedy="name every item once")
+    require_once(version, flat, "ranking")
     if light and version.by_take_up and flat:
         levels = np.repeat(np.arange(len(tiers), dtype=np.int32), [len(tier) for tier in tiers])
         ends, one = np.array([0, 1]), np.ones(1)
@@ -241,6 +241,13 @@ def place_of(version: Version, item: Any, field: str) -> int:
     return found
 
 
+def require_once(version: Version, places: Sequence[int], field: str) -> None:
+    """Refuse an item that comes twice, once by its id and once by its title perhaps."""
+    if len(set(places)) < len(places):
+        twice = next(item for at, item in enumerate(places) if item in places[:at])
+        raise Problem(422, f"{version.ids[twice]!r} comes twice", field=field, remedy="name every item once")
+
+
 def _tier(entry: Any) -> list[Any]:
     return entry if isinstance(entry, list) else [entry]
 
@@ -252,7 +259,9 @@ def person_id(model: Ranker, person: str | int) -> str | int:
     try:
         return int(person)
     except ValueError as error:
-        raise Problem(404, f"unknown user {person!r}; ids are whole numbers", field="person") from error
+        raise Problem(
+            404, f"unknown user {person!r}", field="person", remedy="give an id as the model has them: a whole number"
+        ) from error
 
 
 def age(version: Version) -> float:

@@ -10,6 +10,7 @@ from typing import Any
 from fastapi import Request
 
 from permrank.interfaces.server.access import Door
+from permrank.interfaces.server.erasing import Eraser
 from permrank.interfaces.server.live import Polls
 from permrank.interfaces.server.metrics import Metrics
 from permrank.interfaces.server.polls import items_of
@@ -32,6 +33,7 @@ class State:
         self.turns = Turns(self.numbers)
         self.polls = Polls(self.store, self.turns, settings.streams)
         self.serving = Serving(self.store, self.turns, settings.model)
+        self.eraser = Eraser(self.store)
         self._ids: OrderedDict[str, set[str]] = OrderedDict()
 
     async def written(self, job: Job) -> Any:

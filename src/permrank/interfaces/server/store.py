@@ -52,22 +52,23 @@ class Store:
         """A connection of the calling thread that cannot write."""
         found: sqlite3.Connection | None = getattr(self._local, "reader", None)
         if found is None:
-            found = self._local.reader = _connected(self.path)
+            found = self._local.reader = connected(self.path)
             found.execute("PRAGMA query_only = ON")
         return found
 
     def rows(self, query: str, *values: object) -> list[sqlite3.Row]:
         """All rows of a query."""
-        return self.reader.execute(query, values).fetchall()
+        return self.reader.execute(query, values).fetchall()  # read to the end: no reading goes on
 
     def row(self, query: str, *values: object) -> sqlite3.Row | None:
         """The first row of a query, or None."""
-        found: sqlite3.Row | None = self.reader.execute(query, values).fetchone()
+        with contextlib.closing(self.reader.execute(query, values)) as cursor:
+            found: sqlite3.Row | None = cursor.fetchone()
         return found
 
     def changes(self) -> int:
         """A number that differs when any process has changed the file since this thread asked last."""
-        return int(self.reader.execute("PRAGMA data_version").fetchone()[0])
+        return int(self.rows("PRAGMA data_version")[0][0])
 
     def secret(self, name: str) -> bytes:
         """A random secret of this file, the same for all processes."""
@@ -88,11 +89,6 @@ class Store:
         self._jobs.put((job, future))
         return future
 
-    def forget(self) -> None:
-        """Empty the journal, so that what was erased is in no file any more."""
-        with contextlib.closing(_connected(self.path)) as db:
-            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-
     def close(self) -> None:
         """Write what waits, and end."""
         self._closed = True
@@ -100,7 +96,7 @@ class Store:
         self._thread.join(timeout=_PATIENCE)
 
     def _write_all(self) -> None:
-        db = _connected(self.path)
+        db = connected(self.path)
         while True:
             first = self._jobs.get()
             batch = [] if first is None else [first]
@@ -147,8 +143,9 @@ def _commit(db: sqlite3.Connection, batch: list[_Waiting]) -> None:
             future.set_exception(problem)
 
 
-def _connected(path: Path) -> sqlite3.Connection:
-    db = sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
+def connected(path: Path, patience: float = _PATIENCE) -> sqlite3.Connection:
+    """A connection that waits so many seconds for a lock."""
+    db = sqlite3.connect(path, timeout=patience, isolation_level=None, check_same_thread=False)
     db.row_factory = sqlite3.Row
     db.execute("PRAGMA journal_mode = WAL")
     db.execute("PRAGMA synchronous = FULL")
@@ -174,7 +171,7 @@ def _prepare(path: Path) -> None:
         for part in ("", "-wal", "-shm"):  # a copy of a backup, or what a killed server has left
             with contextlib.suppress(FileNotFoundError, PermissionError):
                 Path(f"{path}{part}").chmod(0o600)
-        db = _connected(path)
+        db = connected(path)
         with contextlib.closing(db):
             db.execute("BEGIN IMMEDIATE")
             version = db.execute("PRAGMA user_version").fetchone()[0]

@@ -19,15 +19,17 @@ async function counts() {
   toggle.textContent = state === "open" ? "Close the poll" : "Open it again";
 }
 
+const pending = "Erased. It is still in the file on the disk, and leaves it as soon as nobody reads an older state.";
+
 function row(person) {
   const remove = async () => {
     if (!confirm(`Erase all that ${person.name ?? "this person"} has said?`)) return;
-    await call("DELETE", `${base}/people/${person.id}`);
+    if ((await call("DELETE", `${base}/people/${person.id}`)).body.pending) toast(pending, 8);
     await load();
   };
   return make("li", {}, make("span", {}, person.name ?? "without a name"),
     make("span", { class: "small" }, `${person.answers} ${person.answers === 1 ? "answer" : "answers"}`),
-    make("button", { class: "button quiet aside", type: "button", "aria-label": `Erase ${person.name ?? person.id}`, onclick: remove }, "Erase"));
+    make("button", { class: "button quiet aside", type: "button", "aria-label": `Erase ${person.name ?? person.id}`, onclick: tried(remove) }, "Erase"));
 }
 
 async function load(more = false) {
@@ -51,7 +53,7 @@ toggle.addEventListener("click", tried(async () => {
 document.getElementById("more").addEventListener("click", tried(() => load(true)));
 document.getElementById("delete").addEventListener("click", tried(async () => {
   if (!confirm("Delete the poll and all answers?")) return;
-  await call("DELETE", base);
+  if ((await call("DELETE", base)).body.pending) alert(pending);
   location.href = "/admin";
 }));
 document.getElementById("key").addEventListener("submit", tried(async (event) => {
