@@ -14,7 +14,7 @@ from permrank.rankings.attributes import Attributes
 from permrank.rankings.features import Curves
 from permrank.rankings.joining import joined
 from permrank.rankings.similar import nearest_rows
-from permrank.rankings.with_attributes import with_warm
+from permrank.rankings.with_attributes import with_featured
 
 FILMS = {
     "item": list("abcdefgh"),
@@ -116,11 +116,11 @@ def test_features_and_links_travel(featured, tmp_path):
 
 
 def test_warm_ids_are_those_that_are_known_and_not_ranked(featured):
-    data = with_warm(featured.with_links({"user": ["ann"], "friend": ["zoe"]}))
+    data = with_featured(featured.with_links({"user": ["ann"], "friend": ["zoe"]}))
     assert data.item_ids.ids.to_list() == list("abcdefgh")
     assert data.user_ids.ids.to_list() == ["ann", "bob", "cat", "zoe"]
     assert data.lists("bob") == featured.lists("bob")
-    assert with_warm(featured.with_features(items=False, users=False)) == featured
+    assert with_featured(featured.with_features(items=False, users=False)) == featured
 
 
 def test_pairs_of_linked_users_count_once_with_both_weights(rankings):

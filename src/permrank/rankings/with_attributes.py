@@ -102,8 +102,9 @@ def with_features(self: Rankings, items: Chosen = None, users: Chosen = None) ->
     """The same rankings, with attributes of items and users that models learn from.
 
     Titles and attributes that came with the data (`with_items`, `with_users`, `permrank.read`) are for people until
-    this says that they are features; nothing is given twice. Ids that are in the frames alone are *warm*: models that
-    learn from features know them, though nobody has ranked them. See docs/features.md for what each column becomes.
+    this says that they are features; nothing is given twice. Ids that are in the frames alone are cold-start items and
+    users: models that learn from features know them, though nobody has ranked them. See docs/features.md for what each
+    column becomes.
 
     Parameters
     ----------
@@ -239,7 +240,7 @@ def links(self: Rankings) -> pl.DataFrame | None:
     return None if known is None or known.links is None else known.links.frame
 
 
-def with_warm(rankings: Rankings) -> Rankings:
+def with_featured(rankings: Rankings) -> Rankings:
     """The same rankings over more ids: those of which features, or links, are known though they rank nothing."""
     extra: dict[str, pl.Series | None] = {}
     for ids in (rankings.user_ids, rankings.item_ids):

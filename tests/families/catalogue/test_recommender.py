@@ -12,13 +12,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 import permrank as pr
 from graded import random_entries
 from permrank.errors import CatalogueWarning, FormatError, InputError, NotSupportedError
-from permrank.families.catalogue import take_up
+from permrank.families.catalogue import implicit
 from permrank.families.catalogue.blend import best_by_one_standard_error, gains, hold_out_entries
 from permrank.families.catalogue.descent import descend
 from permrank.families.catalogue.entries import Entries
 from permrank.families.catalogue.grading import choose_scale
+from permrank.families.catalogue.implicit import Data, choose_exponent, numbers_of_factors
 from permrank.families.catalogue.ranker import entries_of
-from permrank.families.catalogue.take_up import Data, choose_exponent, numbers_of_factors
 from permrank.posterior.co_listing import were_chosen
 from permrank.testing import ModelContract
 from permrank.testing.forging import header_of, resigned
@@ -273,8 +273,8 @@ def test_a_filter_leans_to_popular_items_where_that_finds_more(monkeypatch):
     exponent, _, found = choose_exponent(data, None, judges)
     assert exponent == 0.4
     # Where it is what is usual, the symmetric one does not take its place.
-    monkeypatch.setattr(take_up, "USUAL_EXPONENT", 0.4)
-    monkeypatch.setattr(take_up, "OTHER_EXPONENT", 0.5)
+    monkeypatch.setattr(implicit, "USUAL_EXPONENT", 0.4)
+    monkeypatch.setattr(implicit, "OTHER_EXPONENT", 0.5)
     exponent, _, again = choose_exponent(data, None, judges)
     assert (exponent, again) == (0.4, found)
 
@@ -317,7 +317,7 @@ def test_counts_are_left_out_if_they_say_nothing(telling):
 @pytest.mark.parametrize("most_dense", [10_000, 0])
 def test_a_new_item_is_found_by_its_features_and_ranked_by_lists(most_dense, monkeypatch):
     """Half of the people take up sweet things alone; a new one is for them, wherever its id lies among the others."""
-    monkeypatch.setattr(take_up, "MOST_DENSE", most_dense)
+    monkeypatch.setattr(implicit, "MOST_DENSE", most_dense)
     rng, n_items = np.random.default_rng(1), 40
     sweet = np.arange(n_items) % 2
     lists = {u: rng.permutation(np.flatnonzero(sweet == u % 2))[:8].tolist() for u in range(120)}

@@ -9,7 +9,7 @@ from scipy.special import expit
 
 import permrank as pr
 from permrank.families.factored import race
-from permrank.families.factored.acquainted import near_modes, said_by
+from permrank.families.factored.side_information import near_modes, said_by
 
 N_ITEMS = 12
 

@@ -15,9 +15,9 @@ from permrank.core.settings import MOST_FACTORS, MOST_SWEEPS, integer, number, r
 from permrank.errors import InputError
 from permrank.families.catalogue.blend import hold_out_entries
 from permrank.families.catalogue.entries import Entries, Scale
+from permrank.families.catalogue.implicit import USUAL, Data, choose_weighting, weighting_of
 from permrank.families.catalogue.least_squares import Factors, FactorScores, Sweeps, Weighting, improvements
 from permrank.families.catalogue.ranker import CatalogueEstimate, CatalogueRanker
-from permrank.families.catalogue.take_up import USUAL, Data, choose_weighting, weighting_of
 from permrank.learning.learner import Learner, State, Step, standing
 from permrank.rankings.rankings import Rankings
 from permrank.types import Array, Float64Array

@@ -12,6 +12,7 @@ from permrank.core.estimates import Learnt
 from permrank.core.settings import MOST_SWEEPS, choice, integer, number
 from permrank.errors import InputError
 from permrank.families.catalogue.entries import Entries, Scale
+from permrank.families.catalogue.implicit import Data
 from permrank.families.catalogue.item_weights import (
     MOST_DENSE,
     ItemScores,
@@ -22,7 +23,6 @@ from permrank.families.catalogue.item_weights import (
     regression_weights,
 )
 from permrank.families.catalogue.ranker import CatalogueEstimate, CatalogueRanker
-from permrank.families.catalogue.take_up import Data
 from permrank.rankings.rankings import Rankings
 from permrank.types import Array, Float64Array
 

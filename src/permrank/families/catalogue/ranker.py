@@ -16,7 +16,7 @@ from permrank.families.catalogue.entries import Entries, Scale
 from permrank.posterior.by_features import ByFeatures
 from permrank.ragged import frozen, indptr_of
 from permrank.rankings.rankings import Rankings
-from permrank.rankings.with_attributes import with_warm
+from permrank.rankings.with_attributes import with_featured
 from permrank.types import Array, Float64Array, Int64Array
 
 
@@ -78,7 +78,7 @@ class CatalogueRanker(Ranker):
     # Cold-start items, which are known by their features alone
 
     def _prepared(self, rankings: Rankings) -> Rankings:
-        return with_warm(rankings)
+        return with_featured(rankings)
 
     def _featured_items(self, fitted: Fitted[Any]) -> Int64Array:
         rankings = fitted.rankings

@@ -20,13 +20,13 @@ from permrank.errors import InputError, NotSupportedError
 from permrank.families.catalogue.entries import Entries
 from permrank.families.catalogue.friends import Friends, Had, stacked
 from permrank.families.catalogue.grading import choose_scale
+from permrank.families.catalogue.implicit import BlendedScores, Data, ImplicitModel, learn_implicit
 from permrank.families.catalogue.implicit_factors import check_factors
 from permrank.families.catalogue.item_to_item import check_weights
 from permrank.families.catalogue.item_weights import ItemWeights, Penalties
 from permrank.families.catalogue.least_squares import Factors, Weighting
 from permrank.families.catalogue.new_items import with_item
 from permrank.families.catalogue.ranker import CatalogueEstimate, CatalogueRanker, entries_of, known_entries
-from permrank.families.catalogue.take_up import Data, TakeUp, TakeUpScores, learn_take_up
 from permrank.families.factored.model import FactoredPlackettLuce
 from permrank.learning.learner import Learner, State, Step, standing
 from permrank.posterior.co_listing import were_chosen
@@ -55,7 +55,7 @@ class RecommenderEstimate(CatalogueEstimate):
     order: Ranker | None = field(default=None, metadata=RULE, kw_only=True)
 
     @classmethod
-    def from_take_up(cls, known: CatalogueEstimate, learnt: TakeUp, chosen: bool, order: Ranker | None) -> Any:
+    def from_parts(cls, known: CatalogueEstimate, learnt: ImplicitModel, chosen: bool, order: Ranker | None) -> Any:
         """All parts together."""
         return cls(
             known.scale, known.popularity, *learnt.items, np.array(learnt.penalties), learnt.factors.items,
@@ -63,10 +63,12 @@ class RecommenderEstimate(CatalogueEstimate):
         )  # fmt: skip
 
     @cached_property
-    def _scores(self) -> TakeUpScores:
+    def _scores(self) -> BlendedScores:
         weights = ItemWeights(self.item_weights, self.neighbour_indptr, self.neighbours, self.neighbour_weights)
         factors = Factors(self.item_factors, Weighting(*map(float, self.weighting)))
-        return TakeUpScores(TakeUp(weights, Penalties(*map(float, self.penalties)), factors, float(self.factor_share)))
+        return BlendedScores(
+            ImplicitModel(weights, Penalties(*map(float, self.penalties)), factors, float(self.factor_share))
+        )
 
     def rows(self, entries: Entries) -> Array:
         """Scores of all items for users with these entries: float32 (n_users, n_items)."""
@@ -175,11 +177,11 @@ class Recommender(CatalogueRanker):
 
         def steps(kept: State | None) -> Iterator[Step[RecommenderEstimate]]:
             n_factors, graph = None if self.n_factors == "auto" else self.n_factors, Known.of(rankings).graph
-            stages = learn_take_up(data, n_factors, self.seed, graph)
+            stages = learn_implicit(data, n_factors, self.seed, graph)
             found = next(stages)
 
             def estimate() -> RecommenderEstimate:
-                made: RecommenderEstimate = RecommenderEstimate.from_take_up(known, found[1], chosen, order)
+                made: RecommenderEstimate = RecommenderEstimate.from_parts(known, found[1], chosen, order)
                 return made
 
             yield standing(estimate)

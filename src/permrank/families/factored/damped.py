@@ -2,7 +2,7 @@
 
 P(ranking | u) = Π_i e^{ρ_i s_i} / Σ_{j >= i} e^{ρ_i s_j}, ρ_1 >= ρ_2 >= ... >= 0: how much scores count depends on
 the stage, so the order of some items is no longer a race that leaves the others out. Every answer is about a list of
-the items asked for, whose first stage has ρ_1. The same three functions as in race.py.
+the items asked for, whose first stage has ρ_1. The same three functions as in undamped.py.
 """
 
 from __future__ import annotations

@@ -228,7 +228,7 @@ class FactoredEstimate(Estimate):
     ) -> Float64Array:
         """Probabilities that one item is ranked before another, for several pairs.
 
-        Given a draw of the items the difference of two scores is normal, with the user (race.py: user_roots) and the
+        Given a draw of the items the difference of two scores is normal, with the user (`undamped.user_roots`) and the
         items' own uncertainty, and the draws are put around the differences of the mean scores, ``gaps``.
         """
         rows = self.item_draws[:, first].astype(np.float64) - self.item_draws[:, second]

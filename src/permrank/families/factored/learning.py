@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from permrank.families.factored import race
+from permrank.families.factored import undamped
 from permrank.families.factored.estimate import TIES, FactoredEstimate, Said
 from permrank.families.factored.point import point_estimate
 from permrank.learning.learner import Learner, mapped
@@ -99,7 +99,7 @@ def _last_modes(estimate: FactoredEstimate, rankings: Rankings) -> Float64Array:
         estimate, item_draws=estimate.item_draws[-1:], bases=estimate.bases[-1:],
         user_slopes=estimate.user_slopes[-1:],
     )  # fmt: skip
-    return race.fold_in(last, Said(rankings, rankings.items))[:, 0]
+    return undamped.fold_in(last, Said(rankings, rankings.items))[:, 0]
 
 
 def grown(estimate: FactoredEstimate, before: Rankings, after: Rankings) -> Start:

@@ -33,19 +33,19 @@ from permrank.core.settings import (
     random_seed,
 )
 from permrank.errors import InputError, NotSupportedError
-from permrank.families.factored import damped, race
-from permrank.families.factored.acquainted import effects, factors_of, near_modes, said_by, said_by_new
+from permrank.families.factored import damped, undamped
 from permrank.families.factored.damped_law import DampedLuce
 from permrank.families.factored.estimate import TIES, FactoredEstimate, Said, check_damping, rule_of
 from permrank.families.factored.explain import contributions
 from permrank.families.factored.learning import growing, grown, learner, usual_sweeps
 from permrank.families.factored.new_items import with_item
+from permrank.families.factored.side_information import effects, factors_of, near_modes, said_by, said_by_new
 from permrank.learning.fit import Job, as_digest
 from permrank.learning.learner import Learner
 from permrank.posterior.known import Known
 from permrank.rankings.rankings import Rankings
 from permrank.rankings.validate import require_rankings
-from permrank.rankings.with_attributes import with_warm
+from permrank.rankings.with_attributes import with_featured
 from permrank.types import Array, Callback, Float64Array, Int64Array, Named
 
 if TYPE_CHECKING:
@@ -268,7 +268,7 @@ class FactoredPlackettLuce(Ranker):
 
     def _prepared(self, rankings: Rankings) -> Rankings:
         if self.method == "draws":  # what is known by its features alone is drawn with all else
-            return with_warm(rankings)
+            return with_featured(rankings)
         if not Known.of(rankings).is_nothing:
             raise InputError(
                 "features and links are for method='draws'; for method='point' leave them out: "
@@ -455,7 +455,7 @@ class FactoredPlackettLuce(Ranker):
         if fitted.estimate.is_damped:
             return super()._prefers(fitted, person, first, second)
         said, near = said_by(fitted, person), near_modes(fitted, person)
-        modes, roots = race.user_roots(fitted.estimate, said, near)
+        modes, roots = undamped.user_roots(fitted.estimate, said, near)
         gaps = self._scores(fitted, person, first) - self._scores(fitted, person, second)
         return fitted.estimate.prefers(first, second, gaps, modes, roots)
 
@@ -529,4 +529,4 @@ class FactoredPlackettLuce(Ranker):
 
 def _users(fitted: Fitted[FactoredEstimate]) -> ModuleType:
     """What works out users: their posterior and the likelihood of their lists, with damping or without."""
-    return damped if fitted.estimate.is_damped else race
+    return damped if fitted.estimate.is_damped else undamped

@@ -11,8 +11,8 @@ import polars as pl
 
 from permrank.core.fitted import Fitted
 from permrank.errors import InputError, NotSupportedError
-from permrank.families.factored.acquainted import modes_of_many
 from permrank.families.factored.estimate import FactoredEstimate
+from permrank.families.factored.side_information import modes_of_many
 from permrank.posterior.kernels.arguments import NOTHING_KEPT, Items, Newton, Noise
 from permrank.posterior.known import Known
 from permrank.posterior.passes import Move, Passes

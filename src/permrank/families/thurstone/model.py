@@ -29,26 +29,26 @@ from permrank.core.settings import (
     random_seed,
 )
 from permrank.errors import InputError
-from permrank.families.factored.acquainted import effects
+from permrank.families.factored.side_information import effects
 from permrank.families.thurstone import answers, questions
-from permrank.families.thurstone.acquainted import (
+from permrank.families.thurstone.estimate import Chains, Said, ThurstoneEstimate
+from permrank.families.thurstone.law import NormalUtilities
+from permrank.families.thurstone.learning import Begun, has_features, learner_of, usual_sweeps
+from permrank.families.thurstone.likelihood import log_likelihoods
+from permrank.families.thurstone.side_information import (
     chains_of,
     features_of_new,
     said_by_person,
     said_by_users,
     state_of,
 )
-from permrank.families.thurstone.estimate import Chains, Said, ThurstoneEstimate
-from permrank.families.thurstone.law import NormalUtilities
-from permrank.families.thurstone.learning import Begun, has_features, learner_of, usual_sweeps
-from permrank.families.thurstone.likelihood import log_likelihoods
 from permrank.learning.fit import Job, as_digest
 from permrank.learning.learner import Learner
 from permrank.posterior.known import Known
 from permrank.ragged import ranges
 from permrank.rankings.rankings import Rankings
 from permrank.rankings.validate import require_rankings
-from permrank.rankings.with_attributes import with_warm
+from permrank.rankings.with_attributes import with_featured
 from permrank.types import Array, Callback, Float64Array, Int32Array, Int64Array, Named
 
 if TYPE_CHECKING:
@@ -198,7 +198,7 @@ class FactoredThurstone(Ranker):
         return {"one_draw": bool(self.one_draw), "seed": int(self.seed)}
 
     def _prepared(self, rankings: Rankings) -> Rankings:
-        return with_warm(rankings) if has_features(rankings) else rankings
+        return with_featured(rankings) if has_features(rankings) else rankings
 
     def _started_from(self, rankings: Rankings) -> str:
         return Known.of(rankings).digest() if has_features(rankings) else "nothing"

@@ -85,7 +85,7 @@ class Data(NamedTuple):
         return Data(self.entries.take(chosen), self.n_items, self.weights[chosen])
 
 
-class TakeUp(NamedTuple):
+class ImplicitModel(NamedTuple):
     """What was learnt: weights from item to item, factors, the share of these in the blend, and that of friends."""
 
     items: ItemWeights
@@ -95,10 +95,10 @@ class TakeUp(NamedTuple):
     friends: float = 0.0
 
 
-class TakeUpScores:
+class BlendedScores:
     """Rows of scores by the blend."""
 
-    def __init__(self, learnt: TakeUp) -> None:
+    def __init__(self, learnt: ImplicitModel) -> None:
         self._parts: list[Part] = [ItemScores(learnt.items), FactorScores(learnt.factors)]
         self._shares = [1.0 - learnt.share, learnt.share]
 
@@ -239,9 +239,9 @@ def _more_factors(part: Data, number: int, start: Array, seed: int, weighting: W
     return factors_of(part, number, weighting, _MORE_SWEEPS, seed, start)
 
 
-def learn_take_up(
+def learn_implicit(
     data: Data, n_factors: int | None, seed: int, graph: UserGraph | None = None
-) -> Iterator[tuple[float, TakeUp]]:
+) -> Iterator[tuple[float, ImplicitModel]]:
     """Learn items by items, then factors beside them; gives the NDCG of what is hidden and what was learnt so far.
 
     Without a number of factors it is chosen too. graph: links between the users, whose strength is chosen last.
@@ -253,13 +253,13 @@ def learn_take_up(
     usual = weighting_of(USUAL, data.n_items)
     if held is None:
         factors = factors_of(data, numbers[0], usual, _SWEEPS, seed)
-        yield 0.0, TakeUp(item_weights(data, penalties), shown, factors, 0.5)
+        yield 0.0, ImplicitModel(item_weights(data, penalties), shown, factors, 0.5)
         return
     part, judges = Data(held[0], data.n_items, data.weights), held[1]
     exponent, items, alone = choose_exponent(part, penalties, judges)
     weights = item_weights(data, penalties, exponent)
     nothing = Factors(np.zeros((data.n_items, numbers[0]), np.float32), usual)
-    yield alone, TakeUp(weights, shown, nothing, 0.0)
+    yield alone, ImplicitModel(weights, shown, nothing, 0.0)
     weighting = choose_weighting(part, [items], judges, numbers[0], seed)
     few = factors_of(part, numbers[0], weighting, _SWEEPS, seed)
     trial = more_factors(part, few, items, judges, numbers[1:], seed)
@@ -275,4 +275,4 @@ def learn_take_up(
             judges,
         )
     factors = factors_of(data, trial.items.shape[1], trial.weighting, _MORE_SWEEPS, seed, trial.items)
-    yield float(scores[chosen].mean()), TakeUp(weights, shown, factors, SHARES[chosen], strength)
+    yield float(scores[chosen].mean()), ImplicitModel(weights, shown, factors, SHARES[chosen], strength)
