@@ -44,6 +44,7 @@ class Settings(NamedTuple):
     item_penalty: float
     damping: str | Sequence[float]
     n_draws: int
+    n_starts: int
     tol: float
     seed: int
 
@@ -124,7 +125,7 @@ class Settings(NamedTuple):
             rankings, n_sweeps, stream_key(self.seed), n_factors=int(self.n_factors),
             user_penalty=self.user_penalty, item_penalty=self.item_penalty,
             tol=self.tol, ties=TIES[self.ties], shuffle=self.ties == "shuffle", intercepts=self.intercepts,
-            damping=self.damping, rules=rules, begin=begin,
+            damping=self.damping, rules=rules, n_starts=int(self.n_starts), begin=begin,
         )  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from permrank.models.declared import (
     MOST_DRAWS,
     MOST_FACTORS,
+    MOST_STARTS,
     MOST_SWEEPS,
     Categorical,
     Checked,
@@ -41,6 +42,7 @@ PARAMETERS = Declared(
     ),
     max_iter=Integer(1, MOST_SWEEPS, also=(None,), help="Most sweeps; None: 600 of draws, 5,000 for point."),
     n_draws=Integer(1, MOST_DRAWS, when=("method", "draws"), help="Draws that are kept."),
+    n_starts=Integer(1, MOST_STARTS, when=("method", "point"), help="Random starts, of which the best is kept."),
     tol=Float(above=0.0, when=("method", "point"), help="Ends when the objective gains less than this part of itself."),
     seed=Seed(help="Of the draws."),
 )
