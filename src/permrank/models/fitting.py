@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from permrank.data.joining import joined
 from permrank.data.validate import require_rankings
-from permrank.errors import InputError
+from permrank.errors import FeaturesWarning, InputError
 from permrank.learning.fit import Job, learn, warn_if_unfinished
 from permrank.models.estimates import Estimate
 from permrank.models.parameters import changed_params
+from permrank.models.priors.known import Known
 from permrank.types import Callback, Named
 
 if TYPE_CHECKING:
@@ -36,6 +38,19 @@ def require_evidence(model: Ranker, rankings: Rankings) -> None:
             f"these data have no order: no ranking puts one item before another, and {type(model).__name__} learns "
             "from nothing else. Take Recommender() or Popularity(count='listed'), which learn from what people took "
             "up; or, if that is above all that they left out, unlisted='last' (--unlisted last)"
+        )
+
+
+def warn_of_unlearnt(model: Ranker, rankings: Rankings) -> None:
+    """Warn of features and links that the model does not learn from."""
+    learnt = model._learns_from(rankings)
+    unlearnt = [kind for kind in Known.kinds(rankings) if kind not in learnt]
+    if unlearnt:
+        warnings.warn(
+            f"{model._call()} does not learn from {' or '.join(unlearnt)}; Recommender and FactoredPlackettLuce do. "
+            "Leave them out where that is meant: with_features(items=False, users=False), with_links(False)",
+            FeaturesWarning,
+            stacklevel=2,
         )
 
 
@@ -74,6 +89,7 @@ def learn_into(
     def rebuilt(tensors: Named) -> Estimate:
         return model.estimate_type.of(tensors, model._rules())
 
+    warn_of_unlearnt(model, job.rankings)
     begin = time.perf_counter()
     outcome = learn(job, callback, verbose, checkpoint, validation, model_of, rebuilt)
     _require_estimate(model, outcome.fitted.estimate)

@@ -188,6 +188,10 @@ class Ranker(ABC):
             learn_into(self, job, callback, verbose, checkpoint, validation)
         return self
 
+    def _learns_from(self, rankings: Rankings) -> frozenset[str]:
+        """What is learnt from beside rankings, of `permrank.models.priors.known.KINDS`; `fit` warns of the others."""
+        return frozenset()
+
     def _prepared(self, rankings: Rankings) -> Rankings:
         """The data that are learnt from and kept: those given, or with more users and items that the model can know."""
         return rankings

@@ -14,6 +14,7 @@ from permrank.models.answers import nearest
 from permrank.models.catalogue.entries import Entries, Scale
 from permrank.models.estimates import Estimate
 from permrank.models.priors.by_features import ByFeatures
+from permrank.models.priors.known import KINDS
 from permrank.models.ranker import Ranker
 from permrank.models.users import NewUser, UserReference
 from permrank.ragged import frozen, indptr_of
@@ -86,6 +87,9 @@ class CatalogueRanker(Ranker):
         return rows if not warm.size else self._by_features(warm).fill(rows)
 
     # Items that are known by their features alone
+
+    def _learns_from(self, rankings: Rankings) -> frozenset[str]:
+        return frozenset(KINDS[:1])
 
     def _prepared(self, rankings: Rankings) -> Rankings:
         return with_warm(rankings)

@@ -29,7 +29,7 @@ from permrank.models.estimates import RULE
 from permrank.models.explanation import Reasons
 from permrank.models.factored.model import FactoredPlackettLuce
 from permrank.models.priors.co_listing import were_chosen
-from permrank.models.priors.known import Known
+from permrank.models.priors.known import KINDS, Known
 from permrank.models.priors.links import linked_with, weights_of_new
 from permrank.models.ranker import Ranker
 from permrank.models.users import NewUser, UserReference
@@ -190,6 +190,10 @@ class Recommender(CatalogueRanker):
                 yield Step(found[0], estimate, converged=True)
 
         return steps
+
+    def _learns_from(self, rankings: Rankings) -> frozenset[str]:
+        order = FactoredPlackettLuce() if self.order is None else self.order
+        return frozenset((KINDS[0], KINDS[2])) | (order._learns_from(rankings) if rankings.has_order else frozenset())
 
     def _sweeps(self, rankings: Rankings) -> int:
         return 2

@@ -77,7 +77,7 @@ def said_by_new(
         said = said._replace(features=encoder.of_row(features)[None])
     if friends is not None:
         about = Acquaintance.of(model.estimate_, model.rankings_)
-        if about.known.graph is None:
+        if about.known.graph is None or not np.size(model.estimate_.link_strength):
             raise InputError("the model has learnt from no links; fit it to rankings.with_links(frame)")
         who, weights = linked_with(friends, model.user_ids)
         if who.size:

@@ -31,7 +31,7 @@ from permrank.models.factored.new_items import fold_in_item
 from permrank.models.factored.parameters import PARAMETERS
 from permrank.models.factored.problem import one_user
 from permrank.models.fitting import learn_into, more_rankings
-from permrank.models.priors.known import Known
+from permrank.models.priors.known import KINDS, Known
 from permrank.models.ranker import Ranker
 from permrank.models.users import NewUser, UserReference
 from permrank.types import Array, Callback, Float64Array, Int64Array, Named
@@ -207,15 +207,12 @@ class FactoredPlackettLuce(Ranker):
         damping = rule_of(self.damping)
         return {"ties": TIES[self.ties], "precision": precision, "rule_of_damping": damping, "seed": int(self.seed)}
 
+    def _learns_from(self, rankings: Rankings) -> frozenset[str]:
+        return frozenset(KINDS if self.method == "draws" else ())
+
     def _prepared(self, rankings: Rankings) -> Rankings:
-        if self.method == "draws":  # what is known by its features alone is drawn with all else
-            return with_warm(rankings)
-        if not Known.of(rankings).is_nothing:
-            raise InputError(
-                "features and links are for method='draws'; for method='point' leave them out: "
-                "rankings.with_features(items=False, users=False).with_links(False)"
-            )
-        return rankings
+        # What is known by its features alone is drawn with all else.
+        return with_warm(rankings) if self.method == "draws" else rankings
 
     def _started_from(self, rankings: Rankings) -> str:
         return Known.of(rankings).digest() if self.method == "draws" else "nothing"

@@ -24,7 +24,7 @@ from permrank.models.answers import mean_cosine, nearest
 from permrank.models.factored.acquainted import effects
 from permrank.models.factored.problem import one_user
 from permrank.models.fitting import learn_into, more_rankings
-from permrank.models.priors.known import Known
+from permrank.models.priors.known import KINDS, Known
 from permrank.models.ranker import Ranker
 from permrank.models.thurstone import answers, questions
 from permrank.models.thurstone.acquainted import features_of, fold_in, warm_items
@@ -154,6 +154,9 @@ class FactoredThurstone(Ranker):
 
     def _rules(self) -> Named:
         return {"one_draw": bool(self.one_draw), "seed": int(self.seed)}
+
+    def _learns_from(self, rankings: Rankings) -> frozenset[str]:
+        return frozenset(KINDS[:2])
 
     def _prepared(self, rankings: Rankings) -> Rankings:
         return with_warm(rankings) if has_features(rankings) else rankings
