@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import polars as pl
 
-from permrank.data.build import bad_weights, weight_problem
+from permrank.data.build import MOST_RATING, bad_weights, rating_problem, weight_problem
 from permrank.data.vocabulary import id_series
 from permrank.data.words import column_of, plain_word
 from permrank.errors import InputError, UnknownIdError, shown
@@ -127,6 +127,16 @@ def number_column(frame: pl.DataFrame, name: str, role: str, locate: Locate = ro
         ),
     )
     return numbers.to_numpy()
+
+
+def value_column(frame: pl.DataFrame, name: str, role: str, locate: Locate = row_number) -> Float64Array:
+    """A column of ratings or ranks: finite, and not so large that squares of them would be wrong."""
+    numbers = number_column(frame, name, role, locate)
+    _refuse_first(
+        np.abs(numbers) > MOST_RATING,
+        lambda row: InputError(f"{locate(row)}: {rating_problem(numbers[row], role)}, or drop the row"),
+    )
+    return numbers
 
 
 def weight_column(frame: pl.DataFrame, name: str, locate: Locate = row_number) -> Float64Array:

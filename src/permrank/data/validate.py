@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from permrank.data.build import bad_weights, repeated_rows, weight_problem
+from permrank.data.build import MOST_RATING, bad_weights, rating_problem, repeated_rows, weight_problem
 from permrank.data.rankings import Rankings
 from permrank.errors import InputError
 from permrank.processes import refuse_after_fork
@@ -99,6 +99,9 @@ def _check_entries(rankings: Rankings, first: int, last: int) -> None:
     if rankings.ratings is not None:
         ratings = rankings.ratings[part]
         _refuse(~np.isfinite(ratings), "entry", "has a rating that is not finite", start)
+        if (far := np.abs(ratings) > MOST_RATING).any():
+            at = int(np.argmax(far))
+            raise InputError(f"entry {start + at}: {rating_problem(ratings[at])}")
         inverted = inverted_entries(indptr, levels, ratings)
         if inverted is not None:
             raise InputError(

@@ -8,7 +8,7 @@ import polars as pl
 from permrank.data import constructors
 from permrank.data.build import Duplicates, settle_duplicates
 from permrank.data.constructors import Columns
-from permrank.data.frames import Locate, id_column, number_column, weight_column
+from permrank.data.frames import Locate, id_column, value_column, weight_column
 from permrank.data.rankings import Rankings
 from permrank.data.validate import inverted_entries
 from permrank.data.vocabulary import encode_with
@@ -26,7 +26,7 @@ def with_ratings(
 ) -> Rankings:
     """Keep the ratings of a file whose order is given by ranks; the two must not contradict each other."""
     owners, codes = _rows(rankings, frame, columns, locate)
-    ratings = _of_entries(rankings, owners, codes, number_column(frame, rating, "rating", locate), duplicates)
+    ratings = _of_entries(rankings, owners, codes, value_column(frame, rating, "rating", locate), duplicates)
     inverted = inverted_entries(rankings.indptr, rankings.levels, ratings)
     if inverted is not None:
         above, below = inverted

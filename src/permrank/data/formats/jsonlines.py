@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from permrank.data.attributes import AttributeKind, Attributes
-from permrank.data.build import Duplicates, weight_problem
+from permrank.data.build import MOST_RATING, Duplicates, rating_problem, weight_problem
 from permrank.data.catalogue import with_catalogue
 from permrank.data.constructors import Columns, from_values
 from permrank.data.formats.attached import with_counts, with_ratings
@@ -170,6 +170,8 @@ class _Parser:
             number = float("inf")
         if not np.isfinite(number):
             raise self.error(f"{role} {_short(value)} is not a finite number")
+        if role == "rating" and abs(number) > MOST_RATING:
+            raise self.error(rating_problem(number))
         return number
 
     def error(self, complaint: str) -> FormatError:

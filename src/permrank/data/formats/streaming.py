@@ -17,7 +17,7 @@ import polars as pl
 from permrank.data.build import Duplicates, are_single, check_sums, keys_of, lay_out, repeated_rows
 from permrank.data.formats.batches import ParquetFiles
 from permrank.data.formats.columns import Roles, rankings_of, without_catalogue
-from permrank.data.frames import Locate, id_column, number_column, weight_column
+from permrank.data.frames import Locate, id_column, value_column, weight_column
 from permrank.data.rankings import Rankings
 from permrank.data.vocabulary import INT32_MAX, Encoder, Vocabulary
 from permrank.errors import FormatError, InputError, argument, shown
@@ -78,7 +78,7 @@ def _values(roles: Roles, rows: Rows) -> Any:
         return None if roles.weight is None else weight_column(rows.frame, roles.weight, rows.locate)
     name, role = (roles.rating, "rating") if roles.rank is None else (roles.rank, "rank")
     assert name is not None
-    return number_column(rows.frame, name, role, rows.locate)
+    return value_column(rows.frame, name, role, rows.locate)
 
 
 # The first walk

@@ -11,7 +11,6 @@ from permrank.data.rankings import Rankings
 from permrank.models.priors.links import UserGraph
 from permrank.types import Float64Array, Int64Array
 
-
 KINDS = ("features of items", "features of users", "links")
 """What may be known beside rankings."""
 
