@@ -222,6 +222,44 @@ MUTANTS = (
         "2.0 * self.df - 2.0",
         ("models/test_summary.py::test_criteria_are_those_of_akaike_and_schwarz",),
     ),
+    Mutant(
+        "point estimates: the first start for the best",
+        "learning/learner.py",
+        "best = int(np.argmax(np.nan_to_num(objectives, nan=-np.inf)))",
+        "best = 0",
+        (
+            "learning/test_learner.py::test_the_best_of_several_learners_is_the_estimate_and_all_go_on_to_their_ends",
+            "models/factored/test_point.py::test_the_best_of_several_starts_is_kept_and_all_are_told",
+        ),
+    ),
+    Mutant(
+        "point estimates: every start the same",
+        "models/factored/point.py",
+        "default_rng([int(key), number])",
+        "default_rng([int(key), 0])",
+        ("models/factored/test_point.py::test_the_best_of_several_starts_is_kept_and_all_are_told",),
+    ),
+    Mutant(
+        "features: nobody is told what is not learnt from",
+        "models/fitting.py",
+        "if kind not in learnt]",
+        "if kind in learnt]",
+        ("models/test_unlearnt.py::test_models_of_worths_and_baselines_learn_from_nothing_else",),
+    ),
+    Mutant(
+        "weights up to 1e15",
+        "data/build.py",
+        "MOST_WEIGHT = 1e9",
+        "MOST_WEIGHT = 1e15",
+        ("models/test_extremes.py::test_every_model_learns_from_the_largest_numbers_without_overflow",),
+    ),
+    Mutant(
+        "ratings up to 1e300",
+        "data/build.py",
+        "MOST_RATING = 1e15",
+        "MOST_RATING = 1e300",
+        ("models/test_extremes.py::test_every_model_learns_from_the_largest_numbers_without_overflow",),
+    ),
 )
 
 

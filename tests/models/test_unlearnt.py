@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import permrank as pr
+from permrank.data.with_attributes import KINDS
 from permrank.errors import FeaturesWarning
 from permrank.models import MODELS
-from permrank.models.priors.known import KINDS
 from permrank.models.registry import find
 
 RNG = np.random.default_rng(3)

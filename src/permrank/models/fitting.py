@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from permrank.data.joining import joined
 from permrank.data.validate import require_rankings
+from permrank.data.with_attributes import to_learn_from
 from permrank.errors import FeaturesWarning, InputError
 from permrank.learning.fit import Job, learn, warn_if_unfinished
 from permrank.models.estimates import Estimate
 from permrank.models.parameters import changed_params
-from permrank.models.priors.known import Known
 from permrank.types import Callback, Named
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def require_evidence(model: Ranker, rankings: Rankings) -> None:
 def warn_of_unlearnt(model: Ranker, rankings: Rankings) -> None:
     """Warn of features and links that the model does not learn from."""
     learnt = model._learns_from(rankings)
-    unlearnt = [kind for kind in Known.kinds(rankings) if kind not in learnt]
+    unlearnt = [kind for kind in to_learn_from(rankings) if kind not in learnt]
     if unlearnt:
         warnings.warn(
             f"{model._call()} does not learn from {' or '.join(unlearnt)}; Recommender and FactoredPlackettLuce do. "

@@ -189,7 +189,7 @@ class Ranker(ABC):
         return self
 
     def _learns_from(self, rankings: Rankings) -> frozenset[str]:
-        """What is learnt from beside rankings, of `permrank.models.priors.known.KINDS`; `fit` warns of the others."""
+        """What is learnt from beside rankings, of `permrank.data.with_attributes.KINDS`; `fit` warns of the others."""
         return frozenset()
 
     def _prepared(self, rankings: Rankings) -> Rankings:

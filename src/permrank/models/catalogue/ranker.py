@@ -9,12 +9,11 @@ import numpy as np
 import polars as pl
 
 from permrank.data.rankings import Rankings
-from permrank.data.with_attributes import with_warm
+from permrank.data.with_attributes import KINDS, with_warm
 from permrank.models.answers import nearest
 from permrank.models.catalogue.entries import Entries, Scale
 from permrank.models.estimates import Estimate
 from permrank.models.priors.by_features import ByFeatures
-from permrank.models.priors.known import KINDS
 from permrank.models.ranker import Ranker
 from permrank.models.users import NewUser, UserReference
 from permrank.ragged import frozen, indptr_of

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from permrank.data.rankings import Rankings
+from permrank.data.with_attributes import KINDS
 from permrank.distributions.base import RankingDistribution
 from permrank.errors import InputError, NotSupportedError
 from permrank.learning.learner import Learner, State, Step, standing
@@ -29,7 +30,7 @@ from permrank.models.estimates import RULE
 from permrank.models.explanation import Reasons
 from permrank.models.factored.model import FactoredPlackettLuce
 from permrank.models.priors.co_listing import were_chosen
-from permrank.models.priors.known import KINDS, Known
+from permrank.models.priors.known import Known
 from permrank.models.priors.links import linked_with, weights_of_new
 from permrank.models.ranker import Ranker
 from permrank.models.users import NewUser, UserReference

@@ -13,7 +13,7 @@ import polars as pl
 from permrank.checks import require_int, require_memory
 from permrank.data.rankings import Rankings
 from permrank.data.validate import require_rankings
-from permrank.data.with_attributes import with_warm
+from permrank.data.with_attributes import KINDS, with_warm
 from permrank.distributions.base import RankingDistribution
 from permrank.distributions.damped import DampedLuce
 from permrank.distributions.luce import LuceMixture
@@ -31,7 +31,7 @@ from permrank.models.factored.new_items import fold_in_item
 from permrank.models.factored.parameters import PARAMETERS
 from permrank.models.factored.problem import one_user
 from permrank.models.fitting import learn_into, more_rankings
-from permrank.models.priors.known import KINDS, Known
+from permrank.models.priors.known import Known
 from permrank.models.ranker import Ranker
 from permrank.models.users import NewUser, UserReference
 from permrank.types import Array, Callback, Float64Array, Int64Array, Named

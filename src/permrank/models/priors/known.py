@@ -11,9 +11,6 @@ from permrank.data.rankings import Rankings
 from permrank.models.priors.links import UserGraph
 from permrank.types import Float64Array, Int64Array
 
-KINDS = ("features of items", "features of users", "links")
-"""What may be known beside rankings."""
-
 
 class Known(NamedTuple):
     """Features of items and users, and links between users.
@@ -60,17 +57,6 @@ class Known(NamedTuple):
             edges = about.links.among(rankings.user_ids.ids)
             known = known._replace(graph=UserGraph(edges, rankings.n_users) if edges.first.size else None)
         return known
-
-    @staticmethod
-    def kinds(rankings: Rankings) -> tuple[str, ...]:
-        """Those of `KINDS` that these rankings say are to be learnt from; nothing is worked out."""
-        items, users = rankings.item_ids.attributes, rankings.user_ids.attributes
-        told = (
-            items is not None and bool(items.features),
-            users is not None and bool(users.features),
-            users is not None and users.links is not None and users.links.learnt,
-        )
-        return tuple(kind for kind, there in zip(KINDS, told, strict=True) if there)
 
     @property
     def is_nothing(self) -> bool:

@@ -14,7 +14,7 @@ from permrank.checks import require_above, require_int
 from permrank.data.rankings import Rankings
 from permrank.data.selection import restrict
 from permrank.data.validate import require_rankings
-from permrank.data.with_attributes import with_warm
+from permrank.data.with_attributes import KINDS, with_warm
 from permrank.distributions.base import RankingDistribution
 from permrank.distributions.thurstone import NormalUtilities
 from permrank.errors import InputError
@@ -24,7 +24,7 @@ from permrank.models.answers import mean_cosine, nearest
 from permrank.models.factored.acquainted import effects
 from permrank.models.factored.problem import one_user
 from permrank.models.fitting import learn_into, more_rankings
-from permrank.models.priors.known import KINDS, Known
+from permrank.models.priors.known import Known
 from permrank.models.ranker import Ranker
 from permrank.models.thurstone import answers, questions
 from permrank.models.thurstone.acquainted import features_of, fold_in, warm_items
