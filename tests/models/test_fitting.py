@@ -66,4 +66,4 @@ def test_what_was_learnt_cannot_be_hidden_by_setting_it():
     written.note = "other attributes can be set"
     matrix = pr.PairwiseFactorisation()
     with pytest.raises(AttributeError, match="user_penalty_ is part of what was learnt"):
-        matrix.alpha_ = 1.0
+        matrix.user_penalty_ = 1.0
