@@ -221,7 +221,7 @@ SYSTEMS: Systems = {
     "FactoredPlackettLuce": permrank_model("FactoredPlackettLuce", n_factors=16),
     "FactoredPlackettLuce co_listing=False": permrank_model("FactoredPlackettLuce", n_factors=16, co_listing=False),
     "FactoredPlackettLuce as published": permrank_model(
-        "FactoredPlackettLuce", n_factors=16, method="point", user_penalty=1.0, item_penalty=1.0
+        "FactoredPlackettLuce", n_factors=16, method="point", user_penalty=1.0, item_penalty=1.0, n_starts=1
     ),
     "LatentPlackettLuce": permrank_model("LatentPlackettLuce", likelihood={"with_error": True}),
     "PositionwiseLogLinear": permrank_model("PositionwiseLogLinear"),

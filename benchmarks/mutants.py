@@ -39,6 +39,10 @@ class Mutant(NamedTuple):
 
 LATENT = "families/latent/kernels/test_insertion.py"
 GROUPS = "core/test_tie_groups.py"
+LINKS = "posterior/test_links.py"
+STATISTICS = "evaluation/test_statistics.py"
+THURSTONE = "families/thurstone/test_model.py"
+MALLOWS = "families/mallows/test_mallows.py"
 
 MUTANTS = (
     Mutant(
@@ -75,6 +79,186 @@ MUTANTS = (
         "np.quantile(largest, level, ",
         "np.quantile(largest, 0.75 * level + 0.25, ",
         (f"{GROUPS}::test_what_is_settled_is_wrong_no_more_often_than_stated",),
+    ),
+    Mutant(
+        "ask and sure: utilities without noise",
+        "families/thurstone/questions.py",
+        "means + deviations * rng",
+        "means + 0.0 * deviations * rng",
+        (
+            f"{THURSTONE}::test_questions_are_about_utilities_with_the_noise_of_items_that_were_not_spoken_of",
+            f"{THURSTONE}::test_utilities_that_are_simulated_have_their_means_and_deviations",
+        ),
+    ),
+    Mutant(
+        "ask: utilities without noise",
+        "families/thurstone/questions.py",
+        "x = simulated(*answers.utilities(estimate, said, chains, items), int(stream_key(estimate.seed, 5)))",
+        "x = answers.utilities(estimate, said, chains, items)[0]",
+        (f"{THURSTONE}::test_questions_are_about_utilities_with_the_noise_of_items_that_were_not_spoken_of",),
+    ),
+    Mutant(
+        "sure: utilities without noise",
+        "families/thurstone/questions.py",
+        "x = simulated(*answers.utilities(estimate, said, chains, items), int(stream_key(estimate.seed, 6)))",
+        "x = answers.utilities(estimate, said, chains, items)[0]",
+        (f"{THURSTONE}::test_questions_are_about_utilities_with_the_noise_of_items_that_were_not_spoken_of",),
+    ),
+    Mutant(
+        "Mallows: series of the distance too far",
+        "families/mallows/kernels/mallows.py",
+        "    if theta < 1e-5:  # E v",
+        "    if theta < 0.05:  # E v",
+        (f"{MALLOWS}::test_fifty_items_have_the_mean_distance_and_precedence_of_sums_at_any_dispersion",),
+    ),
+    Mutant(
+        "Mallows: series of the distance wrong",
+        "families/mallows/kernels/mallows.py",
+        "theta * (sizes**2 - 1) / 12",
+        "theta * (sizes**2 + 1) / 12",
+        (f"{MALLOWS}::test_fifty_items_have_the_mean_distance_and_precedence_of_sums_at_any_dispersion",),
+    ),
+    Mutant(
+        "Mallows: series of the precedence too far",
+        "families/mallows/kernels/mallows.py",
+        "    if theta < 1e-5:\n        inside",
+        "    if theta < 0.05:\n        inside",
+        (f"{MALLOWS}::test_fifty_items_have_the_mean_distance_and_precedence_of_sums_at_any_dispersion",),
+    ),
+    Mutant(
+        "Mallows: series of the precedence wrong",
+        "families/mallows/kernels/mallows.py",
+        "theta * (2 * gaps + 1) / 12",
+        "theta * (2 * gaps - 1) / 12",
+        (f"{MALLOWS}::test_fifty_items_have_the_mean_distance_and_precedence_of_sums_at_any_dispersion",),
+    ),
+    Mutant(
+        "links: no prior of the strength",
+        "posterior/links.py",
+        "prior = -np.log1p(_GRID)",
+        "prior = 0.0 * _GRID",
+        (f"{LINKS}::test_the_strength_of_links_has_its_prior_where_nothing_is_seen",),
+    ),
+    Mutant(
+        "imputed features: no degrees of freedom",
+        "posterior/regression.py",
+        "errors / (n - shrunk.sum(axis=0)) ** 2",
+        "errors / n**2",
+        (
+            "posterior/test_regression.py"
+            "::test_a_penalty_is_that_of_the_least_error_by_generalised_cross_validation",
+        ),
+    ),
+    Mutant(
+        "scores by features: no degrees of freedom",
+        "posterior/by_features.py",
+        "error / (n - 1.0 - shrunk.sum()) ** 2",
+        "error / n**2",
+        (
+            "posterior/test_by_features.py"
+            "::test_the_penalty_is_that_of_the_least_error_by_generalised_cross_validation",
+        ),
+    ),
+    Mutant(
+        "weights of scores: no jackknife",
+        "posterior/weights.py",
+        "whole = 2.0 * whole - (first + second) / 2.0",
+        "whole = 1.0 * whole",
+        ("posterior/test_weights.py::test_weights_of_few_draws_are_those_of_many",),
+    ),
+    Mutant(
+        "cold items and users: one seed for all",
+        "evaluation/cold.py",
+        "generator(stream_key(seed, stream)).permutation(among)",
+        "generator(stream_key(0, stream)).permutation(among)",
+        ("evaluation/test_cold.py::test_who_is_cold_depends_on_the_seed",),
+    ),
+    Mutant(
+        "goodness of fit: no least expected count",
+        "evaluation/goodness_of_fit.py",
+        "_LEAST_EXPECTED = 1.0",
+        "_LEAST_EXPECTED = 1e-9",
+        (f"{STATISTICS}::test_a_rare_outcome_counts_as_if_one_were_expected",),
+    ),
+    Mutant(
+        "likeliest place: the middle is below",
+        "families/log_linear/kernels/insertion.py",
+        "or best <= middle else",
+        "or best < middle else",
+        ("families/log_linear/test_log_linear.py::test_surer_is_better_down_to_the_middle_and_worse_below_it",),
+    ),
+    Mutant(
+        "likeliest place: the middle half a place lower",
+        "families/log_linear/kernels/insertion.py",
+        "middle = 0.5 * (n_positions - 1)",
+        "middle = 0.5 * n_positions",
+        ("families/log_linear/test_log_linear.py::test_surer_is_better_down_to_the_middle_and_worse_below_it",),
+    ),
+    Mutant(
+        "thresholds of utilities: sign of a second derivative",
+        "families/thurstone/kernels/items.py",
+        "down * (down - low / deviation)",
+        "down * (down + low / deviation)",
+        ("families/thurstone/test_sampler.py::test_thresholds_have_the_derivatives_of_their_likelihood",),
+    ),
+    Mutant(
+        "thresholds of utilities: sign of a mixed derivative",
+        "families/thurstone/kernels/items.py",
+        "out[b, 2 * n + g] -= up * down",
+        "out[b, 2 * n + g] += up * down",
+        ("families/thurstone/test_sampler.py::test_thresholds_have_the_derivatives_of_their_likelihood",),
+    ),
+    Mutant(
+        "thresholds of odds: sign of a mixed derivative",
+        "posterior/odds.py",
+        "system[i + 1, i] -= bend",
+        "system[i + 1, i] += bend",
+        ("families/factored/test_odds.py::test_noise_of_thresholds_has_the_covariance_of_their_posterior",),
+    ),
+    Mutant(
+        "BIC: two for the logarithm",
+        "inference/summary.py",
+        "math.log(max(self.n, 1.0)) * self.df - 2.0",
+        "2.0 * self.df - 2.0",
+        ("inference/test_summary.py::test_criteria_are_those_of_akaike_and_schwarz",),
+    ),
+    Mutant(
+        "point estimates: the first start for the best",
+        "learning/learner.py",
+        "best = int(np.argmax(np.nan_to_num(objectives, nan=-np.inf)))",
+        "best = 0",
+        (
+            "learning/test_learner.py::test_the_best_of_several_learners_is_the_estimate_and_all_go_on_to_their_ends",
+            "families/factored/test_point.py::test_the_best_of_several_starts_is_kept_and_all_are_told",
+        ),
+    ),
+    Mutant(
+        "point estimates: every start the same",
+        "families/factored/point.py",
+        "default_rng([int(key), number])",
+        "default_rng([int(key), 0])",
+        ("families/factored/test_point.py::test_the_best_of_several_starts_is_kept_and_all_are_told",),
+    ),
+    Mutant(
+        "features: nobody is told what is not learnt from",
+        "core/fitting.py",
+        "if kind not in learnt]",
+        "if kind in learnt]",
+        ("core/test_unlearnt.py::test_models_of_worths_and_baselines_learn_from_nothing_else",),
+    ),
+    Mutant(
+        "weights up to 1e15",
+        "rankings/build.py",
+        "MOST_WEIGHT = 1e9",
+        "MOST_WEIGHT = 1e15",
+        ("rankings/test_rankings.py::test_a_bad_row_is_named_with_its_value",),
+    ),
+    Mutant(
+        "ratings up to 1e300",
+        "rankings/build.py",
+        "MOST_RATING = 1e15",
+        "MOST_RATING = 1e300",
+        ("rankings/test_rankings.py::test_a_bad_row_is_named_with_its_value",),
     ),
 )
 

@@ -119,6 +119,10 @@ class CatalogueWarning(UserWarning):
     """A model that only orders what people list was asked to find something in a whole catalogue."""
 
 
+class FeaturesWarning(UserWarning):
+    """The data have features or links that a model does not learn from."""
+
+
 class ChoiceSetWarning(UserWarning):
     """Lists look like the tops of a common choice set; say ``unlisted="last"`` or ``unlisted="ignore"``."""
 

@@ -101,7 +101,7 @@ def test_a_subclass_adds_changes_and_settles_what_its_base_declares():
     assert pr.Borda().prior_strength == 5.0
     parts = [Longer.__doc__.index(word) for word in ("Parameters", "bonus : number from 0", "none")]
     assert parts == sorted(parts)
-    with pytest.raises(InputError, match=r"prior_strength=1\.0, expected a number above 1"):
+    with pytest.raises(InputError, match=r"prior_strength=1\.0, expected a finite number above 1"):
         Longer(prior_strength=1.0).fit(RANKINGS)
     with pytest.raises(TypeError, match="unexpected keyword argument 'strength'"):
         Longer(strength=1.0)

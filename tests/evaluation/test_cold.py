@@ -86,3 +86,12 @@ def test_what_cannot_be_split_is_refused(rankings):
             wrong.split(rankings)
     with pytest.raises(InputError, match="can be cold"):
         pr.ColdItems().split(pr.Rankings.from_lists({"ann": ["a"]}))
+
+
+@pytest.mark.parametrize("kind", ["items", "users"])
+def test_who_is_cold_depends_on_the_seed(rankings, kind):
+    protocol = pr.ColdItems(share=0.3) if kind == "items" else pr.ColdUsers(share=0.3)
+    splits = [protocol.split(rankings, seed) for seed in (1, 1, 2, 3)]
+    cold = [frozenset(ids(split.test, kind) - ids(split.train, kind)) for split in splits]
+    assert cold[0] == cold[1]
+    assert len(set(cold)) == 3

@@ -7,7 +7,7 @@ import pytest
 
 import permrank as pr
 from permrank.errors import EstimateError, InputError, NotFittedError, NotSupportedError
-from permrank.evaluation.goodness_of_fit import _counts
+from permrank.evaluation.goodness_of_fit import _Counts, _counts, _statistics
 from published import baseball, pudding
 
 SCORES = np.array([1.0, 0.5, 0.0, -0.5, -1.0])
@@ -214,3 +214,13 @@ def test_numbers_of_communities_are_for_models_that_have_them():
         pr.choose_communities(pr.Mallows(), data, (0, 1))
     with pytest.raises(InputError, match="folds"):
         pr.choose_communities(pr.Mallows(), data, (1,), folds=9)
+
+
+def test_a_rare_outcome_counts_as_if_one_were_expected():
+    usual, nothing = np.array([[0.0, 40.0], [60.0, 0.0]]), np.zeros((2, 2))
+    expected = _Counts(usual, nothing, np.array([[50.0, 0.01]]))
+    seen = _Counts(usual + np.array([[0, 3], [-3, 0]]), nothing, np.array([[49.0, 1.0]]))
+    found = _statistics(seen, expected)
+    np.testing.assert_allclose(found, [9 / 40 + 9 / 60, 1 / 50 + 0.99**2])
+    # One such outcome of a cell of .01 would be worth 98 otherwise.
+    assert found[1] < 1.01

@@ -283,3 +283,15 @@ def test_a_fitted_model_says_what_it_was_fitted_to(brands):
     one.set_params(prior="gamma")  # for the next fit
     assert "prior='gaussian'" in repr(one)
     assert pr.evaluate(one, one.rankings_).name == "PlackettLuce(prior='gamma')"
+
+
+@pytest.mark.parametrize("kind", [pr.PlackettLuce, lambda: pr.Mallows(n_starts=1)])
+def test_criteria_are_those_of_akaike_and_schwarz(kind):
+    ballots = pr.Rankings.from_lists([["a", "b", "c"], ["b", "a", "c"], ["c", "a", "b"]], weights=[7, 4, 2])
+    model = kind().fit(ballots)
+    found = model.summary()
+    log_likelihood = float(ballots.weights @ model.log_likelihood(ballots))
+    df = {"PlackettLuce": 2, "Mallows": 1}[type(model).__name__]  # two free worths; one dispersion
+    assert found.n == 13
+    assert found.aic == pytest.approx(2 * df - 2 * log_likelihood, abs=1e-6)
+    assert found.bic == pytest.approx(df * math.log(13) - 2 * log_likelihood, abs=1e-6)

@@ -9,7 +9,7 @@ from scipy.optimize import rosen, rosen_der
 from permrank.errors import EstimateError
 from permrank.learning.em import expectation_maximisation
 from permrank.learning.lbfgs import minimise
-from permrank.learning.learner import Hook, Step, at_once, in_turn, mapped, run, standing
+from permrank.learning.learner import Hook, Step, at_once, best_of, in_turn, mapped, run, standing
 from permrank.learning.optimisers import Evaluation, minorise_maximise, newton
 from permrank.learning.progress import Report
 
@@ -104,6 +104,15 @@ LEARNERS["in turn"] = in_turn(
     lambda found: minorise_maximise(lambda x: (x / 2, -float(x @ x)), found["count"], tol=1e-4),
     lambda found: found["count"],
 )
+LEARNERS["best of"] = mapped(  # they end in different sweeps, and the last is the best until the second overtakes it
+    best_of(
+        [
+            minorise_maximise(lambda x: (x / 2, 1.0 - float(x @ x)), start * np.ones(2), tol=tol)
+            for start, tol in ((3.0, 1e-2), (4.0, 1e-7), (2.0, 1e-1))
+        ]
+    ),
+    lambda best: np.append(best.estimate, best.objectives),
+)
 
 
 @pytest.mark.parametrize("name", LEARNERS)
@@ -140,6 +149,23 @@ def test_two_learners_in_turn_show_the_first_alone_until_it_has_ended():
     assert run(both, max_iter=3).estimate.tolist() == [3.0, 3.0]
     assert run(both, max_iter=4).estimate.tolist() == [4.0, 4.0]
     assert run(both, max_iter=5).estimate.tolist() == [2.0, 2.0]
+
+
+def test_the_best_of_several_learners_is_the_estimate_and_all_go_on_to_their_ends():
+    alone = [
+        run(minorise_maximise(lambda x: (x / 2, 1.0 - float(x @ x)), start * np.ones(2), tol=tol), max_iter=60)
+        for start, tol in ((3.0, 1e-2), (4.0, 1e-7), (2.0, 1e-1))
+    ]
+    ends = [len(each.history) for each in alone]
+    assert len(set(ends)) == 3
+    found = run(LEARNERS["best of"], max_iter=60)
+    assert found.converged
+    assert len(found.history) == max(ends)
+    best = int(np.argmax([each.history[-1] for each in alone]))
+    np.testing.assert_array_equal(found.estimate[:2], alone[best].estimate)
+    np.testing.assert_array_equal(found.estimate[2:], [each.history[-1] for each in alone])
+    for sweep, value in enumerate(found.history):
+        assert value == max(each.history[min(sweep, end - 1)] for each, end in zip(alone, ends, strict=True))
 
 
 def test_a_stream_that_does_not_say_where_it_stands_is_refused():

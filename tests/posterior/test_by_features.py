@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import permrank as pr
+from permrank.posterior import by_features
 from permrank.posterior.by_features import ByFeatures
 
 
@@ -44,3 +45,18 @@ def test_new_items_go_to_those_who_like_such_items(kind):
     assert not set(model.recommend(0, k=44)["item"]) & {40, 41, 42, 43}
     asked = model.recommend(0, k=44, include_new=True)
     assert set(asked.filter(asked["stands_on"] == "features")["item"]) == {40, 41, 42, 43}
+
+
+def test_the_penalty_is_that_of_the_least_error_by_generalised_cross_validation():
+    rng = np.random.default_rng(5)
+    features = rng.normal(size=(50, 10))
+    rows = (features @ rng.normal(size=(10, 6)) + 4.0 * rng.normal(size=(50, 6))).T.astype(np.float32)
+    known, new = np.arange(40), np.arange(40, 50)
+    x, y = features[known] - features[known].mean(axis=0), rows[:, known].T - rows[:, known].mean(axis=1)
+    grid = by_features._PENALTIES * np.linalg.norm(x, 2) ** 2
+    solved = [np.linalg.solve(x.T @ x + penalty * np.eye(10), x.T) for penalty in grid]
+    # The mean of a row is estimated, too.
+    best = int(np.argmin([np.sum((y - x @ s @ y) ** 2) / (39.0 - np.trace(x @ s)) ** 2 for s in solved]))
+    wanted = rows[:, known].mean(axis=1) + (features[new] - features[known].mean(axis=0)) @ solved[best] @ y
+    assert_allclose(ByFeatures.of(features, known, new, rows).fill(rows.copy())[:, new], wanted.T, atol=1e-4)
+    assert 0 < best < len(grid) - 1

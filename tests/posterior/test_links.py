@@ -136,3 +136,11 @@ def test_the_same_bits_for_the_same_key(graph):
     first, second = (made.pull(away, made.sums(away), 1.0, np.uint64(7)) for _ in range(2))
     assert_allclose(first, second, rtol=0)
     assert not np.allclose(first, made.pull(away, made.sums(away), 1.0, np.uint64(8)))
+
+
+def test_the_strength_of_links_has_its_prior_where_nothing_is_seen(graph):
+    made = graph[0]
+    nothing = np.zeros((62, 0))  # no factor
+    found = np.exp(made.log_density(nothing, made.sums(nothing)))
+    wanted = 1.0 / (1.0 + _GRID)  # dτ / τ (1 + τ), on a grid that is even in log τ
+    assert_allclose(found, wanted / wanted.sum(), rtol=1e-10)

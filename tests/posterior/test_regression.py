@@ -107,3 +107,22 @@ def test_linked_rows_count_by_their_precision():
     expected = known.T @ precision @ known + 0.5 * np.eye(p)
     assert_allclose(lower @ lower.T, expected)
     assert_allclose(mean, np.linalg.solve(expected, known.T @ precision @ wanted))
+
+
+def test_a_penalty_is_that_of_the_least_error_by_generalised_cross_validation():
+    rng = np.random.default_rng(4)
+    features, seen = rng.normal(size=(60, 12)), (np.arange(60) >= 20).astype(float)
+    known = np.column_stack((features @ rng.normal(size=12), 0.3 * features[:, 0])) + 2.0 * rng.normal(size=(60, 2))
+    x, y = features[20:], known[20:]
+    filled, covariance = imputed(known, features, seen)
+    grid = np.linalg.norm(x, 2) ** 2 * np.logspace(-6, 3, 28)
+    chosen = []
+    for column in range(2):
+        hats = [x @ np.linalg.solve(x.T @ x + penalty * np.eye(12), x.T) for penalty in grid]
+        away = [y[:, column] - hat @ y[:, column] for hat in hats]
+        best = int(np.argmin([r @ r / (40 - np.trace(hat)) ** 2 for r, hat in zip(away, hats, strict=True)]))
+        slopes = np.linalg.solve(x.T @ x + grid[best] * np.eye(12), x.T @ y[:, column])
+        assert_allclose(filled[:20, column], features[:20] @ slopes, rtol=1e-8)
+        assert_allclose(covariance[column, column], np.mean(away[best] ** 2), rtol=1e-8)
+        chosen.append(best)
+    assert 0 < chosen[0] < chosen[1]  # without the degrees of freedom it is the least penalty

@@ -15,7 +15,7 @@ from permrank.posterior.kernels.arguments import Entries, Newton, Noise, Prior, 
 from permrank.posterior.kernels.users import move_users
 from permrank.posterior.problem import Problem
 from permrank.posterior.store import Draws
-from permrank.posterior.weights import HeldOut, best_weights, hold_out_folds, hold_out_pairs
+from permrank.posterior.weights import HeldOut, _best, best_weights, hold_out_folds, hold_out_pairs
 
 N_USERS, N_ITEMS, LENGTH, CUTS = 120, 25, 8, (-3.0, -1.0, 1.0, 3.0)
 
@@ -157,3 +157,25 @@ def test_draws_end_when_they_are_steady_and_say_so():
     assert whole.converged_
     assert 40 < whole.n_iter_ < 400
     assert whole.score_error_ < short.score_error_
+
+
+def test_weights_of_few_draws_are_those_of_many():
+    """A mean over few draws is noisy, for which the weights would be made smaller than those of the answers."""
+    rng = np.random.default_rng(8)
+    n, deviation = 40_000, 1.2
+    centre = rng.normal(size=n)  # of the posterior of the user's part; the item's part is known
+    common = rng.normal(size=(n, 2))
+    first = rng.random(n) < expit(common[:, 0] - common[:, 1] + 1.4 * (centre + deviation * rng.normal(size=n)))
+    better, worse = np.where(first, 0, 1), np.where(first, 1, 0)
+
+    def weights(n_draws, *, halves=True):
+        fold = HeldOut(None, np.arange(n), 2 * np.arange(n) + better, 2 * np.arange(n) + worse)
+        for _ in range(n_draws):
+            modes = (centre + deviation * rng.normal(size=n))[:, None]
+            theta = np.column_stack((np.tile([0.5, -0.5], n), common.ravel()))
+            fold.observe(theta, modes, np.zeros((n, 1)), np.zeros(2 * n))
+        return np.array(best_weights([fold]) if halves else np.exp(_best([fold.moments(slice(None))])))
+
+    many = weights(64)
+    corrected, plain = np.abs(np.log(weights(8) / many)), np.abs(np.log(weights(8, halves=False) / many))
+    assert corrected[1] < 0.5 * plain[1]

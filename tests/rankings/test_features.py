@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import permrank as pr
-from permrank.errors import FormatError, InputError, UnknownIdError
+from permrank.errors import FeaturesWarning, FormatError, InputError, UnknownIdError
 from permrank.rankings.attributes import Attributes
 from permrank.rankings.features import Curves
 from permrank.rankings.joining import joined
@@ -110,7 +110,8 @@ def test_features_and_links_travel(featured, tmp_path):
     more = joined(data, pr.Rankings.from_lists({"eve": ["a"]}).with_links({"user": ["eve"], "friend": ["ann"]}))
     assert more.links.height == 3
     assert more.features("item").names == data.features("item").names
-    model = pr.MeanRating().fit(data)
+    with pytest.warns(FeaturesWarning, match="does not learn from features of items or links"):
+        model = pr.MeanRating().fit(data)
     model.save(tmp_path / "m.permrank")
     assert pr.load(tmp_path / "m.permrank").rankings_.links.equals(data.links)
 

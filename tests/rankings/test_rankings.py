@@ -220,7 +220,8 @@ BAD = {
     "float ids": ({"item": [1.5, 2.0]}, r"item ids in column 'item' are Float64.*cast"),
     "bool ids": ({"user": [True, False]}, r"user ids in column 'user' are Boolean"),
     "zero weight": ({"weight": [1.0, 0.0]}, r"row 1: weight 0 is not positive"),
-    "heavy weight": ({"weight": [1.0, 1e300]}, r"row 1: weight 1e\+300 is not between 1e-15 and 1e\+15"),
+    "heavy weight": ({"weight": [1.0, 1e300]}, r"row 1: weight 1e\+300 is not between 1e-09 and 1e\+09"),
+    "far rating": ({"rating": [1.0, -1e300]}, r"row 1: rating -1e\+300 is not between -1e\+15 and 1e\+15; scale all"),
     "two weights": ({"weight": [1.0, 2.0]}, r"row 1: weight 2 differs from 1"),
 }
 
@@ -280,10 +281,10 @@ def test_other_bad_arguments_are_refused():
     with pytest.raises(InputError, match="weight -1"):
         pr.Rankings.from_lists([["a"]], weights=[-1])
     for weight in (1e300, 1e-300, float("inf")):
-        with pytest.raises(InputError, match=r"ranking 1: weight .* is not between 1e-15 and 1e\+15"):
+        with pytest.raises(InputError, match=r"ranking 1: weight .* is not between 1e-09 and 1e\+09"):
             pr.Rankings.from_lists([["a"], ["b"]], weights=[1, weight])
-    with pytest.raises(InputError, match=r"add up to 2e\+15"):
-        pr.Rankings.from_lists([["a"], ["a"]], weights=[1e15, 1e15])
+    with pytest.raises(InputError, match=r"add up to 2e\+09"):
+        pr.Rankings.from_lists([["a"], ["a"]], weights=[1e9, 1e9])
     with pytest.raises(InputError, match="2 users for 1 rankings"):
         pr.Rankings.from_lists([["a"]], users=["u", "v"])
     with pytest.raises(InputError, match="unlisted='first'"):
@@ -309,7 +310,8 @@ ARRAYS = {
         ({"items": [0, 1, 3]}, "entry 2 has an item that does not exist"),
         ({"weights": [0.0]}, "ranking 0: weight 0 is not positive"),
         ({"weights": [np.nan]}, "ranking 0: weight nan is not positive"),
-        ({"weights": [1e300]}, r"ranking 0: weight 1e\+300 is not between 1e-15 and 1e\+15"),
+        ({"weights": [1e300]}, r"ranking 0: weight 1e\+300 is not between 1e-09 and 1e\+09"),
+        ({"ratings": [1e300, 4.0, 2.0]}, r"entry 0: rating 1e\+300 is not between -1e\+15 and 1e\+15"),
         ({"ratings": [3.0, 4.0, 2.0]}, "entry 1 has a higher rating than entry 0"),
         ({"levels": [0, 0, 1], "ratings": [3.0, 5.0, 4.0]}, "entry 2 has a higher rating than entry 0"),
         ({"weights": [1.0, 1.0]}, "2 weights for 1 rankings"),

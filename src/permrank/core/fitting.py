@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,10 +11,11 @@ import numpy as np
 
 from permrank.core.estimates import Estimate
 from permrank.core.fitted import E, Fitted, Trace
-from permrank.errors import InputError
+from permrank.errors import FeaturesWarning, InputError
 from permrank.learning.fit import Job, learn, warn_if_unfinished
 from permrank.rankings.joining import joined
 from permrank.rankings.validate import require_rankings
+from permrank.rankings.with_attributes import to_learn_from
 from permrank.types import Callback, Named
 
 if TYPE_CHECKING:
@@ -32,6 +34,19 @@ def require_evidence(model: Ranker, rankings: Rankings) -> None:
             f"these data have no order: no ranking puts one item before another, and {type(model).__name__} learns "
             "from nothing else. Take Recommender() or Popularity(count='listed'), which learn from what people took "
             "up; or, if that is above all that they left out, unlisted='last' (--unlisted last)"
+        )
+
+
+def warn_of_unlearnt(settings: Ranker, rankings: Rankings) -> None:
+    """Warn of features and links that the model does not learn from."""
+    learnt = settings._learns_from(rankings)
+    unlearnt = [kind for kind in to_learn_from(rankings) if kind not in learnt]
+    if unlearnt:
+        warnings.warn(
+            f"{settings.call()} does not learn from {' or '.join(unlearnt)}; Recommender and FactoredPlackettLuce do. "
+            "Leave them out where that is meant: with_features(items=False, users=False), with_links(False)",
+            FeaturesWarning,
+            stacklevel=2,
         )
 
 
@@ -72,6 +87,7 @@ def learnt_by(
         made: Any = settings.estimate_type.of(tensors, settings._rules())
         return made  # type: ignore[no-any-return]
 
+    warn_of_unlearnt(settings, job.rankings)
     begin = time.perf_counter()
     outcome = learn(job, callback, verbose, checkpoint, validation, model_of, rebuilt)
     done, seconds = outcome.fitted, time.perf_counter() - begin

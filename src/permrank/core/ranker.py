@@ -166,6 +166,10 @@ class Ranker(Questions, ABC):
 
     # How learning goes
 
+    def _learns_from(self, rankings: Rankings) -> frozenset[str]:
+        """What is learnt from beside rankings, of `rankings.with_attributes.KINDS`; `fit` warns of the others."""
+        return frozenset()
+
     def _prepared(self, rankings: Rankings) -> Rankings:
         """The data that are learnt from and kept: those given, or with more users and items that the model can know."""
         return rankings

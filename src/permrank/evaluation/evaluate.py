@@ -12,7 +12,7 @@ import polars as pl
 
 from permrank.checks import require_choice, require_int
 from permrank.core.ranker import Ranker
-from permrank.errors import AccuracyWarning, ConvergenceWarning, InputError
+from permrank.errors import AccuracyWarning, ConvergenceWarning, FeaturesWarning, InputError
 from permrank.evaluation.calibration import calibration_error, pair_log_loss, reliability
 from permrank.evaluation.catalogue import measure_catalogue
 from permrank.evaluation.cold import cold_entries
@@ -302,7 +302,8 @@ def _fit(model: Ranker, train: Rankings, max_seconds: float | None, result: Eval
     """Fit a copy; warnings become notes."""
     fitted, deadline = model.clone(), Deadline(max_seconds)
     with warnings.catch_warnings(record=True) as caught, measured() as cost, ending_at_once():
-        warnings.simplefilter("always", ConvergenceWarning)
+        for category in (ConvergenceWarning, FeaturesWarning):
+            warnings.simplefilter("always", category)
         fitted.fit(train, callback=deadline, verbose=False)
     result.fit_seconds, result.peak_megabytes = cost.seconds, cost.megabytes
     result.history, result.earlier_sweeps = list(fitted.history_), deadline.earlier_sweeps
@@ -313,6 +314,8 @@ def _fit(model: Ranker, train: Rankings, max_seconds: float | None, result: Eval
     for warning in caught:
         if issubclass(warning.category, ConvergenceWarning):
             result.notes.append(f"did not converge in {fitted.n_iter_} sweeps")
+        elif issubclass(warning.category, FeaturesWarning):
+            result.notes.append(str(warning.message).split(";")[0])
         else:
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
     return fitted

@@ -15,7 +15,7 @@ from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 
 from permrank.errors import EstimateError
-from permrank.types import Named
+from permrank.types import Float64Array, Named
 
 E = TypeVar("E")
 E_co = TypeVar("E_co", covariant=True)
@@ -102,7 +102,7 @@ class Run(Generic[E]):
         self.history = kept[_HISTORY].tolist()
         for hook in self._hooks:
             hook.resume(self, kept)
-        return {name.removeprefix(_LEARNER): value for name, value in kept.items() if name.startswith(_LEARNER)}
+        return _under(_LEARNER, kept)
 
     def state(self) -> State:
         """All that another run needs to go on from here to the same bits."""
@@ -192,11 +192,55 @@ def _composed(function: Callable[[E], F], estimate: Callable[[], E]) -> Callable
     return lambda: function(estimate())
 
 
+class Best(NamedTuple, Generic[E]):
+    """What the best of several learners has found, and the objectives that all of them have reached."""
+
+    estimate: E
+    objectives: Float64Array
+
+
+def best_of(learners: Sequence[Learner[E]]) -> Learner[Best[E]]:
+    """Learners of one thing side by side, for example from several starts; a sweep is one of each that goes on.
+
+    The objective is the highest of all. Learners share what they like between sweeps, but for their states.
+    """
+
+    def steps(kept: State | None) -> Iterator[Step[Best[E]]]:
+        streams = [learner(None if kept is None else _under(f"{i}.", kept)) for i, learner in enumerate(learners)]
+        now = [next(stream) for stream in streams]
+        objectives, ended = np.full(len(now), math.nan), np.zeros(len(now), np.int64)
+        if kept is not None:
+            objectives, ended = kept["objectives"].copy(), kept["ended"].copy()
+
+        def estimate() -> Best[E]:
+            best = int(np.argmax(np.nan_to_num(objectives, nan=-np.inf)))
+            return Best(now[best].estimate(), objectives.copy())
+
+        def state() -> State:
+            found: State = {"objectives": objectives.copy(), "ended": ended.copy()}
+            for i, step in enumerate(now):
+                found |= {f"{i}.{name}": value for name, value in (step.state or dict)().items()}
+            return found
+
+        yield standing(estimate, state)
+        while True:
+            for i in np.flatnonzero(ended == 0):
+                now[i] = next(streams[i])
+                objectives[i], ended[i] = now[i].objective, now[i].converged
+            yield Step(float(objectives.max()), estimate, state, converged=bool(ended.all()))
+
+    return steps
+
+
+def _under(prefix: str, kept: State) -> State:
+    return {name.removeprefix(prefix): value for name, value in kept.items() if name.startswith(prefix)}
+
+
 def in_turn(first: Learner[State], second: Callable[[State], Learner[E]], show: Callable[[State], E]) -> Learner[E]:
     """Learn one thing to its end, then another that depends on it; ``show`` makes an estimate of the first alone."""
 
     def steps(kept: State | None) -> Iterator[Step[E]]:
-        found = {name.removeprefix(_FOUND): value for name, value in (kept or {}).items() if name.startswith(_FOUND)}
+        found = _under(_FOUND, kept or {})
         resumed, part = bool(found), 0
         if not resumed:
             for step in first(kept):

@@ -47,9 +47,8 @@ def moved_thresholds(scores: Float64Array, sums: Float64Array, noise: Float64Arr
     slope[:-1] -= pull
     system[i, i] += bend
     system[i + 1, i + 1] += bend
-    system[i, i + 1] -= bend
     system[i + 1, i] -= bend
-    lower = np.linalg.cholesky(system)
+    lower = np.linalg.cholesky(system)  # reads the lower triangle only
     step = np.linalg.solve(lower.T, np.linalg.solve(lower, slope) + noise)
     nearer = -np.diff(step) / gaps
     return np.asarray(scores + step * min(1.0, _PART_OF_GAP / max(float(nearer.max(initial=0.0)), 1e-300)))

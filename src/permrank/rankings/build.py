@@ -21,8 +21,11 @@ _STEPS = (1, 2, 4, 10, 100)
 _FEW = 2**20
 
 
-# Up to here counts are exact in float64 and sums, squares and ratios of any number of them are far from overflow.
-MOST_WEIGHT = 1e15
+# Up to here every model learns: matrices of sums of weights can still be solved with the priors in them. More people
+# than these there are not.
+MOST_WEIGHT = 1e9
+# Squares and products of ratings, and sums of these, are far from overflow.
+MOST_RATING = 1e15
 
 
 def weight_problem(weight: float, what: str = "weight") -> str | None:
@@ -32,6 +35,11 @@ def weight_problem(weight: float, what: str = "weight") -> str | None:
     if not 1 / MOST_WEIGHT <= weight <= MOST_WEIGHT:
         return f"{what} {weight:g} is not between {1 / MOST_WEIGHT:g} and {MOST_WEIGHT:g}; scale all {what}s alike"
     return None
+
+
+def rating_problem(rating: float, what: str = "rating") -> str:
+    """What is wrong with a rating that is too large."""
+    return f"{what} {rating:g} is not between {-MOST_RATING:g} and {MOST_RATING:g}; scale all {what}s alike"
 
 
 def bad_weights(weights: Float64Array) -> BoolArray:

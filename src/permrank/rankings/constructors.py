@@ -26,8 +26,8 @@ from permrank.rankings.frames import (
     as_frame,
     draw_column,
     id_column,
-    number_column,
     row_number,
+    value_column,
     weight_column,
 )
 from permrank.rankings.named_constructors import Unlisted
@@ -77,7 +77,7 @@ def from_values(
     frame = as_frame(data)
     if frame.height == 0:
         raise InputError(f"the frame has no rows; expected rows of (user, item, {role})")
-    values = number_column(frame, columns.value, role, locate)
+    values = value_column(frame, columns.value, role, locate)
     groups = _group(frame, columns, locate)
     items, item_ids = encode(id_column(frame, columns.item, "item", locate), "item")
     n_rankings = int(groups.user_indptr[-1])

@@ -10,7 +10,7 @@ import polars as pl
 
 from permrank.errors import InputError, UnknownIdError, shown
 from permrank.processes import refuse_after_fork
-from permrank.rankings.build import bad_weights, weight_problem
+from permrank.rankings.build import MOST_RATING, bad_weights, rating_problem, weight_problem
 from permrank.rankings.vocabulary import id_series
 from permrank.rankings.words import column_of, plain_word
 from permrank.types import Array, BoolArray, Float64Array
@@ -127,6 +127,16 @@ def number_column(frame: pl.DataFrame, name: str, role: str, locate: Locate = ro
         ),
     )
     return numbers.to_numpy()
+
+
+def value_column(frame: pl.DataFrame, name: str, role: str, locate: Locate = row_number) -> Float64Array:
+    """A column of ratings or ranks: finite, and not so large that squares of them would be wrong."""
+    numbers = number_column(frame, name, role, locate)
+    _refuse_first(
+        np.abs(numbers) > MOST_RATING,
+        lambda row: InputError(f"{locate(row)}: {rating_problem(numbers[row], role)}, or drop the row"),
+    )
+    return numbers
 
 
 def weight_column(frame: pl.DataFrame, name: str, locate: Locate = row_number) -> Float64Array:

@@ -9,7 +9,7 @@ import numpy as np
 from permrank.errors import InputError
 from permrank.processes import refuse_after_fork
 from permrank.ragged import first_entries, owners
-from permrank.rankings.build import bad_weights, repeated_rows, weight_problem
+from permrank.rankings.build import MOST_RATING, bad_weights, rating_problem, repeated_rows, weight_problem
 from permrank.rankings.rankings import Rankings
 from permrank.types import BoolArray, Float64Array, Int32Array, Int64Array
 
@@ -99,6 +99,9 @@ def _check_entries(rankings: Rankings, first: int, last: int) -> None:
     if rankings.ratings is not None:
         ratings = rankings.ratings[part]
         _refuse(~np.isfinite(ratings), "entry", "has a rating that is not finite", start)
+        if (far := np.abs(ratings) > MOST_RATING).any():
+            at = int(np.argmax(far))
+            raise InputError(f"entry {start + at}: {rating_problem(ratings[at])}")
         inverted = inverted_entries(indptr, levels, ratings)
         if inverted is not None:
             raise InputError(

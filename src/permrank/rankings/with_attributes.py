@@ -94,6 +94,9 @@ def attached(rankings: Rankings, *, items: Attributes | None = None, users: Attr
 
 # What models learn from
 
+KINDS = ("features of items", "features of users", "links")
+"""What may be learnt from beside rankings."""
+
 Chosen: TypeAlias = object
 """A frame, names of columns that are known, None for all that are known, or False for none."""
 
@@ -238,6 +241,17 @@ def links(self: Rankings) -> pl.DataFrame | None:
     """Who is linked with whom, by id: ``user``, ``friend``, ``weight``; None if nothing is known of that."""
     known = self.user_ids.attributes
     return None if known is None or known.links is None else known.links.frame
+
+
+def to_learn_from(rankings: Rankings) -> tuple[str, ...]:
+    """Those of `KINDS` that these rankings say are to be learnt from; nothing is worked out."""
+    items, users = rankings.item_ids.attributes, rankings.user_ids.attributes
+    told = (
+        items is not None and bool(items.features),
+        users is not None and bool(users.features),
+        users is not None and users.links is not None and users.links.learnt,
+    )
+    return tuple(kind for kind, there in zip(KINDS, told, strict=True) if there)
 
 
 def with_featured(rankings: Rankings) -> Rankings:

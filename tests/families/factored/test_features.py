@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 import permrank as pr
-from permrank.errors import InputError, UnknownIdError
+from permrank.errors import FeaturesWarning, InputError, UnknownIdError
 from permrank.kernels.luce.likelihood import BRESLOW
 from permrank.learning.shards import LocalEngine, using
 from permrank.posterior import links
@@ -222,13 +222,18 @@ def test_a_shift_of_all_users_is_drawn_as_the_priors_have_it(world):
     np.testing.assert_allclose(np.cov(np.transpose(found)), covariance, rtol=0.35, atol=0.2 * covariance.max())
 
 
-def test_point_estimates_refuse_what_they_would_not_learn_from(world):
+def test_point_estimates_say_what_they_do_not_learn_from(world):
     rankings = world[0]
-    model = pr.FactoredPlackettLuce(n_factors=2, method="point")
-    with pytest.raises(InputError, match="method='draws'"):
+    model = pr.FactoredPlackettLuce(n_factors=2, method="point", n_starts=1, tol=1e-3)
+    with pytest.warns(FeaturesWarning, match="does not learn from features of items or features of users"):
         model.fit(rankings)
-    plain = rankings.with_features(items=False, users=False)
-    assert model._prepared(plain) is plain
+    plain = model.clone().fit(rankings.with_features(items=False, users=False).with_links(False))
+    np.testing.assert_array_equal(plain.item_draws_, model.item_draws_)
+    assert model.effects().height == 0
+    listed = rankings.lists(rankings.user_ids[0])[0]
+    for known in ({"features": {}}, {"friends": [rankings.user_ids[1]]}):
+        with pytest.raises(InputError, match="the model has learnt from no"):
+            model.fold_in(listed, **known)
 
 
 def test_intervals_of_planted_effects_cover_them():

@@ -58,6 +58,24 @@ def test_thresholds_go_to_the_maximum_of_the_likelihood_that_another_algorithm_f
     np.testing.assert_allclose(found, cuts, rtol=0, atol=0.25)
 
 
+def test_noise_of_thresholds_has_the_covariance_of_their_posterior():
+    """A wrong matrix ends at the same maximum, more slowly; the draws around it tell."""
+    at, bend, n_between = np.array([-1.0, 0.2, 0.9]), np.array([30.0, 50.0, 20.0]), np.array([9.0, 14.0, 25.0])
+
+    def gaps(c):  # what moves thresholds apart; the sums have all else
+        return np.sum((n_between[1:] + 1.0) * np.log(-np.expm1(-np.diff(c))))
+
+    h, steps = 1e-4, 1e-4 * np.eye(3)
+    hessian = [
+        [(gaps(at + a + b) - gaps(at + a - b) - gaps(at - a + b) + gaps(at - a - b)) for b in steps] for a in steps
+    ]
+    information = np.diag(bend + 1 / 10.0**2) - np.array(hessian) / (4 * h * h)
+    sums = np.column_stack((np.zeros(3), bend, n_between))
+    middle = moved_thresholds(at, sums, np.zeros(3))
+    roots = np.array([moved_thresholds(at, sums, 1e-3 * e) - middle for e in np.eye(3)]) / 1e-3
+    np.testing.assert_allclose(np.linalg.inv(roots.T @ roots), information, rtol=1e-5, atol=1e-3)
+
+
 def test_settling_levels_changes_no_difference_between_a_score_and_a_threshold():
     rng = np.random.default_rng(3)
     theta, modes = rng.normal(size=(7, 4)), rng.normal(2.0, 3.0, size=(50, 3))

@@ -95,6 +95,31 @@ def test_a_second_algorithm_meets_the_same_optimum_under_damping(damping):
     np.testing.assert_array_equal(model.damping_, damping_sequence(damping, 9))
 
 
+def test_the_best_of_several_starts_is_kept_and_all_are_told(tmp_path):
+    """Weak penalties leave many maxima: each start ends in one of them."""
+    rankings = planted(60, list_length=8).rankings
+    settings = {"method": "point", "user_penalty": 0.05, "item_penalty": 0.05, "max_iter": 2_000}
+    several = pr.FactoredPlackettLuce(2, **settings).fit(rankings)
+    one = pr.FactoredPlackettLuce(2, n_starts=1, **settings).fit(rankings)
+    reached = several.start_objectives_
+    assert reached.size == 4
+    assert reached.max() - reached.min() > 1.0
+    assert several.history_[-1] == reached.max()
+    assert (np.diff(several.history_) >= 0).all()
+    np.testing.assert_array_equal(one.start_objectives_, reached[:1])
+    assert one.history_[-1] == reached[0]
+    # The factors are those of the best start, and the objective at them is what was said.
+    users, theta = several.user_factors_.astype(float), several.item_draws_[0].astype(float)
+    owner = np.repeat(np.arange(rankings.n_users), np.diff(rankings.indptr[rankings.user_indptr]))
+    scores = np.sum(users[owner] * theta[rankings.items, :-1], axis=1) + theta[rankings.items, -1]
+    logs = stage_statistics(rankings.indptr, rankings.levels, scores, BRESLOW, *np.empty((2, rankings.n_entries)))
+    value = logs.sum() - 0.05 * (np.sum(users**2) + np.sum(theta**2))
+    np.testing.assert_allclose(value, reached.max(), rtol=1e-5)
+    several.save(tmp_path / "m.permrank")
+    again = pr.load(tmp_path / "m.permrank")
+    np.testing.assert_array_equal(again.start_objectives_, reached)
+
+
 def test_one_thread_and_two_give_the_same_bits_on_many_blocks():
     rankings = planted(300).rankings
     before, found = numba.get_num_threads(), []
@@ -138,7 +163,9 @@ def damped_lists(n_users, length, damping, seed):
 def test_a_planted_damping_is_learnt():
     planted_damping = np.array([1.0, 0.9, 0.6, 0.5, 0.45, 0.3, 0.3, 0.3, *[0.2] * 12])
     rankings = damped_lists(2_000, 20, planted_damping, seed=3)
-    model = pr.FactoredPlackettLuce(2, method="point", damping="learned", user_penalty=0.1, item_penalty=0.02)
+    model = pr.FactoredPlackettLuce(
+        2, method="point", damping="learned", user_penalty=0.1, item_penalty=0.02, n_starts=1
+    )
     model.fit(rankings)
     assert (np.diff(model.history_) >= 0).all()
     assert model.damping_[0] == 1.0
@@ -148,7 +175,7 @@ def test_a_planted_damping_is_learnt():
     assert far.max() < 0.2
     assert far.mean() < 0.4 * begin.mean()
     # The same data without damping in the model explain less.
-    plain = pr.FactoredPlackettLuce(2, method="point", user_penalty=0.1, item_penalty=0.02).fit(rankings)
+    plain = pr.FactoredPlackettLuce(2, method="point", user_penalty=0.1, item_penalty=0.02, n_starts=1).fit(rankings)
     assert plain.history_[-1] < model.history_[-1] - 50
 
 

@@ -10,6 +10,7 @@ import permrank as pr
 from bounded import at_most
 from permrank.errors import InputError
 from permrank.families.log_linear.factors import Factors
+from permrank.families.log_linear.kernels import insertion
 from permrank.families.log_linear.kernels.subsets import exact_draws
 from permrank.families.log_linear.learning import Task, learner_of
 from permrank.families.log_linear.lists import no_pairs, pairs_of, position_functions, position_table
@@ -186,6 +187,19 @@ def test_expected_place_and_mode_are_those_of_the_probabilities(models):
     by_mode = model.clone().set_params(insertion="mode").fit(model.rankings_)
     score = by_mode.score(user, [new])[0] * (n + 1)
     assert 0 <= score - (n - places.argmax()) <= 1
+
+
+@pytest.mark.parametrize("n", [2, 5, 6])
+def test_surer_is_better_down_to_the_middle_and_worse_below_it(n):
+    for best in range(n):
+        likelier, less = np.full((2, n), 0.2)
+        likelier[best], less[best] = 0.9, 0.4
+        above, below = (insertion._position_score(p, n, insertion.MODE) for p in (likelier, less))
+        assert (above > below) == (best <= (n - 1) / 2)
+        # Either way it stays between the scores of the places beside.
+        assert (n - 1 - best) / n <= min(above, below) <= max(above, below) <= (n - best) / n
+        published = [insertion._position_score(p, n, insertion.PUBLISHED) for p in (likelier, less)]
+        np.testing.assert_allclose(published, [(n - 1 - best + p) / n for p in (0.9, 0.4)])
 
 
 @pytest.mark.parametrize("name", ["pairwise", "with factors", "position-wise"])

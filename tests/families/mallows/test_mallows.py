@@ -87,6 +87,21 @@ def test_normaliser_mean_distance_and_precedence_are_sums_over_all_orders(theta)
         assert math.isclose(chance[j - i], wanted, rel_tol=1e-9)
 
 
+@pytest.mark.parametrize("theta", [1e-9, 3e-6, 1.2e-5, 1e-3, 0.03, 0.06, 0.3])
+def test_fifty_items_have_the_mean_distance_and_precedence_of_sums_at_any_dispersion(theta):
+    """Formulas cancel for small theta, and the series that stand for them there are wrong for larger ones."""
+    n, nearer, chance = 50, 0.0, precedence(theta, 50)
+    for m in range(1, n + 1):  # an item goes before v = 0 .. m - 1 others; here v is counted from its even mean
+        v = np.arange(m) - (m - 1) / 2
+        nearer -= float(v @ np.expm1(-theta * v) / np.exp(-theta * v).sum())
+    # What rounding does to 612.5, and to a half in the formula: some 1e-16 / theta.
+    assert math.isclose(n * (n - 1) / 4 - expected_distance(theta, n), nearer, rel_tol=1e-6, abs_tol=1e-12 / theta**0.5)
+    for gap in (1, 7, 49):
+        first, last = (np.exp(-theta * np.arange(m)) for m in (gap, gap + 1))  # the ends of a centre of gap + 1
+        wanted = sum(first[w] * last[: gap - w].sum() for w in range(gap)) / (first.sum() * last.sum())
+        assert math.isclose(chance[gap] - 0.5, wanted - 0.5, rel_tol=1e-6, abs_tol=1e-10)
+
+
 LISTS = [
     [{2}, {0}, {1}, {4}, {3}],
     [{3}, {1, 2}, {0, 4}],

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import norm
 
 import permrank as pr
-from permrank.errors import InputError, UnknownIdError
+from permrank.errors import FeaturesWarning, InputError, UnknownIdError
 from permrank.learning.shards import LocalEngine, using
 
 N_USERS, N_ITEMS, COLD = 240, 60, range(50, 60)
@@ -135,7 +135,8 @@ def test_what_is_not_learnt_from_changes_no_bit(world):
     plain = data.with_features(items=False, users=False)
     small = pr.FactoredThurstone(2, covariance="factors", max_iter=6, n_draws=2)
     whole = small.clone().fit(plain)
-    linked = small.clone().fit(plain.with_links({"user": list(range(20)), "friend": list(range(20, 40))}))
+    with pytest.warns(FeaturesWarning, match="does not learn from links"):
+        linked = small.clone().fit(plain.with_links({"user": list(range(20)), "friend": list(range(20, 40))}))
     bare = small.clone().fit(pr.Rankings.from_lists({user: data.lists(user)[0] for user in range(40)}))
     for other in (linked, bare):
         np.testing.assert_array_equal(other.item_draws_, whole.item_draws_)

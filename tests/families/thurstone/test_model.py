@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
 
 import permrank as pr
 from permrank.families.thurstone import questions
@@ -183,6 +184,31 @@ def test_ask_and_sure_agree_with_the_likelihood_of_all_orders(learnt):
     asked = model.ask(new, items).row(0, named=True)
     told = sum(p[i] for i, o in enumerate(orders) if o.index(asked["item"]) < o.index(asked["other"]))
     assert abs(asked["probability"] - told) < 6 * np.sqrt(0.25 / 128)
+
+
+def test_questions_are_about_utilities_with_the_noise_of_items_that_were_not_spoken_of(learnt, monkeypatch):
+    """What an item has for this person alone is not known before it is spoken of."""
+    model = learnt[0]
+    known = np.tile([0.3, 0.0], (256, 1)), np.tile([1.0, 1.0], (256, 1))
+    monkeypatch.setattr(questions.answers, "utilities", lambda *_: known)
+    new = model.fold_in([])
+    told = ndtr(0.3 / np.sqrt(2.0))  # 1 without noise
+    tolerance = 5 * np.sqrt(told * (1 - told) / 2048)
+    assert abs(model.ask(new, [0, 3])["probability"][0] - told) < tolerance
+    best, _ = model.rank(new, [0, 3])["item"]
+    assert abs(model.sure(new, 2, [0, 3]) - (told if best == 0 else 1 - told)) < tolerance
+
+
+def test_utilities_that_are_simulated_have_their_means_and_deviations():
+    rng = np.random.default_rng(4)
+    means, deviations = rng.normal(size=(16, 3)), np.array([0.0, 0.5, 2.0]) * np.ones((16, 1))
+    drawn = questions.simulated(means, deviations, 1).reshape(-1, 16, 3)
+    assert len(drawn) * 16 >= 2048
+    away = drawn - means
+    assert not away[..., 0].any()
+    n = away[..., 0].size  # a standard deviation errs by its 2 n-th root
+    np.testing.assert_allclose(away[..., 1:].std(axis=(0, 1)), [0.5, 2.0], rtol=5 / np.sqrt(2 * n))
+    np.testing.assert_array_equal(questions.simulated(means, np.zeros((16, 3)), 1), means)
 
 
 def test_more_data_stand_where_a_fit_of_everything_does(learnt):

@@ -356,3 +356,20 @@ def test_a_proposal_wider_than_its_density_is_noticed(monkeypatch):
     )
     begin, after, _ = moved_thresholds(1500)
     assert agreement(begin, after) < 1e-6
+
+
+def test_thresholds_have_the_derivatives_of_their_likelihood():
+    """A wrong proposal leaves the posterior alone, too: only how often it is accepted tells."""
+    sampler = Sampler(rated_problem(), 1, 1, True, stream_key(9))
+    at, h = np.array([-0.4, 0.7]), 1e-4
+
+    def sums(point):
+        return sampler._passes.thresholds(sampler.population, np.asarray(point), sampler.people)
+
+    here = sums(at)
+    bend = np.array([[here[3], here[5]], [here[5], here[4]]])
+    for j, step in enumerate(h * np.eye(2)):
+        up, down = sums(at + step), sums(at - step)
+        np.testing.assert_allclose(here[1 + j], (up[0] - down[0]) / (2 * h), rtol=1e-5)
+        np.testing.assert_allclose(bend[j], -(up[1:3] - down[1:3]) / (2 * h), rtol=1e-5)
+    np.testing.assert_allclose(thresholds.Proposal.of(here, at).centre, at + np.linalg.solve(bend, here[1:3]))

@@ -117,9 +117,10 @@ def test_json_lines_are_lists_or_objects(read_text):
         ),
         ('["a"]\n{"ranking": ["x"], "ranking": ["y"]}', ["line 2", "'ranking'", "twice"]),
         ('{"user": "a", "user": "b", "ranking": ["x"]}', ["line 1", "'user'", "twice"]),
-        ('["x"]\n{"ranking": ["x"], "weight": 1e300}', ["line 2", "1e+300", "1e+15"]),
-        ('{"ranking": ["x"], "weight": 1e-300}', ["line 1", "1e-300", "1e-15"]),
-        ('{"ranking": ["x"], "weight": 9e14}\n{"ranking": ["x"], "weight": 9e14}', ["add up to 1.8e+15"]),
+        ('["x"]\n{"ranking": ["x"], "weight": 1e300}', ["line 2", "1e+300", "1e+09"]),
+        ('{"ranking": ["x"], "ratings": [1e16]}', ["line 1", "1e+16", "1e+15"]),
+        ('{"ranking": ["x"], "weight": 1e-300}', ["line 1", "1e-300", "1e-09"]),
+        ('{"ranking": ["x"], "weight": 9e8}\n{"ranking": ["x"], "weight": 9e8}', ["add up to 1.8e+09"]),
         ("[" * 100_000, ["line 1", "JSON"]),
     ],
 )

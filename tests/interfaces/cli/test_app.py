@@ -56,6 +56,16 @@ def test_ballots_that_many_people_cast_are_counted_as_often_as_they_were_cast(tm
         assert (found["anonymous"], found["total_weight"], found["rankings"]) == (True, 23236.0, 3)
 
 
+def test_how_far_apart_the_starts_of_a_point_estimate_end_is_told(tmp_path):
+    path, out = tmp_path / "b.csv", tmp_path / "m.permrank"
+    pr.datasets.load("simulated", n_users=20, n_items=20).write(path)
+    run("fit", path, "-m", "FactoredPlackettLuce", "--set", "method=point", "--set", "n_factors=1", "-o", out)
+    reached = pr.load(out).start_objectives_
+    told = json.loads(run("info", out, "--json").output)
+    assert (told["starts"], told["worst_start"], told["best_start"]) == (4, reached.min(), reached.max())
+    assert told["objective"] == reached.max()
+
+
 def test_help_teaches_every_command():
     words = run("--help").output
     for command in (

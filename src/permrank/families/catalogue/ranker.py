@@ -16,7 +16,7 @@ from permrank.families.catalogue.entries import Entries, Scale
 from permrank.posterior.by_features import ByFeatures
 from permrank.ragged import frozen, indptr_of
 from permrank.rankings.rankings import Rankings
-from permrank.rankings.with_attributes import with_featured
+from permrank.rankings.with_attributes import KINDS, with_featured
 from permrank.types import Array, Float64Array, Int64Array
 
 
@@ -76,6 +76,9 @@ class CatalogueRanker(Ranker):
         return np.asarray(own - usual)
 
     # Cold-start items, which are known by their features alone
+
+    def _learns_from(self, rankings: Rankings) -> frozenset[str]:
+        return frozenset(KINDS[:1])
 
     def _prepared(self, rankings: Rankings) -> Rankings:
         return with_featured(rankings)

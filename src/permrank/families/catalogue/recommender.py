@@ -33,6 +33,7 @@ from permrank.posterior.co_listing import were_chosen
 from permrank.posterior.known import Known
 from permrank.posterior.links import linked_with, weights_of_new
 from permrank.rankings.rankings import Rankings
+from permrank.rankings.with_attributes import KINDS
 from permrank.types import Array, Float64Array, Int64Array, Named
 
 _POPULARITY = "its popularity"
@@ -192,6 +193,10 @@ class Recommender(CatalogueRanker):
                 yield Step(found[0], estimate, converged=True)
 
         return steps
+
+    def _learns_from(self, rankings: Rankings) -> frozenset[str]:
+        order = FactoredPlackettLuce() if self.order is None else self.order
+        return frozenset((KINDS[0], KINDS[2])) | (order._learns_from(rankings) if rankings.has_order else frozenset())
 
     def _sweeps(self, rankings: Rankings) -> int:
         return 2

@@ -83,6 +83,7 @@ class FactoredEstimate(Estimate):
     item_shares: Array = field(default_factory=lambda: NO_EFFECTS)
     user_shares: Array = field(default_factory=lambda: NO_EFFECTS)
     link_strength: Array = field(default_factory=lambda: NO_EFFECTS)
+    start_objectives: Array = field(default_factory=lambda: NO_EFFECTS)
     ties: int = field(metadata=RULE, kw_only=True)
     precision: float = field(metadata=RULE, kw_only=True)
     rule_of_damping: str = field(metadata=RULE, kw_only=True)

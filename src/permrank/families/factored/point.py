@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from copy import copy
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,7 +16,7 @@ from permrank.kernels.lbfgs import differences, moved
 from permrank.kernels.lists import Lists
 from permrank.kernels.luce.damping import damping_sequence
 from permrank.learning.lbfgs import LimitedMemory, inner
-from permrank.learning.learner import Learner, State, Step, mapped, standing
+from permrank.learning.learner import Best, Learner, State, Step, best_of, mapped, standing
 from permrank.learning.shards import Shard, blocks_by_entries, gathered, n_blocks_of, shards_of
 from permrank.posterior.kernels.choices import Law
 from permrank.randomness import stream_key
@@ -205,7 +206,7 @@ def maximise(
     *,
     shuffle: bool,
     slopes: Float64Array,
-    begin: tuple[Array, Array] | None,
+    begin: Callable[[], tuple[Array, Array]],
 ) -> Learner[Place]:
     """Maximise Σ_u log P(π | u) - α ‖W‖² - β ‖H‖² (§3.1); the value never falls from sweep to sweep.
 
@@ -231,7 +232,7 @@ def maximise(
             if shuffle and done:
                 objective.use(shuffled(done - 1))
         else:
-            theta, users = begin or start(given.n_items, given.n_users, n_factors, key)
+            theta, users = begin()
             theta, users = theta.astype(np.float32, copy=False), users.astype(np.float32, copy=False)
             here = objective.at(theta, slopes, users, _FIRST_STEPS)
             del theta, users  # the largest arrays there are
@@ -294,7 +295,7 @@ def _step(objective: Objective, here: Place, memory: LimitedMemory) -> Place:
 def point_estimate(
     settings: FactoredPlackettLuce, rankings: Rankings, n_sweeps: int, begin: tuple[Array, Array] | None
 ) -> Learner[FactoredEstimate]:
-    """A learner of the model's estimate, from given items and users if there are any."""
+    """A learner of the model's estimate, from several starts, or from given items and users."""
     damping, n_factors = settings.damping, int(settings.n_factors)
     shuffle = settings.ties == "shuffle" and rankings.has_ties
     damped, slopes = np.zeros(0), np.zeros(0)
@@ -311,26 +312,33 @@ def point_estimate(
         intercepts=settings.intercepts, damping=damped,
     )  # fmt: skip
 
-    def learned(found: Place) -> FactoredEstimate:
+    def learned(best: Best[Place]) -> FactoredEstimate:
+        found = best.estimate
         factors = learnt_damping(found.slopes) if found.slopes.size else damped
         return FactoredEstimate(
             found.theta[None], found.users, found.theta[:, :-1], found.theta[:, -1],
             np.eye(n_factors, dtype=np.float32)[None], 0.0, 1.0, np.zeros(0), np.zeros((rankings.n_items, 0)),
             np.zeros((1, 0, n_factors), np.float32), np.zeros((1, rankings.n_items), np.float32), np.zeros((0, 3)),
-            factors if factors.size else np.ones(1), 1.0, 0.0, **settings._rules(),
+            factors if factors.size else np.ones(1), 1.0, 0.0, start_objectives=best.objectives, **settings._rules(),
         )  # fmt: skip
 
-    key = stream_key(settings.seed)
-    ascent = maximise(objective, n_factors, settings.tol, key, n_sweeps, shuffle=shuffle, slopes=slopes, begin=begin)
-    return mapped(ascent, learned)
+    key, n_starts = stream_key(settings.seed), int(settings.n_starts)
+    begins = (
+        [lambda: begin] if begin else [partial(start, rankings, n_factors, key, number) for number in range(n_starts)]
+    )
+    ascents = [  # copies have the same arrays for their sums, which are the largest there are
+        maximise(copy(objective), n_factors, settings.tol, key, n_sweeps, shuffle=shuffle, slopes=slopes, begin=each)
+        for each in begins
+    ]
+    return mapped(best_of(ascents), learned)
 
 
-def start(n_items: int, n_users: int, n_factors: int, key: Key) -> tuple[Array, Array]:
+def start(rankings: Rankings, n_factors: int, key: Key, number: int) -> tuple[Array, Array]:
     """Random factors: large enough to break their symmetry, small against the scores that are learnt."""
-    rng = np.random.default_rng(int(key))
-    theta = 0.1 * rng.normal(size=(n_items, n_factors + 1))
+    rng = np.random.default_rng([int(key), number])
+    theta = 0.1 * rng.normal(size=(rankings.n_items, n_factors + 1))
     theta[:, -1] = 0.0
-    return theta.astype(np.float32), (0.3 * rng.normal(size=(n_users, n_factors))).astype(np.float32)
+    return theta.astype(np.float32), (0.3 * rng.normal(size=(rankings.n_users, n_factors))).astype(np.float32)
 
 
 def blocks_of_users(rankings: Rankings, n_factors: int) -> Int64Array:

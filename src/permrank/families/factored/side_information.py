@@ -50,7 +50,7 @@ def said_by_new(
         said = said._replace(features=encoder.of_row(features)[None])
     if friends is not None:
         graph = Known.of(fitted.rankings).graph
-        if graph is None:
+        if graph is None or not np.size(fitted.estimate.link_strength):
             raise InputError("the model has learnt from no links; fit it to rankings.with_links(frame)")
         who, weights = linked_with(friends, fitted.user_ids)
         said = _linked(fitted, said, who, weights_of_new(graph, who, weights))

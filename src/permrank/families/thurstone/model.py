@@ -48,7 +48,7 @@ from permrank.posterior.known import Known
 from permrank.ragged import ranges
 from permrank.rankings.rankings import Rankings
 from permrank.rankings.validate import require_rankings
-from permrank.rankings.with_attributes import with_featured
+from permrank.rankings.with_attributes import KINDS, with_featured
 from permrank.types import Array, Callback, Float64Array, Int32Array, Int64Array, Named
 
 if TYPE_CHECKING:
@@ -196,6 +196,9 @@ class FactoredThurstone(Ranker):
 
     def _rules(self) -> Named:
         return {"one_draw": bool(self.one_draw), "seed": int(self.seed)}
+
+    def _learns_from(self, rankings: Rankings) -> frozenset[str]:
+        return frozenset(KINDS[:2])
 
     def _prepared(self, rankings: Rankings) -> Rankings:
         return with_featured(rankings) if has_features(rankings) else rankings

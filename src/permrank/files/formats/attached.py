@@ -9,7 +9,7 @@ from permrank.errors import InputError, shown
 from permrank.rankings import constructors
 from permrank.rankings.build import Duplicates, settle_duplicates
 from permrank.rankings.constructors import Columns
-from permrank.rankings.frames import Locate, id_column, number_column, weight_column
+from permrank.rankings.frames import Locate, id_column, value_column, weight_column
 from permrank.rankings.rankings import Rankings
 from permrank.rankings.validate import inverted_entries
 from permrank.rankings.vocabulary import encode_with
@@ -26,7 +26,7 @@ def with_ratings(
 ) -> Rankings:
     """Keep the ratings of a file whose order is given by ranks; the two must not contradict each other."""
     owners, codes = _rows(rankings, frame, columns, locate)
-    ratings = _of_entries(rankings, owners, codes, number_column(frame, rating, "rating", locate), duplicates)
+    ratings = _of_entries(rankings, owners, codes, value_column(frame, rating, "rating", locate), duplicates)
     inverted = inverted_entries(rankings.indptr, rankings.levels, ratings)
     if inverted is not None:
         above, below = inverted

@@ -14,7 +14,7 @@ from permrank.files.formats.attached import with_counts, with_ratings
 from permrank.files.formats.contents import Put
 from permrank.files.formats.text import lines_of
 from permrank.rankings.attributes import AttributeKind, Attributes
-from permrank.rankings.build import Duplicates, weight_problem
+from permrank.rankings.build import MOST_RATING, Duplicates, rating_problem, weight_problem
 from permrank.rankings.catalogue import with_catalogue
 from permrank.rankings.constructors import Columns, from_values
 from permrank.rankings.rankings import Rankings
@@ -170,6 +170,8 @@ class _Parser:
             number = float("inf")
         if not np.isfinite(number):
             raise self.error(f"{role} {_short(value)} is not a finite number")
+        if role == "rating" and abs(number) > MOST_RATING:
+            raise self.error(rating_problem(number))
         return number
 
     def error(self, complaint: str) -> FormatError:

@@ -19,7 +19,7 @@ from permrank.files.formats.batches import ParquetFiles
 from permrank.files.formats.columns import Roles, rankings_of, without_catalogue
 from permrank.ragged import indptr_of, owners
 from permrank.rankings.build import Duplicates, are_single, check_sums, keys_of, lay_out, repeated_rows
-from permrank.rankings.frames import Locate, id_column, number_column, weight_column
+from permrank.rankings.frames import Locate, id_column, value_column, weight_column
 from permrank.rankings.rankings import Rankings
 from permrank.rankings.vocabulary import INT32_MAX, Encoder, Vocabulary
 from permrank.types import Array, Int32Array, Int64Array
@@ -78,7 +78,7 @@ def _values(roles: Roles, rows: Rows) -> Any:
         return None if roles.weight is None else weight_column(rows.frame, roles.weight, rows.locate)
     name, role = (roles.rating, "rating") if roles.rank is None else (roles.rank, "rank")
     assert name is not None
-    return number_column(rows.frame, name, role, rows.locate)
+    return value_column(rows.frame, name, role, rows.locate)
 
 
 # The first walk

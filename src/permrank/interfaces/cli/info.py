@@ -117,6 +117,8 @@ def model_summary(model: Ranker, path: Path) -> Named:
         "bytes": path.expanduser().stat().st_size,
     }
     values |= known_of(data)
+    if len(starts := getattr(model, "start_objectives_", ())) > 1:  # how far apart they end
+        values |= {"starts": len(starts), "worst_start": float(min(starts)), "best_start": float(max(starts))}
     if model.validation_.size:
         values |= {"best_sweep": model.best_iter_, "validation": model.validation_.tolist()}
     return values | ({"communities": model.communities().to_dicts()} if isinstance(model, LatentPlackettLuce) else {})
