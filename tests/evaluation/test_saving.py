@@ -23,7 +23,7 @@ def found():
         "Pooled": pr.PlackettLuce(prior="gaussian"),
     }
     made = pr.compare(models, rankings, protocol=pr.Given(5), seeds=range(2), metrics=["pairs_right", ABOVE],
-                      n_pairs=60)  # fmt: skip
+                      fits=2, n_pairs=60)  # fmt: skip
     made.data, made.command = "dishes", "a command"
     made.results[-1].cut_off = 2.5
     return made
