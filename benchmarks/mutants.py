@@ -39,6 +39,7 @@ class Mutant(NamedTuple):
 
 LATENT = "kernels/latent/test_insertion.py"
 GROUPS = "models/test_tie_groups.py"
+PAIRS = "evaluation/test_simultaneous.py"
 
 MUTANTS = (
     Mutant(
@@ -75,6 +76,34 @@ MUTANTS = (
         "np.quantile(largest, level, ",
         "np.quantile(largest, 0.75 * level + 0.25, ",
         (f"{GROUPS}::test_what_is_settled_is_wrong_no_more_often_than_stated",),
+    ),
+    Mutant(
+        "compare: the luck of fits left out",
+        "evaluation/simultaneous.py",
+        "if not sample.random:",
+        "if True:",
+        (f"{PAIRS}::test_two_equal_models_are_told_apart_in_five_of_a_hundred",),
+    ),
+    Mutant(
+        "compare: p-values of one pair alone",
+        "evaluation/simultaneous.py",
+        "least = np.minimum(least, _p_value(",
+        "least = np.minimum(1.0, _p_value(",
+        (f"{PAIRS}::test_of_many_equal_models_none_is_told_apart_in_nineteen_of_twenty",),
+    ),
+    Mutant(
+        "compare: people without their weights",
+        "evaluation/significance.py",
+        "np.where(counts > 0, weights, 0.0)",
+        "np.where(counts > 0, 1.0, 0.0)",
+        (f"{PAIRS}::test_weights_are_those_of_the_means_and_of_their_variance",),
+    ),
+    Mutant(
+        "compare: the same seed for every fit",
+        "evaluation/compare.py",
+        "stream_key(split.seed, digest, fit)",
+        "stream_key(split.seed, digest)",
+        ("evaluation/test_compare.py::test_every_fit_has_its_own_seed_and_is_the_same_again",),
     ),
 )
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from permrank.data.rankings import Rankings
 from permrank.evaluation.finding import Catalogue, positive_entries
-from permrank.evaluation.protocols import Folds, Given, LeaveOut, Protocol
+from permrank.evaluation.protocols import Folds, Given, LeaveOut, Protocol, StrongGeneralisation
 from permrank.models.priors.co_listing import were_chosen
 from permrank.models.ranker import Ranker
 
@@ -21,7 +21,8 @@ def usual_protocol(rankings: Rankings, models: Collection[Ranker] = ()) -> Proto
     Of long lists (median of at least 20) a fifth is left out (`LeaveOut`), of shorter ones about seven tenths of the
     median are `Given`; those of two or three items, and people with several lists, get `Folds`. Data
     without order have only the other question, `Catalogue`. Folds are judged by probabilities of lists. If half of the
-    models have none, one item of each list is given, or one of each person's lists is left out.
+    models have none, it is order that is asked for: a part of each ballot is given; people are new, and one item of
+    their short lists is given (`StrongGeneralisation`); or one of each person's lists is left out.
 
     Examples
     --------
@@ -31,7 +32,7 @@ def usual_protocol(rankings: Rankings, models: Collection[Ranker] = ()) -> Proto
     Given(n_given=7)
     >>> short = pr.datasets.load("simulated", n_users=50, n_items=12, list_length=3)
     >>> usual_protocol(short), usual_protocol(short, [pr.MeanRating(), pr.Random()])
-    (Folds(n_folds=5), Given(n_given=1))
+    (Folds(n_folds=5), StrongGeneralisation(n_given=1, share=0.2, min_test=2))
     """
     if without_order(rankings):
         return Catalogue()
@@ -44,9 +45,9 @@ def usual_protocol(rankings: Rankings, models: Collection[Ranker] = ()) -> Proto
             return Folds()
         if several:
             return LeaveOut(1, of="rankings")
-        if lengths.max(initial=0) < 3:
-            return Folds()  # nothing is left to order
-        return Given(max(1, min(round(0.7 * middle), int(middle) - 2)))
+        if middle < 4:  # of two items none can be given
+            return StrongGeneralisation(1, min_test=2) if lengths.max(initial=0) > 2 else Folds()
+        return Given(min(round(0.7 * middle), int(middle) - 2))
     return LeaveOut(share=_USUAL_SHARE) if middle >= 20 else Given(min(round(0.7 * middle), int(middle) - 2))
 
 
