@@ -56,7 +56,7 @@ def raised(found, by):
     """The same comparison with a better first model."""
     column = pl.col(found.metric) + by
     results = [replace(r, per_user=r.per_user.with_columns(column)) if r.name == "0" else r for r in found.results]
-    return replace(found, results=results, _judged={})
+    return replace(found, results=results, _cache={})
 
 
 def naive(found):
@@ -82,7 +82,7 @@ def equals(name, number):
     """Whether some of 2, 5, 10 and 20 equal models is worse."""
     found = compared(name, number, NUMBERS[-1])
     parts = [[r for r in found.results if int(r.name) < n] for n in NUMBERS]
-    return [worse(replace(found, results=part, _judged={})) for part in parts]
+    return [worse(replace(found, results=part, _cache={})) for part in parts]
 
 
 def intervals(n_samples=3000):

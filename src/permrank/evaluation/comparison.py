@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -84,7 +85,7 @@ class Comparison:
     known: pl.DataFrame = field(default_factory=pl.DataFrame)
     first_split: Split | None = None
     _shown: Named | None = None
-    _judged: dict[tuple[str, ...], dict[tuple[int, int], Pair]] = field(default_factory=dict)
+    _cache: dict[tuple[str, ...], Any] = field(default_factory=dict, compare=False)
 
     def _summary(self) -> pl.DataFrame:
         return self.table().select("model", self.metric, "low", "high", "p", "verdict")
@@ -141,6 +142,8 @@ class Comparison:
 
     def _values(self, metric: str) -> tuple[pl.DataFrame, list[int]]:
         """One row per person: weight, and one column per result that has the metric, by its number; and the numbers."""
+        if (metric,) in self._cache:
+            return self._cache[metric,]  # type: ignore[no-any-return]
         numbers = [n for n, result in enumerate(self.results) if metric in result.metrics]
         if not numbers:
             return pl.DataFrame(schema={"user": pl.String, "weight": pl.Float64}), []
@@ -152,8 +155,8 @@ class Comparison:
         ]  # fmt: skip
         long = pl.concat(frames).group_by("user", "result").agg(pl.col("value").mean(), pl.col("weight").first())
         wide = long.pivot(on="result", index=["user", "weight"], values="value").sort("user")
-        numbers = [n for n in numbers if str(n) in wide.columns]
-        return wide, numbers
+        self._cache[metric,] = wide, [n for n in numbers if str(n) in wide.columns]
+        return self._values(metric)
 
     def _samples(self, metric: str, names: list[str]) -> tuple[list[Sample], Float64Array]:
         """What people have of each of these models, and the people's weights."""
@@ -218,9 +221,9 @@ class Comparison:
         if not metric.is_per_list or len(whole) < 2:
             return {}
         key = (metric.name, *whole)
-        if key not in self._judged:
-            self._judged[key] = all_pairs(*self._samples(metric.name, whole))
-        return {name: self._judged[key][0, n] for n, name in enumerate(whole) if n}
+        if key not in self._cache:
+            self._cache[key] = all_pairs(*self._samples(metric.name, whole))
+        return {name: self._cache[key][0, n] for n, name in enumerate(whole) if n}
 
     def why_undecided(self, metric: str | Metric | None = None) -> str:
         """What the data cannot decide and why, in a sentence; nothing if every verdict stands."""

@@ -146,7 +146,7 @@ def all_pairs(samples: list[Sample], weights: Float64Array, *, seed: int = 0) ->
             ends = around(mean, float(variance), float(df), LEVEL / 2.0)
             found[pair] = Pair(mean, None, *ends, part.undecided)
         else:
-            p = (1 + np.count_nonzero(least <= _p_value(mean, variance, df))) / (1 + least.size)
+            p = (1 + int(np.count_nonzero(least <= _p_value(mean, variance, df)))) / (1 + least.size)
             found[pair] = Pair(mean, p, *around(mean, float(variance), float(df), tail))
     return found
 
