@@ -394,13 +394,15 @@ def test_the_same_model_twice_is_not_worse_than_itself():
     assert wrong <= 4  # of .05, more than 4 of 12 have a probability of 2e-4
 
 
-def test_few_people_and_single_fits_are_undecided(rankings):
+def test_few_people_and_single_fits_are_undecided(rankings, tmp_path):
     few = pr.datasets.load("simulated", n_users=3, n_items=30, list_length=12, separation=0.0)
     found = pr.compare([pr.MeanRating(), pr.Random()], few, protocol=pr.Given(5))
     assert found.table()["verdict"].to_list() == ["undecided"] * 2
     assert found.why_undecided() == "3 people decide nothing: a verdict takes at least 6."
     assert found.to_dict()["undecided"] == found.why_undecided()
     assert found.differences().is_empty()
+    found.report(tmp_path / "out.html")
+    assert "No model can be called best. 3 people decide nothing" in (tmp_path / "out.html").read_text()
     assert pr.compare([pr.MeanRating()], few, protocol=pr.Given(5)).table()["verdict"].to_list() == ["undecided"]
     once = pr.compare([pr.MeanRating(), pr.Random()], rankings, protocol=pr.Given(5), fits=1)
     assert once.table()["verdict"].to_list() == ["undecided"] * 2
