@@ -43,6 +43,7 @@ LINKS = "posterior/test_links.py"
 STATISTICS = "evaluation/test_statistics.py"
 THURSTONE = "families/thurstone/test_model.py"
 MALLOWS = "families/mallows/test_mallows.py"
+PAIRS = "evaluation/test_simultaneous.py"
 
 MUTANTS = (
     Mutant(
@@ -144,20 +145,14 @@ MUTANTS = (
         "posterior/regression.py",
         "errors / (n - shrunk.sum(axis=0)) ** 2",
         "errors / n**2",
-        (
-            "posterior/test_regression.py"
-            "::test_a_penalty_is_that_of_the_least_error_by_generalised_cross_validation",
-        ),
+        ("posterior/test_regression.py::test_a_penalty_is_that_of_the_least_error_by_generalised_cross_validation",),
     ),
     Mutant(
         "scores by features: no degrees of freedom",
         "posterior/by_features.py",
         "error / (n - 1.0 - shrunk.sum()) ** 2",
         "error / n**2",
-        (
-            "posterior/test_by_features.py"
-            "::test_the_penalty_is_that_of_the_least_error_by_generalised_cross_validation",
-        ),
+        ("posterior/test_by_features.py::test_the_penalty_is_that_of_the_least_error_by_generalised_cross_validation",),
     ),
     Mutant(
         "weights of scores: no jackknife",
@@ -259,6 +254,34 @@ MUTANTS = (
         "MOST_RATING = 1e15",
         "MOST_RATING = 1e300",
         ("rankings/test_rankings.py::test_a_bad_row_is_named_with_its_value",),
+    ),
+    Mutant(
+        "compare: the luck of fits left out",
+        "evaluation/simultaneous.py",
+        "if not sample.random:",
+        "if True:",
+        (f"{PAIRS}::test_two_equal_models_are_told_apart_in_five_of_a_hundred",),
+    ),
+    Mutant(
+        "compare: p-values of one pair alone",
+        "evaluation/simultaneous.py",
+        "least = np.minimum(least, _p_value(",
+        "least = np.minimum(1.0, _p_value(",
+        (f"{PAIRS}::test_of_many_equal_models_none_is_told_apart_in_nineteen_of_twenty",),
+    ),
+    Mutant(
+        "compare: people without their weights",
+        "evaluation/significance.py",
+        "np.where(counts > 0, weights, 0.0)",
+        "np.where(counts > 0, 1.0, 0.0)",
+        (f"{PAIRS}::test_weights_are_those_of_the_means_and_of_their_variance",),
+    ),
+    Mutant(
+        "compare: the same seed for every fit",
+        "evaluation/compare.py",
+        "stream_key(split.seed, digest, fit)",
+        "stream_key(split.seed, digest)",
+        ("evaluation/test_compare.py::test_every_fit_has_its_own_seed_and_is_the_same_again",),
     ),
 )
 

@@ -19,7 +19,7 @@ import permrank as pr
 from permrank.core.settings import number
 
 class Offered(pr.Ranker):
-    sign: float = number(default=1.0)
+    sign: float = number(default=1.0, above=-9.0)
 
     def _learn(self, rankings):
         return pr.Estimate()

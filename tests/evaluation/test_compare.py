@@ -149,7 +149,7 @@ def test_a_random_scorer_gets_half_of_the_pairs_and_the_best_is_found(rankings):
     assert table["pairs_right"][2] == pytest.approx(0.5, abs=0.06)
     assert table["verdict"].to_list() == ["best", "same", "worse"]
     assert table["p"][2] < 0.001 < 0.05 < table["p"][1]
-    assert found.by_seed().height == 9
+    assert found.by_seed().height == 3 + 3 + 3 * 4  # of what draws ten fits, on three splits
     assert found.per_user("pairs_right").height == rankings.n_users
     json.dumps(found.to_dict(), allow_nan=False)
 
@@ -346,6 +346,72 @@ def test_differences_are_those_of_people_and_say_who_gains(rankings):
     assert [part["people"] for part in parts] == pytest.approx([people.height / 4] * 4, abs=1)
     mean = np.average([part["mean"] for part in parts], weights=[part["people"] for part in parts])
     assert mean == pytest.approx(each.mean(), rel=1e-12)
+
+
+def test_every_fit_has_its_own_seed_and_is_the_same_again(rankings):
+    models, seeds = {"one": pr.Random(), "other": pr.Random(), "fixed": pr.MeanRating()}, []
+    options = {"protocol": pr.Given(5), "seeds": 2, "fits": 3}
+    found = pr.compare(
+        models, rankings, on_result=lambda r: seeds.append(r.model and r.model.get_params().get("seed")), **options
+    )
+    own = [result for result in found.results if result.random]
+    assert [(r.name, r.split, r.fit) for r in own] == [
+        (name, split, fit) for split in range(2) for name in ("one", "other") for fit in range(3)
+    ]
+    means = [result.means()["pairs_right"] for result in own]
+    assert len(set(means)) == 12
+    assert len(found.of("fixed")) == 2
+    assert [result.model is None for result in own] == [fit > 0 for _ in range(4) for fit in range(3)]
+    assert len({seed for seed in seeds if seed is not None}) == 4
+    alone = pr.compare({"other": pr.Random()}, rankings, protocol=pr.Given(5), seeds=2, fits=3)
+    assert [r.means()["pairs_right"] for r in alone.results] == means[3:6] + means[9:]
+    people = found.per_user("pairs_right")
+    each = [result.per_user["pairs_right"].to_numpy() for result in found.of("one")]
+    np.testing.assert_allclose(people["one"], np.mean(each, axis=0), rtol=1e-12)
+
+
+def test_how_often_a_model_is_fitted(rankings):
+    asked = {"protocol": pr.Given(5)}
+    for seeds, number in ((1, 10), (3, 12), (12, 12)):
+        assert len(pr.compare([pr.Random()], rankings, seeds=seeds, **asked).results) == number
+    # It has a seed, but learning makes no use of it.
+    assert len(pr.compare([pr.PlackettLuce(prior="gaussian")], rankings, **asked).results) == 2
+    inner = pr.compare({"found": pr.Recommender(pr.FactoredPlackettLuce(2, max_iter=2))}, rankings, fits=2, **asked)
+    assert inner.results[0].model.order.get_params()["seed"] == inner.results[0].model.get_params()["seed"] != 0
+    with pytest.raises(InputError, match="fits=0"):
+        pr.compare([pr.Random()], rankings, fits=0)
+
+
+def test_the_same_model_twice_is_not_worse_than_itself():
+    # Few people, many factors, and no prior to speak of: the luck of a fit is a multiple of what people say of it.
+    model = pr.FactoredPlackettLuce(n_factors=4, method="point", user_penalty=0.3, item_penalty=0.3)
+    wrong = 0
+    for number in range(12):
+        data, _ = pr.datasets.simulated(n_users=40, n_items=15, list_length=10, n_communities=3, seed=number)
+        found = pr.compare({"one": model, "other": model}, pr.Given(5).split(data, number), fits=4)
+        wrong += "worse" in found.table()["verdict"].to_list()
+        assert found.table()["p"].is_not_null().sum() == 1
+    assert wrong <= 4  # of .05, more than 4 of 12 have a probability of 2e-4
+
+
+def test_few_people_and_single_fits_are_undecided(rankings, tmp_path):
+    few = pr.datasets.load("simulated", n_users=3, n_items=30, list_length=12, separation=0.0)
+    found = pr.compare([pr.MeanRating(), pr.Random()], few, protocol=pr.Given(5))
+    assert found.table()["verdict"].to_list() == ["undecided"] * 2
+    assert found.why_undecided() == "3 people decide nothing: a verdict takes at least 6."
+    assert found.to_dict()["undecided"] == found.why_undecided()
+    assert found.differences().is_empty()
+    found.report(tmp_path / "out.html")
+    assert "No model can be called best. 3 people decide nothing" in (tmp_path / "out.html").read_text()
+    assert pr.compare([pr.MeanRating()], few, protocol=pr.Given(5)).table()["verdict"].to_list() == ["undecided"]
+    once = pr.compare([pr.MeanRating(), pr.Random()], rankings, protocol=pr.Given(5), fits=1)
+    assert once.table()["verdict"].to_list() == ["undecided"] * 2
+    assert once.why_undecided() == "A fit with another seed may come out otherwise: fit Random() more than once."
+    two = pr.compare({"a": pr.MeanRating(), "b": pr.Borda(), "c": pr.Random()}, rankings, protocol=pr.Given(5), fits=1)
+    verdicts = dict(two.table().select("model", "verdict").iter_rows())
+    assert verdicts["c"] == "undecided"
+    assert "best" in verdicts.values()
+    assert pr.compare([pr.MeanRating(), pr.Random()], rankings, protocol=pr.Given(5)).why_undecided() == ""
 
 
 def test_bad_arguments_are_named(rankings):

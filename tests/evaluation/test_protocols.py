@@ -210,6 +210,23 @@ def test_the_usual_protocol_follows_the_lengths():
     assert usual_protocol(pr.Rankings.from_lists([list("abcdef"), list("fedcba")])) == pr.Folds()
 
 
+def test_the_usual_protocol_asks_nothing_that_half_of_the_models_cannot_answer():
+    blind, able = pr.MeanRating(), pr.PlackettLuce(prior="gaussian")
+    short = pr.datasets.load("simulated", n_users=200, n_items=30, list_length=3)  # 600 entries
+    assert usual_protocol(short, [able, able, blind]) == pr.Folds()
+    assert usual_protocol(short, [able, blind]) == pr.StrongGeneralisation(1, min_test=2)
+    ballots = pr.Rankings.from_lists([list("abcdef"), list("fedcba")])
+    assert usual_protocol(ballots, [blind]) == pr.Given(4)
+    triples = pr.Rankings.from_lists([list("abc"), list("cba"), list("bca"), list("cab")])
+    assert pr.compare([blind], triples).problems() == {}
+    assert usual_protocol(pr.Rankings.from_lists([["a", "b"], ["b", "a"]]), [blind]) == pr.Folds()  # nothing is left
+    several = pr.Rankings.from_lists([["a", "b"], ["b", "c"], ["c", "a"]], users=["ann", "ann", "bob"])
+    assert usual_protocol(several, [blind]) == pr.LeaveOut(1, of="rankings")
+    found = pr.compare({"MeanRating": blind, "PlackettLuce": able}, short)
+    assert found.problems() == {}
+    assert "failed" not in found.table()["verdict"].to_list()
+
+
 @pytest.mark.realdata
 def test_movielens_and_sushi_have_the_numbers_of_the_benchmark_protocols(data_folder):
     import sys

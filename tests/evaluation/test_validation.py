@@ -399,3 +399,15 @@ def test_metrics_of_the_same_name_and_other_functions_are_other_validations(part
     works = {pr.Validation(held, metric).work for metric in (best, worst, "ndcg")}
     assert len(works) == 3
     assert pr.Validation(held, best).work == pr.Validation(held, best).work
+
+
+def test_what_is_learnt_from_does_not_judge():
+    lists = {"ann": ["a", "b", "c", "d"], "bob": ["d", "c", "b", "a"], "eve": ["b", "a", "d", "c"]}
+    train, held = pr.Rankings.from_lists(lists), pr.Rankings.from_lists({"bob": ["e", "c", "b"]})
+    for metric in ("pairs_right", "log_likelihood"):
+        with pytest.raises(InputError, match="user 'bob' has item 'c' in the training data and in the validation data"):
+            pr.PlackettLuce(prior="gaussian").fit(train, validation=pr.Validation(held, metric))
+    several = pr.Rankings.from_lists([["a", "b"], ["b", "c"]], users=["ann", "ann"])  # an item may be in both lists
+    rest = pr.Rankings.from_lists([["a", "c"]], users=["ann"])
+    model = pr.PlackettLuce(prior="gaussian", method="mm").fit(several, validation=pr.Validation(rest, "pairs_right"))
+    assert model.validation_.size

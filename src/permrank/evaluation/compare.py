@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import platform
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from importlib.metadata import version
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -22,9 +23,12 @@ from permrank.evaluation.protocols import Protocol
 from permrank.evaluation.split import Split
 from permrank.evaluation.usual import usual_protocol
 from permrank.learning.interrupts import ending_at_once
+from permrank.randomness import stream_key
 from permrank.rankings.rankings import Rankings
 from permrank.rankings.selection import restrict
 
+# Fits of a model that draws, on all splits together, for data of at most so many entries; one by one costs more there.
+_USUAL_FITS = ((5_000, 10), (50_000, 5), (np.inf, 3))
 # Users of the first fit, which compiles: enough for every branch, few enough for any model.
 _FIRST_USERS = 30
 _PACKAGES = ("permrank", "numpy", "scipy", "numba", "polars")
@@ -36,6 +40,7 @@ def compare(
     *,
     protocol: Protocol | None = None,
     seeds: int | Iterable[int] = (0,),
+    fits: Literal["auto"] | int = "auto",
     metrics: Iterable[str | Metric] | None = None,
     k: int = 10,
     candidates: Candidates | None = None,
@@ -51,7 +56,8 @@ def compare(
     Parameters
     ----------
     models : mapping of name to model, or sequence of models
-        A model with a ``seed`` gets that of the split.
+        A model with a ``seed`` gets others, which depend on the split's seed, the model's name and the number of the
+        fit.
     data : Rankings, Split or several
         Rankings are split by the protocol, once for each seed.
     protocol : Protocol, optional
@@ -59,6 +65,10 @@ def compare(
         choose out of everything.
     seeds : int or sequence of int
         How many splits, with the seeds 0, 1, ..., or the seeds themselves.
+    fits : int or "auto"
+        How often a model with a ``seed`` is fitted to every split, so that a verdict is of the model and not of one
+        seed; others are fitted once. If not given, so that all splits together have 10 fits of data of at most 5,000
+        training entries, 5 of at most 50,000, and 3 of larger ones. One fit on one split leaves such a model undecided.
     metrics : sequence of str or Metric, optional
         Names of docs/metrics.md, or metrics of your own; models are ordered by the first.
     k : int
@@ -90,7 +100,9 @@ def compare(
     named = dict(models) if isinstance(models, Mapping) else _named(models)
     if not named:
         raise InputError("there are no models to compare")
-    splits = _splits(data, protocol, seeds)
+    splits = _splits(data, protocol, seeds, named.values())
+    if fits != "auto":
+        require_int("fits", fits, 1)
     questions = {split.question for split in splits}
     if len(questions) > 1:
         raise InputError("some splits ask for an order and some to find what is hidden; compare them one by one")
@@ -105,14 +117,18 @@ def compare(
         asked = wanted or [find_metric(name) for name in _usual(split, candidates, ordered=known)]
         done.asked |= {metric.name: metric for metric in asked}
         done.metric = done.metric or next((metric for metric in asked if metric.is_per_list), asked[0]).name
+        often = _usual_fits(split, len(splits)) if fits == "auto" else int(fits)
         for name, model in named.items():
-            with ending_at_once():
-                result = _one(
-                    name, model, split, number == 0, metrics=asked, n_pairs=n_pairs * (number == 0), **options
-                )
-            done.results.append(result)
-            if on_result is not None:
-                on_result(result)
+            for fit in range(often if is_random(model) else 1):
+                asking = {"metrics": asked, "n_pairs": n_pairs * (number == fit == 0), **options}
+                with ending_at_once():
+                    result = _one(name, model, split, fit, number == fit == 0, **asking)
+                result.split = number
+                done.results.append(result)
+                if on_result is not None:
+                    on_result(result)
+                if result.problem or result.cut_off is not None or (fit == 1 and _are_one(*done.results[-2:])):
+                    break
     return done
 
 
@@ -138,18 +154,48 @@ def _usual(split: Split, candidates: Candidates | None, *, ordered: bool) -> lis
     return usual_metrics(split.test, ordered=ordered, question=split.question if ranked == "all" else "order")
 
 
-def _one(name: str, model: Ranker, split: Split, first: bool, **options: Any) -> Evaluation:
-    seconds = None
+def is_random(model: Ranker) -> bool:
+    """Whether a model, or one that it is made of, has a ``seed``."""
+    values = model.get_params()
+    return "seed" in values or any(is_random(value) for value in values.values() if isinstance(value, Ranker))
+
+
+def _with_seed(model: Ranker, seed: int) -> Ranker:
+    """A copy with this seed, of the models that it is made of too."""
+    values = model.get_params()
+    changed: dict[str, Any] = {n: _with_seed(each, seed) for n, each in values.items() if isinstance(each, Ranker)}
+    return model.clone().set_params(**changed, **({"seed": seed} if "seed" in values else {}))
+
+
+def _seed_of(split: Split, name: str, fit: int) -> int:
+    """Another seed for every split, name and fit: two models of one kind share no luck."""
+    digest = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big")
+    return int(stream_key(split.seed, digest, fit)) >> 33  # 31 bits: a whole number for any program
+
+
+def _are_one(first: Evaluation, second: Evaluation) -> bool:
+    """Whether learning did not depend on the seed: the same steps to the last bit, and the same results."""
+    return first.history == second.history and first.per_user.equals(second.per_user)
+
+
+def _usual_fits(split: Split, n_splits: int) -> int:
+    wanted = next(number for most, number in _USUAL_FITS if split.train.n_entries <= most)
+    return -(-wanted // n_splits)
+
+
+def _one(name: str, model: Ranker, split: Split, fit: int, first: bool, **options: Any) -> Evaluation:
+    seconds, random = None, False
     try:
-        seeded = model.clone()
-        if "seed" in seeded.get_params():
-            seeded.set_params(seed=split.seed)
+        random = is_random(model)
+        seeded = _with_seed(model, _seed_of(split, name, fit))
         seconds = _first_fit(seeded, split) if first else None
         result = evaluate(seeded, split, name=name, **options)
     except Exception as error:  # whatever a model does, the others still have their turn
         text = " ".join(str(error).split()) or "no message"
         result = Evaluation(name, split.seed, problem=f"{type(error).__name__}: {text}")
-    result.first_seconds = seconds
+    result.first_seconds, result.fit, result.random = seconds, fit, random
+    if fit > 0:
+        result.model = None  # one of each kind is enough to show, and models are large
     return result
 
 
@@ -180,12 +226,14 @@ def _named(models: Iterable[Ranker]) -> dict[str, Ranker]:
     return found
 
 
-def _splits(data: Any, protocol: Protocol | None, seeds: int | Iterable[int]) -> list[Split]:
+def _splits(
+    data: Any, protocol: Protocol | None, seeds: int | Iterable[int], models: Collection[Ranker]
+) -> list[Split]:
     if isinstance(seeds, int):
         require_int("seeds", seeds, 1)
         seeds = range(seeds)
     if isinstance(data, Rankings):
-        chosen = protocol or usual_protocol(data)
+        chosen = protocol or usual_protocol(data, models)
         return [chosen.split(data, int(seed)) for seed in seeds]
     splits = [data] if isinstance(data, Split) else list(data)
     if not splits or not all(isinstance(split, Split) for split in splits):

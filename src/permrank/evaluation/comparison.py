@@ -14,11 +14,10 @@ from permrank.evaluation import portraits, saving
 from permrank.evaluation.evaluate import USUAL_PAIRS, Evaluation, calibrate
 from permrank.evaluation.gains import difference
 from permrank.evaluation.metrics import Metric, find_metric
-from permrank.evaluation.significance import bootstrap_interval, holm, randomisation_test
+from permrank.evaluation.simultaneous import LEAST_PEOPLE, LEVEL, Pair, Sample, all_pairs, mean_interval
 from permrank.evaluation.split import Question, Split
-from permrank.types import Named
+from permrank.types import Float64Array, Named
 
-_LEVEL = 0.05
 _KEPT = ("splits", "metric", "asked", "question", "k", "data", "command", "made")
 
 
@@ -29,7 +28,7 @@ class Comparison:
     Attributes
     ----------
     results : list of Evaluation
-        One for each model and split.
+        One for each model, split and fit.
     splits : list of str
         How the splits were made.
     metric : str
@@ -85,6 +84,7 @@ class Comparison:
     known: pl.DataFrame = field(default_factory=pl.DataFrame)
     first_split: Split | None = None
     _shown: Named | None = None
+    _cache: dict[tuple[str, ...], Any] = field(default_factory=dict, compare=False)
 
     def _summary(self) -> pl.DataFrame:
         return self.table().select("model", self.metric, "low", "high", "p", "verdict")
@@ -107,7 +107,7 @@ class Comparison:
         return list(dict.fromkeys(result.name for result in self.results))
 
     def of(self, name: str) -> list[Evaluation]:
-        """Results of a model, one per split."""
+        """Results of a model, one per split and fit."""
         return [result for result in self.results if result.name == name]
 
     @property
@@ -120,80 +120,146 @@ class Comparison:
         return self.asked.get(name) or find_metric(name) if isinstance(name, str) else find_metric(name)
 
     def by_seed(self) -> pl.DataFrame:
-        """One row per model and seed: means of all metrics, seconds, when it was cut off, and what went wrong."""
+        """One row per model, seed and fit: means of all metrics, seconds, when it was cut off, and what went wrong."""
         rows = [
             {
-                "model": r.name, "seed": r.seed, **r.means(), "fit_seconds": r.fit_seconds, "cut_off": r.cut_off,
-                "problem": r.problem,
+                "model": r.name, "seed": r.seed, "fit": r.fit, **r.means(), "fit_seconds": r.fit_seconds,
+                "cut_off": r.cut_off, "problem": r.problem,
             }
             for r in self.results
         ]  # fmt: skip
         return pl.DataFrame(rows, infer_schema_length=None, schema_overrides={"cut_off": pl.Float64})
 
     def per_user(self, metric: str) -> pl.DataFrame:
-        """One row per person: weight, and one column per model with the person's mean over splits; null without one."""
+        """One row per person: weight, and a column per model with the person's mean over splits and fits, or null."""
+        wide, numbers = self._values(metric)
+        means = {
+            name: pl.mean_horizontal(str(n) for n in numbers if self.results[n].name == name)
+            for name in dict.fromkeys(self.results[n].name for n in numbers)
+        }
+        return wide.select("user", "weight", **means)
+
+    def _values(self, metric: str) -> tuple[pl.DataFrame, list[int]]:
+        """One row per person: weight, and one column per result that has the metric, by its number; and the numbers."""
+        if (metric,) in self._cache:
+            return self._cache[metric,]  # type: ignore[no-any-return]
+        numbers = [n for n, result in enumerate(self.results) if metric in result.metrics]
+        if not numbers:
+            return pl.DataFrame(schema={"user": pl.String, "weight": pl.Float64}), []
         frames = [
-            result.per_user.filter(pl.col(metric).is_not_null()).select(
-                "user", "weight", pl.lit(result.name).alias("model"), pl.col(metric).alias("value")
+            self.results[n].per_user.filter(pl.col(metric).is_not_null()).select(
+                "user", "weight", pl.lit(str(n)).alias("result"), pl.col(metric).alias("value")
             )
-            for result in self.results
-            if metric in result.metrics
-        ]
-        if not frames:
-            return pl.DataFrame(schema={"user": pl.String, "weight": pl.Float64})
-        long = pl.concat(frames).group_by("user", "model").agg(pl.col("value").mean(), pl.col("weight").first())
-        wide = long.pivot(on="model", index=["user", "weight"], values="value").sort("user")
-        return wide.select("user", "weight", *(name for name in self.models if name in wide.columns))
+            for n in numbers
+        ]  # fmt: skip
+        long = pl.concat(frames).group_by("user", "result").agg(pl.col("value").mean(), pl.col("weight").first())
+        wide = long.pivot(on="result", index=["user", "weight"], values="value").sort("user")
+        self._cache[metric,] = wide, [n for n in numbers if str(n) in wide.columns]
+        return self._values(metric)
+
+    def _samples(self, metric: str, names: list[str]) -> tuple[list[Sample], Float64Array]:
+        """What people have of each of these models, and the people's weights."""
+        wide, numbers = self._values(metric)
+        samples = []
+        for name in names:
+            mine = [n for n in numbers if self.results[n].name == name]
+            values = wide.select(pl.col(str(n)).fill_null(np.nan) for n in mine).to_numpy()
+            splits = np.array([self.results[n].split for n in mine])
+            samples.append(Sample(values, splits, any(self.results[n].random for n in mine)))
+        return samples, wide["weight"].to_numpy()
 
     def table(self, metric: str | Metric | None = None) -> pl.DataFrame:
         """One row per model, best first.
 
         Columns: ``model``; the mean over people of ``metric`` (the first that was asked for, if not given) with its
-        95 % interval ``low`` to ``high``; ``p``, Holm's corrected p-value of the difference to the best; ``verdict``;
-        means of the other metrics; ``seconds`` of a fit, ``first_seconds`` of the first and tiny one, which compiles,
-        ``megabytes`` at the peak of a fit; and ``cut_off``, the seconds after which a fit was stopped before its end.
+        95 % interval ``low`` to ``high``; ``p`` of the difference to the best, adjusted for all pairs of models;
+        ``verdict``; means of the other metrics; ``seconds`` of a fit, ``first_seconds`` of the first and tiny one,
+        which compiles, ``megabytes`` at the peak of a fit; and ``cut_off``, the seconds after which a fit was stopped
+        before its end. Intervals and p have the variation of people, of splits and of fits with other seeds in them.
 
-        The verdict is best, same (not significantly different from the best), worse, cut off, untested, uninformative,
-        or failed (there is no value). A model that was cut off is measured, but neither best nor compared with the
-        best: with more time it might be better. A metric that is one number for all people (``calibration_error``,
-        ``coverage``) cannot be tested person by person: models are ordered by it, and all but the best are untested.
-        Probabilities of pairs that are no better than a coin (``pair_log_loss`` of 1 or more) are calibrated by saying
-        nothing: such a model is uninformative, comes last and is never the best by ``calibration_error``.
+        The verdict is best, same (not significantly different from the best), worse, undecided (see `why_undecided`),
+        cut off, untested, uninformative, or failed (there is no value). A model that was cut off is measured, but
+        neither best nor compared with the best: with more time it might be better. A metric that is one number for all
+        people (``calibration_error``, ``coverage``) cannot be tested person by person: models are ordered by it, and
+        all but the best are untested. Probabilities of pairs that are no better than a coin (``pair_log_loss`` of 1 or
+        more) are calibrated by saying nothing: such a model is uninformative, comes last and is never the best by
+        ``calibration_error``.
         """
         known = self.metric_of(metric or self.metric)
-        people = self.per_user(known.name)
-        means = self._means(known, people)
-        silent = self._uninformative() if known.name == "calibration_error" else set()
-        ranked = sorted(means, key=lambda name: (name in silent, -known.sign * means[name]))
-        stopped = {r.name: r.cut_off for r in self.results if r.cut_off is not None}
-        whole = [name for name in ranked if name not in stopped and name not in silent]
-        p_values = dict(zip(whole[1:], _p_values(people, whole), strict=True)) if known.is_per_list else {}
+        means, stopped, silent, whole = self._ranked(known)
+        pairs = self._pairs(known, whole)
+        samples, weights = self._samples(known.name, list(means) if known.is_per_list else [])
+        ends = dict(zip(means, (mean_interval(sample, weights)[1:] for sample in samples), strict=False))
         rows = []
-        for name in [*ranked, *(name for name in self.models if name not in means)]:
-            row: Named = {"model": name, known.name: None, "low": None, "high": None, "p": None}
-            row["verdict"] = "failed"
+        for name in [*means, *(name for name in self.models if name not in means)]:
+            row: Named = {"model": name, known.name: means.get(name), "low": None, "high": None}
+            row |= {"p": pairs[name].p if name in pairs else None, "verdict": "failed"}
             if name in means:
-                row |= {known.name: means[name], "p": p_values.get(name)} | _interval(people, name)
-                verdict = "uninformative" if name in silent else _verdict(p_values.get(name), name in whole[:1])
-                row["verdict"] = "cut off" if name in stopped else verdict
+                if name in ends and ends[name][0] <= ends[name][1]:
+                    row["low"], row["high"] = ends[name]
+                verdict = "uninformative" if name in silent else _verdict(row["p"], name in pairs)
+                if name in whole[:1]:
+                    row["verdict"] = "undecided" if self.why_undecided(known) and not _tested(pairs) else "best"
+                else:
+                    row["verdict"] = "cut off" if name in stopped else verdict
             rows.append(row | self._costs(name, known.name) | {"cut_off": stopped.get(name)})
         numbers = dict.fromkeys(("p", known.name, "low", "high", "cut_off"), pl.Float64)
         return pl.DataFrame(rows, infer_schema_length=None, schema_overrides=numbers)
 
+    def _ranked(self, metric: Metric) -> tuple[dict[str, float], dict[str, float], set[str], list[str]]:
+        """Means by model, best first; models that were cut off; those that say nothing; and all others, best first."""
+        means = self._means(metric, self.per_user(metric.name))
+        silent = self._uninformative() if metric.name == "calibration_error" else set()
+        order = sorted(means, key=lambda name: (name in silent, -metric.sign * means[name]))
+        stopped = {r.name: r.cut_off for r in self.results if r.cut_off is not None}
+        whole = [name for name in order if name not in stopped and name not in silent]
+        return {name: means[name] for name in order}, stopped, silent, whole
+
+    def _pairs(self, metric: Metric, whole: list[str]) -> dict[str, Pair]:
+        """Of every model but the best: the best less it."""
+        if not metric.is_per_list or len(whole) < 2:
+            return {}
+        key = (metric.name, *whole)
+        if key not in self._cache:
+            self._cache[key] = all_pairs(*self._samples(metric.name, whole))
+        return {name: self._cache[key][0, n] for n, name in enumerate(whole) if n}
+
+    def why_undecided(self, metric: str | Metric | None = None) -> str:
+        """What the data cannot decide and why, in a sentence; nothing if every verdict stands."""
+        known = self.metric_of(metric or self.metric)
+        if not known.is_per_list:
+            return ""
+        _, _, _, whole = self._ranked(known)
+        pairs = self._pairs(known, whole)
+        reasons = {pair.undecided for pair in pairs.values()}
+        n_people = self.per_user(known.name).height
+        if "people" in reasons or (len(whole) == 1 and n_people < LEAST_PEOPLE):
+            equal = "" if n_people < LEAST_PEOPLE else " of about equal weight"
+            return f"{n_people} people decide nothing: a verdict takes at least {LEAST_PEOPLE}{equal}."
+        if "fits" in reasons:
+            once = [name for name in whole if any(r.random for r in self.of(name)) and len(self.of(name)) == 1]
+            return f"A fit with another seed may come out otherwise: fit {', '.join(once)} more than once."
+        return "A mean is infinite, and no test takes that." if "infinite" in reasons else ""
+
     def differences(self, metric: str | Metric | None = None) -> pl.DataFrame:
         """One row per model, best first: how far it is from the best, person by person.
 
-        Columns: ``model``; ``difference``, the mean over people of the model's value less the best one's; its 95 %
-        interval ``low`` to ``high`` by bootstrap over people; the shares of people for whom it is ``better`` and
-        ``worse`` than the best. Nothing where there is no best model, or one number for all people.
+        Columns: ``model``; ``difference``, the mean over people of the model's value less the best one's; its interval
+        ``low`` to ``high``, which is simultaneous: all of them are right in 95 % of comparisons, and one does not hold
+        0 where the verdict is worse; the shares of people for whom it is ``better`` and ``worse`` than the best.
+        Nothing where there is no best model, or one number for all people. The interval of a fit that was cut off is
+        over people alone.
         """
         known, table = self.metric_of(metric or self.metric), self.table(metric)
         best, people = table.filter(pl.col("verdict") == "best")["model"].to_list(), self.per_user(known.name)
-        rows = []
+        pairs, rows = self._pairs(known, self._ranked(known)[3]), []
         for name in table["model"] if best and known.is_per_list else []:
             if name in people.columns:
                 found = difference(people, name, best[0], known.sign)
-                rows.append({"model": name, "difference": found.mean, **found._asdict()})
+                row = {"model": name, "difference": found.mean, **found._asdict()}
+                if name in pairs:
+                    row |= {"difference": -pairs[name].difference, "low": -pairs[name].high, "high": -pairs[name].low}
+                rows.append(row)
         names = ("difference", "low", "high", "better", "worse")
         return pl.DataFrame(rows, schema={"model": pl.String, **dict.fromkeys(names, pl.Float64)})
 
@@ -236,9 +302,10 @@ class Comparison:
         found: dict[str, str] = {}
         for name in self.models:
             mine = self.of(name)
-            failed = [result.problem for result in mine if result.problem]
-            often = f" on {len(failed)} of {len(mine)} splits" if len(mine) > 1 else ""
-            texts = [f"failed{often}: {failed[0]}"] if failed else []
+            failed = {result.split: result.problem for result in reversed(mine) if result.problem}
+            n_splits = len({result.split for result in mine})
+            often = f" on {len(failed)} of {n_splits} splits" if n_splits > 1 else ""
+            texts = [f"failed{often}: {next(reversed(failed.values()))}"] if failed else []
             texts += dict.fromkeys(note for result in mine for note in result.notes)
             if texts:
                 found[name] = "; ".join(texts)
@@ -311,6 +378,7 @@ class Comparison:
             "table": [_plain(row) for row in self.table().to_dicts()],
             "by_seed": [_plain(row) for row in self.by_seed().to_dicts()],
             "problems": self.problems(),
+            "undecided": self.why_undecided(),
         }
 
 
@@ -319,29 +387,14 @@ def _mean(people: pl.DataFrame, name: str) -> float:
     return float(np.average(known[name], weights=known["weight"]))
 
 
-def _p_values(people: pl.DataFrame, ranked: list[str]) -> Any:
-    """Of the differences between the best and each of the others, over people whom both have, corrected."""
-    found = []
-    for name in ranked[1:]:
-        both = people.filter(pl.col(name).is_not_null() & pl.col(ranked[0]).is_not_null())
-        difference = (both[ranked[0]] - both[name]).to_numpy() * both["weight"].to_numpy()
-        found.append(randomisation_test(difference))
-    return holm(found).tolist()
+def _tested(pairs: dict[str, Pair]) -> bool:
+    return any(pair.p is not None for pair in pairs.values())
 
 
-def _interval(people: pl.DataFrame, name: str) -> dict[str, float]:
-    """The 95 % interval of a model's mean, if people have values of their own."""
-    if name not in people.columns:
-        return {}
-    known = people.filter(pl.col(name).is_not_null())
-    low, high = bootstrap_interval(known[name].to_numpy(), known["weight"].to_numpy())
-    return {"low": low, "high": high}
-
-
-def _verdict(p: float | None, first: bool) -> str:
-    if first:
-        return "best"
-    return "untested" if p is None else "worse" if p < _LEVEL else "same"
+def _verdict(p: float | None, compared: bool) -> str:
+    if p is None:
+        return "undecided" if compared else "untested"
+    return "worse" if p < LEVEL else "same"
 
 
 def _plain(row: Named) -> Named:

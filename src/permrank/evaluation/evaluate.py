@@ -20,7 +20,7 @@ from permrank.evaluation.grades import filled, grades_of, stages
 from permrank.evaluation.metrics import Metric, Relevance, find_metric, of_kind, per_list
 from permrank.evaluation.resources import Deadline, measured
 from permrank.evaluation.scoring import cross_entropies, hidden_lists, log_likelihoods, pair_probabilities
-from permrank.evaluation.significance import bootstrap_interval
+from permrank.evaluation.significance import interval
 from permrank.evaluation.split import Question, Split, part_of
 from permrank.learning.interrupts import ending_at_once
 from permrank.rankings.rankings import Rankings
@@ -75,6 +75,10 @@ class Evaluation:
         Warnings.
     problem : str or None
         Why there are no results.
+    split, fit : int
+        Numbers of the split and of the fit to it, in a comparison; the model is kept of the first fit.
+    random : bool
+        Whether another fit has another seed, in a comparison.
 
     Examples
     --------
@@ -104,6 +108,9 @@ class Evaluation:
     personal: bool | None = None
     notes: list[str] = field(default_factory=list)
     problem: str | None = None
+    split: int = 0
+    fit: int = 0
+    random: bool = False
 
     @property
     def metrics(self) -> list[str]:
@@ -130,14 +137,18 @@ class Evaluation:
         return found
 
     def table(self) -> pl.DataFrame:
-        """One row per metric: ``metric``, ``mean``, a 95 % interval ``low`` to ``high``, and ``users`` who have it."""
+        """One row per metric: ``metric``, ``mean``, ``low`` to ``high``, and ``users`` who have it.
+
+        The 95 % interval is Student's over people, of this fit; there is none of fewer than two.
+        """
         rows = []
         for name, mean in self.means().items():
             row: Named = {"metric": name, "mean": mean, "low": None, "high": None, "users": None}
             if name in self.metrics:
                 known = self.per_user.filter(pl.col(name).is_not_null())
-                low, high = bootstrap_interval(known[name].to_numpy(), known["weight"].to_numpy())
-                row |= {"low": low, "high": high, "users": known.height}
+                low, high = interval(known[name].to_numpy(), known["weight"].to_numpy())
+                ends = {"low": low, "high": high} if low <= high else {}
+                row |= ends | {"users": known.height}
             rows.append(row)
         return pl.DataFrame(rows, schema_overrides={"low": pl.Float64, "high": pl.Float64, "users": pl.Int64})
 

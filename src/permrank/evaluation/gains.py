@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from permrank.evaluation.significance import bootstrap_interval
+from permrank.evaluation.significance import interval
 from permrank.types import Float64Array, Named
 
 # Differences that are rounding: a sum of the same terms in another order.
@@ -17,7 +17,10 @@ _GROUPS = 4
 
 
 class Difference(NamedTuple):
-    """The mean of one model less another over people whom both have, with its 95 % interval, and who gains by it."""
+    """The mean of one model less another over people whom both have, and who gains by it.
+
+    The 95 % interval is Student's over people, of the fits as they are; `Comparison.differences` has those of models.
+    """
 
     mean: float
     low: float
@@ -50,7 +53,7 @@ def difference(people: pl.DataFrame, name: str, other: str, sign: float = 1.0) -
     values, weights = paired(people, name, other)
     if not values.size:
         return Difference(np.nan, np.nan, np.nan, np.nan, np.nan, 0)
-    low, high = bootstrap_interval(values, weights)
+    low, high = interval(values, weights)
     share = weights / weights.sum()
     gain = sign * values
     better, worse = float(share[gain > _NOTHING].sum()), float(share[gain < -_NOTHING].sum())
@@ -82,7 +85,7 @@ def by_known_entries(people: pl.DataFrame, known: pl.DataFrame, name: str, other
     for n, (low, high) in enumerate(pairwise(edges)):
         above = pl.col("entries") >= low if n == 0 else pl.col("entries") > low
         part = joined.filter(above & (pl.col("entries") <= high))
-        if part.height:
+        if part.height > 1:
             found = difference(part, name, other)
             ends = int(part["entries"].min()), int(part["entries"].max())  # type: ignore[arg-type]
             groups.append({"from": ends[0], "to": ends[1], **found._asdict()})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -88,9 +88,9 @@ class Tuning:
         return self.trials._repr_html_()
 
 
-def usual_validation(rankings: Rankings) -> Protocol:
+def usual_validation(rankings: Rankings, models: Collection[Ranker] = ()) -> Protocol:
     """A protocol that leaves nearly everything to learn from: a fifth of a usual list is held out, at least two."""
-    usual = usual_protocol(rankings)
+    usual = usual_protocol(rankings, models)
     length = float(np.median(rankings.lengths)) if usual.measures_order else 0.0
     return LeaveOut(max(2, round(_SHARE * length))) if length >= 4 and not without_order(rankings) else usual
 
@@ -166,7 +166,7 @@ def tune(
     space = space_of(model)
     if not rankings.has_ties and len(space) > 1:
         space.pop("ties", None)  # cannot matter here, and trials are expensive
-    chosen = protocol or usual_validation(rankings)
+    chosen = protocol or usual_validation(rankings, [model])
     parts = [chosen.split(rankings, _FIRST_SEED + number) for number in range(splits)]
     ranked = usual_candidates(candidates, parts[0].question)
     asked = parts[0].question if ranked == "all" else "order"

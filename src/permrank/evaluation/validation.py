@@ -21,6 +21,7 @@ from permrank.types import Int64Array
 
 # The k of a metric of the top k that does not say it.
 _USUAL_K = 10
+_REMEDY = "hold out a part of the training ballots (permrank.hold_out), or validate by log_likelihood"
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,8 +35,9 @@ class Validation:
     Parameters
     ----------
     held : Rankings
-        None of their entries should be in the training data. Ballots without voters are known by their numbers, so that
-        they should be a part of the training ballots, as `hold_out` gives it; for the likelihood it may be any.
+        None of their entries may be in the training data, unless users have several rankings. Ballots without voters
+        are known by their numbers, so that they should be a part of the training ballots, as `hold_out` gives it; for
+        the likelihood it may be any.
     metric : str or Metric, optional
         A name of docs/metrics.md, with ``@k`` for those of the top k, as in ``"ndcg@10"``, or a metric of your own;
         what fits the data if not given. Of a metric of which lower is better, the score is its negative.
@@ -122,6 +124,8 @@ class Validation:
         held = self.held
         if by_user:
             _require_the_same_people(held, training)
+        if by_user or not held.anonymous:
+            _require_held_out(held, training)
         known = (indices_in(held.item_ids, training.item_ids) >= 0)[held.items]
         if by_user:
             known &= (indices_in(held.user_ids, training.user_ids) >= 0)[held.entry_users()]
@@ -143,19 +147,26 @@ class Validation:
 
 def _require_the_same_people(held: Rankings, training: Rankings) -> None:
     """Raise if ballots that have nothing to do with each other would be matched by their numbers."""
-    remedy = "hold out a part of the training ballots (permrank.hold_out), or validate by log_likelihood"
     if held.anonymous != training.anonymous:
         without = "validation" if held.anonymous else "training"
-        raise InputError(f"the {without} data are ballots without voters, which no user can be known by; {remedy}")
-    if held.anonymous:
-        keys = [_entries(part, training) for part in (held, training)]
-        twice = np.flatnonzero(np.isin(keys[0], keys[1]) & (keys[0] >= 0))
-        if twice.size:
-            user, item = divmod(int(keys[0][twice[0]]), training.n_items)
-            raise InputError(
-                f"ballot {training.user_ids[user]!r} has item {training.item_ids[item]!r} in the training data and in "
-                f"the validation data: these are other ballots with the same numbers; {remedy}"
-            )
+        raise InputError(f"the {without} data are ballots without voters, which no user can be known by; {_REMEDY}")
+
+
+def _require_held_out(held: Rankings, training: Rankings) -> None:
+    """Raise if an entry is learnt from as well; an item may be in several rankings of one user."""
+    if any(np.diff(part.user_indptr).max(initial=0) > 1 for part in (held, training)):
+        return
+    keys = [_entries(part, training) for part in (held, training)]
+    twice = np.flatnonzero(np.isin(keys[0], keys[1]) & (keys[0] >= 0))
+    if twice.size:
+        user, item = divmod(int(keys[0][twice[0]]), training.n_items)
+        who = f"{'ballot' if held.anonymous else 'user'} {training.user_ids[user]!r}"
+        others = f"these are other ballots with the same numbers; {_REMEDY}"
+        learnt = "the score would be of what was learnt; hold out a part of the rankings (permrank.hold_out)"
+        raise InputError(
+            f"{who} has item {training.item_ids[item]!r} in the training data and in the validation data: "
+            f"{others if held.anonymous else learnt}"
+        )
 
 
 def _entries(part: Rankings, known: Rankings) -> Int64Array:

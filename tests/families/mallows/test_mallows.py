@@ -454,3 +454,15 @@ def test_a_community_that_cannot_be_told_apart_does_not_hide_the_error_of_the_ot
     model.fitted_ = model.fitted_.with_estimate(weights=np.array([0.5, 0.5]))
     lists = pr.Rankings.from_lists({"u": list(range(0, 40, 3))}, items=range(40))
     assert not np.isnan(model.log_likelihood_with_error(lists, size=50)[1]).any()
+
+
+def test_answers_keep_to_the_distance_of_the_fit():
+    model = pr.Mallows().fit(drawn_rankings([(3, 1, 0, 2)], 0.7, 60)[0])
+
+    def answers():
+        values, errors = model.log_likelihood_with_error(model.rankings_)
+        return values.tolist(), errors.tolist(), model.summary().log_likelihood, model.simulate(seed=1).fingerprint
+
+    before = answers()
+    model.set_params(distance="spearman")
+    assert answers() == before

@@ -263,3 +263,24 @@ def test_bad_parameters_and_hopeless_data_are_refused():
     equal = {"user": ["u", "u"], "item": ["a", "b"], "rating": [3, 3]}
     with pytest.raises(EstimateError, match="every comparison is a tie"):
         pr.BradleyTerry(prior="gaussian").fit(pr.Rankings.from_ratings(equal))
+
+
+def test_answers_keep_to_the_ties_and_the_prior_of_the_fit():
+    model = pr.BradleyTerry().fit(simulated("davidson", 1.4, n_items=5, n_comparisons=300)[0])
+
+    def answers():
+        errors = model.standard_errors()["standard_error"].to_list()
+        return model.outcomes(0, 3), model.simulate(seed=1).fingerprint, model.tie_standard_error(), errors
+
+    before = answers()
+    model.set_params(ties="half")
+    assert answers() == before
+    model.set_params(ties="rao-kupper", prior="gaussian", prior_scale=0.1)
+    assert answers() == before
+
+
+def test_many_pairs_at_once_are_those_of_one_at_a_time():
+    model = pr.BradleyTerry().fit(pr.Rankings.from_lists({"u": ["a", "b"], "v": ["b", "a"], "w": [{"b", "c"}, "a"]}))
+    found = model.prefers_pairs(["u", "w", "u"], ["a", "b", "c"], ["b", "b", "a"])
+    assert found.tolist() == [model.prefers("u", "a", "b"), 0.5, model.prefers("u", "c", "a")]
+    assert len(set(found.tolist())) == 3

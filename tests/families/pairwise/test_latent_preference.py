@@ -175,3 +175,12 @@ def test_bad_parameters_are_refused():
     ):
         with pytest.raises(InputError, match=next(iter(parameters))):
             pr.LatentPreference(**parameters).fit(pr.Rankings.from_lists([["a", "b"]]))
+
+
+def test_many_pairs_at_once_are_those_of_one_at_a_time():
+    model = pr.LatentPreference(2, n_starts=9, max_iter=20, tol=1e-2).fit(random_rankings())
+    users = model.user_ids.ids.to_list()[:2]
+    asked = [(user, *pair) for user in users for pair in itertools.pairwise(model.item_ids)]
+    found = model.prefers_pairs(*zip(*asked, strict=True))
+    assert found.tolist() == [model.prefers(*one) for one in asked]
+    assert len(set(found.tolist())) == len(asked)

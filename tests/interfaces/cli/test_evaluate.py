@@ -75,7 +75,10 @@ def test_compare_goes_on_when_a_model_fails_and_says_so(ratings):
     assert "6/6" in result.stderr
     found = json.loads(run(*arguments, "--json").stdout)
     assert [row["verdict"] for row in found["table"]] == ["best", "worse", "failed"]
-    assert len(found["by_seed"]) == 6
+    assert len(found["by_seed"]) == 2 + 2 + 2 * 5
+    once = json.loads(run(*arguments, "--fits", 1, "--json").stdout)
+    assert len(once["by_seed"]) == 6
+    assert once["undecided"] == ""  # two splits tell how much fits differ
     run("compare", ratings, "--models", "SpectralAnalysis", code=1)
 
 

@@ -30,9 +30,10 @@ def sixty():
 
 @pytest.fixture(scope="module")
 def factors():
+    train, held = pr.hold_out(random_lists(30), 0.3)
     return pr.PairwiseFactorisation(n_factors=3, seed=0).fit(
-        random_lists(30),
-        validation=pr.Validation(random_lists(30, seed=11), every=2),
+        train,
+        validation=pr.Validation(held, every=2),
         callback=lambda progress: progress.iteration >= 6,
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -55,8 +55,8 @@ _NUMBER: dict[str, tuple[type[Any], str]] = {
 _SHARES: dict[str, Protocol] = {"hold-out": LeaveOut(share=0.2), "catalogue": Catalogue()}
 _DIGITS = {"seconds": 2, "first_seconds": 1, "megabytes": 0}
 _STYLES = {
-    "best": "bold green", "same": "green", "worse": "", "untested": "", "uninformative": "dim", "cut off": "yellow",
-    "failed": "red",
+    "best": "bold green", "same": "green", "worse": "", "untested": "", "undecided": "yellow", "uninformative": "dim",
+    "cut off": "yellow", "failed": "red",
 }  # fmt: skip
 # Folders of a saved comparison, by question.
 SAVED: dict[Question, str] = {"order": "ordering", "find": "finding"}
@@ -85,6 +85,7 @@ def questions_of(
     seeds: Iterable[int],
     reading: Named,
     *,
+    models: Collection[Ranker] = (),
     metrics: list[str] | None = None,
     candidates: str | None = None,
 ) -> tuple[list[Asked], LeftOut]:
@@ -95,7 +96,7 @@ def questions_of(
     """
     both = protocol == "auto" and n is None and candidates is None and not (Path(data) / "split.json").is_file()
     if not both:
-        splits = splits_of(data, protocol, n, time, seeds, reading)
+        splits = splits_of(data, protocol, n, time, seeds, reading, models)
         return [Asked(splits[0].question, splits, metrics)], {}
     rankings = open_rankings(data, **reading)
     order, find = ([name for name in metrics or [] if _fits(find_metric(name), q)] for q in ("order", "find"))
@@ -105,7 +106,7 @@ def questions_of(
         if without_order(rankings):
             left_out["order"] = "people say what they took up, not in which order"
         else:
-            usual = usual_protocol(rankings)
+            usual = usual_protocol(rankings, models)
             asked.append(Asked("order", [usual.split(rankings, seed) for seed in seeds], order or None))
     if find or not metrics:
         if why := why_not_find(rankings):
@@ -123,13 +124,20 @@ def _fits(metric: Metric, question: Question) -> bool:
 
 
 def splits_of(
-    data: str, protocol: str, n: int | None, time: str | None, seeds: Iterable[int], reading: Named
+    data: str,
+    protocol: str,
+    n: int | None,
+    time: str | None,
+    seeds: Iterable[int],
+    reading: Named,
+    models: Collection[Ranker] = (),
 ) -> list[Split]:
     """Splits of a file or data set, or the one that a folder holds."""
     if (Path(data) / "split.json").is_file():
         return [Split.load(data)]
     rankings = open_rankings(data, **reading)
-    chosen = protocol_of(rankings, data, protocol, n, time, reading)
+    automatic = protocol == "auto" and n is None
+    chosen = usual_protocol(rankings, models) if automatic else protocol_of(rankings, data, protocol, n, time, reading)
     return [chosen.split(rankings, seed) for seed in seeds]
 
 
@@ -182,11 +190,12 @@ def compared(models: dict[str, Ranker], asked: Asked, **options: Any) -> Compari
 
     def tell(result: Evaluation) -> None:
         nonlocal done
-        done += 1
+        done += result.fit == 0
         means = [f"{title_of(name, options['k'])} {value:.4f}" for name, value in list(result.means().items())[:1]]
         seconds = "" if result.fit_seconds is None else f", {result.fit_seconds:.1f} s"
         outcome = f"failed: {result.problem}" if result.problem else ", ".join(means) + seconds
-        say(f"{done}/{total}  {result.name}, seed {result.seed}: {outcome}", err=True)
+        again = f", fit {result.fit + 1}" if result.fit else ""
+        say(f"{done}/{total}  {result.name}, seed {result.seed}{again}: {outcome}", err=True)
 
     return compare_models(models, splits, metrics=metrics, on_result=tell, **options)
 
@@ -197,7 +206,7 @@ def evaluated(model: Ranker, asked: list[Asked], left_out: LeftOut, *, as_json: 
     printed: Named = {}
     failed: list[Evaluation] = []
     for question, splits, metrics in asked:
-        found = compare_models({name: model}, splits, metrics=metrics or _usual(question, splits), **options)
+        found = compare_models({name: model}, splits, metrics=metrics or _usual(question, splits), fits=1, **options)
         failed += [result for result in found.results if result.problem]
         measured = [result for result in found.results if not result.problem]
         if measured and as_json:
@@ -289,8 +298,8 @@ def _show_comparison(found: Comparison, console: Console, k: int) -> None:
         console.print(table)
     metric, n_people = found.metric_of(found.metric), found.per_user(found.metric).height
     mean = (
-        f"mean over {n_people:,} people, 95 % interval by bootstrap; p by a paired randomisation test against the "
-        "best, corrected for all models (Holm); ≈ not significantly different from the best."
+        f"mean over {n_people:,} people{_fits_of(found)}, 95 % interval; p of the difference to the best, adjusted for "
+        "all pairs of models; both with the variation of people, splits and fits; ≈ not significantly different."
         if metric.is_per_list
         else "one number for all people, so that differences are not tested."
     )
@@ -300,8 +309,17 @@ def _show_comparison(found: Comparison, console: Console, k: int) -> None:
         f"{lower_is_better(found, k)}first s: a first, tiny fit, which compiles."
     )
     console.print(plain(how, "dim"))
+    if why := found.why_undecided():
+        console.print(plain("undecided", "bold") + plain(f": {why}"))
     for name, text in found.problems().items():
         console.print(plain(name, "bold") + plain(f": {text}"))
+
+
+def _fits_of(found: Comparison) -> str:
+    """How often models that draw were fitted, all splits together."""
+    times = sorted({len(found.of(result.name)) for result in found.results if result.random})
+    most = f"{times[0]} to {times[-1]}" if len(times) > 1 else "".join(map(str, times))
+    return f" and {most} fits of models that draw" if times[-1:] > [1] else ""
 
 
 def comparison_tables(found: Comparison, k: int, width: int) -> list[Table]:

@@ -120,7 +120,7 @@ def evaluate(
 
     ranker = make_model(model, settings or [])
     asked, left_out = questions_of(
-        data, protocol, n, time, range(seeds), reading, metrics=metric, candidates=candidates
+        data, protocol, n, time, range(seeds), reading, models=[ranker], metrics=metric, candidates=candidates
     )
     evaluated(ranker, asked, left_out, k=k, candidates=candidates, n_pairs=pairs, as_json=as_json)
 
@@ -137,6 +137,16 @@ def compare(
     n: Number = None,
     time: Time = None,
     seeds: Seeds = 1,
+    fits: Annotated[
+        int | None,
+        typer.Option(
+            "--fits",
+            min=1,
+            help="Fits with other seeds, to each split, of a model that draws.",
+            show_default="3 to 10 on all splits, by the size of the data",
+            rich_help_panel=_SPLITTING,
+        ),
+    ] = None,
     metric: MetricNames = None,
     k: TopK = 10,
     candidates: CandidateSet = None,
@@ -175,9 +185,11 @@ def compare(
     if not found:
         chosen = comparing.models_of(models or ("" if model else "all"), model or [])
         asked, left_out = comparing.questions_of(
-            data, protocol, n, time, range(seeds), reading, metrics=metric, candidates=candidates
-        )
+            data, protocol, n, time, range(seeds), reading,
+            models=chosen.values(), metrics=metric, candidates=candidates,
+        )  # fmt: skip
         options = {"k": k, "candidates": candidates, "n_pairs": pairs, "max_seconds": max_seconds}
+        options["fits"] = fits or "auto"
         found = [comparing.compared(chosen, each, **options) for each in asked]
         for each in found:
             each.data, each.command = data, " ".join(["permrank", *sys.argv[1:]])

@@ -89,12 +89,13 @@ def _summary(found: Comparison) -> Named:
     rows = found.table().filter(pl.col("verdict") != "failed").to_dicts()
     names = {
         verdict: [row["model"] for row in rows if row["verdict"] == verdict]
-        for verdict in ("best", "same", "cut off", "worse")
+        for verdict in ("best", "same", "undecided", "cut off", "worse")
     }
     metric = found.metric_of(found.metric)
     summary = {
         "n_models": len(rows), "n_worse": len(names["worse"]), "metric": title_of(metric, found.k),
         "best": None, "same": names["same"], "cut_off": names["cut off"], "reference": None,
+        "undecided": names["undecided"], "why_undecided": found.why_undecided(),
     }  # fmt: skip
     for row in rows:
         if row["verdict"] == "best":
@@ -102,12 +103,12 @@ def _summary(found: Comparison) -> Named:
             summary |= {"best": row["model"], "value": f"{row[found.metric]:.4f}", "interval": interval}
     reference = reference_of(found) if metric.is_per_list else None
     if summary["best"] and reference:
-        ahead = difference(found.per_user(metric.name), str(summary["best"]), reference, metric.sign)
-        low, high = sorted((metric.sign * ahead.low, metric.sign * ahead.high))
+        behind = next(row for row in found.differences().to_dicts() if row["model"] == reference)
+        low, high = sorted((-metric.sign * behind["low"], -metric.sign * behind["high"]))
         summary |= {
-            "reference": reference, "ahead": f"{metric.sign * ahead.mean:.4f}",
+            "reference": reference, "ahead": f"{-metric.sign * behind['difference']:.4f}",
             "ahead_interval": f"{low:.4f} to {high:.4f}",
-            "better": f"{ahead.better:.0%}", "worse": f"{ahead.worse:.0%}",
+            "better": f"{behind['worse']:.0%}", "worse": f"{behind['better']:.0%}",
         }  # fmt: skip
     return summary
 
