@@ -155,7 +155,7 @@ def test_a_failed_save_keeps_the_old_file(path, monkeypatch):
 
 def test_a_parameter_that_json_cannot_hold_is_refused(tmp_path):
     model = pr.PlackettLuce(prior="gamma").fit(RANKINGS)
-    model.fitted_params_["seed"] = object()
+    model.fitted_.settings.seed = object()
     with pytest.raises(TypeError, match="cannot be written"):
         model.save(tmp_path / "m.permrank")
 

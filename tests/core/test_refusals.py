@@ -9,15 +9,15 @@ from permrank.errors import NotSupportedError
 # What a model has that answers a question, and others do not.
 OWN = {
     "explain": "_reasons",
-    "similar_items": "similar_items",
-    "similar_users": "similar_users",
-    "tie_groups": "_score_samples",
+    "similar_items": "_item_likeness",
+    "similar_users": "_user_likeness",
+    "tie_groups": "_score_draws",
 }
 
 
 def test_those_that_are_named_can():
     for name in PROBABLE:
-        assert getattr(pr, name)._distribution is not pr.Ranker._distribution
+        assert getattr(pr, name)._law is not pr.Ranker._law
     for question, names in ABLE.items():
         own = OWN[question]
         for name in names:
