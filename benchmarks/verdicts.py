@@ -129,7 +129,7 @@ def main():
                 print(f"| {name} | " + " | ".join(f"{share:.3f}" for share in shares) + " |", flush=True)
         if given.only in (None, "equals"):
             shares = np.mean(list(pool.map(equals, [given.equals] * given.repeats, numbers)), axis=0)
-            print("\n| equal models | " + " | ".join(map(str, NUMBERS)) + " |\n|---" * 5 + "|")
+            print("\n| equal models | " + " | ".join(map(str, NUMBERS)) + " |\n" + "|---" * 5 + "|")
             print(f"| {given.equals}: some called worse | " + " | ".join(f"{share:.3f}" for share in shares) + " |")
 
 
