@@ -334,7 +334,9 @@ def parameter_names(model: type[Any]) -> list[str]:
 
 def _give_constructor(cls: type[Settings]) -> None:
     """Write ``__init__``, which stores its arguments as they are."""
-    declared = cls.parameters
+    declared, kinds = cls.parameters, {}
+    for base in reversed(cls.__mro__):
+        kinds |= inspect.get_annotations(base)
     itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
     given = sorted(
         (
@@ -342,6 +344,7 @@ def _give_constructor(cls: type[Settings]) -> None:
                 name,
                 inspect.Parameter.KEYWORD_ONLY if value.kw_only else inspect.Parameter.POSITIONAL_OR_KEYWORD,
                 default=value.default,
+                annotation=kinds.get(name, inspect.Parameter.empty),
             )
             for name, value in declared.items()
         ),
