@@ -3,6 +3,7 @@
 import os
 import signal
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -160,7 +161,8 @@ def test_a_saved_model_keeps_the_curve(parts, tmp_path):
     again = pr.load(tmp_path / "m")
     require_same(again, model)
     assert again.best_iter_ == model.best_iter_
-    model.validation_ = np.array([[3.0, np.nan]])
+    trace = replace(model.fitted_.trace, validation=np.array([[3.0, np.nan]]))
+    model.fitted_ = replace(model.fitted_, trace=trace)
     model.save(tmp_path / "m")
     with pytest.raises(FormatError, match="validation_ is not a curve"):
         pr.load(tmp_path / "m")

@@ -375,7 +375,7 @@ for _ in range(20):
     if child == 0:
         model = files.load(path)
         while True:
-            files.save(model, path)
+            files.save(model.fitted_, path)
             os.write(tell, b".")
     os.read(ready, 1)
     time.sleep(0.03 * moments.random())

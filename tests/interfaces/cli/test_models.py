@@ -2,6 +2,7 @@
 
 import doctest
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -27,6 +28,12 @@ def guide_source():
     examples = doctest.DocTestParser().get_examples(GUIDE.read_text())
     (model,) = [one.source for one in examples if one.source.startswith("class FirstPlaces")]
     return "".join(one.source for one in examples[:5]) + "\n\n" + model
+
+
+def with_constructor(argument):
+    """The same with a constructor of its own in the place of the declared setting."""
+    stored = f"    def __init__(self, *, {argument}):\n        self.smoothing = smoothing\n"
+    return re.sub(r"    smoothing: float = .*\n", stored, guide_source())
 
 
 @pytest.fixture
@@ -114,8 +121,7 @@ def test_a_model_that_declares_its_parameters_is_tuned_checked_and_described(fol
 
 
 def test_a_model_that_declares_nothing_works_and_has_nothing_to_choose(folder):
-    lines = guide_source().splitlines(keepends=True)
-    Path("bare.py").write_text("".join(line for line in lines if "parameters = " not in line))
+    Path("bare.py").write_text(with_constructor("smoothing=1.0"))
     run("fit", "data.csv", "-m", "bare:FirstPlaces", "-s", "smoothing=0.5")
     (row,) = json.loads(run("info", "bare:FirstPlaces", "--json").output)
     assert row == {"parameter": "smoothing", "default": "1.0", "allowed": "", "help": ""}
@@ -181,7 +187,7 @@ def test_what_cannot_be_had_says_why(folder, source, name, error, message):
 
 
 def test_a_parameter_without_a_default_is_named(folder):
-    Path("mymodels.py").write_text(guide_source().replace("smoothing=1.0", "smoothing"))
+    Path("mymodels.py").write_text(with_constructor("smoothing"))
     with pytest.raises(InputError, match="FirstPlaces cannot be made without smoothing"):
         make_model("mymodels:FirstPlaces", [])
 

@@ -35,7 +35,7 @@ def test_summary_prints_the_published_table(teams):
 
 def test_summary_as_json_with_a_test_of_fit(teams):
     read = json.loads(run("summary", teams, "--json", "--fit-test", 4))
-    assert read["model"].startswith("BradleyTerry() fitted to 42 rankings")
+    assert read["model"].startswith("BradleyTerry() fitted to 273 rankings (42 distinct)")
     assert sum(row["estimate"] for row in read["parameters"]) == pytest.approx(0.0, abs=1e-6)
     assert read["fit_test"]["n_simulations"] == 4
     text = run("summary", teams, "--fit-test", 4)
