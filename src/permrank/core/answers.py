@@ -64,9 +64,11 @@ def recommend(
     require_int("k", k, 1)
     if users is None and not fitted.settings.knows_nobody:
         users = fitted.user_ids
-    allowed = np.zeros(len(fitted.item_ids), bool)
-    allowed[fitted.items(items)] = True
-    allowed[fitted.items(list(exclude))] = False
+    allowed = np.full(len(fitted.item_ids), items is None)
+    if items is not None:
+        allowed[fitted.items(items)] = True
+    if excluded := list(exclude):
+        allowed[fitted.items(excluded)] = False
     require_bool("exclude_listed", exclude_listed)
     if where is not None:
         allowed &= passing(fitted.item_ids, where)
@@ -114,14 +116,13 @@ def _recommended(
 ) -> pl.DataFrame:
     """The best k items of the allowed ones that a user, or each of several, has not listed."""
     several = isinstance(users, Iterable) and not isinstance(users, str)
-    asked = list(users) if several else [users]  # type: ignore[call-overload]
-    people = [fitted.person(user) for user in asked]
+    people = [fitted.person(user) for user in users] if several else [fitted.person(users)]  # type: ignore[attr-defined]
     _notice_catalogue(fitted, people)
     size, found = max(1, _BLOCK // max(len(fitted.item_ids), 1)), []
     for first in range(0, len(people), size):
         block = people[first : first + size]
         found.append(best_of_block(fitted, block, allowed, k, exclude_listed=exclude_listed))
-    frame = _best_frame(fitted, asked, people, found)
+    frame = _best_frame(fitted, people, found)
     if any(shown.values()) and fitted.finds_by_order and fitted.knows_ranks:
         lengths, chosen, _ = _joined(found)
         bounds, parts = indptr_of(lengths), []
@@ -150,9 +151,10 @@ def best_of_block(
 
 def _joined(found: Sequence[tuple[Int64Array, Int64Array, Float64Array]]) -> tuple[Array, Array, Array]:
     """What `best_of_block` found of all blocks."""
-    none = np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
-    lengths, items, scores = (np.concatenate(parts) for parts in zip(none, *found, strict=True))
-    return lengths, items, scores
+    if not found:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
+    lengths, items, scores = zip(*found, strict=True)
+    return np.concatenate(lengths), np.concatenate(items), np.concatenate(scores)
 
 
 def _without_rows(frame: pl.DataFrame, shown: dict[str, bool]) -> pl.DataFrame:
@@ -164,17 +166,13 @@ def _without_rows(frame: pl.DataFrame, shown: dict[str, bool]) -> pl.DataFrame:
 
 def _best_frame(
     fitted: Fitted[Any],
-    asked: Sequence[object],
     people: Sequence[Person],
     found: Sequence[tuple[Int64Array, Int64Array, Float64Array]],
 ) -> pl.DataFrame:
     """What `best_of_block` found as a frame, with ``user`` first; somebody new has no id."""
-    lengths, items, scores = _joined(found)
-    ids = [
-        None if person.is_new else user if person.index is None else fitted.user_ids[person.index]
-        for user, person in zip(asked, people, strict=True)
-    ]
-    user = pl.Series("user", ids, dtype=fitted.user_ids.ids.dtype).gather(np.repeat(np.arange(len(ids)), lengths))
+    (lengths, items, scores), known = _joined(found), fitted.user_ids.ids
+    ids = known.rename("user").gather(pl.Series([person.index for person in people], dtype=pl.UInt32))
+    user = ids.gather(np.repeat(np.arange(len(people)), lengths))
     named = named_columns(fitted.item_ids, items)
     return pl.DataFrame({"user": user, "rank": 1 + positions(indptr_of(lengths)), **named, "score": scores})
 

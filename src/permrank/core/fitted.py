@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 import numpy as np
@@ -58,12 +59,12 @@ class Fitted(Generic[E]):
     trace: Trace
     _derived: dict[str, Any] = field(default_factory=dict, repr=False, init=False)
 
-    @property
+    @cached_property
     def user_ids(self) -> Vocabulary:
         """Users that are known."""
         return self.rankings.user_ids
 
-    @property
+    @cached_property
     def item_ids(self) -> Vocabulary:
         """Items that are known."""
         return self.rankings.item_ids
@@ -90,7 +91,7 @@ class Fitted(Generic[E]):
             return user if user.fitted is self else self._adopted(user)
         if user is None and self.settings.knows_nobody:
             return Person(self)
-        return Person(self, self.rankings.user_index(user))
+        return Person(self, self.user_ids.find(user))
 
     def known(self, indices: Iterable[int]) -> list[Person]:
         """Users of the training data by their index."""

@@ -334,7 +334,8 @@ def parameter_names(model: type[Any]) -> list[str]:
 
 def _give_constructor(cls: type[Settings]) -> None:
     """Write ``__init__``, which stores its arguments as they are."""
-    declared, kinds = cls.parameters, {}
+    declared = cls.parameters
+    kinds: Named = {}
     for base in reversed(cls.__mro__):
         kinds |= inspect.get_annotations(base)
     itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
