@@ -101,7 +101,7 @@ class LearningContract(Contract):
         assert list(tmp_path.iterdir()) == []
 
     def test_a_validation_sees_every_sweep_and_touches_nothing(self, rankings: Rankings) -> None:
-        held = Rankings.from_lists({"ann": ["tako", "toro"], "bob": ["ika", "tako"], "gus": ["uni", "ebi"]})
+        held = Rankings.from_lists({"bob": ["ika", "tako"], "fay": ["uni", "ika"], "gus": ["uni", "ebi"]})
         validation = Validation(held, "pairs_right", every=1)
         if not self.make().resumable:
             with pytest.raises(NotSupportedError, match="does not support checkpoints or validation"):
