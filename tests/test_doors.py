@@ -32,9 +32,10 @@ def workplace(tmp_path, monkeypatch):
     names = dict(zip(rankings.item_ids, ["toro", "ebi", "uni"], strict=False)) | {"user-0001": "ann"}
     frame = rankings.to_frame().select("user", "item", "rating")
     frame.with_columns(pl.col("user", "item").replace(names)).write_csv("ratings.csv")
-    header = "# NUMBER ALTERNATIVES: 4\n# NUMBER VOTERS: 9\n# NUMBER UNIQUE ORDERS: 4\n"
+    orders = "1,{2,3},4 3,1,2 4,2,1,3 2,4,3 1,2,3,4 1,3,2,4 2,1,3,4 1,2,4,3 3,1,4,2 1,4,2,3".split()
+    header = f"# NUMBER ALTERNATIVES: 4\n# NUMBER VOTERS: {2 * len(orders)}\n# NUMBER UNIQUE ORDERS: {len(orders)}\n"
     header += "".join(f"# ALTERNATIVE NAME {k}: {name}\n" for k, name in enumerate("abcd", start=1))
-    (tmp_path / "ballots.toi").write_text(header + "3: 1,{2,3},4\n2: 3,1,2\n2: 4,2,1,3\n2: 2,4,3\n")
+    (tmp_path / "ballots.toi").write_text(header + "".join(f"2: {order}\n" for order in orders))
     return tmp_path
 
 

@@ -37,9 +37,9 @@ def weight_problem(weight: float, what: str = "weight") -> str | None:
     return None
 
 
-def rating_problem(rating: float, what: str = "rating") -> str:
+def rating_problem(rating: float) -> str:
     """What is wrong with a rating that is too large."""
-    return f"{what} {rating:g} is not between {-MOST_RATING:g} and {MOST_RATING:g}; scale all {what}s alike"
+    return f"rating {rating:g} is not between {-MOST_RATING:g} and {MOST_RATING:g}; scale all ratings alike"
 
 
 def bad_weights(weights: Float64Array) -> BoolArray:

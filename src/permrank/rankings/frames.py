@@ -130,12 +130,13 @@ def number_column(frame: pl.DataFrame, name: str, role: str, locate: Locate = ro
 
 
 def value_column(frame: pl.DataFrame, name: str, role: str, locate: Locate = row_number) -> Float64Array:
-    """A column of ratings or ranks: finite, and not so large that squares of them would be wrong."""
+    """A column of ratings, not so large that squares of them would be wrong, or of ranks, which are an order only."""
     numbers = number_column(frame, name, role, locate)
-    _refuse_first(
-        np.abs(numbers) > MOST_RATING,
-        lambda row: InputError(f"{locate(row)}: {rating_problem(numbers[row], role)}, or drop the row"),
-    )
+    if role == "rating":
+        _refuse_first(
+            np.abs(numbers) > MOST_RATING,
+            lambda row: InputError(f"{locate(row)}: {rating_problem(numbers[row])}, or drop the row"),
+        )
     return numbers
 
 

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from scipy.special import expit
 
 import permrank as pr
-from permrank.families.factored import race
+from permrank.families.factored import undamped
 from permrank.families.factored.side_information import near_modes, said_by
 
 N_ITEMS = 12
@@ -48,8 +48,8 @@ def test_roots_are_those_of_the_covariance_of_draws(model):
     for user in people(model):
         person = model.person(user)
         said, near = said_by(model.fitted_, person), near_modes(model.fitted_, person)
-        modes, roots = race.user_roots(model.estimate_, said, near)
-        draws = race.user_draws(model.estimate_, said, near, 20_000)
+        modes, roots = undamped.user_roots(model.estimate_, said, near)
+        draws = undamped.user_draws(model.estimate_, said, near, 20_000)
         for mode, root, drawn in zip(modes, roots, draws, strict=True):
             whitened = np.linalg.solve(root.T, (drawn - mode).T)
             assert_allclose(np.cov(whitened), np.eye(len(mode)), rtol=0, atol=0.06)
@@ -62,7 +62,7 @@ def test_pairs_are_averages_over_draws(model):
     first, second = (part.ravel() for part in np.meshgrid(items[:5], items[5:]))
     for user in people(model):
         person = model.person(user)
-        users = race.user_draws(estimate, said_by(fitted, person), near_modes(fitted, person), 4_000)
+        users = undamped.user_draws(estimate, said_by(fitted, person), near_modes(fitted, person), 4_000)
         scores = estimate.score_draws(items, users)
         scores += fitted.scores(person, items) - scores.mean(axis=0)
         gaps = scores[:, first] - scores[:, second]
