@@ -7,8 +7,10 @@ import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
-from permrank.types import Named
+if TYPE_CHECKING:  # NumPy comes with it
+    from permrank.types import Named
 
 # Control characters (C0, DEL, C1), line and paragraph separators, marks that turn the direction of text (bidirectional
 # embeddings, overrides and isolates), and halves of surrogate pairs, which no terminal can be sent.

@@ -11,7 +11,7 @@ import permrank as pr
 from permrank.families.thurstone import questions
 from permrank.families.thurstone.kept import Mean
 from permrank.families.thurstone.problem import Problem
-from permrank.interfaces.choosing import choose_model
+from permrank.interfaces.fit import choose_model
 from permrank.learning.shards import LocalEngine, using
 from permrank.testing import ModelContract
 from permrank.testing.forging import header_of, resigned

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import permrank as pr
 from permrank.errors import FormatError
-from permrank.interfaces.cli import demo, warm
+from permrank.interfaces.cli import demo, installation
 from permrank.interfaces.cli.app import app
 
 runner = CliRunner()
@@ -393,8 +393,8 @@ def test_the_doctor_finds_this_installation_sound():
 
 
 def test_the_doctor_reports_a_failed_self_test(monkeypatch):
-    monkeypatch.setattr("permrank.interfaces.cli.doctor.self_test", lambda: (False, "broken"))
-    monkeypatch.setattr("permrank.interfaces.cli.doctor.start_up", lambda: (0.1, 0.02))
+    monkeypatch.setattr("permrank.interfaces.cli.installation.self_test", lambda: (False, "broken"))
+    monkeypatch.setattr("permrank.interfaces.cli.installation.start_up", lambda: (0.1, 0.02))
     assert "broken" in run("doctor", code=1).output
 
 
@@ -427,8 +427,10 @@ def test_clicks_are_read_as_sets_without_order(tmp_path):
 
 def test_compiling_ahead_fits_and_asks_every_kind_of_data(monkeypatch):
     asked = []
-    monkeypatch.setattr(warm, "_ask", lambda model, rankings: asked.append((model.get_params(), rankings.n_items)))
-    n_kernels, seconds = warm.compile_for("Borda")
+    monkeypatch.setattr(
+        installation, "_ask", lambda model, rankings: asked.append((model.get_params(), rankings.n_items))
+    )
+    n_kernels, seconds = installation.compile_for("Borda")
     assert [n_items for _, n_items in asked] == [30, 8]
     assert n_kernels >= 0
     assert seconds > 0
@@ -437,4 +439,4 @@ def test_compiling_ahead_fits_and_asks_every_kind_of_data(monkeypatch):
 
 def test_what_is_asked_of_a_warm_model_is_answered_or_refused():
     rankings = pr.datasets.load("simulated", n_users=20, n_items=8, list_length=4)
-    warm._ask(pr.Borda().fit(rankings), rankings)  # Borda explains nothing
+    installation._ask(pr.Borda().fit(rankings), rankings)  # Borda explains nothing

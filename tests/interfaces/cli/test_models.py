@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 import permrank as pr
 from permrank.errors import InputError, UnknownIdError
 from permrank.families import MODELS
-from permrank.interfaces.cli import guide
 from permrank.interfaces.cli.app import app
 from permrank.interfaces.cli.comparing import models_of
+from permrank.interfaces.cli.models import GUIDE as USES
 from permrank.interfaces.cli.models import class_named, make_model, name_and_settings
 
 GUIDE = Path(__file__).parents[3] / "docs" / "adding-a-model.md"
@@ -140,7 +140,7 @@ def test_models_are_listed_by_kind_with_when_to_use_each(folder, monkeypatch):
     assert rows["FirstPlaces"]["kind"] == "others"
     assert rows["Recommender"]["personal"] == rows["FactoredPlackettLuce"]["personal"] == "yes"
     assert rows["PlackettLuce"]["personal"] == rows["Popularity"]["personal"] == "no"
-    assert {name for uses in guide._GUIDE.values() for name in uses} <= set(MODELS)
+    assert {name for uses in USES.values() for name in uses} <= set(MODELS)
     text = run("info", "--models").output
     kinds = ("find and order", "order, personal", "one order for all", "baselines", "others")
     order = [text.index(kind) for kind in kinds]

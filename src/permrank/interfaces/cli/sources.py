@@ -1,24 +1,26 @@
-"""What the command line is pointed at: a data set by name, a file of rankings, items and users."""
+"""What the command line is pointed at, data sets and files, items and users; and ``permrank convert``."""
 
 from __future__ import annotations
 
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
+
+import permrank as pr
 from permrank.errors import ChoiceSetWarning, InputError, UnknownIdError
-from permrank.interfaces.output import say
+from permrank.files.atomic import writable_target
+from permrank.interfaces.cli.options import DataSource, Json, reads_data
+from permrank.interfaces.output import apart_from, say, show
 
 if TYPE_CHECKING:
-    from permrank.rankings.rankings import Rankings
     from permrank.rankings.vocabulary import Vocabulary
 
 
-def open_rankings(source: str, **options: Any) -> Rankings:
+def open_rankings(source: str, **options: Any) -> pr.Rankings:
     """Read a file, or load a data set by its name; warnings as one line each."""
-    from permrank.files import datasets
     from permrank.files.formats.about import with_about
-    from permrank.files.formats.readers import read
     from permrank.rankings.build import DUPLICATES
 
     given = {name: value for name, value in options.items() if value is not None}
@@ -29,7 +31,7 @@ def open_rankings(source: str, **options: Any) -> Rankings:
         raise InputError(f"--kind {given['kind']}, expected 'interactions', or leave it out")
     if duplicates not in DUPLICATES:
         raise InputError(f"--duplicates {duplicates}, expected one of {', '.join(DUPLICATES)}")
-    if not Path(source).exists() and source in datasets.names():
+    if not Path(source).exists() and source in pr.datasets.names():
         if duplicates != "error":
             raise InputError(f"--duplicates is for files; the data set {source} settles its own")
         if "kind" in given:
@@ -38,14 +40,14 @@ def open_rankings(source: str, **options: Any) -> Rankings:
         given.pop("unlisted", None)
         about = [given.pop(name, None) for name in ("items", "users", "links")]
         features = given.pop("features", False)
-        rankings = datasets.load(source, **given)
+        rankings = pr.datasets.load(source, **given)
         rankings = rankings.with_unlisted_last() if unlisted == "last" else rankings
         return with_about(rankings, *about, features=features)
     if not Path(source).exists() and not Path(source).suffix and not set("*?[") & set(source):
-        raise UnknownIdError("file or data set", source, datasets.names())
+        raise UnknownIdError("file or data set", source, pr.datasets.names())
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ChoiceSetWarning)
-        rankings = read(source, **given)
+        rankings = pr.read(source, **given)
     for warning in caught:
         say(f"warning: {warning.message}", err=True)
     return rankings
@@ -103,3 +105,65 @@ def _known(text: str, vocabulary: Vocabulary) -> bool:
     except InputError:  # the title of several
         return True
     return True
+
+
+@reads_data
+def convert(
+    source: DataSource,
+    target: Annotated[Path, typer.Argument(metavar="TARGET", help="The file to write; its ending says the format.")],
+    merge: Annotated[bool, typer.Option("--merge", help="Forget who voted; merge equal ballots.")] = False,
+    as_json: Json = False,
+    *,
+    reading: dict[str, Any],
+) -> None:
+    """Write rankings in another format; nothing is lost, or the command refuses and says why.
+
+    A target that ends in .rankings is a folder that opens in milliseconds, however large: for data that are learnt from
+    again and again.
+
+    Example: permrank convert ballots.toi ballots.parquet
+
+    Example: permrank convert "days/2026-*.parquet" year.rankings
+    """
+    import polars as pl
+
+    from permrank.files.formats import format_of
+    from permrank.files.formats.folder import ENDING, require_new_folder
+
+    to_folder = target.suffix.lower() == f".{ENDING}"
+    if to_folder:
+        require_new_folder(target)
+    else:
+        writable_target(target)
+    # The lists are handed on as they are: what they leave out is for whoever learns from them to say.
+    rankings = open_rankings(source, **{**reading, "unlisted": reading["unlisted"] or "ignore"})
+    rankings = rankings.merged() if merge else rankings
+    rankings.write(target)
+    known = [ids.kind for ids in (rankings.item_ids, rankings.user_ids) if ids.attributes is not None]
+    if known and not to_folder and not format_of(target.name, str(target)).has_attributes:
+        what = " and ".join(f"{kind}s" for kind in known)
+        say(f"a {target.suffix} file has no room for what is known of {what}: .parquet and .jsonl have", err=True)
+    counts = {"file": str(target), **(sizes(rankings) if as_json else in_words(sizes(rankings)))}
+    with apart_from(target):
+        show(pl.DataFrame([counts]), as_json=as_json, title="written")
+
+
+def sizes(rankings: pr.Rankings) -> dict[str, Any]:
+    """Who ranked how much."""
+    return {
+        "anonymous": rankings.anonymous,
+        "users": rankings.n_users,
+        "rankings": rankings.n_rankings,
+        "total_weight": float(rankings.weights.sum()),
+        "items": rankings.n_items,
+        "entries": rankings.n_entries,
+    }
+
+
+def in_words(values: dict[str, Any]) -> dict[str, Any]:
+    """Sizes for people: of anonymous rankings the ballots that were cast, and how many of them differ."""
+    if not values.get("anonymous"):
+        return {name: value for name, value in values.items() if name != "anonymous"}
+    renamed = {"users": "ballots", "rankings": "distinct_ballots"}
+    told = values | {"users": values["total_weight"]}
+    return {renamed.get(name, name): told[name] for name in told if name not in ("anonymous", "total_weight")}

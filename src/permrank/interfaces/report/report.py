@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import jinja2
 import numpy as np
 import polars as pl
 from markupsafe import Markup
@@ -20,7 +21,7 @@ from permrank.evaluation.gains import by_known_entries, difference, paired
 from permrank.evaluation.metrics import title_of
 from permrank.files.atomic import atomic_write
 from permrank.interfaces.report import charts
-from permrank.interfaces.report.page import escape, render
+from permrank.interfaces.report.charts import escape
 from permrank.interfaces.verdicts import QUESTIONS, against_best, lower_is_better, reference_of
 from permrank.types import Named
 
@@ -46,8 +47,7 @@ def write_report(
     if not any(result.reliability is not None for result in found.results):
         found.calibrate()
     data = title or found.data
-    page = render(
-        "comparison.html",
+    page = template().render(
         title=f"Comparison of models on {data}" if data else "Comparison of models",
         questions=[_question(each, costs=_COSTS if n == 0 else _SECONDS) for n, each in enumerate(every)],
         left_out=left_out,
@@ -62,6 +62,19 @@ def write_report(
     )
     with atomic_write(path) as file:
         file.write(page.encode())
+
+
+def template() -> jinja2.Template:
+    """The page: everything inline, nothing fetched, and every value but `Markup` escaped."""
+    loader = jinja2.PackageLoader("permrank.interfaces.report", ".")
+    return jinja2.Environment(
+        loader=loader,
+        autoescape=True,
+        finalize=escape,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    ).get_template("comparison.html")
 
 
 def _question(found: Comparison, costs: dict[str, int]) -> Named:
