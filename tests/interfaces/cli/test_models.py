@@ -2,20 +2,20 @@
 
 import doctest
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 import permrank as pr
 from permrank.errors import InputError, UnknownIdError
 from permrank.families import MODELS
-from permrank.interfaces.cli.app import app
 from permrank.interfaces.cli.comparing import models_of
 from permrank.interfaces.cli.models import GUIDE as USES
 from permrank.interfaces.cli.models import class_named, make_model, name_and_settings
+from shell import run
 
 GUIDE = Path(__file__).parents[3] / "docs" / "adding-a-model.md"
 LISTS = {"ann": ["toro", "ebi", "uni"], "bob": ["ebi", "toro"], "cat": ["toro", "ika"], "dan": ["ika", "ebi", "toro"]}
@@ -29,6 +29,12 @@ def guide_source():
     return "".join(one.source for one in examples[:5]) + "\n\n" + model
 
 
+def with_constructor(parameter):
+    """The same with a constructor of its own, and no declaration."""
+    declared = re.search(r"^ +smoothing: float = .*$", guide_source(), re.MULTILINE)[0]
+    return guide_source().replace(declared, f"    def __init__(self, {parameter}):\n        self.smoothing = smoothing")
+
+
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """A folder with the model and data, which is the current one."""
@@ -40,12 +46,6 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "path", list(sys.path))
     yield work
     sys.modules.pop("mymodels", None)
-
-
-def run(*arguments, code=0):
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    assert result.exit_code == code, (result.output, result.exception)
-    return result
 
 
 def command(folder, *arguments, options=()):
@@ -114,8 +114,7 @@ def test_a_model_that_declares_its_parameters_is_tuned_checked_and_described(fol
 
 
 def test_a_model_that_declares_nothing_works_and_has_nothing_to_choose(folder):
-    lines = guide_source().splitlines(keepends=True)
-    Path("bare.py").write_text("".join(line for line in lines if "parameters = " not in line))
+    Path("bare.py").write_text(with_constructor("smoothing=1.0"))
     run("fit", "data.csv", "-m", "bare:FirstPlaces", "-s", "smoothing=0.5")
     (row,) = json.loads(run("info", "bare:FirstPlaces", "--json").output)
     assert row == {"parameter": "smoothing", "default": "1.0", "allowed": "", "help": ""}
@@ -181,7 +180,7 @@ def test_what_cannot_be_had_says_why(folder, source, name, error, message):
 
 
 def test_a_parameter_without_a_default_is_named(folder):
-    Path("mymodels.py").write_text(guide_source().replace("smoothing=1.0", "smoothing"))
+    Path("mymodels.py").write_text(with_constructor("smoothing"))
     with pytest.raises(InputError, match="FirstPlaces cannot be made without smoothing"):
         make_model("mymodels:FirstPlaces", [])
 

@@ -12,10 +12,9 @@ import typer
 import permrank as pr
 from permrank.errors import InputError
 from permrank.files.atomic import atomic_write, writable_target
-from permrank.interfaces.cli.models import load_model
-from permrank.interfaces.cli.options import Json, ModelFile, NumberOfItems, OwnClass
+from permrank.interfaces.cli.models import ModelFile, OwnClass, load_model
 from permrank.interfaces.cli.sources import parse_id, parse_list
-from permrank.interfaces.output import apart_from, print_json, say, show
+from permrank.interfaces.output import Json, apart_from, print_json, say, show
 
 if TYPE_CHECKING:
     import polars as pl
@@ -31,6 +30,7 @@ NewList = Annotated[
     str | None,
     typer.Option("--list", help="A new person's list, best first, of ids or titles: 'a > b = c > d' (= is a tie)."),
 ]
+NumberOfItems = Annotated[int, typer.Option("--k", "-k", min=1, help="How many items.")]
 Interval = Annotated[
     bool, typer.Option("--interval", help="Add a 90 % interval of each rank, where the order says so.")
 ]

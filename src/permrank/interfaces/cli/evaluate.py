@@ -11,10 +11,9 @@ from typing import Annotated, Any
 import typer
 
 import permrank as pr
-from permrank.interfaces.cli.models import make_model
-from permrank.interfaces.cli.options import DataSource, Json, Settings, reads_data
-from permrank.interfaces.cli.sources import open_rankings
-from permrank.interfaces.output import apart_from, print_json, say, show, show_values
+from permrank.interfaces.cli.models import Settings, make_model
+from permrank.interfaces.cli.sources import DataSource, open_rankings, reads_data
+from permrank.interfaces.output import Json, apart_from, print_json, say, show, show_values
 
 _SPLITTING = "How to split"
 _splitting = functools.partial(typer.Option, rich_help_panel=_SPLITTING)
@@ -241,10 +240,9 @@ def tune(
         result = ", ".join(filter(None, (score, row["note"])))
         say(f"{row['trial']}/{trials}  {row['parameters']}: {result}, {row['seconds']:.1f} s", err=True)
 
-    found = pr.tune(
-        make_model(model, settings or []), given, protocol=chosen, trials=trials, study=study, splits=splits, seed=seed,
-        metric=metric, k=k, candidates=candidates, max_seconds=max_seconds, on_trial=tell,
-    )  # type: ignore[arg-type]  # fmt: skip
+    options: dict[str, Any] = {"trials": trials, "study": study, "splits": splits, "metric": metric, "seed": seed}
+    options |= {"k": k, "candidates": candidates, "max_seconds": max_seconds}
+    found = pr.tune(make_model(model, settings or []), given, protocol=chosen, on_trial=tell, **options)
     _show_tuning(found, data, k, as_json=as_json)
 
 

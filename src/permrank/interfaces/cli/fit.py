@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import tempfile
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,10 +14,9 @@ import typer
 import permrank as pr
 from permrank.errors import ConvergenceWarning, InputError, StoppedWarning
 from permrank.files.atomic import require_file_or_nothing, writable_target
-from permrank.interfaces.cli.models import chosen_model, make_model
-from permrank.interfaces.cli.options import DataSource, Json, Settings, reads_data
-from permrank.interfaces.cli.sources import open_rankings
-from permrank.interfaces.output import apart_from, message_of, printable, say, show_values
+from permrank.interfaces.cli.models import Settings, chosen_model, make_model
+from permrank.interfaces.cli.sources import DataSource, open_rankings, reads_data
+from permrank.interfaces.output import Json, apart_from, message_of, printable, say, show_values
 
 if TYPE_CHECKING:
     from permrank.types import Float64Array
@@ -153,7 +153,7 @@ def _engine_of(engine: str | None, address: str | None, workers: int | None) -> 
     return None
 
 
-def _refuse(given: dict[str, object], purpose: str) -> None:
+def _refuse(given: Mapping[str, object], purpose: str) -> None:
     """Raise if an option was given that only means something beside another one."""
     for name, value in given.items():
         if value is not None:

@@ -11,10 +11,9 @@ import typer
 import permrank as pr
 from permrank.errors import InputError, NotSupportedError
 from permrank.files.atomic import writable_target
-from permrank.interfaces.cli.models import class_named, guide, known_name, load_model
-from permrank.interfaces.cli.options import Json, ModelFile, OwnClass, reads_data
-from permrank.interfaces.cli.sources import in_words, open_rankings, parse_id, sizes
-from permrank.interfaces.output import apart_from, print_json, say, show, show_values
+from permrank.interfaces.cli.models import ModelFile, OwnClass, class_named, guide, known_name, load_model
+from permrank.interfaces.cli.sources import in_words, open_rankings, parse_id, reads_data, sizes
+from permrank.interfaces.output import Json, apart_from, print_json, say, show, show_values
 
 if TYPE_CHECKING:
     import polars as pl

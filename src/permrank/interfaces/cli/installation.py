@@ -18,8 +18,7 @@ import typer
 import permrank as pr
 from permrank.errors import PermrankError
 from permrank.interfaces.cli.models import make_model
-from permrank.interfaces.cli.options import Json
-from permrank.interfaces.output import show
+from permrank.interfaces.output import Json, show
 
 if TYPE_CHECKING:
     pass
@@ -56,7 +55,7 @@ def warm(
 
     import polars as pl
     from rich.console import Console
-    from rich.progress import Progress
+    from rich.progress import track
 
     from permrank.families import MODELS
 
@@ -64,15 +63,11 @@ def warm(
     for name in names:
         make_model(name, [])  # an unknown one is refused before anything starts
     # Processes share what they compile: each counts the kernels that were not there before.
-    rows: dict[str, tuple[int, float]] = {}
-    bar = Progress(console=Console(stderr=True), transient=True)
     n_processes = min(processes or os.cpu_count() or 1, len(names))
-    with bar, ProcessPoolExecutor(n_processes, mp_context=multiprocessing.get_context("spawn")) as pool:
-        task = bar.add_task("compiling", total=len(names))
+    with ProcessPoolExecutor(n_processes, mp_context=multiprocessing.get_context("spawn")) as pool:
         waiting = {pool.submit(compile_for, name): name for name in names}
-        for done in as_completed(waiting):
-            rows[waiting[done]] = done.result()
-            bar.advance(task)
+        done = track(as_completed(waiting), "compiling", len(names), console=Console(stderr=True), transient=True)
+        rows = {waiting[each]: each.result() for each in done}
     table = [(name, rows[name][0], round(rows[name][1], 1)) for name in names]
     show(pl.DataFrame(table, ["model", "kernels", "seconds"], orient="row"), as_json=as_json, title="compiled")
 

@@ -11,7 +11,9 @@ import json
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 import permrank as pr
 from permrank.errors import InputError, UnknownIdError
@@ -19,6 +21,16 @@ from permrank.interfaces.output import say
 
 if TYPE_CHECKING:
     import polars as pl
+
+ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A .permrank file that 'fit' has written.")]
+OwnClass = Annotated[
+    str | None,
+    typer.Option("--model", "-m", metavar="MODULE:CLASS", help="Class of the file, if it is yours and not installed."),
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", "-s", metavar="KEY=VALUE", help="A parameter, see 'permrank info MODEL'; may be repeated."),
+]
 
 # Of every kind its models and when to use each.
 GUIDE: dict[str, dict[str, str]] = {
@@ -98,13 +110,9 @@ def known_name(text: str) -> str | None:
     from permrank.core.registry import names
     from permrank.families import MODELS
 
-    for known in (MODELS, names()):
-        if text in known:
-            return text
-        folded = {_folded(name): name for name in known}
-        if _folded(text) in folded:
-            return folded[_folded(text)]
-    return None
+    every = [*MODELS, *names()]
+    folded = {_folded(name): name for name in reversed(every)}
+    return text if text in every else folded.get(_folded(text))
 
 
 def name_and_settings(text: str) -> tuple[str, list[str]]:

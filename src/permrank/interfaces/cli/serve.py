@@ -30,8 +30,7 @@ def serve(
         _poll(metavar="FILE", help="Its items: one a line, or a table with a column 'title' (and 'about', 'picture')."),
     ] = None,
     pictures: Annotated[
-        Path | None,
-        _poll(metavar="FOLDER", help="Pictures of items, at /pictures/ on this server."),
+        Path | None, _poll(metavar="FOLDER", help="Pictures of items, at /pictures/ on this server.")
     ] = None,
     demo: Annotated[bool, _poll("--demo", help="A poll in which simulated people have voted.")] = False,
     browser: Annotated[
@@ -43,8 +42,7 @@ def serve(
         ),
     ] = None,
     host: Annotated[
-        str,
-        _reach(help="Address to listen at; others than this machine's have a key made."),
+        str, _reach(help="Address to listen at; others than this machine's have a key made.")
     ] = "127.0.0.1",
     port: Annotated[int, _reach(min=1, max=65535, help="Port.")] = 8000,
     admin_key: Annotated[
@@ -57,12 +55,10 @@ def serve(
         ),
     ] = None,
     is_open: Annotated[
-        bool,
-        _reach("--open", help="Everybody who reaches it may vote, read and ask; to administer needs a key."),
+        bool, _reach("--open", help="Everybody who reaches it may vote, read and ask; to administer needs a key.")
     ] = False,
     allow_host: Annotated[
-        list[str] | None,
-        _reach(metavar="NAME", help="A further name under which browsers reach it; may be repeated."),
+        list[str] | None, _reach(metavar="NAME", help="A further name under which browsers reach it; may be repeated.")
     ] = None,
     public_url: Annotated[
         str | None,
@@ -71,19 +67,12 @@ def serve(
             help="Where people reach it, through a proxy perhaps: for links; https:// makes cookies secure.",
         ),
     ] = None,
-    rate: Annotated[
-        float,
-        _reach(min=0.0, max=1e6, help="Requests a second of one address; 0: no limit."),
-    ] = 50.0,
+    rate: Annotated[float, _reach(min=0.0, max=1e6, help="Requests a second of one address; 0: no limit.")] = 50.0,
     workers: Annotated[int, _works(min=1, max=64, help="Web processes.")] = 1,
     refit_after: Annotated[
-        int,
-        _works(min=0, metavar="N", help="Fit the model again after lists of N more people; 0: never."),
+        int, _works(min=0, metavar="N", help="Fit the model again after lists of N more people; 0: never.")
     ] = 100,
-    refit_every: Annotated[
-        float,
-        _works(min=1.0, metavar="SECONDS", help="But not more often than this."),
-    ] = 300.0,
+    refit_every: Annotated[float, _works(min=1.0, metavar="SECONDS", help="But not more often than this.")] = 300.0,
 ) -> None:
     """Serve polls and a model: pages for people, an API for programs, from one process and one file.
 
@@ -115,6 +104,6 @@ def serve(
         str(db.absolute()), None if model is None else str(model.absolute()), host.strip("[]"), port, is_open=is_open,
         public="" if public_url is None else public_origin(public_url), hosts=tuple(map(host_name, allow_host or ())),
         rate=rate, burst=max(math.ceil(4 * rate), 1), refit_answers=refit_after, refit_seconds=refit_every,
-        workers=workers,
+        workers=workers
     )  # fmt: skip
     start(settings, poll=poll, items=items, demo=demo, admin_key=admin_key, pictures=pictures, browser=browser)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,35 +14,106 @@ import typer
 import permrank as pr
 from permrank.errors import ChoiceSetWarning, InputError, UnknownIdError
 from permrank.files.atomic import writable_target
-from permrank.interfaces.cli.options import DataSource, Json, reads_data
-from permrank.interfaces.output import apart_from, say, show
+from permrank.interfaces.output import Json, apart_from, say, show
 
 if TYPE_CHECKING:
     from permrank.rankings.vocabulary import Vocabulary
+
+DataSource = Annotated[
+    str,
+    typer.Argument(
+        metavar="DATA",
+        help="A file (.csv .tsv .parquet .jsonl .soc .soi .toc .toi or a data set's .zip), a folder of Parquet files, "
+        "a pattern in quotes, a .rankings folder, or the name of a data set.",
+    ),
+]
+_column = functools.partial(
+    typer.Option, metavar="COLUMN", rich_help_panel="Columns, where their headers are not recognised"
+)
+
+
+def _read(
+    unlisted: Annotated[
+        str | None,
+        typer.Option(
+            show_default="ignore, with a warning if lists look like ballots",
+            help="Items that a ranking does not list: 'ignore', or 'last' (below all listed ones).",
+        ),
+    ] = None,
+    duplicates: Annotated[str, typer.Option(help="An item twice in a ranking: error, first, last or mean.")] = "error",
+    kind: Annotated[
+        str | None,
+        typer.Option(help="'interactions': read a table of users and items as sets without order, such as clicks."),
+    ] = None,
+    items: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="What items are, a row each: title, genres ... (.csv .tsv .parquet, movies.dat, u.item).",
+        ),
+    ] = None,
+    users: Annotated[str | None, typer.Option(metavar="FILE", help="What is known of users, a row each.")] = None,
+    links: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|N",
+            help="Who is whose friend, a row each: user, friend, weight; or N nearest by the users' attributes.",
+        ),
+    ] = None,
+    features: Annotated[
+        bool, typer.Option("--features", help="Learn from what is known of items and users, and not only show it.")
+    ] = False,
+    user: Annotated[str | None, _column(help="Users.")] = None,
+    item: Annotated[str | None, _column(help="Items.")] = None,
+    rating: Annotated[str | None, _column(help="Ratings, higher is better.")] = None,
+    rank: Annotated[str | None, _column(help="Ranks, 1 is best.")] = None,
+    ranking: Annotated[str | None, _column(help="What tells several rankings of a user apart.")] = None,
+    weight: Annotated[
+        str | None,
+        _column(help="How often a ranking was given, or of interactions, how often the item was taken up."),
+    ] = None,
+    winner: Annotated[str | None, _column(help="The better of two, for choices.")] = None,
+    loser: Annotated[str | None, _column(help="The other of two.")] = None,
+    draw: Annotated[
+        str | None, _column(help="Whether neither won: 1 or 0, true or false, draw or win, or a score.")
+    ] = None,
+) -> None:
+    """Options of `permrank.read`, whose own signature would be slow to import."""
+
+
+def reads_data(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options of all commands that read data; they arrive as its dict ``reading``."""
+    options = inspect.signature(_read, eval_str=True).parameters
+    signature = inspect.signature(command, eval_str=True)
+    parameters = [
+        each.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        for each in (*signature.parameters.values(), *options.values())
+        if each.name != "reading"
+    ]
+
+    @functools.wraps(command)
+    def wrapped(**given: Any) -> Any:
+        reading = {name: given.pop(name) for name in options}
+        return command(**given, reading=reading)
+
+    wrapped.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    wrapped.__annotations__ = {each.name: each.annotation for each in parameters}
+    return wrapped
 
 
 def open_rankings(source: str, **options: Any) -> pr.Rankings:
     """Read a file, or load a data set by its name; warnings as one line each."""
     from permrank.files.formats.about import with_about
-    from permrank.rankings.build import DUPLICATES
+    from permrank.rankings.tops import check_unlisted
 
     given = {name: value for name, value in options.items() if value is not None}
-    unlisted, duplicates = given.get("unlisted"), given.get("duplicates", "error")
-    if unlisted not in ("ignore", "last", None):
-        raise InputError(f"--unlisted {unlisted}, expected 'ignore' or 'last'")
-    if given.get("kind", "interactions") != "interactions":
-        raise InputError(f"--kind {given['kind']}, expected 'interactions', or leave it out")
-    if duplicates not in DUPLICATES:
-        raise InputError(f"--duplicates {duplicates}, expected one of {', '.join(DUPLICATES)}")
     if not Path(source).exists() and source in pr.datasets.names():
-        if duplicates != "error":
-            raise InputError(f"--duplicates is for files; the data set {source} settles its own")
-        if "kind" in given:
-            raise InputError(f"--kind is for files; the data set {source} has its own")
-        given.pop("duplicates", None)
-        given.pop("unlisted", None)
+        for name, usual in (("duplicates", "error"), ("kind", None)):
+            if given.pop(name, usual) != usual:
+                raise InputError(f"--{name} is for files; the data set {source} has its own")
+        unlisted, features = given.pop("unlisted", None), given.pop("features", False)
+        check_unlisted(unlisted)
         about = [given.pop(name, None) for name in ("items", "users", "links")]
-        features = given.pop("features", False)
         rankings = pr.datasets.load(source, **given)
         rankings = rankings.with_unlisted_last() if unlisted == "last" else rankings
         return with_about(rankings, *about, features=features)

@@ -86,12 +86,6 @@ def _communities(model: Any, **_: Any) -> Any:
     return figure
 
 
-def _map(model: Any, n_items: int, **_: Any) -> Any:
-    figure = new_figure(7.5, 6.2)
-    draw_map(model, figure.subplots(), n_items=n_items)
-    return figure
-
-
 def _effects(model: Any, n_items: int, **_: Any) -> Any:
     figure = new_figure(12.5, max(_height(model, n_items) + 0.4, 4.2))
     left, right = figure.subplots(1, 2)
@@ -104,16 +98,15 @@ def _chains(model: Any, n_items: int, user: object, **_: Any) -> Any:
     return chains_figure(model, user, list(model.item_ids)[:n_items], 500)
 
 
-def _learning(model: Any, **_: Any) -> Any:
-    figure = new_figure(6.4, 3.8)
-    draw_learning(model, figure.subplots())
-    return figure
+def _panel(draw: Callable[..., None], width: float, height: float, *options: str) -> Callable[..., Any]:
+    """A figure with one panel of a fixed size; ``options`` are what it is told of what was asked."""
 
+    def drawn(model: Any, **asked: Any) -> Any:
+        figure = new_figure(width, height)
+        draw(model, figure.subplots(), **{name: asked[name] for name in options})
+        return figure
 
-def _validation(model: Any, **_: Any) -> Any:
-    figure = new_figure(6.4, 3.8)
-    draw_validation(model, figure.subplots())
-    return figure
+    return drawn
 
 
 def _reliability(model: Any, rankings: Any, **_: Any) -> Any:
@@ -148,10 +141,10 @@ _KINDS: dict[str, _Kind] = {
     "chains": _Kind(lambda model: isinstance(model, LogLinearRanker), _chains, 20),
     "worths": _Kind(lambda model: isinstance(model.estimate_, ItemScores) or _has_item_biases(model), _worths, 40),
     "communities": _Kind(lambda model: _n_communities(model) > 1, _communities),
-    "map": _Kind(lambda model: item_vectors(model) is not None, _map, 60),
+    "map": _Kind(lambda model: item_vectors(model) is not None, _panel(draw_map, 7.5, 6.2, "n_items"), 60),
     "positions": _Kind(lambda model: model.fitted_.has_law, _positions, 25),
-    "learning": _Kind(lambda model: len(model.history_) > 1, _learning),
-    "validation": _Kind(lambda model: model.validation_.size > 0, _validation),
+    "learning": _Kind(lambda model: len(model.history_) > 1, _panel(draw_learning, 6.4, 3.8)),
+    "validation": _Kind(lambda model: model.validation_.size > 0, _panel(draw_validation, 6.4, 3.8)),
     "reliability": _Kind(lambda model: model.fitted_.has_pairs, _reliability),
 }
 

@@ -10,7 +10,7 @@ import polars as pl
 from permrank.core.ranker import Ranker
 from permrank.families.spectral.model import SpectralAnalysis
 from permrank.interfaces.plots.style import ACCENT, QUIET, bare, heading, label, names_of
-from permrank.types import Float64Array, Int64Array
+from permrank.types import Float64Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -67,19 +67,16 @@ def draw_positions(model: Ranker, axes: Axes, *, user: object = None, n_items: i
 
     Positions are those among the items that are shown.
     """
-    items = best_items(model, user, n_items)
+    items = np.argsort(-model.score(user), kind="stable")[:n_items]
     orders = model.fitted_.law(model.person(user), items).sample(_DRAWS, seed=0)
     n = items.size
     chances = np.stack([np.bincount(orders[:, place], minlength=n) for place in range(n)], axis=1) / len(orders)
     order = np.argsort(chances @ np.arange(n), kind="stable")
-    image = axes.imshow(100.0 * chances[order], cmap="Blues", vmin=0.0, aspect="auto")
-    axes.set_yticks(range(n), names_of(model.item_ids, items[order]))
-    every = max(1, -(-n // 20))
-    axes.set_xticks(range(0, n, every), [str(place + 1) for place in range(0, n, every)])
+    names = names_of(model.item_ids, items[order])
+    _heat_map(axes, 100.0 * chances[order], names, "probability, %", cmap="Blues", vmin=0.0)
     axes.set_xlabel("position")
     if n <= _NUMBERED:
         _write_numbers(axes, 100.0 * chances[order])
-    axes.figure.colorbar(image, ax=axes, label="probability, %", shrink=0.8)
     heading(axes, _shown_of(n, len(model.item_ids)))
 
 
@@ -118,13 +115,20 @@ def draw_effects(model: SpectralAnalysis, axes: Axes, *, n_items: int = 40) -> N
     order = np.argsort(-model.scores_, kind="stable")[:n_items]
     effects = 100.0 * (model.first_order_[order] / total - 1.0 / n)
     widest = max(float(np.abs(effects).max()), 1e-9)
-    image = axes.imshow(effects, cmap="RdBu_r", vmin=-widest, vmax=widest, aspect="auto")
-    axes.set_yticks(range(order.size), names_of(model.item_ids, order))
+    names = names_of(model.item_ids, order)
+    _heat_map(axes, effects, names, "percentage points", cmap="RdBu_r", vmin=-widest, vmax=widest)
+    axes.set_xlabel("rank")
+    heading(axes, "first-order effects")
+
+
+def _heat_map(axes: Axes, percent: Float64Array, names: list[str], unit: str, **colours: Any) -> None:
+    """Items by positions, of which at most twenty are numbered."""
+    image = axes.imshow(percent, aspect="auto", **colours)
+    axes.set_yticks(range(len(names)), names)
+    n = percent.shape[1]
     every = max(1, -(-n // 20))
     axes.set_xticks(range(0, n, every), [str(position + 1) for position in range(0, n, every)])
-    axes.set(xlabel="rank")
-    heading(axes, "first-order effects")
-    axes.figure.colorbar(image, ax=axes, label="percentage points", shrink=0.8)
+    axes.figure.colorbar(image, ax=axes, label=unit, shrink=0.8)
 
 
 def draw_shares(model: SpectralAnalysis, axes: Axes) -> None:
@@ -180,12 +184,6 @@ def item_vectors(model: Ranker) -> Float64Array | None:
     else:
         return None
     return found if found.ndim == 2 and found.shape[1] >= 2 and n >= 3 else None
-
-
-def best_items(model: Ranker, user: object, n: int) -> Int64Array:
-    """Items of the highest scores."""
-    scores = model.score(user)
-    return np.argsort(-scores, kind="stable")[:n]
 
 
 def _write_numbers(axes: Axes, percent: Float64Array) -> None:

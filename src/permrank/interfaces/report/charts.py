@@ -130,7 +130,7 @@ def membership_chart(memberships: Float64Array, label: str) -> Markup:
         steps = [(edges[i + side], top[i]) for i in range(top.size) for side in (0, 1)]
         steps += [(edges[i + side], bottom[i]) for i in range(top.size - 1, -1, -1) for side in (1, 0)]
         points = " ".join(f"{frame.x(100.0 * a):.1f},{frame.y(b):.1f}" for a, b in steps)
-        inside += f'<polygon points="{points}" class="fill c{z % N_COLOURS}"/>'
+        inside += f'<polygon points="{points}" class="fill" style="--colour: var(--c{z % N_COLOURS})"/>'
     return _figure(inside, label)
 
 

@@ -141,7 +141,7 @@ def _picture(found: Comparison) -> Named | None:
         "metric": title_of(metric, found.k),
         "rows": [
             {
-                "model": _breakable(row["model"]),
+                "name": _breakable(row["model"]),
                 "kind": row["kind"],
                 "bar": charts.difference_bar(row["difference"], row["low"], row["high"], bounds, row["kind"]),
                 "value": "best" if row["kind"] == "best" else f"{metric.sign * row['difference']:+.4f}",
@@ -197,8 +197,8 @@ def _gains(found: Comparison) -> Named | None:
         "histogram": charts.histogram(metric.sign * values, weights, f"Differences of {title_of(metric, found.k)}"),
         "groups": [
             {
-                "label": str(row["from"]) if row["from"] == row["to"] else f"{row['from']} to {row['to']}",
-                "people": f"{row['people']:,}",
+                "name": _group(row),
+                "kind": "group",
                 "bar": charts.difference_bar(row["mean"], row["low"], row["high"], bounds, "group"),
                 "value": f"{row['mean']:+.4f}",
             }
@@ -206,6 +206,12 @@ def _gains(found: Comparison) -> Named | None:
         ],
         "axis": charts.difference_axis(bounds, 1.0),
     }
+
+
+def _group(row: Named) -> Markup:
+    """People of whom so many entries are known, and how many people these are."""
+    entries = row["from"] if row["from"] == row["to"] else f"{row['from']} to {row['to']}"
+    return Markup("{} <small>{:,} people</small>").format(entries, row["people"])
 
 
 def _results(found: Comparison, costs: dict[str, int]) -> Named:
@@ -293,7 +299,8 @@ def _communities(found: Comparison) -> list[Named]:
 
 def _key(community: int) -> Markup:
     """The colour of a community in the chart, and its number."""
-    return Markup("<span class='key c{}'></span>{}").format((community - 1) % charts.N_COLOURS, community)
+    key = Markup("<span class='key' style='--colour: var(--c{})'></span>{}")
+    return key.format((community - 1) % charts.N_COLOURS, community)
 
 
 def _learning(found: Comparison) -> list[Named]:
