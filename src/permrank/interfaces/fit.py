@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.sparse import coo_array
@@ -79,7 +79,7 @@ def fit(
     else:
         rankings = rankings_from_frame(data, **reading)
     rankings = with_about(rankings, items, users)
-    fitted = choose_model(rankings).model if model is None else model
+    fitted = choose_model(rankings)[0] if model is None else model
     learn(fitted, rankings, chosen=model is None, engine=engine, verbose=verbose)
     return fitted
 
@@ -110,49 +110,41 @@ def learn(
                 raise
 
 
-class Choice(NamedTuple):
-    """A model, not fitted, and why it was taken, in a line."""
-
-    model: Ranker
-    reason: str
-
-
-def choose_model(rankings: Rankings) -> Choice:
-    """The model that fits the data: personal where people list things of their own, one order for all elsewhere.
+def choose_model(rankings: Rankings) -> tuple[Ranker, str]:
+    """A model that fits the data, not fitted, and why, in a line: personal where people list things of their own.
 
     Where people compare two items at a time, several times each, and hardly contradict themselves, it is
     `FactoredThurstone`: their answers share one order, and models that take every answer for a draw of its own predict
-    others less well (docs/thurstone.md).
+    others less well (docs/thurstone.md). Elsewhere it is one order for all.
 
     Examples
     --------
     >>> import permrank as pr
     >>> from permrank.interfaces.fit import choose_model
-    >>> choose_model(pr.datasets.load("simulated", n_users=200, n_items=60)).model
+    >>> choose_model(pr.datasets.load("simulated", n_users=200, n_items=60))[0]
     Recommender()
     >>> ballots = pr.Rankings.from_lists([["a", "b", "c"], ["b", "c", "a"], ["c", "a", "b"]])
     >>> choose_model(ballots)
-    Choice(model=PlackettLuce(), reason='3 ballots over 3 items: one order for all')
+    (PlackettLuce(), '3 ballots over 3 items: one order for all')
     """
     users, items = f"{rankings.n_users:,}", f"{rankings.n_items:,} items"
     if not rankings.has_order:
-        return Choice(pr.Recommender(), f"{users} sets without order over {items}: what each person would choose")
+        return pr.Recommender(), f"{users} sets without order over {items}: what each person would choose"
     if _are_answers(rankings):
         reason = f"{users} people's answers to pairs of {items}: what each person prefers, all answers from one order"
-        return Choice(pr.FactoredThurstone(), reason)
-    length = float(np.median(rankings.lengths))
+        return pr.FactoredThurstone(), reason
     many = rankings.n_users >= _FEWEST and rankings.n_items >= _FEWEST
-    if not rankings.anonymous and many and length <= _SHARE * rankings.n_items:
+    if not rankings.anonymous and many and float(np.median(rankings.lengths)) <= _SHARE * rankings.n_items:
         kind = "lists" if rankings.ratings is None else "people's ratings"
-        return Choice(pr.Recommender(), f"{users} {kind} over {items}: what each person would choose, and its order")
+        return pr.Recommender(), f"{users} {kind} over {items}: what each person would choose, and its order"
     who = f"{users} lists"
     if rankings.anonymous:
         total = rankings.weights.sum()
         who = f"{total:,.12g} ballots" + (f" ({users} distinct)" if total != rankings.n_rankings else "")
     reason = f"{who} over {items}: one order for all"
     if strong_components(rankings).connected:
-        return Choice(pr.PlackettLuce(), reason)
-    return Choice(pr.PlackettLuce(prior="gaussian"), f"{reason}; a prior, for some items have no estimate without")
+        return pr.PlackettLuce(), reason
+    return pr.PlackettLuce(prior="gaussian"), f"{reason}; a prior, for some items have no estimate without"
 
 
 def _are_answers(rankings: Rankings) -> bool:

@@ -4,7 +4,6 @@ import json
 import re
 import tempfile
 
-import numpy as np
 import polars as pl
 import pytest
 from typer.main import get_command
@@ -83,16 +82,6 @@ def test_recommendations_for_everybody_go_to_a_file(model, tmp_path):
     assert left == []
     assert "expected one of .csv" in run("recommend", model, "--all", "-o", tmp_path / "x.xlsx", code=1).output
     assert "--all is everybody" in run("recommend", model, "ann", "--all", code=1).output
-
-
-def test_a_model_is_chosen_by_the_data_and_it_is_said(tmp_path):
-    rng = np.random.default_rng(0)
-    rows = [(f"u{user}", int(item), int(rng.integers(1, 6))) for user in range(30) for item in rng.permutation(40)[:8]]
-    path = tmp_path / "ratings.csv"
-    pl.DataFrame(rows, schema=["user", "item", "rating"], orient="row").write_csv(path)
-    said = run("fit", path, "-o", tmp_path / "m", "--set", "n_factors=2").output
-    assert "Recommender, since these are 30 people's ratings over 40 items" in said.replace("\n", " ")
-    assert type(pr.load(tmp_path / "m")).__name__ == "Recommender"
 
 
 def test_a_new_person_is_given_as_a_list(model):
