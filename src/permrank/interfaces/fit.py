@@ -90,7 +90,7 @@ def learn(
     """Fit a model; returns the items that were left out since no estimate exists for them.
 
     One that was chosen by the data, and not by name, gets a prior where it has no estimate without: connected data can
-    still lack one, as where all that one item loses are ties.
+    still lack one, as where ties leave open how items share.
     """
     left_out: list[object] = []
     while True:

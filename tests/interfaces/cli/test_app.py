@@ -264,6 +264,16 @@ def test_items_without_an_estimate_can_be_left_out(tmp_path):
     assert list(pr.load(model).item_ids) == ["a", "b"]
 
 
+def test_a_model_that_the_data_chose_gets_a_prior_where_it_has_no_estimate_without(tmp_path):
+    path, model = tmp_path / "b.jsonl", tmp_path / "m.permrank"
+    # Connected; but as sets that are chosen whole, blocks do not say how their items share.
+    pr.Rankings.from_lists([[{"a", "b"}, "c"], ["c", {"a", "b"}]]).write(path)
+    options = ["-s", "ties=partition", "-o", model]
+    assert "no estimate without a prior: prior=gaussian" in run("fit", path, *options).stderr
+    assert pr.load(model).get_params()["prior"] == "gaussian"
+    assert "error: " in run("fit", path, "-m", "PlackettLuce", *options, code=1).stderr
+
+
 def test_a_fit_that_stops_short_warns_in_one_line(ballots, tmp_path):
     result = run("fit", ballots, "-m", "PlackettLuce", "-o", tmp_path / "m", "-s", "method=mm", "-s", "max_iter=2")
     assert result.stderr.startswith("warning: PlackettLuce did not converge in 2 sweeps")
