@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from itertools import permutations
 from pathlib import Path
 
 import polars as pl
@@ -32,7 +33,7 @@ def workplace(tmp_path, monkeypatch):
     names = dict(zip(rankings.item_ids, ["toro", "ebi", "uni"], strict=False)) | {"user-0001": "ann"}
     frame = rankings.to_frame().select("user", "item", "rating")
     frame.with_columns(pl.col("user", "item").replace(names)).write_csv("ratings.csv")
-    orders = "1,{2,3},4 3,1,2 4,2,1,3 2,4,3 1,2,3,4 1,3,2,4 2,1,3,4 1,2,4,3 3,1,4,2 1,4,2,3".split()
+    orders = [",".join(some) for n in (2, 4) for some in permutations("1234", n)]
     header = f"# NUMBER ALTERNATIVES: 4\n# NUMBER VOTERS: {2 * len(orders)}\n# NUMBER UNIQUE ORDERS: {len(orders)}\n"
     header += "".join(f"# ALTERNATIVE NAME {k}: {name}\n" for k, name in enumerate("abcd", start=1))
     (tmp_path / "ballots.toi").write_text(header + "".join(f"2: {order}\n" for order in orders))

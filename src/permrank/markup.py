@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # NumPy comes with it
     from permrank.types import Named
 
 # Control characters (C0, DEL, C1), line and paragraph separators, marks that turn the direction of text (bidirectional

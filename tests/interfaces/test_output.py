@@ -9,21 +9,18 @@ import tempfile
 from types import SimpleNamespace
 
 import pytest
-from typer.testing import CliRunner
 
 import permrank as pr
-from permrank.interfaces.cli.app import app
+import shell
 from permrank.interfaces.report import report
 
-runner = CliRunner()
 ITEMS = ["\x1b]0;pwned\x07", "\x9b31m", "[bold]x[/bold]", "a\u202eb", ":cat:", "two\nlines", "\x7f\x08\r", "寿司 é"]
 USERS = [f"\x1b[31m{number}\u2066" for number in range(12)]
 COMMAND = [sys.executable, "-c", "from permrank.interfaces.cli.app import main; main()"]
 
 
 def run(*arguments, code=0):
-    result = runner.invoke(app, [str(argument) for argument in arguments])
-    assert result.exit_code == code, result.output
+    result = shell.run(*arguments, code=code)
     assert_harmless(result.stdout + result.stderr)
     return result
 
@@ -103,7 +100,8 @@ def test_what_was_left_out_is_neutralised(tmp_path):
 def test_a_comparison_is_printed_though_its_report_cannot_be_written(ballots, tmp_path, monkeypatch):
     arguments = ["compare", ballots, "--models", "Borda,Random", "--protocol", "leave-out", "--n", 2]
     arguments += ["--report", tmp_path / "out.html"]
-    monkeypatch.setattr(report, "render", lambda *_, **__: SimpleNamespace(encode=no_space))
+    page = SimpleNamespace(render=lambda **_: SimpleNamespace(encode=no_space))
+    monkeypatch.setattr(report, "template", lambda: page)
     result = run(*arguments, code=1)
     assert "Borda" in result.stdout
     assert "best" in result.stdout

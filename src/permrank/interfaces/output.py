@@ -11,7 +11,7 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     import polars as pl
     from rich.table import Table
     from rich.text import Text
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
 def plain(value: object, style: str = "") -> Text:

@@ -31,7 +31,7 @@ _UNEVEN, _ASSOCIATED = 6.0, 1.645
 def check_unlisted(unlisted: str | None) -> None:
     """Raise unless it is one of the two words, or left out."""
     if unlisted not in ("ignore", "last", None):
-        raise InputError(f"unlisted={unlisted!r}, expected 'ignore' or 'last'")
+        raise InputError(f"{argument('unlisted', unlisted)}, expected 'ignore' or 'last'")
 
 
 def notice_tops(rankings: Rankings, stacklevel: int) -> None:

@@ -12,7 +12,7 @@ import permrank as pr
 from permrank.families.thurstone import questions
 from permrank.families.thurstone.kept import Mean
 from permrank.families.thurstone.problem import Problem
-from permrank.interfaces.choosing import choose_model
+from permrank.interfaces.fit import choose_model
 from permrank.learning.shards import LocalEngine, using
 from permrank.testing import ModelContract
 from permrank.testing.forging import header_of, resigned
@@ -239,7 +239,7 @@ def test_answers_to_pairs_that_agree_are_taken_for_one_order():
 
     def chosen(rows):
         columns = dict(zip(("user", "winner", "loser"), zip(*rows, strict=True), strict=True))
-        return type(choose_model(pr.Rankings.from_pairs(columns)).model).__name__
+        return type(choose_model(pr.Rankings.from_pairs(columns))[0]).__name__
 
     assert chosen(rows) == "FactoredThurstone"
     assert chosen([row for row in rows if row[0] < 10]) == "PlackettLuce"

@@ -5,19 +5,11 @@ import json
 import numpy as np
 import polars as pl
 import pytest
-from typer.testing import CliRunner
 
 import permrank as pr
-from permrank.interfaces.cli.app import app
+from shell import run
 
-runner = CliRunner()
 LONG = "PlackettLuce:prior=gaussian,prior_scale=2,max_iter=50"
-
-
-def run(*arguments, code=0):
-    result = runner.invoke(app, [str(argument) for argument in arguments])
-    assert result.exit_code == code, result.output
-    return result
 
 
 @pytest.fixture

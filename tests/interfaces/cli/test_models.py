@@ -8,15 +8,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 import permrank as pr
 from permrank.errors import InputError, UnknownIdError
 from permrank.families import MODELS
-from permrank.interfaces.cli import guide
-from permrank.interfaces.cli.app import app
 from permrank.interfaces.cli.comparing import models_of
+from permrank.interfaces.cli.models import GUIDE as USES
 from permrank.interfaces.cli.models import class_named, make_model, name_and_settings
+from shell import run
 
 GUIDE = Path(__file__).parents[3] / "docs" / "adding-a-model.md"
 LISTS = {"ann": ["toro", "ebi", "uni"], "bob": ["ebi", "toro"], "cat": ["toro", "ika"], "dan": ["ika", "ebi", "toro"]}
@@ -30,10 +29,10 @@ def guide_source():
     return "".join(one.source for one in examples[:5]) + "\n\n" + model
 
 
-def with_constructor(argument):
-    """The same with a constructor of its own in the place of the declared setting."""
-    stored = f"    def __init__(self, *, {argument}):\n        self.smoothing = smoothing\n"
-    return re.sub(r"    smoothing: float = .*\n", stored, guide_source())
+def with_constructor(parameter):
+    """The same with a constructor of its own, and no declaration."""
+    declared = re.search(r"^ +smoothing: float = .*$", guide_source(), re.MULTILINE)[0]
+    return guide_source().replace(declared, f"    def __init__(self, {parameter}):\n        self.smoothing = smoothing")
 
 
 @pytest.fixture
@@ -47,12 +46,6 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "path", list(sys.path))
     yield work
     sys.modules.pop("mymodels", None)
-
-
-def run(*arguments, code=0):
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    assert result.exit_code == code, (result.output, result.exception)
-    return result
 
 
 def command(folder, *arguments, options=()):
@@ -146,7 +139,7 @@ def test_models_are_listed_by_kind_with_when_to_use_each(folder, monkeypatch):
     assert rows["FirstPlaces"]["kind"] == "others"
     assert rows["Recommender"]["personal"] == rows["FactoredPlackettLuce"]["personal"] == "yes"
     assert rows["PlackettLuce"]["personal"] == rows["Popularity"]["personal"] == "no"
-    assert {name for uses in guide._GUIDE.values() for name in uses} <= set(MODELS)
+    assert {name for uses in USES.values() for name in uses} <= set(MODELS)
     text = run("info", "--models").output
     kinds = ("find and order", "order, personal", "one order for all", "baselines", "others")
     order = [text.index(kind) for kind in kinds]

@@ -4,21 +4,13 @@ import json
 
 import polars as pl
 import pytest
-from typer.testing import CliRunner
 
 import permrank as pr
-from permrank.interfaces.cli.app import app
 from permrank.interfaces.cli.sources import parse_list
 from permrank.kernels.compiling import tell_of
+from shell import run
 
-runner = CliRunner()
 TITLES = ["Toy Story (1995)", "Matrix, The (1999)", "Heat (1995)", "Big (1988)", "Heat (1972)", "A = B > C (2000)"]
-
-
-def run(*arguments, code=0):
-    result = runner.invoke(app, [str(argument) for argument in arguments])
-    assert result.exit_code == code, (result.output, result.exception)
-    return result
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
 """Pictures: every kind of every model, what is in them, and what is refused."""
 
 import builtins
+import copy
 
 import numpy as np
 import polars as pl
@@ -9,9 +10,10 @@ import pytest
 import permrank as pr
 from permrank.core import pictures
 from permrank.errors import InputError, NotSupportedError
-from permrank.interfaces.plots import style
+from permrank.interfaces.plots import draw_ranks, save_chains, save_plot, style
 from permrank.interfaces.plots.items import draw_map, draw_worths, name_points
 from published import pudding
+from shell import run
 
 pytest.importorskip("matplotlib")
 
@@ -210,3 +212,56 @@ def test_models_ask_for_pictures_through_a_hook(sixty, monkeypatch):
     monkeypatch.setattr(pictures, "draw", pictures._nothing)
     with pytest.raises(NotSupportedError, match="import permrank"):
         sixty.plot()
+
+
+@pytest.fixture(scope="module")
+def log_linear():
+    rankings = pr.Rankings.from_lists({"ann": ["a", "b", "c"], "bob": ["b", "c", "a"], "cat": ["a", "c", "b"]})
+    return pr.PairwiseLogLinear(0, min_cooccurrence=1, pair_scale=0.5).fit(rankings)
+
+
+def test_chains_are_drawn(log_linear, tmp_path):
+    save_chains(log_linear, tmp_path / "c.svg", "ann", ["b", "c"], size=50)
+    assert "svg" in (tmp_path / "c.svg").read_text()[:300]
+    save_plot(log_linear, tmp_path / "m.png")
+    assert (tmp_path / "m.png").read_bytes().startswith(b"\x89PNG")
+    with pytest.raises(InputError, match="nothing"):
+        save_chains(log_linear, tmp_path / "m.nothing", "ann", ["b", "c"], size=50)
+
+
+def test_bars_of_ranks_are_level_only_if_chains_agree():
+    from matplotlib.figure import Figure
+
+    def unevenness(values):
+        axes = Figure().subplots()
+        draw_ranks(values, axes)
+        return max(np.ptp(patch.get_data().values) for patch in axes.patches)
+
+    rng = np.random.default_rng(0)
+    alike = rng.integers(0, 5, size=(4, 2000))
+    assert unevenness(alike) < 60 < 300 < unevenness(alike + 3 * np.arange(4)[:, None])
+
+
+@pytest.fixture(scope="module")
+def latent():
+    rankings = pr.datasets.load("simulated").select(users=[f"user-{i:04d}" for i in range(1, 121)])
+    return pr.LatentPlackettLuce(2, n_starts=1, prior_strength=2.0, concentration=2.0).fit(rankings)
+
+
+def test_info_prints_communities_and_draws_them(latent, tmp_path):
+    latent.save(tmp_path / "m.permrank")
+    picture = tmp_path / "m.png"
+    result = run("info", str(tmp_path / "m.permrank"), "--plot", str(picture))
+    assert "community 1" in result.output
+    assert "typical" in result.output
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_curve_is_drawn_beside_the_memberships(latent, tmp_path):
+    curve = np.array([[1.0, -1.6, 0.01], [2.0, -1.5, 0.01], [4.0, -1.55, 0.01]])
+    curved = copy.copy(latent)
+    curved.fitted_ = latent.fitted_.with_estimate(curve=curve)
+    for path in (tmp_path / "one.svg", tmp_path / "two.svg"):
+        save_plot(latent if path.name == "one.svg" else curved, path)
+    assert "log P(position" not in (tmp_path / "one.svg").read_text()
+    assert (tmp_path / "two.svg").stat().st_size > (tmp_path / "one.svg").stat().st_size

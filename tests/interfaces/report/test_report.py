@@ -12,8 +12,7 @@ import permrank as pr
 from permrank.interfaces.cli.comparing import comparison_tables
 from permrank.interfaces.output import printable
 from permrank.interfaces.report import charts
-from permrank.interfaces.report.page import render
-from permrank.interfaces.report.report import scale
+from permrank.interfaces.report.report import scale, template
 
 VOID = {"meta", "link", "wbr"}
 
@@ -262,4 +261,4 @@ def test_a_page_ordered_by_calibration_claims_no_tests(tmp_path):
 
 def test_a_value_that_a_template_misses_is_an_error():
     with pytest.raises(jinja2.UndefinedError):
-        render("page.html")
+        template().render()

@@ -119,10 +119,10 @@ def read(
     """
     refuse_after_fork()
     if duplicates not in DUPLICATES:
-        raise InputError(f"duplicates={duplicates!r}, expected one of {', '.join(DUPLICATES)}")
+        raise InputError(f"{argument('duplicates', duplicates)}, expected one of {', '.join(DUPLICATES)}")
     check_unlisted(unlisted)
     if kind not in ("interactions", None):
-        raise InputError(f"kind={kind!r}, expected 'interactions', or leave it out")
+        raise InputError(f"{argument('kind', kind)}, expected 'interactions', or leave it out")
     named = {
         "user": user, "item": item, "rating": rating, "rank": rank,
         "ranking": ranking, "weight": weight, "winner": winner, "loser": loser, "draw": draw,

@@ -2,22 +2,42 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
 from pathlib import Path
+from typing import Annotated
 
-import numpy as np
-import polars as pl
-from rich.console import Console
+import typer
 
 import permrank as pr
-from permrank.interfaces.cli.comparing import comparison_tables
+from permrank.files.atomic import writable_target
 from permrank.interfaces.output import plain, table
 
 _SHOWN = 5
 
 
+def demo(
+    context: typer.Context,
+    seed: Annotated[int, typer.Option(help="Seed of the simulated people.")] = 0,
+    report: Annotated[
+        Path | None, typer.Option(help="Where to write the page of the comparison; among temporary files if not given.")
+    ] = None,
+) -> None:
+    """Simulate people, learn from their lists, rank what one has not seen, compare models: offline, in seconds."""
+    context.obj.loud = True
+    # A folder of one's own: a name that is known in a shared one may be somebody else's.
+    path = report or Path(tempfile.mkdtemp(prefix="permrank-")) / "demo.html"
+    writable_target(path)
+    run(seed, path)
+
+
 def run(seed: int, report: Path) -> None:
     """Simulate, learn, find what two people would choose, say how good it is, and compare ways to order."""
+    import polars as pl
+    from rich.console import Console
+
+    from permrank.interfaces.cli.comparing import comparison_tables
+
     begin = time.perf_counter()
     console = Console()
 
@@ -38,7 +58,7 @@ def run(seed: int, report: Path) -> None:
     console.print(f"   {model.call()}: {model.fit_seconds_:.1f} s")
 
     # 3. Two people of different tastes side by side, beside the order that is the same for all.
-    people = [rankings.user_ids[int(np.flatnonzero(truth.memberships == taste)[0])] for taste in (0, 1)]
+    people = [rankings.user_ids[int((truth.memberships == taste).argmax())] for taste in (0, 1)]
     console.print("[bold]3. Two people[/bold], what they have put first and what each would choose next")
     columns = {str(person): _said_and_found(model, split.train, person) for person in people}
     columns["the same for all"] = ["", *everybody.recommend(people[0], k=_SHOWN, exclude_listed=False)["item"]]
@@ -80,6 +100,6 @@ def _said_and_found(model: pr.Recommender, rankings: pr.Rankings, person: object
     """What a person has put first, and what they would choose next, each with the dishes that speak for it."""
     lines = [", ".join(map(str, rankings.lists(person)[0][:4])) + " ..."]
     for item in model.recommend(person, k=_SHOWN)["item"]:
-        reasons = model.explain(person, item).filter(pl.col("reason") == "for")["item"].to_list()
+        reasons = [row["item"] for row in model.explain(person, item).to_dicts() if row["reason"] == "for"]
         lines.append(f"{item} (for {' and '.join(map(str, reasons))})" if reasons else str(item))
     return lines

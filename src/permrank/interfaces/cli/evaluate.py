@@ -1,7 +1,8 @@
-"""``permrank split``, ``evaluate``, ``compare`` and ``tune``."""
+"""``permrank split``, ``evaluate``, ``compare`` and ``tune``; what the first three do is in `comparing`."""
 
 from __future__ import annotations
 
+import functools
 import sys
 from contextlib import nullcontext
 from pathlib import Path
@@ -9,58 +10,52 @@ from typing import Annotated, Any
 
 import typer
 
-from permrank.interfaces.cli.options import MODEL_HELP, DataSource, Json, Settings, reads_data
+import permrank as pr
+from permrank.interfaces.cli.models import Settings, make_model
+from permrank.interfaces.cli.sources import DataSource, open_rankings, reads_data
+from permrank.interfaces.output import Json, apart_from, print_json, say, show, show_values
 
 _SPLITTING = "How to split"
-_MEASURING = "What to measure"
+_splitting = functools.partial(typer.Option, rich_help_panel=_SPLITTING)
+_measuring = functools.partial(typer.Option, rich_help_panel="What to measure")
 Held = Annotated[
     str,
     typer.Argument(
         metavar="DATA", help="A file of rankings or the name of a data set; or a folder that 'split' has written."
     ),
 ]
-ProtocolName = Annotated[
+ModelName = Annotated[
     str,
     typer.Option(
+        "--model", "-m", help="Name of the model, see 'permrank info --models'; or module:Class, for one of your own."
+    ),
+]
+ProtocolName = Annotated[
+    str,
+    _splitting(
         "--protocol",
         help="auto, weak, strong, hold-out, leave-out, given, folds, temporal or catalogue: see docs/protocols.md.",
-        rich_help_panel=_SPLITTING,
     ),
 ]
 Number = Annotated[
     int | None,
-    typer.Option(
-        "--n",
-        min=1,
-        help="Entries given of each user (weak, strong, given) or left out (leave-out), or folds.",
-        rich_help_panel=_SPLITTING,
+    _splitting(
+        "--n", min=1, help="Entries given of each user (weak, strong, given) or left out (leave-out), or folds."
     ),
 ]
-Time = Annotated[
-    str | None,
-    typer.Option("--time", metavar="COLUMN", help="Times, for --protocol temporal.", rich_help_panel=_SPLITTING),
-]
-Seeds = Annotated[
-    int, typer.Option("--seeds", min=1, help="How many splits, with the seeds 0, 1, ...", rich_help_panel=_SPLITTING)
-]
-MetricNames = Annotated[
-    list[str] | None,
-    typer.Option("--metric", help="By name, may be repeated; the first orders.", rich_help_panel=_MEASURING),
-]
-TopK = Annotated[int, typer.Option("--k", "-k", min=1, help="For metrics of the top k.", rich_help_panel=_MEASURING)]
+Time = Annotated[str | None, _splitting("--time", metavar="COLUMN", help="Times, for --protocol temporal.")]
+Seeds = Annotated[int, _splitting("--seeds", min=1, help="How many splits, with the seeds 0, 1, ...")]
+MetricNames = Annotated[list[str] | None, _measuring("--metric", help="By name, may be repeated; the first orders.")]
+TopK = Annotated[int, _measuring("--k", "-k", min=1, help="For metrics of the top k.")]
 CandidateSet = Annotated[
     str | None,
-    typer.Option(
+    _measuring(
         "--candidates",
         help="What is ranked: 'rated' (a person's held-out items) or 'all' (everything not listed in training).",
         show_default="what the protocol asks for",
-        rich_help_panel=_MEASURING,
     ),
 ]
-Pairs = Annotated[
-    int,
-    typer.Option("--pairs", min=0, help="Held-out pairs for the calibration; 0 for none.", rich_help_panel=_MEASURING),
-]
+Pairs = Annotated[int, _measuring("--pairs", min=0, help="Held-out pairs for the calibration; 0 for none.")]
 _PAIRS = 5000  # permrank.evaluation.evaluate.USUAL_PAIRS, which --help should not import
 
 
@@ -71,7 +66,7 @@ def split(
     protocol: ProtocolName = "auto",
     n: Number = None,
     time: Time = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the draws.", rich_help_panel=_SPLITTING)] = 0,
+    seed: Annotated[int, _splitting("--seed", min=0, help="Of the draws.")] = 0,
     file_format: Annotated[str, typer.Option("--format", help="Of the files: parquet, csv, tsv or jsonl.")] = "parquet",
     as_json: Json = False,
     *,
@@ -82,7 +77,6 @@ def split(
     Example: permrank split ratings.csv --protocol weak --n 10 -o split-0
     """
     from permrank.interfaces.cli.comparing import splits_of
-    from permrank.interfaces.output import show_values
 
     (made,) = splits_of(data, protocol, n, time, [seed], reading)
     made.save(output, format=file_format)  # type: ignore[arg-type]
@@ -95,7 +89,7 @@ def split(
 @reads_data
 def evaluate(
     data: Held,
-    model: Annotated[str, typer.Option("--model", "-m", help=MODEL_HELP)],
+    model: ModelName,
     settings: Settings = None,
     protocol: ProtocolName = "auto",
     n: Number = None,
@@ -116,7 +110,6 @@ def evaluate(
     Example: permrank evaluate ml-100k -m FactoredPlackettLuce --n 20
     """
     from permrank.interfaces.cli.comparing import evaluated, questions_of
-    from permrank.interfaces.cli.models import make_model
 
     ranker = make_model(model, settings or [])
     asked, left_out = questions_of(
@@ -175,7 +168,6 @@ def compare(
     """
     from permrank.files.atomic import writable_target
     from permrank.interfaces.cli import comparing
-    from permrank.interfaces.output import apart_from, say
 
     if report is not None:
         writable_target(report)
@@ -213,7 +205,7 @@ def compare(
 @reads_data
 def tune(
     data: Held,
-    model: Annotated[str, typer.Option("--model", "-m", help=MODEL_HELP)],
+    model: ModelName,
     settings: Settings = None,
     trials: Annotated[int, typer.Option("--trials", min=1, help="In all, those in the study included.")] = 30,
     study: Annotated[
@@ -225,12 +217,8 @@ def tune(
     protocol: ProtocolName = "auto",
     n: Number = None,
     time: Time = None,
-    splits: Annotated[
-        int, typer.Option("--splits", min=1, help="Validation splits of a trial.", rich_help_panel=_SPLITTING)
-    ] = 3,
-    metric: Annotated[
-        str | None, typer.Option("--metric", help="What to improve, by name.", rich_help_panel=_MEASURING)
-    ] = None,
+    splits: Annotated[int, _splitting("--splits", min=1, help="Validation splits of a trial.")] = 3,
+    metric: Annotated[str | None, _measuring("--metric", help="What to improve, by name.")] = None,
     k: TopK = 10,
     candidates: CandidateSet = None,
     max_seconds: Annotated[
@@ -251,16 +239,39 @@ def tune(
 
     Example: permrank tune ratings.csv -m FactoredPlackettLuce --trials 30 --study study.db
     """
-    from permrank.interfaces.cli.models import make_model
-    from permrank.interfaces.cli.tune import show_tuning, tuned
+    from permrank.interfaces.cli.comparing import protocol_of
+
+    given = pr.Split.load(data) if (Path(data) / "split.json").is_file() else open_rankings(data, **reading)
+    chosen = None
+    if protocol != "auto" or n is not None:
+        chosen = protocol_of(given.train if isinstance(given, pr.Split) else given, data, protocol, n, time, reading)
+
+    def tell(done: Any) -> None:
+        row = done.row(done.height - 1, named=True)
+        score = "" if row["score"] is None else f"{row['score']:.4f}"
+        result = ", ".join(filter(None, (score, row["note"])))
+        say(f"{row['trial']}/{trials}  {row['parameters']}: {result}, {row['seconds']:.1f} s", err=True)
 
     options: dict[str, Any] = {"trials": trials, "study": study, "splits": splits, "metric": metric, "seed": seed}
     options |= {"k": k, "candidates": candidates, "max_seconds": max_seconds}
-    found = tuned(make_model(model, settings or []), data, protocol, n, time, reading, **options)
-    show_tuning(found, data, k, as_json=as_json)
+    found = pr.tune(make_model(model, settings or []), given, protocol=chosen, on_trial=tell, **options)
+    _show_tuning(found, data, k, as_json=as_json)
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to the application."""
-    for command in (split, evaluate, compare, tune):
-        app.command()(command)
+def _show_tuning(found: pr.Tuning, data: str, k: int, *, as_json: bool) -> None:
+    """Print the trials, best first, and the command that fits the best."""
+    from permrank.core.registry import spelling
+    from permrank.evaluation.metrics import title_of
+
+    kind = type(found.model)
+    usual = kind().get_params()
+    changed = {key: value for key, value in found.model.get_params().items() if value != usual[key]}
+    if as_json:
+        values = {"metric": found.metric, "first": found.first, "best": found.best, "parameters": changed}
+        print_json({"model": kind.__name__, **values, "trials": found.trials.to_dicts()})
+        return
+    ordered = found.trials.sort("score", descending=found.higher_is_better, nulls_last=True, maintain_order=True)
+    title = f"{title_of(found.metric, k)} on validation parts: {found.first:.4f} as given, {found.best:.4f} the best"
+    show(ordered, as_json=False, most=10, title=title)
+    settings = "".join(f" -s {key}={value}" for key, value in changed.items())
+    say(f"permrank fit {data} -m {spelling(kind)}{settings}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import importlib.util
 import math
 from pathlib import Path
 from typing import Annotated
@@ -10,7 +12,9 @@ import typer
 
 from permrank.errors import InputError
 
-_POLL, _REACH, _LEARN = "A poll from here", "Who can reach it", "How it works"
+_poll = functools.partial(typer.Option, rich_help_panel="A poll from here")
+_reach = functools.partial(typer.Option, rich_help_panel="Who can reach it")
+_works = functools.partial(typer.Option, rich_help_panel="How it works")
 
 
 def serve(
@@ -20,88 +24,55 @@ def serve(
     db: Annotated[Path, typer.Option(help="The SQLite file of polls and answers; made if it is not there.")] = Path(
         "answers.sqlite"
     ),
-    poll: Annotated[str | None, typer.Option(metavar="TITLE", help="Start a poll.", rich_help_panel=_POLL)] = None,
+    poll: Annotated[str | None, _poll(metavar="TITLE", help="Start a poll.")] = None,
     items: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Its items: one a line, or a table with a column 'title' (and 'about', 'picture').",
-            rich_help_panel=_POLL,
-        ),
+        _poll(metavar="FILE", help="Its items: one a line, or a table with a column 'title' (and 'about', 'picture')."),
     ] = None,
     pictures: Annotated[
-        Path | None,
-        typer.Option(metavar="FOLDER", help="Pictures of items, at /pictures/ on this server.", rich_help_panel=_POLL),
+        Path | None, _poll(metavar="FOLDER", help="Pictures of items, at /pictures/ on this server.")
     ] = None,
-    demo: Annotated[
-        bool, typer.Option("--demo", help="A poll in which simulated people have voted.", rich_help_panel=_POLL)
-    ] = False,
+    demo: Annotated[bool, _poll("--demo", help="A poll in which simulated people have voted.")] = False,
     browser: Annotated[
         bool | None,
-        typer.Option(
+        _poll(
             "--browser/--no-browser",
             show_default="with --demo, at a terminal with a display",
             help="Open the first page when the server is ready.",
-            rich_help_panel=_POLL,
         ),
     ] = None,
     host: Annotated[
-        str,
-        typer.Option(help="Address to listen at; others than this machine's have a key made.", rich_help_panel=_REACH),
+        str, _reach(help="Address to listen at; others than this machine's have a key made.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=1, max=65535, help="Port.", rich_help_panel=_REACH)] = 8000,
+    port: Annotated[int, _reach(min=1, max=65535, help="Port.")] = 8000,
     admin_key: Annotated[
         str | None,
-        typer.Option(
+        _reach(
             envvar="PERMRANK_ADMIN_KEY",
             metavar="KEY",
             help="Take this key for an admin's; 'new' makes one and prints it. Without a key only a server that "
             "nobody else reaches is administered.",
-            rich_help_panel=_REACH,
         ),
     ] = None,
     is_open: Annotated[
-        bool,
-        typer.Option(
-            "--open",
-            help="Everybody who reaches it may vote, read and ask; to administer needs a key.",
-            rich_help_panel=_REACH,
-        ),
+        bool, _reach("--open", help="Everybody who reaches it may vote, read and ask; to administer needs a key.")
     ] = False,
     allow_host: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="A further name under which browsers reach it; may be repeated.",
-            rich_help_panel=_REACH,
-        ),
+        list[str] | None, _reach(metavar="NAME", help="A further name under which browsers reach it; may be repeated.")
     ] = None,
     public_url: Annotated[
         str | None,
-        typer.Option(
+        _reach(
             metavar="URL",
             help="Where people reach it, through a proxy perhaps: for links; https:// makes cookies secure.",
-            rich_help_panel=_REACH,
         ),
     ] = None,
-    rate: Annotated[
-        float,
-        typer.Option(min=0.0, max=1e6, help="Requests a second of one address; 0: no limit.", rich_help_panel=_REACH),
-    ] = 50.0,
-    workers: Annotated[int, typer.Option(min=1, max=64, help="Web processes.", rich_help_panel=_LEARN)] = 1,
+    rate: Annotated[float, _reach(min=0.0, max=1e6, help="Requests a second of one address; 0: no limit.")] = 50.0,
+    workers: Annotated[int, _works(min=1, max=64, help="Web processes.")] = 1,
     refit_after: Annotated[
-        int,
-        typer.Option(
-            min=0,
-            metavar="N",
-            help="Fit the model again after lists of N more people; 0: never.",
-            rich_help_panel=_LEARN,
-        ),
+        int, _works(min=0, metavar="N", help="Fit the model again after lists of N more people; 0: never.")
     ] = 100,
-    refit_every: Annotated[
-        float,
-        typer.Option(min=1.0, metavar="SECONDS", help="But not more often than this.", rich_help_panel=_LEARN),
-    ] = 300.0,
+    refit_every: Annotated[float, _works(min=1.0, metavar="SECONDS", help="But not more often than this.")] = 300.0,
 ) -> None:
     """Serve polls and a model: pages for people, an API for programs, from one process and one file.
 
@@ -111,8 +82,6 @@ def serve(
 
     Example: permrank serve --demo
     """
-    import importlib.util
-
     missing = [name for name in ("fastapi", "uvicorn") if importlib.util.find_spec(name) is None]
     if missing:
         raise InputError(f"'permrank serve' needs {' and '.join(missing)}: pip install 'permrank[serve]'")
@@ -135,11 +104,6 @@ def serve(
         str(db.absolute()), None if model is None else str(model.absolute()), host.strip("[]"), port, is_open=is_open,
         public="" if public_url is None else public_origin(public_url), hosts=tuple(map(host_name, allow_host or ())),
         rate=rate, burst=max(math.ceil(4 * rate), 1), refit_answers=refit_after, refit_seconds=refit_every,
-        workers=workers,
+        workers=workers
     )  # fmt: skip
     start(settings, poll=poll, items=items, demo=demo, admin_key=admin_key, pictures=pictures, browser=browser)
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command()(serve)

@@ -1,51 +1,127 @@
-"""What the command line is pointed at: a data set by name, a file of rankings, items and users."""
+"""What the command line is pointed at, data sets and files, items and users; and ``permrank convert``."""
 
 from __future__ import annotations
 
+import functools
+import inspect
 import warnings
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
+
+import permrank as pr
 from permrank.errors import ChoiceSetWarning, InputError, UnknownIdError
-from permrank.interfaces.output import say
+from permrank.files.atomic import writable_target
+from permrank.interfaces.output import Json, apart_from, say, show
 
 if TYPE_CHECKING:
-    from permrank.rankings.rankings import Rankings
     from permrank.rankings.vocabulary import Vocabulary
 
+DataSource = Annotated[
+    str,
+    typer.Argument(
+        metavar="DATA",
+        help="A file (.csv .tsv .parquet .jsonl .soc .soi .toc .toi or a data set's .zip), a folder of Parquet files, "
+        "a pattern in quotes, a .rankings folder, or the name of a data set.",
+    ),
+]
+_column = functools.partial(
+    typer.Option, metavar="COLUMN", rich_help_panel="Columns, where their headers are not recognised"
+)
 
-def open_rankings(source: str, **options: Any) -> Rankings:
+
+def _read(
+    unlisted: Annotated[
+        str | None,
+        typer.Option(
+            show_default="ignore, with a warning if lists look like ballots",
+            help="Items that a ranking does not list: 'ignore', or 'last' (below all listed ones).",
+        ),
+    ] = None,
+    duplicates: Annotated[str, typer.Option(help="An item twice in a ranking: error, first, last or mean.")] = "error",
+    kind: Annotated[
+        str | None,
+        typer.Option(help="'interactions': read a table of users and items as sets without order, such as clicks."),
+    ] = None,
+    items: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="What items are, a row each: title, genres ... (.csv .tsv .parquet, movies.dat, u.item).",
+        ),
+    ] = None,
+    users: Annotated[str | None, typer.Option(metavar="FILE", help="What is known of users, a row each.")] = None,
+    links: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|N",
+            help="Who is whose friend, a row each: user, friend, weight; or N nearest by the users' attributes.",
+        ),
+    ] = None,
+    features: Annotated[
+        bool, typer.Option("--features", help="Learn from what is known of items and users, and not only show it.")
+    ] = False,
+    user: Annotated[str | None, _column(help="Users.")] = None,
+    item: Annotated[str | None, _column(help="Items.")] = None,
+    rating: Annotated[str | None, _column(help="Ratings, higher is better.")] = None,
+    rank: Annotated[str | None, _column(help="Ranks, 1 is best.")] = None,
+    ranking: Annotated[str | None, _column(help="What tells several rankings of a user apart.")] = None,
+    weight: Annotated[
+        str | None,
+        _column(help="How often a ranking was given, or of interactions, how often the item was taken up."),
+    ] = None,
+    winner: Annotated[str | None, _column(help="The better of two, for choices.")] = None,
+    loser: Annotated[str | None, _column(help="The other of two.")] = None,
+    draw: Annotated[
+        str | None, _column(help="Whether neither won: 1 or 0, true or false, draw or win, or a score.")
+    ] = None,
+) -> None:
+    """Options of `permrank.read`, whose own signature would be slow to import."""
+
+
+def reads_data(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options of all commands that read data; they arrive as its dict ``reading``."""
+    options = inspect.signature(_read, eval_str=True).parameters
+    signature = inspect.signature(command, eval_str=True)
+    parameters = [
+        each.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        for each in (*signature.parameters.values(), *options.values())
+        if each.name != "reading"
+    ]
+
+    @functools.wraps(command)
+    def wrapped(**given: Any) -> Any:
+        reading = {name: given.pop(name) for name in options}
+        return command(**given, reading=reading)
+
+    wrapped.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    wrapped.__annotations__ = {each.name: each.annotation for each in parameters}
+    return wrapped
+
+
+def open_rankings(source: str, **options: Any) -> pr.Rankings:
     """Read a file, or load a data set by its name; warnings as one line each."""
-    from permrank.files import datasets
     from permrank.files.formats.about import with_about
-    from permrank.files.formats.readers import read
-    from permrank.rankings.build import DUPLICATES
+    from permrank.rankings.tops import check_unlisted
 
     given = {name: value for name, value in options.items() if value is not None}
-    unlisted, duplicates = given.get("unlisted"), given.get("duplicates", "error")
-    if unlisted not in ("ignore", "last", None):
-        raise InputError(f"--unlisted {unlisted}, expected 'ignore' or 'last'")
-    if given.get("kind", "interactions") != "interactions":
-        raise InputError(f"--kind {given['kind']}, expected 'interactions', or leave it out")
-    if duplicates not in DUPLICATES:
-        raise InputError(f"--duplicates {duplicates}, expected one of {', '.join(DUPLICATES)}")
-    if not Path(source).exists() and source in datasets.names():
-        if duplicates != "error":
-            raise InputError(f"--duplicates is for files; the data set {source} settles its own")
-        if "kind" in given:
-            raise InputError(f"--kind is for files; the data set {source} has its own")
-        given.pop("duplicates", None)
-        given.pop("unlisted", None)
+    if not Path(source).exists() and source in pr.datasets.names():
+        for name, usual in (("duplicates", "error"), ("kind", None)):
+            if given.pop(name, usual) != usual:
+                raise InputError(f"--{name} is for files; the data set {source} has its own")
+        unlisted, features = given.pop("unlisted", None), given.pop("features", False)
+        check_unlisted(unlisted)
         about = [given.pop(name, None) for name in ("items", "users", "links")]
-        features = given.pop("features", False)
-        rankings = datasets.load(source, **given)
+        rankings = pr.datasets.load(source, **given)
         rankings = rankings.with_unlisted_last() if unlisted == "last" else rankings
         return with_about(rankings, *about, features=features)
     if not Path(source).exists() and not Path(source).suffix and not set("*?[") & set(source):
-        raise UnknownIdError("file or data set", source, datasets.names())
+        raise UnknownIdError("file or data set", source, pr.datasets.names())
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ChoiceSetWarning)
-        rankings = read(source, **given)
+        rankings = pr.read(source, **given)
     for warning in caught:
         say(f"warning: {warning.message}", err=True)
     return rankings
@@ -103,3 +179,65 @@ def _known(text: str, vocabulary: Vocabulary) -> bool:
     except InputError:  # the title of several
         return True
     return True
+
+
+@reads_data
+def convert(
+    source: DataSource,
+    target: Annotated[Path, typer.Argument(metavar="TARGET", help="The file to write; its ending says the format.")],
+    merge: Annotated[bool, typer.Option("--merge", help="Forget who voted; merge equal ballots.")] = False,
+    as_json: Json = False,
+    *,
+    reading: dict[str, Any],
+) -> None:
+    """Write rankings in another format; nothing is lost, or the command refuses and says why.
+
+    A target that ends in .rankings is a folder that opens in milliseconds, however large: for data that are learnt from
+    again and again.
+
+    Example: permrank convert ballots.toi ballots.parquet
+
+    Example: permrank convert "days/2026-*.parquet" year.rankings
+    """
+    import polars as pl
+
+    from permrank.files.formats import format_of
+    from permrank.files.formats.folder import ENDING, require_new_folder
+
+    to_folder = target.suffix.lower() == f".{ENDING}"
+    if to_folder:
+        require_new_folder(target)
+    else:
+        writable_target(target)
+    # The lists are handed on as they are: what they leave out is for whoever learns from them to say.
+    rankings = open_rankings(source, **{**reading, "unlisted": reading["unlisted"] or "ignore"})
+    rankings = rankings.merged() if merge else rankings
+    rankings.write(target)
+    known = [ids.kind for ids in (rankings.item_ids, rankings.user_ids) if ids.attributes is not None]
+    if known and not to_folder and not format_of(target.name, str(target)).has_attributes:
+        what = " and ".join(f"{kind}s" for kind in known)
+        say(f"a {target.suffix} file has no room for what is known of {what}: .parquet and .jsonl have", err=True)
+    counts = {"file": str(target), **(sizes(rankings) if as_json else in_words(sizes(rankings)))}
+    with apart_from(target):
+        show(pl.DataFrame([counts]), as_json=as_json, title="written")
+
+
+def sizes(rankings: pr.Rankings) -> dict[str, Any]:
+    """Who ranked how much."""
+    return {
+        "anonymous": rankings.anonymous,
+        "users": rankings.n_users,
+        "rankings": rankings.n_rankings,
+        "total_weight": float(rankings.weights.sum()),
+        "items": rankings.n_items,
+        "entries": rankings.n_entries,
+    }
+
+
+def in_words(values: dict[str, Any]) -> dict[str, Any]:
+    """Sizes for people: of anonymous rankings the ballots that were cast, and how many of them differ."""
+    if not values.get("anonymous"):
+        return {name: value for name, value in values.items() if name != "anonymous"}
+    renamed = {"users": "ballots", "rankings": "distinct_ballots"}
+    told = values | {"users": values["total_weight"]}
+    return {renamed.get(name, name): told[name] for name in told if name not in ("anonymous", "total_weight")}

@@ -16,81 +16,69 @@ from permrank.evaluation.evaluate import evaluate
 from permrank.families.log_linear.base import LogLinearRanker
 from permrank.families.spectral.model import SpectralAnalysis
 from permrank.inference.likelihood import WorthRanker
-from permrank.interfaces.plots.chains import chains_figure, draw_ranks, draw_trace, save_chains
-from permrank.interfaces.plots.communities import draw_curve, draw_memberships, memberships_of
-from permrank.interfaces.plots.curves import draw_learning, draw_reliability, draw_validation
-from permrank.interfaces.plots.items import draw_map, draw_positions, draw_worths, item_vectors
-from permrank.interfaces.plots.spectral import draw_effects, draw_shares
+from permrank.interfaces.plots.items import (
+    draw_effects,
+    draw_map,
+    draw_positions,
+    draw_shares,
+    draw_worths,
+    item_vectors,
+)
+from permrank.interfaces.plots.people import (
+    chains_figure,
+    draw_curve,
+    draw_learning,
+    draw_memberships,
+    draw_ranks,
+    draw_reliability,
+    draw_trace,
+    draw_validation,
+    memberships_of,
+    save_chains,
+)
 from permrank.interfaces.plots.style import ROW_INCHES, new_figure
 
 __all__ = [
-    "draw_curve",
-    "draw_effects",
-    "draw_learning",
-    "draw_map",
-    "draw_memberships",
-    "draw_positions",
-    "draw_ranks",
-    "draw_reliability",
-    "draw_shares",
-    "draw_trace",
-    "draw_validation",
-    "draw_worths",
-    "kinds",
-    "plot",
-    "save_chains",
+    "draw_curve", "draw_effects", "draw_learning", "draw_map", "draw_memberships", "draw_positions", "draw_ranks",
+    "draw_reliability", "draw_shares", "draw_trace", "draw_validation", "draw_worths", "kinds", "plot", "save_chains",
     "save_plot",
-]
+]  # fmt: skip
 
 _PAIRS = 20_000
 
 
-class _Asked(NamedTuple):
-    """What a picture is to show."""
-
-    n_items: int | None
-    user: object
-    rankings: Any
-
-    def most(self, usual: int) -> int:
-        return usual if self.n_items is None else self.n_items
-
-
 class _Kind(NamedTuple):
-    """A kind of picture: which models have it, and how it is drawn."""
+    """A kind of picture: which models have it, and how it is drawn; of items, with so many of them by default."""
 
     suits: Callable[[Any], bool]
-    draw: Callable[[Any, _Asked], Any]
+    draw: Callable[..., Any]
+    n_items: int = 0
 
 
-def _rows(model: Ranker, asked: _Asked, usual: int) -> tuple[int, float]:
-    """How many items are shown, and the height that their rows take."""
-    most = asked.most(usual)
-    return most, 1.4 + ROW_INCHES * min(most, model.rankings_.n_items)
+def _height(model: Ranker, n_items: int) -> float:
+    """What the rows of items take."""
+    return 1.4 + ROW_INCHES * min(n_items, model.rankings_.n_items)
 
 
-def _worths(model: Any, asked: _Asked) -> Any:
-    most, height = _rows(model, asked, 40)
-    figure = new_figure(6.8, max(height, 2.4))
+def _worths(model: Any, n_items: int, **_: Any) -> Any:
+    figure = new_figure(6.8, max(_height(model, n_items), 2.4))
     frame = model.standard_errors() if isinstance(model, WorthRanker) else model.rank(None, model.item_ids)
     titles = model.item_ids.titles
     if titles is not None and "title" not in frame.columns:
         frame = frame.with_columns(title=titles.gather(model.item_ids.indices(frame["item"])))
-    draw_worths(frame, figure.subplots(), n_items=most)
+    draw_worths(frame, figure.subplots(), n_items=n_items)
     return figure
 
 
-def _positions(model: Any, asked: _Asked) -> Any:
-    most, height = _rows(model, asked, 25)
-    figure = new_figure(7.4, max(height + 0.4, 3.0))
-    draw_positions(model, figure.subplots(), user=asked.user, n_items=most)
+def _positions(model: Any, n_items: int, user: object, **_: Any) -> Any:
+    figure = new_figure(7.4, max(_height(model, n_items) + 0.4, 3.0))
+    draw_positions(model, figure.subplots(), user=user, n_items=n_items)
     return figure
 
 
-def _communities(model: Any, asked: _Asked) -> Any:
+def _communities(model: Any, **_: Any) -> Any:
     curved = np.size(getattr(model.estimate_, "curve", ())) > 0
-    n = _n_communities(model)
-    figure = new_figure(12.5 if curved else 7.0, 3.6 + 0.21 * n)
+    figure = new_figure(12.5 if curved else 7.0, 3.6 + 0.21 * _n_communities(model))
     axes = np.atleast_1d(figure.subplots(1, 1 + curved))
     draw_memberships(model, axes[0])
     if curved:
@@ -98,46 +86,38 @@ def _communities(model: Any, asked: _Asked) -> Any:
     return figure
 
 
-def _map(model: Any, asked: _Asked) -> Any:
-    figure = new_figure(7.5, 6.2)
-    draw_map(model, figure.subplots(), n_items=asked.most(60))
-    return figure
-
-
-def _effects(model: Any, asked: _Asked) -> Any:
-    most, height = _rows(model, asked, 40)
-    figure = new_figure(12.5, max(height + 0.4, 4.2))
+def _effects(model: Any, n_items: int, **_: Any) -> Any:
+    figure = new_figure(12.5, max(_height(model, n_items) + 0.4, 4.2))
     left, right = figure.subplots(1, 2)
-    draw_effects(model, left, n_items=most)
+    draw_effects(model, left, n_items=n_items)
     draw_shares(model, right)
     return figure
 
 
-def _chains(model: Any, asked: _Asked) -> Any:
-    return chains_figure(model, asked.user, list(model.item_ids)[: asked.most(20)], 500)
+def _chains(model: Any, n_items: int, user: object, **_: Any) -> Any:
+    return chains_figure(model, user, list(model.item_ids)[:n_items], 500)
 
 
-def _learning(model: Any, asked: _Asked) -> Any:
-    figure = new_figure(6.4, 3.8)
-    draw_learning(model, figure.subplots())
-    return figure
+def _panel(draw: Callable[..., None], width: float, height: float, *options: str) -> Callable[..., Any]:
+    """A figure with one panel of a fixed size; ``options`` are what it is told of what was asked."""
+
+    def drawn(model: Any, **asked: Any) -> Any:
+        figure = new_figure(width, height)
+        draw(model, figure.subplots(), **{name: asked[name] for name in options})
+        return figure
+
+    return drawn
 
 
-def _validation(model: Any, asked: _Asked) -> Any:
-    figure = new_figure(6.4, 3.8)
-    draw_validation(model, figure.subplots())
-    return figure
-
-
-def _reliability(model: Any, asked: _Asked) -> Any:
-    if asked.rankings is None:
+def _reliability(model: Any, rankings: Any, **_: Any) -> Any:
+    if rankings is None:
         raise InputError(
             "a reliability diagram is about held-out rankings: give rankings= (--data on the command line)"
         )
     # Pairs are drawn, list by list: about as many as there are, so that few come twice and errors are honest.
-    hidden = getattr(asked.rankings, "test", asked.rankings)
+    hidden = getattr(rankings, "test", rankings)
     n_pairs = min(_PAIRS, max(1, int(np.sum(hidden.lengths * (hidden.lengths - 1) // 2))))
-    bins = evaluate(model, asked.rankings, n_pairs=n_pairs).reliability
+    bins = evaluate(model, rankings, n_pairs=n_pairs).reliability
     if bins is None or bins.is_empty():
         raise InputError("the held-out rankings have no pairs of known users and items whose order is known")
     figure = new_figure(5.2, 4.6)
@@ -157,14 +137,14 @@ def _has_item_biases(model: Ranker) -> bool:
 
 # The first kind that suits a model is what is drawn if nothing is said.
 _KINDS: dict[str, _Kind] = {
-    "effects": _Kind(lambda model: isinstance(model, SpectralAnalysis), _effects),
-    "chains": _Kind(lambda model: isinstance(model, LogLinearRanker), _chains),
-    "worths": _Kind(lambda model: isinstance(model.estimate_, ItemScores) or _has_item_biases(model), _worths),
+    "effects": _Kind(lambda model: isinstance(model, SpectralAnalysis), _effects, 40),
+    "chains": _Kind(lambda model: isinstance(model, LogLinearRanker), _chains, 20),
+    "worths": _Kind(lambda model: isinstance(model.estimate_, ItemScores) or _has_item_biases(model), _worths, 40),
     "communities": _Kind(lambda model: _n_communities(model) > 1, _communities),
-    "map": _Kind(lambda model: item_vectors(model) is not None, _map),
-    "positions": _Kind(lambda model: model.fitted_.has_law, _positions),
-    "learning": _Kind(lambda model: len(model.history_) > 1, _learning),
-    "validation": _Kind(lambda model: model.validation_.size > 0, _validation),
+    "map": _Kind(lambda model: item_vectors(model) is not None, _panel(draw_map, 7.5, 6.2, "n_items"), 60),
+    "positions": _Kind(lambda model: model.fitted_.has_law, _positions, 25),
+    "learning": _Kind(lambda model: len(model.history_) > 1, _panel(draw_learning, 6.4, 3.8)),
+    "validation": _Kind(lambda model: model.validation_.size > 0, _panel(draw_validation, 6.4, 3.8)),
     "reliability": _Kind(lambda model: model.fitted_.has_pairs, _reliability),
 }
 
@@ -205,7 +185,8 @@ def plot(
         require_int("n_items", n_items, 1)
     if user is None and chosen in ("positions", "chains") and not model.knows_nobody:
         user = model.user_ids[0]
-    figure = _KINDS[chosen].draw(model, _Asked(n_items, user, rankings))
+    drawn = _KINDS[chosen]
+    figure = drawn.draw(model, n_items=n_items or drawn.n_items, user=user, rankings=rankings)
     if path is not None:
         figure.save(path)
     return figure

@@ -1,4 +1,4 @@
-"""Items: worths with error bars, probabilities of positions, a map by factors."""
+"""Items: worths with error bars, probabilities of positions, a map by factors, and the spectral analysis."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import numpy as np
 import polars as pl
 
 from permrank.core.ranker import Ranker
+from permrank.families.spectral.model import SpectralAnalysis
 from permrank.interfaces.plots.style import ACCENT, QUIET, bare, heading, label, names_of
-from permrank.types import Float64Array, Int64Array
+from permrank.types import Float64Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -66,19 +67,16 @@ def draw_positions(model: Ranker, axes: Axes, *, user: object = None, n_items: i
 
     Positions are those among the items that are shown.
     """
-    items = best_items(model, user, n_items)
+    items = np.argsort(-model.score(user), kind="stable")[:n_items]
     orders = model.fitted_.law(model.person(user), items).sample(_DRAWS, seed=0)
     n = items.size
     chances = np.stack([np.bincount(orders[:, place], minlength=n) for place in range(n)], axis=1) / len(orders)
     order = np.argsort(chances @ np.arange(n), kind="stable")
-    image = axes.imshow(100.0 * chances[order], cmap="Blues", vmin=0.0, aspect="auto")
-    axes.set_yticks(range(n), names_of(model.item_ids, items[order]))
-    every = max(1, -(-n // 20))
-    axes.set_xticks(range(0, n, every), [str(place + 1) for place in range(0, n, every)])
+    names = names_of(model.item_ids, items[order])
+    _heat_map(axes, 100.0 * chances[order], names, "probability, %", cmap="Blues", vmin=0.0)
     axes.set_xlabel("position")
     if n <= _NUMBERED:
         _write_numbers(axes, 100.0 * chances[order])
-    axes.figure.colorbar(image, ax=axes, label="probability, %", shrink=0.8)
     heading(axes, _shown_of(n, len(model.item_ids)))
 
 
@@ -109,6 +107,44 @@ def draw_map(model: Ranker, axes: Axes, *, n_items: int = 60) -> None:
     bare(axes)
     heading(axes, f"{_shown_of(shown.size, data.n_items)}, most often listed")
     name_points(axes, places, names_of(model.item_ids, shown))
+
+
+def draw_effects(model: SpectralAnalysis, axes: Axes, *, n_items: int = 40) -> None:
+    """Items by positions, best item first: how many more, or fewer, put it there than chance would."""
+    n, total = model.rankings_.n_items, model.rankings_.weights.sum()
+    order = np.argsort(-model.scores_, kind="stable")[:n_items]
+    effects = 100.0 * (model.first_order_[order] / total - 1.0 / n)
+    widest = max(float(np.abs(effects).max()), 1e-9)
+    names = names_of(model.item_ids, order)
+    _heat_map(axes, effects, names, "percentage points", cmap="RdBu_r", vmin=-widest, vmax=widest)
+    axes.set_xlabel("rank")
+    heading(axes, "first-order effects")
+
+
+def _heat_map(axes: Axes, percent: Float64Array, names: list[str], unit: str, **colours: Any) -> None:
+    """Items by positions, of which at most twenty are numbered."""
+    image = axes.imshow(percent, aspect="auto", **colours)
+    axes.set_yticks(range(len(names)), names)
+    n = percent.shape[1]
+    every = max(1, -(-n // 20))
+    axes.set_xticks(range(0, n, every), [str(position + 1) for position in range(0, n, every)])
+    axes.figure.colorbar(image, ax=axes, label=unit, shrink=0.8)
+
+
+def draw_shares(model: SpectralAnalysis, axes: Axes) -> None:
+    """Mean squares of the parts on a logarithmic scale, beside those of orders drawn at random."""
+    frame = model.components()[1:]
+    bars = np.arange(frame.height)
+    axes.bar(bars, np.maximum(frame["mean_square"].to_numpy(), 1e-300), label="data", color=ACCENT, width=0.6)
+    axes.plot(bars, frame["by_chance"], "k_", markersize=20, label="by chance")
+    axes.set_yscale("log")
+    low = max(float(frame["by_chance"].min()), 1e-290) / 10.0  # type: ignore[arg-type]
+    axes.set_ylim(bottom=low)
+    axes.set_xticks(bars, frame["component"].to_list(), rotation=30, ha="right")
+    axes.set(ylabel="mean square")
+    bare(axes)
+    heading(axes, "parts of the counts")
+    axes.legend(frameon=False)
 
 
 def name_points(axes: Axes, places: Float64Array, names: list[str]) -> None:
@@ -148,12 +184,6 @@ def item_vectors(model: Ranker) -> Float64Array | None:
     else:
         return None
     return found if found.ndim == 2 and found.shape[1] >= 2 and n >= 3 else None
-
-
-def best_items(model: Ranker, user: object, n: int) -> Int64Array:
-    """Items of the highest scores."""
-    scores = model.score(user)
-    return np.argsort(-scores, kind="stable")[:n]
 
 
 def _write_numbers(axes: Axes, percent: Float64Array) -> None:

@@ -1,4 +1,7 @@
-"""Small SVG pictures for a page: no library, colours by CSS variables, so that light and dark both work."""
+"""Small SVG pictures for a page: no library, colours by CSS variables, so that light and dark both work.
+
+What builds HTML returns `Markup`; all other text is escaped.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,10 @@ from collections.abc import Sequence
 
 import numpy as np
 from markupsafe import Markup
+from markupsafe import escape as escape_html
 
-from permrank.interfaces.memberships import membership_bands
-from permrank.interfaces.report.page import escape
+from permrank.interfaces.output import printable
+from permrank.interfaces.plots.people import membership_bands
 from permrank.types import Float64Array
 
 # A chart is drawn for 340 pixels, the width of a telephone, and never shown wider than about twice that.
@@ -17,6 +21,17 @@ WIDTH, HEIGHT = 340, 220
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 10, 24, 36
 N_COLOURS = 8
 _MOST_POINTS = 200
+
+
+def escape(text: object) -> Markup:
+    r"""Text for HTML: what would steer a terminal or turn the direction of text is shown and not obeyed.
+
+    Examples
+    --------
+    >>> print(escape("<b> & \x1b"))
+    &lt;b&gt; &amp; \x1b
+    """
+    return text if isinstance(text, Markup) else escape_html(printable(text, keep="\n"))
 
 
 def difference_bar(value: float, low: float, high: float, bounds: tuple[float, float], kind: str) -> Markup:
@@ -115,7 +130,7 @@ def membership_chart(memberships: Float64Array, label: str) -> Markup:
         steps = [(edges[i + side], top[i]) for i in range(top.size) for side in (0, 1)]
         steps += [(edges[i + side], bottom[i]) for i in range(top.size - 1, -1, -1) for side in (1, 0)]
         points = " ".join(f"{frame.x(100.0 * a):.1f},{frame.y(b):.1f}" for a, b in steps)
-        inside += f'<polygon points="{points}" class="fill c{z % N_COLOURS}"/>'
+        inside += f'<polygon points="{points}" class="fill" style="--colour: var(--c{z % N_COLOURS})"/>'
     return _figure(inside, label)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import jinja2
 import numpy as np
 import polars as pl
 from markupsafe import Markup
@@ -20,7 +21,7 @@ from permrank.evaluation.gains import by_known_entries, difference, paired
 from permrank.evaluation.metrics import title_of
 from permrank.files.atomic import atomic_write
 from permrank.interfaces.report import charts
-from permrank.interfaces.report.page import escape, render
+from permrank.interfaces.report.charts import escape
 from permrank.interfaces.verdicts import QUESTIONS, against_best, lower_is_better, reference_of
 from permrank.types import Named
 
@@ -46,8 +47,7 @@ def write_report(
     if not any(result.reliability is not None for result in found.results):
         found.calibrate()
     data = title or found.data
-    page = render(
-        "comparison.html",
+    page = template().render(
         title=f"Comparison of models on {data}" if data else "Comparison of models",
         questions=[_question(each, costs=_COSTS if n == 0 else _SECONDS) for n, each in enumerate(every)],
         left_out=left_out,
@@ -62,6 +62,19 @@ def write_report(
     )
     with atomic_write(path) as file:
         file.write(page.encode())
+
+
+def template() -> jinja2.Template:
+    """The page: everything inline, nothing fetched, and every value but `Markup` escaped."""
+    loader = jinja2.PackageLoader("permrank.interfaces.report", ".")
+    return jinja2.Environment(
+        loader=loader,
+        autoescape=True,
+        finalize=escape,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    ).get_template("comparison.html")
 
 
 def _question(found: Comparison, costs: dict[str, int]) -> Named:
@@ -129,7 +142,7 @@ def _picture(found: Comparison) -> Named | None:
         "metric": title_of(metric, found.k),
         "rows": [
             {
-                "model": _breakable(row["model"]),
+                "name": _breakable(row["model"]),
                 "kind": row["kind"],
                 "bar": charts.difference_bar(row["difference"], row["low"], row["high"], bounds, row["kind"]),
                 "value": "best" if row["kind"] == "best" else f"{metric.sign * row['difference']:+.4f}",
@@ -185,8 +198,8 @@ def _gains(found: Comparison) -> Named | None:
         "histogram": charts.histogram(metric.sign * values, weights, f"Differences of {title_of(metric, found.k)}"),
         "groups": [
             {
-                "label": str(row["from"]) if row["from"] == row["to"] else f"{row['from']} to {row['to']}",
-                "people": f"{row['people']:,}",
+                "name": _group(row),
+                "kind": "group",
                 "bar": charts.difference_bar(row["mean"], row["low"], row["high"], bounds, "group"),
                 "value": f"{row['mean']:+.4f}",
             }
@@ -194,6 +207,12 @@ def _gains(found: Comparison) -> Named | None:
         ],
         "axis": charts.difference_axis(bounds, 1.0),
     }
+
+
+def _group(row: Named) -> Markup:
+    """People of whom so many entries are known, and how many people these are."""
+    entries = row["from"] if row["from"] == row["to"] else f"{row['from']} to {row['to']}"
+    return Markup("{} <small>{:,} people</small>").format(entries, row["people"])
 
 
 def _results(found: Comparison, costs: dict[str, int]) -> Named:
@@ -281,7 +300,8 @@ def _communities(found: Comparison) -> list[Named]:
 
 def _key(community: int) -> Markup:
     """The colour of a community in the chart, and its number."""
-    return Markup("<span class='key c{}'></span>{}").format((community - 1) % charts.N_COLOURS, community)
+    key = Markup("<span class='key' style='--colour: var(--c{})'></span>{}")
+    return key.format((community - 1) % charts.N_COLOURS, community)
 
 
 def _learning(found: Comparison) -> list[Named]:
