@@ -227,20 +227,20 @@ def test_whoever_is_erased_during_a_refit_is_not_in_what_it_makes(tmp_path, file
     with serving(tmp_path / "a.sqlite", model=str(files / "one.permrank")) as client:
         put(client, NAME, ranking=["dish 1"])
         put(client, "bob", ranking=["dish 1"])
-        together = refit.joined
+        together = pr.Rankings.joined
 
         def meanwhile(*parts):
             gone = client.delete(f"/v1/model/people/{NAME}").json()
             assert (gone["answers"], gone["pending"]) == (1, False)
             return together(*parts)
 
-        monkeypatch.setattr(refit, "joined", meanwhile)
+        monkeypatch.setattr(pr.Rankings, "joined", meanwhile)
         assert learn(client) is None
         assert not (tmp_path / "a.sqlite.models").exists()  # nothing was written that had to be removed again
         assert NAME.encode() not in texts(tmp_path)
         assert client.get("/v1/model").json()["version"] == 0
         assert model_is_due(client.app_state.store, settings_of(client))
-        monkeypatch.setattr(refit, "joined", together)
+        monkeypatch.setattr(pr.Rankings, "joined", together)
         made = learn(client)
         assert pr.load(versions.file_of(client.app_state.store, made)).rankings_.n_users == 4
         # What a writer that was killed has left goes with the next version.
@@ -271,7 +271,7 @@ def test_an_attempt_that_failed_is_made_again_after_a_while(tmp_path, files, mon
     with serving(tmp_path / "a.sqlite", model=model) as client:
         put(client, "ann", ranking=["dish 1"])
     made = Store(tmp_path / "a.sqlite")
-    monkeypatch.setattr(refit, "joined", lambda *parts: 1 / 0)
+    monkeypatch.setattr(pr.Rankings, "joined", lambda *parts: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         refit.refit_model(made, model)
     assert not model_is_due(made, Settings(str(made.path), model, refit_answers=1, refit_seconds=60.0))

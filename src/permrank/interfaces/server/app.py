@@ -14,7 +14,7 @@ from fastapi import FastAPI, Request
 from fastapi.responses import PlainTextResponse, Response
 from starlette.staticfiles import StaticFiles
 
-from permrank import __version__
+import permrank as pr
 from permrank.interfaces.server import described, model_api, pages, polls_api, problems, versions
 from permrank.interfaces.server.asking import Common, next_question
 from permrank.interfaces.server.ballots import Ballots, Person
@@ -48,7 +48,7 @@ def create_app(settings: Settings, pictures: str | None = None) -> Any:
         state.close()
 
     app = FastAPI(
-        title="permrank", version=__version__, lifespan=lifespan, openapi_url="/v1/openapi.json", docs_url=None,
+        title="permrank", version=pr.__version__, lifespan=lifespan, openapi_url="/v1/openapi.json", docs_url=None,
         redoc_url=None, description="Polls by ranking, and questions to a model. Errors are RFC 9457 documents.",
     )  # fmt: skip
     app.state.all = state

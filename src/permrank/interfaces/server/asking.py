@@ -10,13 +10,11 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
-from permrank.families.plackett_luce.model import PlackettLuce
-from permrank.families.plackett_luce.person import PersonPosterior, one_answer, person_posterior, strength_of
-from permrank.families.thurstone.questions import information
+import permrank as pr
 from permrank.interfaces.server.ballots import Ballots, Person, rankings_of
 from permrank.interfaces.server.limits import Buckets
+from permrank.interfaces.server.person import PersonPosterior, one_answer, person_posterior, strength_of
 from permrank.randomness import generator
-from permrank.rankings.rankings import Rankings
 from permrank.types import Array, Float64Array
 
 PERSON_SCALE = 5.0
@@ -107,9 +105,9 @@ class Common:
         return found[1]
 
 
-def fitted(rankings: Rankings, ids: Sequence[str]) -> Float64Array:
+def fitted(rankings: pr.Rankings, ids: Sequence[str]) -> Float64Array:
     """Scores that are expected of one more person, in the order of ids (`strength_of`)."""
-    model = PlackettLuce(prior="gaussian").fit(rankings, verbose=False)
+    model = pr.PlackettLuce(prior="gaussian").fit(rankings, verbose=False)
     likelihood = model.likelihood()
     variance = float(np.mean(1.0 / (np.diag(likelihood.information) + likelihood.penalty)))
     scores = model.scores_[[rankings.item_ids.index(item) for item in ids]]
@@ -131,7 +129,7 @@ def question(
         return None
     root = np.linalg.cholesky(posterior.covariance_of(items) + 1e-9 * np.eye(items.size))
     draws = posterior.mean[items] + generator(n).normal(size=(_DRAWS, items.size)) @ root.T
-    gains = information(draws, pairs)
+    gains = pr.FactoredThurstone.information(draws, pairs)
     best = np.argsort(-gains, kind="stable")
     if kind == "pair" or items.size < 4:
         return [ids[items[at]] for at in pairs[best[0]]], float(gains[best[0]])

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from permrank.rankings.rankings import Rankings
+import permrank as pr
 
 Tiers = list[list[str]]
 
@@ -91,12 +91,12 @@ def ranking_lines(ballots: Ballots, n_items: int, names: dict[str, str]) -> list
     return found
 
 
-def rankings_of(ballots: Ballots, items: Sequence[str], names: dict[str, str] | None = None) -> Rankings | None:
+def rankings_of(ballots: Ballots, items: Sequence[str], names: dict[str, str] | None = None) -> pr.Rankings | None:
     """The rankings of a poll, or None while there are none."""
     lines = ranking_lines(ballots, len(items), names or {})
     if not lines:
         return None
-    return Rankings.from_lists(
+    return pr.Rankings.from_lists(
         [[tier if len(tier) > 1 else tier[0] for tier in tiers] for _, tiers, _ in lines],
         users=[user for user, _, _ in lines], weights=[weight for *_, weight in lines],
         items=items, unlisted="ignore",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 
-from permrank.files.datasets.simulated import simulated
+import permrank as pr
 from permrank.interfaces.server import polls
 from permrank.interfaces.server.bodies import Item, NewPoll
 from permrank.interfaces.server.store import Store
@@ -16,7 +16,9 @@ _PEOPLE, _DISHES = 40, 10
 
 def simulate(store: Store, seed: int = 0) -> tuple[NewPoll, bool]:
     """A poll of ten dishes in which forty simulated people of two tastes have voted; and whether it is new."""
-    rankings, _ = simulated(_PEOPLE, _DISHES, n_communities=2, separation=2.5, list_length=(6, 10), seed=seed)
+    rankings, _ = pr.datasets.simulated(
+        _PEOPLE, _DISHES, n_communities=2, separation=2.5, list_length=(6, 10), seed=seed
+    )
     poll = NewPoll(title=_TITLE, about="Simulated people have voted; add your own ranking.",
                    items=[Item(title=str(name)) for name in rankings.item_ids])  # fmt: skip
     if store.row("SELECT 1 FROM polls WHERE title = ? AND state = 'open'", _TITLE) is not None:

@@ -9,11 +9,11 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import permrank as pr
 from permrank.errors import InputError
 from permrank.interfaces.server.polls import Erasure, n_erasures, note_erasure
 from permrank.interfaces.server.problems import Problem
 from permrank.interfaces.server.serving import Version, person_id, place_of, require_once
-from permrank.rankings.rankings import Rankings
 
 MODEL = "model"
 """What erasures of the model's people are noted under: no poll is called so."""
@@ -71,7 +71,7 @@ def _require_on_scale(ratings: dict[str, float], low: float, high: float) -> Non
             )  # fmt: skip
 
 
-def usable_lists(version: Version, rows: Iterable[sqlite3.Row]) -> Rankings | None:
+def usable_lists(version: Version, rows: Iterable[sqlite3.Row]) -> pr.Rankings | None:
     """The last list of each person; those that cannot be used are left out, and logged by their number."""
     found = []
     for row in {row["person"]: row for row in rows}.values():
@@ -82,9 +82,9 @@ def usable_lists(version: Version, rows: Iterable[sqlite3.Row]) -> Rankings | No
     return _rankings(found) if found else None
 
 
-def _rankings(people: Sequence[Said]) -> Rankings:
+def _rankings(people: Sequence[Said]) -> pr.Rankings:
     if isinstance(people[0][1], dict):
         rows = [(user, item, rating) for user, one in people for item, rating in one.items()]
-        return Rankings.from_ratings(dict(zip(("user", "item", "rating"), zip(*rows, strict=True), strict=True)))
+        return pr.Rankings.from_ratings(dict(zip(("user", "item", "rating"), zip(*rows, strict=True), strict=True)))
     lists = [[set(tier) for tier in one] for _, one in people]
-    return Rankings.from_lists(lists, users=[user for user, _ in people], unlisted="ignore")
+    return pr.Rankings.from_lists(lists, users=[user for user, _ in people], unlisted="ignore")

@@ -17,8 +17,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from permrank.evaluation.number_of_communities import choose_communities
-from permrank.families.latent.model import LatentPlackettLuce
+import permrank as pr
 from permrank.interfaces.server.ballots import Ballots
 from permrank.interfaces.server.due import FEWEST, changed_polls, model_is_due
 from permrank.interfaces.server.lists import usable_lists
@@ -27,8 +26,6 @@ from permrank.interfaces.server.serving import loaded
 from permrank.interfaces.server.settings import ENVIRONMENT, Settings
 from permrank.interfaces.server.store import Store
 from permrank.interfaces.server.versions import Made, base_of, begin, end, file_of, is_wanted, remove_files
-from permrank.rankings.joining import joined
-from permrank.rankings.rankings import Rankings
 
 _log = logging.getLogger("permrank.serve.refit")
 # How often the file is looked at, and seconds without work after which the process ends.
@@ -84,7 +81,7 @@ def refit_model(store: Store, path: str) -> int | None:
     lists = usable_lists(first, rows)
     if lists is not None:
         _log.info("fitting the model to its data and the lists of %d people", lists.n_users)
-        made = first.model.clone().fit(joined(first.model.rankings_, lists), verbose=False)
+        made = first.model.clone().fit(first.model.rankings_.joined(lists), verbose=False)
         if not is_wanted(store, begun.number):
             return None
         target = file_of(store, begun.number)
@@ -120,17 +117,17 @@ def communities_of(ballots: Ballots, ids: list[str]) -> list[dict[str, Any]]:
     lists = [person.ranking for person in ballots.people.values() if person.ranking and len(person.ranking) > 2]
     if len(lists) < FEWEST:
         return []
-    rankings = Rankings.from_lists(
+    rankings = pr.Rankings.from_lists(
         [[tier if len(tier) > 1 else tier[0] for tier in tiers] for tiers in lists],
         users=list(range(len(lists))), items=ids, unlisted="ignore",
     )  # fmt: skip
-    model = LatentPlackettLuce(n_starts=2)
+    model = pr.LatentPlackettLuce(n_starts=2)
     numbers = range(1, _MOST_COMMUNITIES + 1)
-    choice = choose_communities(model, rankings, numbers, folds=3)
+    choice = pr.choose_communities(model, rankings, numbers, folds=3)
     if choice.smallest == 1:
         return []
     made = model.clone().set_params(n_communities=choice.smallest).fit(rankings, verbose=False)
-    assert isinstance(made, LatentPlackettLuce)
+    assert isinstance(made, pr.LatentPlackettLuce)
     frame = made.communities(n_items=3, n_users=0)
     return [{"share": row["size"], "items": row["items"]} for row in frame.iter_rows(named=True)]
 

@@ -10,16 +10,14 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
-from permrank.core.tie_groups import N_DRAWS, groups_of, told_apart
-from permrank.families.plackett_luce.model import PlackettLuce
+import permrank as pr
 from permrank.interfaces.server.ballots import Ballots, Person, rankings_of
 from permrank.randomness import generator
-from permrank.rankings.rankings import Rankings
 from permrank.types import Array, BoolArray, Float64Array
 
 LEVEL = 0.9
 # All pairs are compared under every draw up to so many items, and majorities are counted; draws with more of them.
-_MOST_COMPARED, _MOST_CLOSE, _FEW_DRAWS = 150, 8, 500
+_MOST_COMPARED, _MOST_CLOSE, _DRAWS, _FEW_DRAWS = 150, 8, 2_000, 500
 MODEL = "PlackettLuce(prior='gaussian')"
 
 
@@ -40,11 +38,16 @@ class GroupResult:
         known: dict[str, Any] = {"model": MODEL, "level": LEVEL, "items": [], "close": [], "cycles": []}
         if self.rankings is None:
             return known
-        scores, covariance, samples = estimated(self.rankings, self.ids)
+        model = pr.PlackettLuce(prior="gaussian").fit(self.rankings, verbose=False)
+        index = _indices(self.rankings, self.ids)
+        scores, covariance = model.scores_[index], model.likelihood().covariance[np.ix_(index, index)]
+        # What the estimates might have been; the covariance is positive under the prior.
+        normal = generator(0).normal(size=(_DRAWS if index.size <= _MOST_COMPARED else _FEW_DRAWS, index.size))
+        samples = normal @ np.linalg.cholesky(covariance).T
         self.scores, self.order = scores, np.lexsort((np.arange(scores.size), -scores))
         ranked = self.order
         samples, ordered = samples[:, ranked], scores[ranked]
-        low, high, groups = _intervals(ordered, samples)
+        low, high, groups = self._intervals(model, ordered, samples)
         best = np.bincount((ordered + samples).argmax(axis=1), minlength=scores.size) / len(samples)
         share = np.exp(ordered - ordered.max())
         share /= share.sum()
@@ -74,6 +77,18 @@ class GroupResult:
             {"item": self.ids[first[at]], "other": self.ids[second[at]], "probability": float(sure[at])} for at in found
         ]
 
+    def _intervals(self, model: pr.PlackettLuce, scores: Float64Array, samples: Float64Array) -> Any:
+        """Ranks from, to, and tie groups, of items in their order: simultaneous, or one by one if there are many."""
+        if scores.size <= _MOST_COMPARED:
+            frame = model.tie_groups(level=LEVEL)
+            rows = {row["item"]: row for row in frame.iter_rows(named=True)}
+            each = [rows[self.ids[index]] for index in self.order]
+            return tuple([row[name] for row in each] for name in ("rank_low", "rank_high", "group"))
+        drawn = (scores + samples).argsort(axis=1)[:, ::-1].argsort(axis=1) + 1
+        low, high = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0, method="inverted_cdf")
+        place = np.arange(1, scores.size + 1)
+        return np.minimum(low, place), np.maximum(high, place), np.zeros(scores.size)
+
     def differences(self, person: Person) -> dict[str, Any] | None:
         """Where a person's last ranking differs from the group's order: pairs that agree, and the items most apart."""
         if person.ranking is None or self.rankings is None:
@@ -95,33 +110,11 @@ class GroupResult:
         }  # fmt: skip
 
 
-def estimated(rankings: Rankings, ids: Sequence[str]) -> tuple[Float64Array, Float64Array, Float64Array]:
-    """Scores of items in the order of ids, their covariance, and draws of what the estimates might have been."""
-    model = PlackettLuce(prior="gaussian").fit(rankings, verbose=False)
-    index = _indices(rankings, ids)
-    covariance = model.likelihood().covariance[np.ix_(index, index)]
-    root = np.linalg.cholesky(covariance)  # positive under the prior
-    n_draws = N_DRAWS if index.size <= _MOST_COMPARED else _FEW_DRAWS
-    return model.scores_[index], covariance, generator(0).normal(size=(n_draws, index.size)) @ root.T
-
-
-def _indices(rankings: Rankings, ids: Sequence[str]) -> Array:
+def _indices(rankings: pr.Rankings, ids: Sequence[str]) -> Array:
     return np.array([rankings.item_ids.index(item) for item in ids])
 
 
-def _intervals(scores: Float64Array, samples: Float64Array) -> tuple[Array, Array, Array]:
-    """Ranks from, to, and tie groups, of items in the order of their scores: simultaneous, or one by one if many."""
-    n = scores.size
-    if n <= _MOST_COMPARED:
-        better = told_apart(scores, samples, LEVEL)
-        return 1 + better.sum(axis=0), n - better.sum(axis=1), groups_of(better)
-    drawn = (scores + samples).argsort(axis=1)[:, ::-1].argsort(axis=1) + 1
-    low, high = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0, method="inverted_cdf")
-    place = np.arange(1, n + 1)
-    return np.minimum(low, place), np.maximum(high, place), np.zeros(n, int)
-
-
-def majorities(rankings: Rankings, ids: Sequence[str]) -> Float64Array:
+def majorities(rankings: pr.Rankings, ids: Sequence[str]) -> Float64Array:
     """By how much weight each item is put before each other: (n, n), in the order of ids."""
     n = len(ids)
     place = np.empty(n, int)

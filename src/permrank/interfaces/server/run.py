@@ -14,9 +14,8 @@ from pathlib import Path
 
 import uvicorn
 
-from permrank.core.model_files import class_of
+import permrank as pr
 from permrank.errors import InputError
-from permrank.files.container import read_bytes, read_header
 from permrank.interfaces.output import say
 from permrank.interfaces.server import polls
 from permrank.interfaces.server.bodies import NewPoll
@@ -37,7 +36,7 @@ def start(
     """Prepare the file, say where everything is, and serve until Ctrl-C."""
     asked = None if poll is None else poll_of(poll, items)
     if settings.model is not None:
-        class_of(read_header(read_bytes(Path(settings.model)), Path(settings.model)), Path(settings.model))
+        pr.load(settings.model)  # a file that cannot be read is told here, and not by a web process
     require_free(settings.host, settings.port)
     store = Store(settings.db)
     admin, settings = with_keys(store, settings, admin_key)
