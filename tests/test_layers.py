@@ -199,7 +199,9 @@ def test_an_import_upwards_is_noticed(tmp_path):
     for name in ("core.ranker", "families.mallows.model", "evaluation.compare", "rankings.rankings", "posterior.chain"):
         wrong.write_text(f"def later():\n    import permrank.{name}\n")
         assert len(list(violations(wrong, "permrank.interfaces.server.wrong"))) == 1
-    wrong.write_text("import permrank as pr\nfrom permrank.errors import InputError\nfrom permrank.types import Array\n")
+    wrong.write_text(
+        "import permrank as pr\nfrom permrank.errors import InputError\nfrom permrank.types import Array\n"
+    )
     assert list(violations(wrong, "permrank.interfaces.server.wrong")) == []
     wrong.write_text("def f(a, b):\n    return a._learnt + b.fitted_._derived + self._own\n")
     assert private_names(wrong) == {"_learnt", "_derived"}

@@ -22,9 +22,8 @@ from typer.testing import CliRunner
 import permrank as pr
 from permrank.errors import InputError
 from permrank.interfaces.cli.app import app
-from permrank.interfaces.server import schema
-from permrank.interfaces.server.poll_file import poll_of, read_items
-from permrank.interfaces.server.run import has_browser
+from permrank.interfaces.server import store
+from permrank.interfaces.server.run import has_browser, poll_of, read_items
 from permrank.interfaces.server.store import Store
 
 
@@ -43,7 +42,7 @@ def test_the_command_refuses_before_it_serves(tmp_path, monkeypatch):
     for name, content in files.items():
         (tmp_path / name).write_bytes(content)
     (tmp_path / "folder").mkdir()
-    for version in (0, 1, schema.VERSION):
+    for version in (0, 1, store.VERSION):
         with contextlib.closing(sqlite3.connect(f"other{version}.sqlite")) as db:
             db.execute("CREATE TABLE polls (x)")
             db.execute(f"PRAGMA user_version = {version}")
@@ -71,7 +70,7 @@ def test_the_command_refuses_before_it_serves(tmp_path, monkeypatch):
         (["--db", "text.sqlite"], "not a database"),
         (["--db", "other0.sqlite"], "version 0"),
         (["--db", "other1.sqlite"], "version 1"),
-        (["--db", f"other{schema.VERSION}.sqlite"], "another program"),
+        (["--db", f"other{store.VERSION}.sqlite"], "another program"),
         (["--pictures", "dishes.txt"], "--pictures dishes.txt is a file"),
         (["--host", ""], "--host is empty"),
         (["--host", "192.0.2.1"], "--host 192.0.2.1"),

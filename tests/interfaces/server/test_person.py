@@ -7,8 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.special import expit, ndtr
 
-from permrank.interfaces.server.asking import PERSON_SCALE, share_right
-from permrank.interfaces.server.person import one_answer, person_posterior, strength_of
+from permrank.interfaces.server.asking import PERSON_SCALE, one_answer, person_posterior, share_right, strength_of
 
 NOISE = np.sqrt(8.0 / np.pi)
 

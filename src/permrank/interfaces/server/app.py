@@ -17,10 +17,9 @@ from starlette.staticfiles import StaticFiles
 import permrank as pr
 from permrank.interfaces.server import described, model_api, pages, polls_api, problems, versions
 from permrank.interfaces.server.asking import Common, next_question
-from permrank.interfaces.server.ballots import Ballots, Person
 from permrank.interfaces.server.erasing import n_pending
 from permrank.interfaces.server.limits import Buckets, Guard
-from permrank.interfaces.server.results import GroupResult
+from permrank.interfaces.server.results import Ballots, GroupResult, Person
 from permrank.interfaces.server.settings import ENVIRONMENT, Settings
 from permrank.interfaces.server.state import State, state_of
 

@@ -6,22 +6,62 @@ Plain ASGI, so that a request is refused before anything is read or parsed.
 from __future__ import annotations
 
 import asyncio
+import bisect
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
+from collections import Counter, OrderedDict
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from starlette.exceptions import HTTPException
 
-from permrank.interfaces.server.metrics import Metrics
+from permrank.interfaces.server.connections import is_number, name_of, network_of
 from permrank.interfaces.server.problems import Problem, answer
-from permrank.interfaces.server.reach import is_number, name_of, network_of
 from permrank.interfaces.server.settings import Settings
 from permrank.interfaces.server.turns import ASKER, Asker
+
+_BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+
+
+class Metrics:
+    """Requests by method, route and status, and how long they took by route."""
+
+    def __init__(self) -> None:
+        self._requests: Counter[tuple[str, str, int]] = Counter()
+        self._times: dict[str, list[int]] = {}
+        self._sums: Counter[str] = Counter()
+
+    def observe(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Count one request."""
+        method = method if method in ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD") else "OTHER"
+        self._requests[method, route, status] += 1
+        self._times.setdefault(route, [0] * (len(_BOUNDS) + 1))[bisect.bisect_left(_BOUNDS, seconds)] += 1
+        self._sums[route] += seconds  # type: ignore[assignment]
+
+    def text(self, gauges: Mapping[str, float]) -> str:
+        """All of it as text."""
+        lines = ["# TYPE permrank_requests_total counter"]
+        for (method, route, status), count in sorted(self._requests.items()):
+            labels = f'method="{method}",route="{route}",status="{status}"'
+            lines.append(f"permrank_requests_total{{{labels}}} {count}")
+        lines.append("# TYPE permrank_request_seconds histogram")
+        for route, counts in sorted(self._times.items()):
+            total = 0
+            for bound, count in zip((*map(str, _BOUNDS), "+Inf"), counts, strict=True):
+                total += count
+                lines.append(f'permrank_request_seconds_bucket{{route="{route}",le="{bound}"}} {total}')
+            lines.append(f'permrank_request_seconds_sum{{route="{route}"}} {self._sums[route]:.6f}')
+            lines.append(f'permrank_request_seconds_count{{route="{route}"}} {total}')
+        for name, value in gauges.items():
+            lines += [f"# TYPE permrank_{name} gauge", f"permrank_{name} {value:g}"]
+        return "\n".join(lines) + "\n"
+
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+K = TypeVar("K")
+V = TypeVar("V")
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 # Callers that are remembered; and how long a body may take to arrive, in seconds.
@@ -43,12 +83,26 @@ _HEADERS = [
 ]
 
 
+class Recent(OrderedDict[K, V]):
+    """The entries that were set last, up to so many."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._most = most
+
+    def __setitem__(self, key: K, value: V) -> None:
+        super().__setitem__(key, value)
+        self.move_to_end(key)
+        if len(self) > self._most:
+            self.popitem(last=False)
+
+
 class Buckets:
     """Token buckets by caller: so many a second, so many at once; the callers of long ago are forgotten."""
 
     def __init__(self, rate: float, burst: float) -> None:
         self.rate, self.burst, self.clock = rate, burst, time.monotonic
-        self._left: dict[str, tuple[float, float]] = {}
+        self._left: Recent[str, tuple[float, float]] = Recent(_MOST_CALLERS)
 
     def left(self, who: str) -> float:
         """What a caller has; less than nothing after something that cost more."""
@@ -63,10 +117,7 @@ class Buckets:
 
     def pay(self, who: str, cost: float) -> None:
         """Take what something has cost."""
-        left = self.left(who)
-        if len(self._left) >= _MOST_CALLERS and who not in self._left:
-            self._left.pop(next(iter(self._left)))
-        self._left[who] = left - cost, self.clock()
+        self._left[who] = self.left(who) - cost, self.clock()
 
 
 class Guard:

@@ -20,7 +20,7 @@ from permrank.interfaces.server.bodies import (
     RecommendMany,
     Someone,
 )
-from permrank.interfaces.server.lists import MODEL, Said, erase_lists, keep_list, usable_list
+from permrank.interfaces.server.learning import MODEL, Said, erase_lists, keep_list, usable_list
 from permrank.interfaces.server.polls import n_erasures
 from permrank.interfaces.server.polls_api import ERRORS, PENDING, All, Limit, Who, erased
 from permrank.interfaces.server.problems import Problem

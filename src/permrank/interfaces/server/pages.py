@@ -11,8 +11,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.staticfiles import StaticFiles
 
-from permrank.interfaces.server.access import SESSION, Caller
-from permrank.interfaces.server.keys import Key
+from permrank.interfaces.server.access import SESSION, Caller, Key
 from permrank.interfaces.server.polls import require_poll
 from permrank.interfaces.server.polls_api import All, Poll, Who, require_shown
 from permrank.interfaces.server.problems import Problem

@@ -11,6 +11,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+from permrank.interfaces.server.access import make_key
 from permrank.interfaces.server.bodies import (
     BestWorstAnswer,
     ListAnswer,
@@ -20,7 +21,6 @@ from permrank.interfaces.server.bodies import (
     SkipAnswer,
     TiersAnswer,
 )
-from permrank.interfaces.server.keys import make_key
 from permrank.interfaces.server.problems import Problem
 from permrank.interfaces.server.store import Store
 

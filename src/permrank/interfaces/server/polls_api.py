@@ -16,14 +16,12 @@ from fastapi import Path as PathParameter
 from fastapi.responses import StreamingResponse
 
 from permrank.interfaces.server import polls as work
-from permrank.interfaces.server.access import Caller
-from permrank.interfaces.server.ballots import Ballots, Person, ranking_lines, rankings_of
+from permrank.interfaces.server.access import Caller, Key, make_key
 from permrank.interfaces.server.bodies import NewAnswers, NewKey, NewPerson, NewPoll, PollChange, ProblemDocument
-from permrank.interfaces.server.keys import Key, make_key
-from permrank.interfaces.server.live import Holders
+from permrank.interfaces.server.connections import network_of
 from permrank.interfaces.server.problems import Problem
-from permrank.interfaces.server.reach import network_of
-from permrank.interfaces.server.state import State, state_of
+from permrank.interfaces.server.results import Ballots, Person, ranking_lines, rankings_of
+from permrank.interfaces.server.state import Holders, State, state_of
 
 ERRORS: dict[int | str, dict[str, Any]] = {
     status: {"model": ProblemDocument, "content": {"application/problem+json": {}}}

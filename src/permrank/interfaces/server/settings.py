@@ -7,7 +7,7 @@ import json
 import os
 from dataclasses import dataclass
 
-from permrank.interfaces.server.reach import is_loopback
+from permrank.interfaces.server.connections import is_loopback
 
 ENVIRONMENT = "PERMRANK_SERVE"
 """Variable of the environment that hands the settings to worker processes."""

@@ -19,7 +19,70 @@ from pathlib import Path
 from typing import Any
 
 from permrank.errors import FormatError, InputError
-from permrank.interfaces.server import schema
+from permrank.interfaces.server import store
+
+# Every column of a foreign key is the beginning of an index: what belongs to a poll or a person goes with it.
+VERSION = 2
+
+TABLES = """
+CREATE TABLE meta (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE polls (
+    id TEXT PRIMARY KEY, title TEXT NOT NULL, about TEXT NOT NULL, shows TEXT NOT NULL, state TEXT NOT NULL,
+    created REAL NOT NULL, closed REAL
+) WITHOUT ROWID;
+CREATE TABLE items (
+    poll TEXT NOT NULL REFERENCES polls ON DELETE CASCADE, id TEXT NOT NULL, title TEXT NOT NULL, about TEXT NOT NULL,
+    picture TEXT NOT NULL, position INTEGER NOT NULL, PRIMARY KEY (poll, id)
+) WITHOUT ROWID;
+CREATE TABLE people (
+    poll TEXT NOT NULL REFERENCES polls ON DELETE CASCADE, id TEXT NOT NULL, name TEXT, created REAL NOT NULL,
+    PRIMARY KEY (poll, id), UNIQUE (poll, name)
+) WITHOUT ROWID;
+CREATE TABLE keys (
+    id TEXT PRIMARY KEY, digest BLOB NOT NULL, role TEXT NOT NULL, poll TEXT REFERENCES polls ON DELETE CASCADE,
+    person TEXT, label TEXT NOT NULL, created REAL NOT NULL, revoked REAL,
+    FOREIGN KEY (poll, person) REFERENCES people (poll, id) ON DELETE CASCADE
+) WITHOUT ROWID;
+CREATE INDEX keys_of_poll ON keys (poll, id);
+CREATE INDEX keys_of_person ON keys (poll, person);
+CREATE TABLE answers (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT, poll TEXT NOT NULL, person TEXT NOT NULL, kind TEXT NOT NULL,
+    said TEXT NOT NULL, shown TEXT NOT NULL, at REAL NOT NULL, client_key TEXT, UNIQUE (poll, person, client_key),
+    FOREIGN KEY (poll, person) REFERENCES people (poll, id) ON DELETE CASCADE
+);
+CREATE INDEX answers_of_poll ON answers (poll, seq);
+CREATE TABLE requests (
+    poll TEXT NOT NULL, sender TEXT NOT NULL, client_key TEXT NOT NULL, digest BLOB NOT NULL, person TEXT NOT NULL,
+    PRIMARY KEY (poll, sender, client_key),
+    FOREIGN KEY (poll, person) REFERENCES people (poll, id) ON DELETE CASCADE
+) WITHOUT ROWID;
+CREATE INDEX requests_of_person ON requests (poll, person);
+CREATE TABLE communities (
+    poll TEXT PRIMARY KEY REFERENCES polls ON DELETE CASCADE, seq INTEGER NOT NULL, found TEXT NOT NULL,
+    at REAL NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE lists (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT, base TEXT NOT NULL, person TEXT NOT NULL, said TEXT NOT NULL,
+    at REAL NOT NULL
+);
+CREATE INDEX lists_of_person ON lists (person, base, seq);
+CREATE INDEX lists_of_base ON lists (base, seq, person);
+CREATE TABLE model_versions (
+    version INTEGER PRIMARY KEY AUTOINCREMENT, base TEXT NOT NULL, created REAL NOT NULL, seq INTEGER NOT NULL,
+    state TEXT NOT NULL
+);
+CREATE TABLE erasures (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT, poll TEXT NOT NULL, at REAL NOT NULL, done INTEGER NOT NULL DEFAULT 0
+);
+CREATE INDEX erasures_of_poll ON erasures (poll);
+CREATE INDEX erasures_pending ON erasures (seq) WHERE NOT done;
+CREATE TRIGGER answers_stay BEFORE UPDATE ON answers BEGIN SELECT RAISE(ABORT, 'answers are never changed'); END;
+CREATE TRIGGER answers_are_kept BEFORE DELETE ON answers
+    WHEN EXISTS (SELECT 1 FROM people WHERE poll = OLD.poll AND id = OLD.person)
+    BEGIN SELECT RAISE(ABORT, 'answers are kept unless their person is erased'); END;
+CREATE TRIGGER lists_stay BEFORE UPDATE ON lists BEGIN SELECT RAISE(ABORT, 'lists are never changed'); END;
+"""
+
 
 Job = Callable[[sqlite3.Connection], Any]
 _Waiting = tuple[Job, "Future[Any]"]
@@ -177,9 +240,9 @@ def _prepare(path: Path) -> None:
             version = db.execute("PRAGMA user_version").fetchone()[0]
             tables = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
             if version == 0 and tables == 0:
-                for statement in _statements(schema.TABLES):
+                for statement in _statements(store.TABLES):
                     db.execute(statement)
-                db.execute(f"PRAGMA user_version = {schema.VERSION}")
+                db.execute(f"PRAGMA user_version = {store.VERSION}")
             db.execute("COMMIT")
     except sqlite3.DatabaseError as error:
         raise FormatError(f"{path} cannot be used as a file of answers: {error}; name another with --db") from error
@@ -191,13 +254,13 @@ def _require_ours(path: Path) -> None:
     with contextlib.closing(sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None)) as db:
         db.execute("BEGIN")  # another process may be making the tables
         version, there = db.execute("PRAGMA user_version").fetchone()[0], set(db.execute(tables))
-    if version != schema.VERSION and (version or there):
+    if version != store.VERSION and (version or there):
         raise FormatError(
-            f"{path} is a database of version {version}, and this permrank knows version {schema.VERSION}; "
+            f"{path} is a database of version {version}, and this permrank knows version {store.VERSION}; "
             "name another file with --db"
         )
     with contextlib.closing(sqlite3.connect(":memory:")) as db:
-        db.executescript(schema.TABLES)
+        db.executescript(store.TABLES)
         if version and not there >= set(db.execute(tables)):
             raise FormatError(f"{path} is a database of another program; name another file with --db")
 
