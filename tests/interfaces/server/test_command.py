@@ -23,7 +23,7 @@ import permrank as pr
 from permrank.errors import InputError
 from permrank.interfaces.cli.app import app
 from permrank.interfaces.server import store
-from permrank.interfaces.server.run import has_browser, poll_of, read_items
+from permrank.interfaces.server.run import has_browser, poll_of
 from permrank.interfaces.server.store import Store
 
 
@@ -123,18 +123,18 @@ def test_without_the_extra_the_command_says_how_to_install_it(monkeypatch):
 def test_items_come_from_lines_and_tables(tmp_path):
     lines, table, bare = tmp_path / "a.txt", tmp_path / "a.csv", tmp_path / "b.csv"
     lines.write_text("Pizza; wood-fired\n\nRamen\tnoodles; in soup\n")
-    assert [(one.title, one.about) for one in read_items(lines)] == [
+    assert [(one.title, one.about) for one in poll_of("x", lines).items] == [
         ("Pizza", "wood-fired"),
         ("Ramen", "noodles; in soup"),
     ]
     table.write_text('id,Title,about\np,"Pizza, large",hot\nr,Ramen,\n', encoding="utf-8-sig")
-    assert [(one.id, one.title, one.about) for one in read_items(table)] == [
+    assert [(one.id, one.title, one.about) for one in poll_of("x", table).items] == [
         ("p", "Pizza, large", "hot"),
         ("r", "Ramen", ""),
     ]
     for encoding in ("utf-8", "utf-8-sig", "utf-16"):
         bare.write_text("Pizza\nÑoquis\n", encoding=encoding)
-        assert [one.title for one in read_items(bare)] == ["Pizza", "Ñoquis"]
+        assert [one.title for one in poll_of("x", bare).items] == ["Pizza", "Ñoquis"]
     lines.write_text("only one\n")
     with pytest.raises(InputError, match=r"items"):
         poll_of("x", lines)

@@ -42,10 +42,10 @@ def test_the_posterior_of_a_person_is_that_of_an_integral(lists, within, scale):
     found = person_posterior(lists, mean, scale)
     centre, covariance = moments(lists, mean, scale)
     assert_allclose(found.mean, centre, rtol=0.0, atol=within * scale)
-    assert_allclose(found.covariance_of(np.arange(3)), covariance, rtol=0.0, atol=2 * within * scale**2)
+    assert_allclose(found.covariance, covariance, rtol=0.0, atol=2 * within * scale**2)
     # Control: without what was said the posterior is the prior.
     nothing = person_posterior([], mean, scale)
-    assert_allclose(nothing.covariance_of(np.arange(3)), np.eye(3) * scale**2)
+    assert_allclose(nothing.covariance, np.eye(3) * scale**2)
     assert np.abs(nothing.mean - centre).max() > 0.1
 
 

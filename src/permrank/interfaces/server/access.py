@@ -95,27 +95,13 @@ _COOKIE_SECONDS, _MOST_COOKIES = 180 * 24 * 3600, 50
 
 @dataclass(frozen=True)
 class Caller:
-    """Who has sent a request.
+    """Who has sent a request."""
 
-    Attributes
-    ----------
-    keys : tuple of Key
-        The valid keys that came with it.
-    is_own : bool
-        Whether it is of the user of the machine, to whom a private server is open.
-    is_open : bool
-        Whether everybody may vote, read and ask the model.
-    remedy : str
-        What somebody without a key can do.
-    guesses : bool
-        Whether too many wrong keys came from this address.
-    """
-
-    keys: tuple[Key, ...]
-    is_own: bool
-    is_open: bool
-    remedy: str
-    guesses: bool = False
+    keys: tuple[Key, ...]  # those of the keys that came with it that are valid
+    is_own: bool  # whether it is of the user of the machine, to whom a private server is open
+    is_open: bool  # whether everybody may vote, read and ask the model
+    remedy: str  # what somebody without a key can do
+    guesses: bool = False  # whether too many wrong keys came from this address
 
     def may(self, right: Right, poll: str | None = None) -> bool:
         """Whether a right is granted, on a poll or on the whole server."""
@@ -150,7 +136,7 @@ class Door:
     def __init__(self, store: Store, settings: Settings) -> None:
         self.store, self.settings = store, settings
         self._secret = store.secret("csrf")
-        self._wrong = Buckets(rate=0.5, burst=20) if settings.rate else None
+        self._wrong = Buckets(rate=0.5 if settings.rate else 0.0, burst=20)
         self._remedy = "send it as 'Authorization: Bearer KEY'"
         if settings.is_private:
             self._remedy = (
@@ -186,7 +172,7 @@ class Door:
 
     def _guess(self, request: Request) -> bool:
         """Count a wrong key; whether its address is allowed another one."""
-        return self._wrong is None or self._wrong.take(network_of(request.client.host if request.client else ""))
+        return self._wrong.take(network_of(request.client.host if request.client else ""))
 
     def _cookies(self, request: Request) -> list[str]:
         """Keys that a browser has sent: of the poll in the address and of the server, or all where there is none."""
@@ -225,15 +211,8 @@ class Door:
 
     def set_cookie(self, response: Response, name: str, value: str) -> None:
         """A cookie that scripts cannot read and other sites do not send."""
-        response.set_cookie(
-            name,
-            value,
-            max_age=_COOKIE_SECONDS,
-            httponly=True,
-            samesite="lax",
-            secure=self.settings.is_secure,
-            path="/",
-        )
+        secure, seconds = self.settings.is_secure, _COOKIE_SECONDS
+        response.set_cookie(name, value, seconds, httponly=True, samesite="lax", secure=secure, path="/")
 
     def held(self, key: Key, request: Request) -> Key | None:
         """The valid key that a browser holds in the place of another one."""

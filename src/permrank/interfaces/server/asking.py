@@ -6,15 +6,14 @@ import itertools
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import log_ndtr, ndtr
+from scipy.special import log_ndtr
 
 import permrank as pr
 from permrank.interfaces.server.limits import Buckets, Recent
-from permrank.interfaces.server.results import Ballots, Person, rankings_of
+from permrank.interfaces.server.results import Ballots, NormalScores, Person, rankings_of
 from permrank.randomness import generator
 from permrank.types import Array, Float64Array, Int64Array
 
@@ -55,70 +54,32 @@ def one_answer(prior_scale: float) -> float:
     return 0.5 + math.atan(math.sqrt(2.0) * prior_scale / _NOISE) / math.pi
 
 
-@dataclass(frozen=True, eq=False)
-class PersonPosterior:
-    """Normal posterior of a person's scores: the mean of all, and the covariance of those that were spoken of.
-
-    Attributes
-    ----------
-    mean : float64 (n_items,)
-    spoken : int64 (d,)
-        Items that the person has spoken of, ascending.
-    covariance : float64 (d, d)
-        Of these; the others are independent, and have the variance of the prior.
-    prior_scale : float
-        τ.
-    """
-
-    mean: Float64Array
-    spoken: Int64Array
-    covariance: Float64Array
-    prior_scale: float
-
-    def covariance_of(self, items: Int64Array) -> Float64Array:
-        """Covariance of some items: (n, n)."""
-        found = np.diag(np.full(items.size, self.prior_scale**2))
-        place = np.full(self.mean.size, -1)
-        place[self.spoken] = np.arange(self.spoken.size)
-        own = np.flatnonzero(place[items] >= 0)
-        found[np.ix_(own, own)] = self.covariance[np.ix_(place[items[own]], place[items[own]])]
-        return found
-
-    @property
-    def variance(self) -> Float64Array:
-        """Variance of every score: (n_items,)."""
-        found = np.full(self.mean.size, self.prior_scale**2)
-        found[self.spoken] = np.diag(self.covariance)
-        return found
-
-
 def person_posterior(
     lists: Sequence[Sequence[Sequence[int]]], prior_mean: Float64Array, prior_scale: float
-) -> PersonPosterior:
+) -> NormalScores:
     """The posterior of one person's scores given rankings (tiers of item indices, best first).
 
     Examples
     --------
     >>> import numpy as np
     >>> found = person_posterior([[[0], [1]]], np.zeros(3), 1.0)
-    >>> bool(found.mean[0] > 0 > found.mean[1]), float(found.mean[2])
-    (True, 0.0)
+    >>> bool(found.mean[0] > 0 > found.mean[1]), float(found.mean[2]), float(found.covariance[2, 2])
+    (True, 0.0, 1.0)
     """
     spoken = np.unique([item for tiers in lists for tier in tiers for item in tier]).astype(np.int64)
     mean, n = np.array(prior_mean, np.float64), spoken.size
     compared = [(a, b) for tiers in lists for above, below in itertools.pairwise(tiers) for a in above for b in below]
+    whole = np.eye(mean.size) * prior_scale**2
     if not compared:
-        return PersonPosterior(mean, spoken, np.eye(n) * prior_scale**2, prior_scale)
+        return NormalScores(mean, whole)
     better, worse = np.searchsorted(spoken, np.array(compared, np.int64).T)
     gap = mean[spoken[better]] - mean[spoken[worse]]  # the deviations from the prior's mean are solved for
     precision, shift, moved = np.zeros(better.size), np.zeros(better.size), np.full(n, np.inf)
     for _ in range(_MOST_SWEEPS):
         covariance = _covariance(better, worse, precision, n, prior_scale)
-        before, moved = (
-            moved,
-            covariance @ (np.bincount(better, shift, minlength=n) - np.bincount(worse, shift, minlength=n)),
-        )
-        if np.abs(moved - before).max() < _TOL * prior_scale:
+        shifts = np.bincount(better, shift, minlength=n) - np.bincount(worse, shift, minlength=n)
+        last, moved = moved, covariance @ shifts
+        if np.abs(moved - last).max() < _TOL * prior_scale:
             break
         variance = covariance[better, better] + covariance[worse, worse] - 2.0 * covariance[better, worse]
         # Without the comparison itself (the cavity), and then with what it exactly says (the tilted moments).
@@ -132,7 +93,8 @@ def person_posterior(
         precision += _DAMPING * (1.0 / spread - 1.0 / without - precision)
         shift += _DAMPING * (tilted / spread - centre / without - shift)
     mean[spoken] += moved
-    return PersonPosterior(mean, spoken, covariance, prior_scale)
+    whole[np.ix_(spoken, spoken)] = covariance
+    return NormalScores(mean, whole)
 
 
 def _covariance(better: Int64Array, worse: Int64Array, precision: Float64Array, n: int, scale: float) -> Float64Array:
@@ -238,20 +200,18 @@ def fitted(rankings: pr.Rankings, ids: Sequence[str]) -> Float64Array:
     return np.asarray(strength_of(PERSON_SCALE, variance) * scores)
 
 
-def question(
-    posterior: PersonPosterior, ids: Sequence[str], person: Person, kind: str
-) -> tuple[list[str], float] | None:
+def question(posterior: NormalScores, ids: Sequence[str], person: Person, kind: str) -> tuple[list[str], float] | None:
     """Two items (or four) and the expected gain (see `information`); None where everything has been asked."""
     n = len(ids)
     items = np.arange(n)
     if n > _CANDIDATES:
-        items = np.sort(np.lexsort((-posterior.mean, -np.round(posterior.variance, 6)))[:_CANDIDATES])
+        items = np.sort(np.lexsort((-posterior.mean, -np.round(np.diag(posterior.covariance), 6)))[:_CANDIDATES])
     pairs, done = np.column_stack(np.triu_indices(items.size, 1)), person.asked
     if kind == "pair" or items.size < 4:
         pairs = pairs[[frozenset((ids[items[a]], ids[items[b]])) not in done for a, b in pairs]]
     if not len(pairs):
         return None
-    root = np.linalg.cholesky(posterior.covariance_of(items) + 1e-9 * np.eye(items.size))
+    root = np.linalg.cholesky(posterior.covariance[np.ix_(items, items)] + 1e-9 * np.eye(items.size))
     draws = posterior.mean[items] + generator(n).normal(size=(_DRAWS, items.size)) @ root.T
     gains = pr.FactoredThurstone.information(draws, pairs)
     best = np.argsort(-gains, kind="stable")
@@ -267,24 +227,17 @@ def question(
     return None
 
 
-def share_right(posterior: PersonPosterior, items: Array) -> float:
+def share_right(posterior: NormalScores, items: Array) -> float:
     """Expected share of pairs of items that the order by the means has right."""
     if items.size < 2:
         return 1.0
-    covariance, mean = posterior.covariance_of(items), posterior.mean[items]
     first, second = np.triu_indices(items.size, 1)
-    variance = np.diag(covariance)
-    spread = np.sqrt(np.maximum(variance[first] + variance[second] - 2.0 * covariance[first, second], 1e-12))
-    return float(np.mean(ndtr(np.abs(mean[first] - mean[second]) / spread)))
+    right = posterior.before(items[first], items[second])
+    return float(np.mean(np.maximum(right, 1.0 - right)))
 
 
-def _so_far(posterior: PersonPosterior, order: Array, ids: Sequence[str]) -> list[dict[str, Any]]:
+def _so_far(posterior: NormalScores, order: Array, ids: Sequence[str]) -> list[dict[str, Any]]:
     """The best of the order with how sure each is to be before the next."""
     shown = order[:50]
-    covariance, mean = posterior.covariance_of(shown), posterior.mean[shown]
-    variance = np.diag(covariance)
-    sure: Float64Array = np.ones(shown.size)
-    if shown.size > 1:
-        spread = variance[:-1] + variance[1:] - 2.0 * np.diag(covariance, 1)
-        sure[:-1] = ndtr((mean[:-1] - mean[1:]) / np.sqrt(np.maximum(spread, 1e-12)))
+    sure = np.append(posterior.before(shown[:-1], shown[1:]), 1.0)
     return [{"item": ids[index], "before_next": float(p)} for index, p in zip(shown.tolist(), sure, strict=True)]

@@ -138,21 +138,14 @@ def bracketed(host: str) -> str:
 
 
 class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
-    """Uvicorn's protocol, h11 or httptools, with a time for the head of a request and a share for each address.
+    """Uvicorn's protocol, h11 or httptools, with a time for the head of a request and a share for each address."""
 
-    Attributes
-    ----------
-    head_seconds : float
-        How long the head of a request may take from its first byte, and its first byte from the beginning.
-    most : int
-        Connections of one address; of those without a request the oldest makes room, a new one is closed otherwise.
-    most_of_all : int
-        The same for all: the address with the most connections without a request makes room.
-    """
-
+    # How long the head of a request may take from its first byte, and its first byte from the beginning.
     head_seconds: ClassVar[float] = 5.0
+    # Connections of one address; of those without a request the oldest makes room, a new one is closed otherwise.
     most: ClassVar[int] = 400
-    most_of_all: ClassVar[int] = 1_500  # so many more may be closing, or open with a request, below uvicorn's limit
+    # Of all: the address with the most without a request makes room. Others may be closing, below uvicorn's limit.
+    most_of_all: ClassVar[int] = 1_500
     _waiting: ClassVar[dict[str, dict[Connection, None]]] = {}
     _open: ClassVar[Counter[str]] = Counter()
 

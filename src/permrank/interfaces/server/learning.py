@@ -234,12 +234,7 @@ if __name__ == "__main__":
 class Learner:
     """A thread that waits until the server answers, then watches the file; a context that ends what it started.
 
-    Parameters
-    ----------
-    settings : Settings
-        Of the server.
-    ready : callable
-        Called once, with the seconds that it took, when connections are let in.
+    ready: called once, with the seconds that it took, when connections are let in.
     """
 
     def __init__(self, settings: Settings, ready: Callable[[float], None]) -> None:

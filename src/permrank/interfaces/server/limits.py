@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import bisect
+import math
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
@@ -98,7 +99,7 @@ class Recent(OrderedDict[K, V]):
 
 
 class Buckets:
-    """Token buckets by caller: so many a second, so many at once; the callers of long ago are forgotten."""
+    """Token buckets by caller: so many a second (0 is without limit), so many at once; old callers are forgotten."""
 
     def __init__(self, rate: float, burst: float) -> None:
         self.rate, self.burst, self.clock = rate, burst, time.monotonic
@@ -106,6 +107,8 @@ class Buckets:
 
     def left(self, who: str) -> float:
         """What a caller has; less than nothing after something that cost more."""
+        if not self.rate:
+            return math.inf
         left, at = self._left.get(who, (self.burst, 0.0))
         return min(self.burst, left + (self.clock() - at) * self.rate)
 
@@ -125,7 +128,7 @@ class Guard:
 
     def __init__(self, app: App, settings: Settings, metrics: Metrics) -> None:
         self.app, self.settings, self.metrics = app, settings, metrics
-        self._buckets = Buckets(settings.rate, settings.burst) if settings.rate else None
+        self._buckets = Buckets(settings.rate, settings.burst)
         self._names = {"localhost", settings.host.lower(), urlsplit(settings.public).hostname, *settings.hosts}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -155,7 +158,8 @@ class Guard:
 
     def _problem(self, scope: Scope, headers: list[tuple[bytes, bytes]]) -> Problem | None:
         hosts = [value.decode("latin-1") for name, value in headers if name == b"host"]
-        if len(hosts) != 1 or not self._known_name(name_of(hosts[0])):
+        # Numbers cannot be taken over by another site's names; of names only those that were given are known.
+        if len(hosts) != 1 or not (name_of(hosts[0]) in self._names or is_number(name_of(hosts[0]))):
             return Problem(
                 421, "this server is not called so", field="Host",
                 remedy="use its number, or have its name added with --allow-host",
@@ -164,7 +168,7 @@ class Guard:
         if not length.isdigit() or int(length) > self.settings.body_bytes:
             return self._too_large()
         caller = _caller(scope)
-        if self._buckets is not None and not self._buckets.take(caller, 1.0 + int(length) / _BYTES):
+        if not self._buckets.take(caller, 1.0 + int(length) / _BYTES):
             wait = (1.0 - self._buckets.left(caller)) / self._buckets.rate
             return Problem(429, "too much is asked from this address", remedy="wait a little", retry=wait)
         return None
@@ -172,10 +176,6 @@ class Guard:
     def _too_large(self) -> Problem:
         limit = self.settings.body_bytes
         return Problem(413, f"the body is larger than {limit:,} bytes", field="body", remedy="send it in parts")
-
-    def _known_name(self, name: str) -> bool:
-        """Numbers cannot be taken over by another site's names; of names only those that were given are known."""
-        return name in self._names or is_number(name)
 
     async def _limited(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Hand on, counting the body: its length may not have been said, or said wrongly, and it may never come."""
@@ -195,12 +195,7 @@ class Guard:
             return message
 
         caller = _caller(scope)
-
-        def pay(seconds: float) -> None:
-            if self._buckets is not None:
-                self._buckets.pay(caller, seconds / _SECONDS)
-
-        asks = ASKER.set(Asker(receiving, pay))
+        asks = ASKER.set(Asker(receiving, lambda seconds: self._buckets.pay(caller, seconds / _SECONDS)))
         try:
             await self.app(scope, receiving, send)
         finally:

@@ -115,6 +115,20 @@ _MOST_COMPARED, _MOST_CLOSE, _DRAWS, _FEW_DRAWS = 150, 8, 2_000, 500
 MODEL = "PlackettLuce(prior='gaussian')"
 
 
+class NormalScores(NamedTuple):
+    """Scores of items that are known but for normal errors: their mean (n,), and the covariance (n, n)."""
+
+    mean: Float64Array
+    covariance: Float64Array
+
+    def before(self, first: Array, second: Array) -> Float64Array:
+        """Probabilities that the score of each item is above that of another."""
+        variance = np.diag(self.covariance)
+        spread = variance[first] + variance[second] - 2.0 * self.covariance[first, second]
+        gap = self.mean[first] - self.mean[second]
+        return np.asarray(ndtr(gap / np.sqrt(np.maximum(spread, 1e-12))), np.float64)
+
+
 class GroupResult:
     """The order of a group and what belongs to it; made once for a state of the poll."""
 
@@ -163,9 +177,7 @@ class GroupResult:
     def _close(self, ranked: Array, covariance: Float64Array) -> list[dict[str, Any]]:
         """Neighbours in the order that could as well be the other way round, closest first."""
         first, second = ranked[:-1], ranked[1:]
-        variance = covariance[first, first] + covariance[second, second] - 2.0 * covariance[first, second]
-        gap = self.scores[first] - self.scores[second]
-        sure = ndtr(gap / np.sqrt(np.maximum(variance, 1e-12)))
+        sure = NormalScores(self.scores, covariance).before(first, second)
         found = [at for at in np.argsort(sure, kind="stable") if sure[at] < LEVEL][:_MOST_CLOSE]
         return [
             {"item": self.ids[first[at]], "other": self.ids[second[at]], "probability": float(sure[at])} for at in found

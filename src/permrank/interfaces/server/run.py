@@ -15,7 +15,6 @@ import sqlite3
 import sys
 import webbrowser
 from pathlib import Path
-from typing import Any
 
 import uvicorn
 from pydantic import ValidationError
@@ -41,19 +40,23 @@ def poll_of(title: str, items: Path | None) -> NewPoll:
     """A poll from a title and a file of items: one a line, or a table with a column of titles."""
     if items is None:
         raise InputError("--poll needs --items FILE: one item a line, or a table with a column 'title' or 'item'")
-    found = read_items(items)
+    rows = _rows(items)
     try:
-        return NewPoll(title=title, items=found)
+        return NewPoll.model_validate({"title": title, "items": [values for _, values in rows]})
     except ValidationError as error:
-        field, wrong = _first(error)
-        raise InputError(f"{'--poll' if field == 'title' else items}: {field}: {wrong}") from error
+        first = error.errors()[0]
+        where, wrong = first["loc"], first["msg"].removeprefix("Value error, ")
+        place = "--poll" if where[0] == "title" else items
+        if len(where) > 1:
+            place, where = f"{items}, line {rows[int(where[1])][0]}", where[2:]
+        raise InputError(f"{place}: {'.'.join(map(str, where))}: {wrong}") from error
 
 
-def read_items(path: Path) -> list[Item]:
-    """Items of a file: lines of text, or CSV, TSV with columns title (or item), about, picture, id."""
+def _rows(path: Path) -> list[tuple[int, dict[str, str]]]:
+    """Lines and items of a file: lines of text, or CSV, TSV with columns title (or item), about, picture, id."""
     text, delimiter = _text(path), _TABLES.get(path.suffix.lower())
     if delimiter is None:
-        return [_item(path, line, found) for line, found in _of_lines(text)]
+        return _of_lines(text)
     try:
         reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
         rows = [(reader.line_num, [cell.strip() for cell in row]) for row in reader if any(map(str.strip, row))]
@@ -64,12 +67,12 @@ def read_items(path: Path) -> list[Item]:
     header = [cell.lower() for cell in rows[0][1]]
     named = next((name for name in _TITLES if name in header), None)
     if named is None:
-        return [_item(path, line, {"title": row[0]}) for line, row in rows]
+        return [(line, {"title": row[0]}) for line, row in rows]
     found = []
     for line, row in rows[1:]:
         cells = dict(zip(header, row, strict=False))
         known = {name: cells[name] for name in ("id", "about", "picture") if cells.get(name)}
-        found.append(_item(path, line, {"title": cells.get(named, ""), **known}))
+        found.append((line, {"title": cells.get(named, ""), **known}))
     return found
 
 
@@ -85,7 +88,7 @@ def _text(path: Path) -> str:
         ) from error
 
 
-def _of_lines(text: str) -> list[tuple[int, dict[str, Any]]]:
+def _of_lines(text: str) -> list[tuple[int, dict[str, str]]]:
     """A line is a title, or title and description with a tab or a semicolon between."""
     found = []
     for number, line in enumerate(text.splitlines(), 1):
@@ -93,20 +96,6 @@ def _of_lines(text: str) -> list[tuple[int, dict[str, Any]]]:
         if line.strip():
             found.append((number, {"title": title.strip(), "about": about.strip()}))
     return found
-
-
-def _item(path: Path, line: int, values: dict[str, Any]) -> Item:
-    try:
-        return Item(**values)
-    except ValidationError as error:
-        field, wrong = _first(error)
-        raise InputError(f"{path}, line {line}: {field}: {wrong}") from error
-
-
-def _first(error: ValidationError) -> tuple[str, str]:
-    """Where the first thing is wrong, and what."""
-    first = error.errors()[0]
-    return ".".join(map(str, first["loc"])), first["msg"].removeprefix("Value error, ")
 
 
 _TITLE = "What shall we cook?"

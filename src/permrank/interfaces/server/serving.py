@@ -18,7 +18,7 @@ import permrank as pr
 from permrank.interfaces.server.bodies import Someone
 from permrank.interfaces.server.problems import Problem
 from permrank.interfaces.server.store import Store
-from permrank.interfaces.server.turns import Turns
+from permrank.interfaces.server.turns import T, Turns
 from permrank.interfaces.server.versions import base_of, file_of, newest
 
 _log = logging.getLogger("permrank.serve")
@@ -82,7 +82,7 @@ class Serving:
         by_order = version.model.fitted_.finds_by_order
         if light and not by_order and who.ranking and who.person is None and who.ratings is None:
             return self.reference(version, who, light=True)
-        return await self.run(functools.partial(self.reference, version, who, light=light))  # type: ignore[no-any-return]
+        return await self.run(functools.partial(self.reference, version, who, light=light))
 
     def reference(self, version: Version, who: Someone, *, light: bool) -> pr.Person:
         """Who a question is about; ``light`` leaves out what only questions of order need."""
@@ -103,7 +103,7 @@ class Serving:
                 422, "nothing says who this is about", field="person", remedy="give person, ranking or ratings"
             )
         if isinstance(said, dict):
-            return model.fold_in({version.ids[place_of(version, item, "ratings")]: one for item, one in said.items()})
+            return model.fold_in({id_of(version, item, "ratings"): one for item, one in said.items()})
         tiers = [[place_of(version, item, "ranking") for item in _tier(entry)] for entry in said]
         return folded(version, tiers, light=light)
 
@@ -115,7 +115,7 @@ class Serving:
 
     # Questions
 
-    async def run(self, work: Callable[[], Any]) -> Any:
+    async def run(self, work: Callable[[], T]) -> T:
         """Work with the model, in the thread of numbers."""
         return await self.turns.run(_TURN, work)
 
@@ -211,6 +211,11 @@ def place_of(version: Version, item: Any, field: str) -> int:
         except Exception as error:
             raise Problem(404, str(error), field=field, remedy="see /v1/model/items?search=...") from error
     return found
+
+
+def id_of(version: Version, item: Any, field: str) -> Any:
+    """The id of an item by id or title."""
+    return version.ids[place_of(version, item, field)]
 
 
 def require_once(version: Version, places: Sequence[int], field: str) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 import time
-from collections.abc import AsyncIterator, Callable, Hashable
+from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -22,7 +22,7 @@ from permrank.interfaces.server.problems import Problem
 from permrank.interfaces.server.results import Ballots, GroupResult, Person
 from permrank.interfaces.server.serving import Serving
 from permrank.interfaces.server.settings import Settings
-from permrank.interfaces.server.store import Job, Store
+from permrank.interfaces.server.store import Job, Store, T
 from permrank.interfaces.server.turns import Turns
 
 # Polls whose results are kept; how often the file is looked at for what other processes wrote; a sign of life.
@@ -73,8 +73,12 @@ class Polls:
 
     async def result(self, poll: str) -> Kept:
         """The result of a poll as of now, or of some seconds ago while more is answered than can be worked out."""
+
+        def work() -> Kept:
+            return self._recent(poll) or self._made(poll)
+
         found = self._recent(poll)
-        return found or await self.run(lambda: self._recent(poll) or self._made(poll), poll, "result")
+        return await self.turns.run(poll, work, "result") if found is None else found
 
     def _recent(self, poll: str) -> Kept | None:
         """The result that is kept, if nothing was said since, or if the poll has used up its share; none of erased."""
@@ -111,12 +115,7 @@ class Polls:
             common = np.zeros(len(ids)) if hidden else self._common.scores(poll, ids, ballots, who)
             return next_question(ids, ballots.people.get(who or "", Person()), common, kind)
 
-        found: dict[str, Any] = await self.run(work, poll, ("question", who, kind, hidden))
-        return found
-
-    async def run(self, work: Callable[[], Any], poll: str = "", name: Hashable = None) -> Any:
-        """Work with numbers, in their thread, when it is the poll's turn (see `Turns`)."""
-        return await self.turns.run(poll, work, name)
+        return await self.turns.run(poll, work, ("question", who, kind, hidden))
 
     # Streams
 
@@ -188,7 +187,7 @@ class State:
         self.eraser = Eraser(self.store)
         self._ids: Recent[str, set[str]] = Recent(4 * _KEPT)
 
-    async def written(self, job: Job) -> Any:
+    async def written(self, job: Job[T]) -> T:
         """The result of a job once it is on the disk."""
         return await asyncio.wrap_future(self.store.write(job))
 

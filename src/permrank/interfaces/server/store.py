@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from permrank.errors import FormatError, InputError
 from permrank.interfaces.server import store
@@ -84,20 +84,15 @@ CREATE TRIGGER lists_stay BEFORE UPDATE ON lists BEGIN SELECT RAISE(ABORT, 'list
 """
 
 
-Job = Callable[[sqlite3.Connection], Any]
-_Waiting = tuple[Job, "Future[Any]"]
+T = TypeVar("T")
+Job = Callable[[sqlite3.Connection], T]
+_Waiting = tuple[Job[Any], "Future[Any]"]
 # Jobs in one commit; and how long a connection waits for another process's commit, in seconds.
 _TOGETHER, _PATIENCE = 512, 20.0
 
 
 class Store:
-    """A database that is read from any thread and written by one.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file; it is made, readable by its owner only, if it is not there.
-    """
+    """A database that is read from any thread and written by one; its file is made for its owner alone."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -144,11 +139,11 @@ class Store:
 
     # Writing
 
-    def write(self, job: Job) -> Future[Any]:
+    def write(self, job: Job[T]) -> Future[T]:
         """Run a job in the writing thread; the future has its result once that is on the disk."""
         if self._closed:
             raise RuntimeError("the store is closed")
-        future: Future[Any] = Future()
+        future: Future[T] = Future()
         self._jobs.put((job, future))
         return future
 
@@ -160,23 +155,15 @@ class Store:
 
     def _write_all(self) -> None:
         db = connected(self.path)
-        while True:
-            first = self._jobs.get()
-            batch = [] if first is None else [first]
-            ended = first is None
-            while not ended and len(batch) < _TOGETHER:
-                try:
-                    following = self._jobs.get_nowait()
-                except queue.Empty:
-                    break
-                if following is None:
-                    ended = True
-                else:
-                    batch.append(following)
-            _commit(db, batch)
-            if ended:
-                db.close()
-                return
+        ended = False
+        while not ended:
+            batch = [self._jobs.get()]
+            with contextlib.suppress(queue.Empty):
+                while batch[-1] is not None and len(batch) < _TOGETHER:
+                    batch.append(self._jobs.get_nowait())
+            ended = batch[-1] is None
+            _commit(db, [waiting for waiting in batch if waiting is not None])
+        db.close()
 
 
 def _commit(db: sqlite3.Connection, batch: list[_Waiting]) -> None:
