@@ -20,7 +20,7 @@ from typing import Literal, NamedTuple
 from fastapi import Request, Response
 
 from permrank.errors import InputError
-from permrank.interfaces.server.connections import is_own, network_of
+from permrank.interfaces.server.connections import is_own, network_of_caller
 from permrank.interfaces.server.limits import Buckets
 from permrank.interfaces.server.problems import Problem
 from permrank.interfaces.server.settings import Settings
@@ -43,18 +43,11 @@ class Key(NamedTuple):
 
 
 def make_key(
-    db: sqlite3.Connection, role: Role, poll: str | None = None, person: str | None = None, label: str = ""
-) -> str:
-    """Make a key and keep its digest; this is the only time that it is seen."""
-    text = f"pr_{secrets.token_hex(6)}_{secrets.token_urlsafe(24)}"
-    keep_key(db, text, role, poll, person, label)
-    return text
-
-
-def keep_key(
-    db: sqlite3.Connection, text: str, role: Role, poll: str | None = None, person: str | None = None, label: str = ""
-) -> None:
-    """Keep the digest of a key that was made elsewhere."""
+    db: sqlite3.Connection, role: Role, poll: str | None = None, person: str | None = None, label: str = "",
+    text: str | None = None,
+) -> str:  # fmt: skip
+    """Make a key, or take one that was made elsewhere, and keep its digest; this is the only time that it is seen."""
+    text = text or f"pr_{secrets.token_hex(6)}_{secrets.token_urlsafe(24)}"
     found = _KEY.fullmatch(text)
     if found is None:
         raise InputError("a key is 'pr_', 12 hexadecimal digits, '_' and 32 letters; --admin-key new makes one")
@@ -62,6 +55,7 @@ def keep_key(
         "INSERT OR REPLACE INTO keys VALUES (?, ?, ?, ?, ?, ?, ?, NULL)",
         (found[1], _digest(found[2]), role, poll, person, label, time.time()),
     )
+    return text
 
 
 def find_key(store: Store, text: str) -> Key | None:
@@ -152,9 +146,8 @@ class Door:
             scheme, _, text = header.partition(" ")
             key = self.key_of(text.strip() if scheme.lower() == "bearer" else "", request)
             if key is None:
-                raise Problem(
-                    401, "the key is not valid", field="Authorization", remedy="send 'Bearer KEY' with a valid key"
-                )
+                remedy = "send 'Bearer KEY' with a valid key"
+                raise Problem(401, "the key is not valid", field="Authorization", remedy=remedy)
             return Caller((key,), own, self.settings.is_open, self._remedy)
         if request.method not in _SAFE:
             self._require_token(request)
@@ -172,7 +165,7 @@ class Door:
 
     def _guess(self, request: Request) -> bool:
         """Count a wrong key; whether its address is allowed another one."""
-        return self._wrong.take(network_of(request.client.host if request.client else ""))
+        return self._wrong.take(network_of_caller(request.scope))
 
     def _cookies(self, request: Request) -> list[str]:
         """Keys that a browser has sent: of the poll in the address and of the server, or all where there is none."""

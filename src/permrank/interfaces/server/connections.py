@@ -87,6 +87,11 @@ def network_of(address: str) -> str:
     return address if ipaddress.ip_address(address).version == 4 else str(ipaddress.ip_network((address, 64), False))
 
 
+def network_of_caller(scope: Mapping[str, Any]) -> str:
+    """The network that a request comes from."""
+    return network_of(scope["client"][0] if scope.get("client") else "")
+
+
 def public_origin(url: str) -> str:
     """Scheme, name and port of the address under which people reach the server.
 

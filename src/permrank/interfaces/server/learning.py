@@ -58,10 +58,8 @@ def keep_list(db: sqlite3.Connection, base: str, person: str, said: str, n_erase
     """Append what a person says; what was on its way while somebody was erased is not stored after it."""
     if n_erasures(db, MODEL) != n_erased:
         raise Problem(409, "somebody was erased meanwhile; nothing was stored", remedy="send it again")
-    made = db.execute(
-        "INSERT INTO lists (base, person, said, at) VALUES (?, ?, ?, ?)", (base, person, said, time.time())
-    )
-    return int(made.lastrowid or 0)
+    row = "INSERT INTO lists (base, person, said, at) VALUES (?, ?, ?, ?)"
+    return int(db.execute(row, (base, person, said, time.time())).lastrowid or 0)
 
 
 def erase_lists(db: sqlite3.Connection, person: str) -> Erasure:
@@ -118,8 +116,8 @@ def _rankings(people: Sequence[Said]) -> pr.Rankings:
     if isinstance(people[0][1], dict):
         rows = [(user, item, rating) for user, one in people for item, rating in one.items()]
         return pr.Rankings.from_ratings(dict(zip(("user", "item", "rating"), zip(*rows, strict=True), strict=True)))
-    lists = [[set(tier) for tier in one] for _, one in people]
-    return pr.Rankings.from_lists(lists, users=[user for user, _ in people], unlisted="ignore")
+    users, lists = zip(*people, strict=True)
+    return pr.Rankings.from_lists(list(lists), users=list(users), unlisted="ignore")
 
 
 # The process that learns
@@ -195,11 +193,9 @@ def find_communities(store: Store, poll: str) -> None:
     found = json.dumps(communities_of(ballots, [item["id"] for item in items_of(store, poll)]))
 
     def tell(db: sqlite3.Connection) -> None:
-        there = db.execute("SELECT 1 FROM polls WHERE id = ?", (poll,)).fetchone() is not None
-        if there and n_erasures(db, poll) == n_erased:  # or it says something of people who are erased
-            db.execute(
-                "INSERT OR REPLACE INTO communities VALUES (?, ?, ?, ?)", (poll, ballots.seq, found, time.time())
-            )
+        if n_erasures(db, poll) == n_erased:  # or it says something of people who are erased
+            row = "INSERT OR REPLACE INTO communities SELECT id, ?, ?, ? FROM polls WHERE id = ?"
+            db.execute(row, (ballots.seq, found, time.time(), poll))  # unless the poll was deleted
 
     store.write(tell).result()
 
@@ -209,23 +205,14 @@ def communities_of(ballots: Ballots, ids: list[str]) -> list[dict[str, Any]]:
     lists = [person.ranking for person in ballots.people.values() if person.ranking and len(person.ranking) > 2]
     if len(lists) < FEWEST:
         return []
-    rankings = pr.Rankings.from_lists(
-        [[tier if len(tier) > 1 else tier[0] for tier in tiers] for tiers in lists],
-        users=list(range(len(lists))), items=ids, unlisted="ignore",
-    )  # fmt: skip
+    rankings = pr.Rankings.from_lists(lists, users=list(range(len(lists))), items=ids, unlisted="ignore")
     model = pr.LatentPlackettLuce(n_starts=2)
-    numbers = range(1, _MOST_COMMUNITIES + 1)
-    choice = pr.choose_communities(model, rankings, numbers, folds=3)
+    choice = pr.choose_communities(model, rankings, range(1, _MOST_COMMUNITIES + 1), folds=3)
     if choice.smallest == 1:
         return []
-    made = model.clone().set_params(n_communities=choice.smallest).fit(rankings, verbose=False)
-    assert isinstance(made, pr.LatentPlackettLuce)
+    made = pr.LatentPlackettLuce(choice.smallest, n_starts=2).fit(rankings, verbose=False)
     frame = made.communities(n_items=3, n_users=0)
     return [{"share": row["size"], "items": row["items"]} for row in frame.iter_rows(named=True)]
-
-
-if __name__ == "__main__":
-    main()
 
 
 # The thread that starts it
@@ -294,3 +281,7 @@ def _lets_in(settings: Settings) -> bool:
     except OSError:
         return False
     return True
+
+
+if __name__ == "__main__":
+    main()

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from starlette.exceptions import HTTPException
 
-from permrank.interfaces.server.connections import is_number, name_of, network_of
+from permrank.interfaces.server.connections import is_number, name_of, network_of_caller
 from permrank.interfaces.server.problems import Problem, answer
 from permrank.interfaces.server.settings import Settings
 from permrank.interfaces.server.turns import ASKER, Asker
@@ -167,7 +167,7 @@ class Guard:
         length = dict(headers).get(b"content-length", b"0")
         if not length.isdigit() or int(length) > self.settings.body_bytes:
             return self._too_large()
-        caller = _caller(scope)
+        caller = network_of_caller(scope)
         if not self._buckets.take(caller, 1.0 + int(length) / _BYTES):
             wait = (1.0 - self._buckets.left(caller)) / self._buckets.rate
             return Problem(429, "too much is asked from this address", remedy="wait a little", retry=wait)
@@ -194,15 +194,9 @@ class Guard:
                 raise HTTPException(413, self._too_large().detail)
             return message
 
-        caller = _caller(scope)
+        caller = network_of_caller(scope)
         asks = ASKER.set(Asker(receiving, lambda seconds: self._buckets.pay(caller, seconds / _SECONDS)))
         try:
             await self.app(scope, receiving, send)
         finally:
             ASKER.reset(asks)
-
-
-def _caller(scope: Scope) -> str:
-    """The network that a request comes from."""
-    client = scope.get("client")
-    return network_of(client[0] if client else "")

@@ -17,7 +17,7 @@ from fastapi.responses import StreamingResponse
 from permrank.interfaces.server import polls as work
 from permrank.interfaces.server.access import Caller, Key, make_key
 from permrank.interfaces.server.bodies import NewAnswers, NewKey, NewPerson, NewPoll, PollChange, ProblemDocument
-from permrank.interfaces.server.connections import network_of
+from permrank.interfaces.server.connections import network_of_caller
 from permrank.interfaces.server.problems import Problem
 from permrank.interfaces.server.results import Ballots, Person, ranking_lines, rankings_of
 from permrank.interfaces.server.state import Holders, State, state_of
@@ -328,7 +328,7 @@ async def events(poll: Poll, who: Who, state: All, request: Request) -> Streamin
     """Server-sent events: a ``change`` with the number of the last answer whenever there is a new one."""
     who.require("read", poll)
     work.require_poll(state.store, poll)
-    holders = Holders(poll, network_of(request.client.host if request.client else ""), who.person(poll))
+    holders = Holders(poll, network_of_caller(request.scope), who.person(poll))
     state.polls.require_room(holders)
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     return StreamingResponse(state.polls.events(holders), media_type="text/event-stream", headers=headers)

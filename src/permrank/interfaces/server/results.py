@@ -103,7 +103,7 @@ def rankings_of(ballots: Ballots, items: Sequence[str], names: dict[str, str] | 
     if not lines:
         return None
     return pr.Rankings.from_lists(
-        [[tier if len(tier) > 1 else tier[0] for tier in tiers] for _, tiers, _ in lines],
+        [tiers for _, tiers, _ in lines],
         users=[user for user, _, _ in lines], weights=[weight for *_, weight in lines],
         items=items, unlisted="ignore",
     )  # fmt: skip

@@ -9,7 +9,6 @@ import io
 import json
 import logging
 import os
-import secrets
 import socket
 import sqlite3
 import sys
@@ -23,7 +22,7 @@ import permrank as pr
 from permrank.errors import InputError
 from permrank.interfaces.output import say
 from permrank.interfaces.server import polls
-from permrank.interfaces.server.access import Role, keep_key, make_key
+from permrank.interfaces.server.access import Role, make_key
 from permrank.interfaces.server.bodies import Item, NewPoll
 from permrank.interfaces.server.connections import bracketed, http_options
 from permrank.interfaces.server.learning import Learner
@@ -176,13 +175,12 @@ def with_keys(store: Store, settings: Settings, admin_key: str | None) -> tuple[
     Gives the key that was made, and the settings, which say whether there is a key.
     """
     known = store.row("SELECT 1 FROM keys WHERE role = 'admin' AND poll IS NULL AND revoked IS NULL") is not None
-    made = None
-    if admin_key == "new" or (admin_key is None and not known and not settings.is_private):
-        admin_key = made = f"pr_{secrets.token_hex(6)}_{secrets.token_urlsafe(24)}"
-    if admin_key is not None:
-        key = admin_key
-        store.write(lambda db: keep_key(db, key, "admin", label="at start")).result()
-    return made, dataclasses.replace(settings, keys=admin_key is not None or known)
+    is_new = admin_key == "new" or (admin_key is None and not known and not settings.is_private)
+    if admin_key is None and not is_new:
+        return None, dataclasses.replace(settings, keys=known)
+    text = None if is_new else admin_key
+    kept = store.write(lambda db: make_key(db, "admin", label="at start", text=text)).result()
+    return kept if is_new else None, dataclasses.replace(settings, keys=True)
 
 
 def _announce(store: Store, base: str, settings: Settings, poll: NewPoll, *, is_new: bool = False) -> str:

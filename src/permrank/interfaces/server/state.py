@@ -17,7 +17,7 @@ from permrank.interfaces.server.access import Door
 from permrank.interfaces.server.asking import Common, next_question
 from permrank.interfaces.server.erasing import Eraser
 from permrank.interfaces.server.limits import Buckets, Metrics, Recent
-from permrank.interfaces.server.polls import items_of
+from permrank.interfaces.server.polls import items_of, n_erasures
 from permrank.interfaces.server.problems import Problem
 from permrank.interfaces.server.results import Ballots, GroupResult, Person
 from permrank.interfaces.server.serving import Serving
@@ -65,11 +65,8 @@ class Polls:
 
     def state(self, poll: str) -> tuple[int, int]:
         """What a result depends on: the number of the last answer, and how many people were erased."""
-        row = self.store.row("SELECT max(seq) FROM answers WHERE poll = ?", poll)
-        gone = self.store.row("SELECT count(*) FROM erasures WHERE poll = ?", poll)
-        assert row is not None
-        assert gone is not None
-        return int(row[0] or 0), int(gone[0])
+        last = self.store.rows("SELECT max(seq) FROM answers WHERE poll = ?", poll)[0][0]
+        return int(last or 0), n_erasures(self.store.reader, poll)
 
     async def result(self, poll: str) -> Kept:
         """The result of a poll as of now, or of some seconds ago while more is answered than can be worked out."""
