@@ -196,7 +196,7 @@ def fitted(rankings: pr.Rankings, ids: Sequence[str]) -> Float64Array:
     model = pr.PlackettLuce(prior="gaussian").fit(rankings, verbose=False)
     likelihood = model.likelihood()
     variance = float(np.mean(1.0 / (np.diag(likelihood.information) + likelihood.penalty)))
-    scores = model.scores_[[rankings.item_ids.index(item) for item in ids]]
+    scores = model.scores_[rankings.item_ids.indices(ids)]
     return np.asarray(strength_of(PERSON_SCALE, variance) * scores)
 
 

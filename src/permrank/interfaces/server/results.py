@@ -147,7 +147,7 @@ class GroupResult:
         if self.rankings is None:
             return known
         model = pr.PlackettLuce(prior="gaussian").fit(self.rankings, verbose=False)
-        own = _indices(self.rankings, self.ids)
+        own = self.rankings.item_ids.indices(self.ids)
         scores, covariance = model.scores_[own], model.likelihood().covariance[np.ix_(own, own)]
         # What the estimates might have been; the covariance is positive under the prior.
         normal = generator(0).normal(size=(_DRAWS if own.size <= _MOST_COMPARED else _FEW_DRAWS, own.size))
@@ -169,9 +169,8 @@ class GroupResult:
             })  # fmt: skip
         known["close"] = self._close(ranked, covariance)
         if scores.size <= _MOST_COMPARED:
-            known["cycles"] = [
-                [self.ids[index] for index in cycle] for cycle in cycles(majorities(self.rankings, self.ids))
-            ]
+            found = cycles(majorities(self.rankings, self.ids))
+            known["cycles"] = [[self.ids[index] for index in cycle] for cycle in found]
         return known
 
     def _close(self, ranked: Array, covariance: Float64Array) -> list[dict[str, Any]]:
@@ -208,23 +207,15 @@ class GroupResult:
         place = np.array([np.mean(np.flatnonzero(np.sort(own) == value)) for value in own])
         apart = place - np.arange(own.size)  # positive: the group likes it more
         most = [at for at in np.argsort(-np.abs(apart), kind="stable")[:3] if abs(apart[at]) >= 1.0]
-        return {
-            "agree": agree,
-            "items": [
-                {"item": ranked[at], "yours": float(place[at] + 1), "group": int(at + 1)} for at in most
-            ],
-        }  # fmt: skip
-
-
-def _indices(rankings: pr.Rankings, ids: Sequence[str]) -> Array:
-    return np.array([rankings.item_ids.index(item) for item in ids])
+        items = [{"item": ranked[at], "yours": float(place[at] + 1), "group": int(at + 1)} for at in most]
+        return {"agree": agree, "items": items}
 
 
 def majorities(rankings: pr.Rankings, ids: Sequence[str]) -> Float64Array:
     """By how much weight each item is put before each other: (n, n), in the order of ids."""
     n = len(ids)
     place = np.empty(n, int)
-    place[_indices(rankings, ids)] = np.arange(n)
+    place[rankings.item_ids.indices(ids)] = np.arange(n)
     found = np.zeros((n, n))
     for start, stop, weight in zip(rankings.indptr[:-1], rankings.indptr[1:], rankings.weights, strict=True):
         items, levels = place[rankings.items[start:stop]], rankings.levels[start:stop]

@@ -141,8 +141,6 @@ def start(
     if asked is not None:
         first = _announce(store, base, settings, asked)
     if demo:
-        from permrank.interfaces.server.run import simulate
-
         made, is_new = simulate(store)
         first = _announce(store, base, settings, made, is_new=is_new)
     if admin is not None:

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from permrank.errors import FormatError, InputError
-from permrank.interfaces.server import store
 
 # Every column of a foreign key is the beginning of an index: what belongs to a poll or a person goes with it.
 VERSION = 2
@@ -197,10 +196,8 @@ def connected(path: Path, patience: float = _PATIENCE) -> sqlite3.Connection:
     """A connection that waits so many seconds for a lock."""
     db = sqlite3.connect(path, timeout=patience, isolation_level=None, check_same_thread=False)
     db.row_factory = sqlite3.Row
-    db.execute("PRAGMA journal_mode = WAL")
-    db.execute("PRAGMA synchronous = FULL")
-    db.execute("PRAGMA secure_delete = ON")
-    db.execute("PRAGMA foreign_keys = ON")
+    for setting in ("journal_mode = WAL", "synchronous = FULL", "secure_delete = ON", "foreign_keys = ON"):
+        db.execute(f"PRAGMA {setting}")
     db.execute("PRAGMA trusted_schema = OFF")
     return db
 
@@ -227,9 +224,9 @@ def _prepare(path: Path) -> None:
             version = db.execute("PRAGMA user_version").fetchone()[0]
             tables = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
             if version == 0 and tables == 0:
-                for statement in _statements(store.TABLES):
+                for statement in _statements(TABLES):
                     db.execute(statement)
-                db.execute(f"PRAGMA user_version = {store.VERSION}")
+                db.execute(f"PRAGMA user_version = {VERSION}")
             db.execute("COMMIT")
     except sqlite3.DatabaseError as error:
         raise FormatError(f"{path} cannot be used as a file of answers: {error}; name another with --db") from error
@@ -241,13 +238,13 @@ def _require_ours(path: Path) -> None:
     with contextlib.closing(sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None)) as db:
         db.execute("BEGIN")  # another process may be making the tables
         version, there = db.execute("PRAGMA user_version").fetchone()[0], set(db.execute(tables))
-    if version != store.VERSION and (version or there):
+    if version != VERSION and (version or there):
         raise FormatError(
-            f"{path} is a database of version {version}, and this permrank knows version {store.VERSION}; "
+            f"{path} is a database of version {version}, and this permrank knows version {VERSION}; "
             "name another file with --db"
         )
     with contextlib.closing(sqlite3.connect(":memory:")) as db:
-        db.executescript(store.TABLES)
+        db.executescript(TABLES)
         if version and not there >= set(db.execute(tables)):
             raise FormatError(f"{path} is a database of another program; name another file with --db")
 
