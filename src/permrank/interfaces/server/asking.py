@@ -151,10 +151,7 @@ def next_question(ids: Sequence[str], person: Person, common: Float64Array, kind
 class Common:
     """What is expected of a person from what others think: fitted again when they have said something new.
 
-    Parameters
-    ----------
-    budget : Buckets
-        Processor seconds of each poll for these fits; with none left, earlier ones are taken.
+    budget: processor seconds of each poll for these fits; with none left, earlier ones are taken.
     """
 
     def __init__(self, budget: Buckets) -> None:
