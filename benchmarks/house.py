@@ -163,8 +163,7 @@ def of_the_service(folder: Path, trace: Trace) -> Iterator[tuple[str, str]]:
         yield "a poll", f"not run: {error}"
         return
     from permrank.interfaces.server.app import create_app
-    from permrank.interfaces.server.ballots import Ballots, Person
-    from permrank.interfaces.server.results import GroupResult
+    from permrank.interfaces.server.results import Ballots, GroupResult, Person
     from permrank.interfaces.server.settings import Settings
 
     dishes = ["toro", "ebi", "uni", "ika"]

@@ -15,10 +15,10 @@ fastapi = pytest.importorskip("fastapi", reason="needs the extra serve: pip inst
 
 from fastapi.testclient import TestClient  # noqa: E402
 
+from permrank.interfaces.server.access import make_key  # noqa: E402
 from permrank.interfaces.server.app import create_app  # noqa: E402
 from permrank.interfaces.server.connections import http_options  # noqa: E402
 from permrank.interfaces.server.described import ANSWERS  # noqa: E402
-from permrank.interfaces.server.keys import make_key  # noqa: E402
 from permrank.interfaces.server.settings import Settings  # noqa: E402
 
 DISHES = ["curry", "pizza", "ramen", "salad", "tacos"]

@@ -38,6 +38,10 @@ UPWARDS = {
     ("rankings.rankings", "permrank.files.formats.writers"),
     ("evaluation.comparison", "permrank.interfaces.report.report"),
 }
+# The service is built on what everybody can import: the package, the floor, how files are written, how text is printed.
+SERVICE = "permrank.interfaces.server"
+SERVICE_MAY_IMPORT = ["permrank", *(f"permrank.{name}" for name in FLOOR)]
+SERVICE_MAY_IMPORT += ["permrank.files.atomic", "permrank.files.container", "permrank.interfaces.output"]
 # What kernels import that is not ours; `kernels.jit` is Python around the compiler.
 WITH_KERNELS = {*sys.stdlib_module_names, "numba", "numpy"}
 ONLY_IN = {
@@ -89,6 +93,8 @@ def is_kernel(module):
 
 def may(module, imported):
     """Whether one module of ours may import another."""
+    if module.startswith(SERVICE):
+        return imported.startswith(SERVICE) or imported in SERVICE_MAY_IMPORT
     room, other, families = room_of(module), room_of(imported), (family_of(module), family_of(imported))
     if is_kernel(module):
         return (
@@ -135,6 +141,25 @@ def test_every_room_imports_only_what_lies_below_it():
     assert found == []
 
 
+def private_names(path):
+    """Attributes with an underscore of anything that is not defined in the file itself."""
+    tree = ast.parse(path.read_text())
+    own = {node.name for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))}
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.startswith("__"):
+            mine = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
+            if not mine and node.attr not in own:
+                found.add(node.attr)
+    return found
+
+
+def test_the_service_uses_no_private_name():
+    for path, module in modules():
+        if module.startswith(SERVICE):
+            assert private_names(path) <= {"_asdict", "_replace"}, module
+
+
 def test_the_table_has_no_cycle():
     for table in (MAY_IMPORT, RELATIVES):
         rooms = list(table)
@@ -171,5 +196,14 @@ def test_an_import_upwards_is_noticed(tmp_path):
     )
     assert list(violations(wrong, "permrank.families.latent.kernels.wrong")) == []
     assert len(list(violations(wrong, "permrank.kernels.wrong"))) == 1
+    for name in ("core.ranker", "families.mallows.model", "evaluation.compare", "rankings.rankings", "posterior.chain"):
+        wrong.write_text(f"def later():\n    import permrank.{name}\n")
+        assert len(list(violations(wrong, "permrank.interfaces.server.wrong"))) == 1
+    wrong.write_text(
+        "import permrank as pr\nfrom permrank.errors import InputError\nfrom permrank.types import Array\n"
+    )
+    assert list(violations(wrong, "permrank.interfaces.server.wrong")) == []
+    wrong.write_text("def f(a, b):\n    return a._learnt + b.fitted_._derived + self._own\n")
+    assert private_names(wrong) == {"_learnt", "_derived"}
     wrong.write_text("import polars\n")
     assert len(list(violations(wrong, "permrank.posterior.kernels.wrong"))) == 1

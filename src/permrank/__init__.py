@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from permrank import errors as errors
     from permrank.core.estimates import Estimate as Estimate
     from permrank.core.model_files import load as load
+    from permrank.core.person import Person as Person
     from permrank.core.ranker import Ranker as Ranker
     from permrank.core.registry import register as register
     from permrank.evaluation import metrics as metrics
@@ -88,6 +89,7 @@ _HOME = {
     "Estimate": "permrank.core.estimates",
     "Evaluation": "permrank.evaluation.evaluate",
     "Pairs": "permrank.evaluation.pairs",
+    "Person": "permrank.core.person",
     "Ranker": "permrank.core.ranker",
     "Rankings": "permrank.rankings.rankings",
     "RayEngine": "permrank.learning.ray_engine",

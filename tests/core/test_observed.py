@@ -53,3 +53,20 @@ def test_lists_and_dicts_are_as_other_sequences_and_mappings(known, quick, slow)
 def test_what_is_not_plain_is_told_as_ever(said, error, match):
     with pytest.raises(error, match=match):
         observed(said, RATED)
+
+
+def test_a_newcomer_by_indices_gets_what_somebody_who_is_folded_in_does():
+    model = pr.ItemToItem().fit(pr.datasets.simulated(60, 12, n_communities=2, list_length=6, seed=1).rankings)
+    fitted, ids = model.fitted_, model.item_ids
+    people = [
+        fitted.newcomer(np.array(items), np.array(levels)) for items, levels in (([3, 7, 1], [0, 0, 1]), ([4], [0]))
+    ]
+    lengths, items, scores = fitted.best(people, 4)
+    folded = [model.fold_in([{ids[3], ids[7]}, ids[1]]), model.fold_in([ids[4]])]
+    wanted = model.recommend(folded, 4)
+    assert lengths.tolist() == [4, 4]
+    assert [ids[at] for at in items] == wanted["item"].to_list()
+    np.testing.assert_allclose(scores, wanted["score"].to_numpy(), rtol=1e-6)
+    assert items[:4].tolist() != items[4:].tolist()  # control: it matters who is asked
+    assert not np.isin(fitted.best(people[:1], 12)[1], [3, 7, 1]).any()
+    assert np.isin([3, 7, 1], fitted.best(people[:1], 12, exclude_listed=False)[1]).all()

@@ -5,7 +5,8 @@ import pytest
 
 import permrank as pr
 from permrank.errors import InputError
-from permrank.rankings.joining import joined
+
+joined = pr.Rankings.joined
 
 
 def test_lists_of_both_are_all_there_and_a_common_user_has_several():

@@ -13,7 +13,6 @@ import polars as pl
 from permrank.checks import require_bool, require_int
 from permrank.core.estimates import Estimate
 from permrank.errors import CatalogueWarning, InputError
-from permrank.kernels.top_k import best_items
 from permrank.ragged import indptr_of, positions
 from permrank.rankings.vocabulary import Vocabulary
 from permrank.rankings.where import passing
@@ -121,7 +120,7 @@ def _recommended(
     size, found = max(1, _BLOCK // max(len(fitted.item_ids), 1)), []
     for first in range(0, len(people), size):
         block = people[first : first + size]
-        found.append(best_of_block(fitted, block, allowed, k, exclude_listed=exclude_listed))
+        found.append(fitted.best(block, k, allowed, exclude_listed=exclude_listed))
     frame = _best_frame(fitted, people, found)
     if any(shown.values()) and fitted.finds_by_order and fitted.knows_ranks:
         lengths, chosen, _ = _joined(found)
@@ -134,23 +133,8 @@ def _recommended(
     return frame if several else frame.drop("user")
 
 
-def best_of_block(
-    fitted: Fitted[Any], people: Sequence[Person], allowed: BoolArray, k: int, *, exclude_listed: bool
-) -> tuple[Int64Array, Int64Array, Float64Array]:
-    """How many items each of some users gets, the items of all one after the other, best first, and their scores."""
-    rows = np.array(fitted.rows(people), np.float64)  # a copy: what may not be recommended is struck out
-    if not allowed.all():
-        rows[:, ~allowed] = -np.inf
-    for person, row in zip(people if exclude_listed else (), rows, strict=False):
-        row[person.listed()] = -np.inf
-    items = best_items(rows, min(k, rows.shape[1]))
-    there = items >= 0
-    who = np.repeat(np.arange(len(people)), there.sum(axis=1))
-    return there.sum(axis=1), items[there], rows[who, items[there]]
-
-
 def _joined(found: Sequence[tuple[Int64Array, Int64Array, Float64Array]]) -> tuple[Array, Array, Array]:
-    """What `best_of_block` found of all blocks."""
+    """What `Fitted.best` found of all blocks."""
     if not found:
         return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
     lengths, items, scores = zip(*found, strict=True)
@@ -169,7 +153,7 @@ def _best_frame(
     people: Sequence[Person],
     found: Sequence[tuple[Int64Array, Int64Array, Float64Array]],
 ) -> pl.DataFrame:
-    """What `best_of_block` found as a frame, with ``user`` first; somebody new has no id."""
+    """What `Fitted.best` found as a frame, with ``user`` first; somebody new has no id."""
     (lengths, items, scores), known = _joined(found), fitted.user_ids.ids
     ids = known.rename("user").gather(pl.Series([person.index for person in people], dtype=pl.UInt32))
     user = ids.gather(np.repeat(np.arange(len(people)), lengths))

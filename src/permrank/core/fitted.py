@@ -11,14 +11,15 @@ import numpy as np
 
 from permrank.core.distribution import RankingDistribution
 from permrank.core.estimates import Estimate
-from permrank.core.observed import observed
+from permrank.core.observed import SOMEBODY, observed
 from permrank.core.person import Person
 from permrank.core.refusals import refuse
 from permrank.errors import InputError
+from permrank.kernels.top_k import best_items
 from permrank.rankings.rankings import Rankings
 from permrank.rankings.validate import require_rankings
 from permrank.rankings.vocabulary import Vocabulary, encode_with
-from permrank.types import Array, Float64Array, Int32Array, Int64Array
+from permrank.types import Array, BoolArray, Float64Array, Int32Array, Int64Array
 
 if TYPE_CHECKING:
     from permrank.core.ranker import Ranker
@@ -101,6 +102,14 @@ class Fitted(Generic[E]):
         """Somebody new, from a list, best first, or ratings; ``about`` is what else is known of the person."""
         return self._met(observed(said, self.rankings), {k: value for k, value in about.items() if value is not None})
 
+    def newcomer(self, items: Array, levels: Array) -> Person:
+        """Somebody new by items (indices, each once, best first) and their levels, with nothing worked out.
+
+        The quick way where `recommend` goes by what is listed alone: unless the model `finds_by_order`.
+        """
+        ends = np.array([0, 1]), np.array([0, items.size])
+        return Person(self, None, Rankings._trusted(*ends, items, levels, np.ones(1), SOMEBODY, self.item_ids))
+
     def _met(self, rankings: Rankings, about: dict[str, Any]) -> Person:
         if about and not self.settings.takes_side_information:
             raise InputError(f"{self.name} does not learn from {' and '.join(about)} of users; fold in without")
@@ -143,6 +152,20 @@ class Fitted(Generic[E]):
     def rows(self, people: Sequence[Person]) -> Array:
         """Scores of all items for each of some people, by which `recommend` goes: (n_people, n_items)."""
         return self.settings._rows(self, people)
+
+    def best(
+        self, people: Sequence[Person], k: int, allowed: BoolArray | None = None, *, exclude_listed: bool = True
+    ) -> tuple[Int64Array, Int64Array, Float64Array]:
+        """How many items each of some people gets, the items of all one after the other, best first, and scores."""
+        rows = np.array(self.rows(people), np.float64)  # a copy: what may not be recommended is struck out
+        if allowed is not None and not allowed.all():
+            rows[:, ~allowed] = -np.inf
+        for person, row in zip(people if exclude_listed else (), rows, strict=False):
+            row[person.listed()] = -np.inf
+        items = best_items(rows, min(k, rows.shape[1]))
+        there = items >= 0
+        who = np.repeat(np.arange(len(people)), there.sum(axis=1))
+        return there.sum(axis=1), items[there], rows[who, items[there]]
 
     def score_pairs(self, who: Int64Array, what: Int64Array) -> Float64Array:
         """Scores of known users and items, equally many."""

@@ -14,7 +14,7 @@ from permrank.rankings.vocabulary import Vocabulary
 
 # A scale of stars has at most so many values: a tenth from 0 to 10, or percent.
 _STARS = 101
-_SOMEBODY = Vocabulary(pl.Series("user", [0], dtype=pl.Int64), "user")
+SOMEBODY = Vocabulary(pl.Series("user", [0], dtype=pl.Int64), "user")
 
 
 def _ratings(said: Mapping[Any, Any]) -> list[float]:
@@ -72,7 +72,7 @@ def _plain(said: object, known: Rankings) -> Rankings | None:
         levels = np.concatenate(([0], np.cumsum(values[1:] < values[:-1]))).astype(np.int32)
         ratings = values
     ends = np.array([0, 1]), np.array([0, items.size])
-    return Rankings._trusted(*ends, items, levels, np.ones(1), _SOMEBODY, known.item_ids, ratings=ratings)
+    return Rankings._trusted(*ends, items, levels, np.ones(1), SOMEBODY, known.item_ids, ratings=ratings)
 
 
 def observed(said: object, known: Rankings) -> Rankings:

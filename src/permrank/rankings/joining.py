@@ -21,14 +21,6 @@ def joined(first: Rankings, second: Rankings) -> Rankings:
     without ratings stay apart, as several rankings of the same user. Sets without order become one set, and the counts
     of an item that is in both are added up. Ballots without voters are never the same person:
     those of the first keep their ids, and those of the second get new ones that come after them.
-
-    Examples
-    --------
-    >>> import permrank as pr
-    >>> from permrank.rankings.joining import joined
-    >>> both = joined(pr.Rankings.from_lists({"ann": ["a", "b"]}), pr.Rankings.from_lists({"bob": ["c", "a"]}))
-    >>> both.n_users, both.n_items, both.n_entries
-    (2, 3, 4)
     """
     if (first.ratings is None) != (second.ratings is None):
         raise InputError("one of the two has ratings and the other has not; give both as ratings or both as lists")

@@ -320,6 +320,22 @@ class Rankings:
 
         return selection.merged(self)
 
+    def joined(self, newer: Rankings) -> Rankings:
+        """All users, items and rankings of both; a newer rating of an item replaces the older one of the same user.
+
+        Lists without ratings stay apart, as several rankings of a user; sets become one, and counts are added up.
+
+        Examples
+        --------
+        >>> import permrank as pr
+        >>> both = pr.Rankings.from_lists({"ann": ["a", "b"]}).joined(pr.Rankings.from_lists({"bob": ["c", "a"]}))
+        >>> both.n_users, both.n_items, both.n_entries
+        (2, 3, 4)
+        """
+        from permrank.rankings.joining import joined
+
+        return joined(self, newer)
+
     def with_unlisted_last(self) -> Rankings:
         """Put every item that a ranking does not list into a last tie block of that ranking.
 

@@ -164,7 +164,7 @@ def test_the_gain_of_a_question_is_that_of_enumerated_orders():
         yes, no = p * answer, p * ~answer
         after = (yes.sum() * agreeing(yes) + no.sum() * agreeing(no)) / p.sum()
         expected.append(after - agreeing(p))
-    np.testing.assert_allclose(questions.information(x), expected, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(pr.FactoredThurstone.information(x), expected, rtol=1e-4, atol=1e-6)
     sure = p[(orders[:, :2] == [2, 0]).all(axis=1)].sum() / p.sum()
     np.testing.assert_allclose(questions.sure(x, np.array([2, 0, 1, 3]), 2), sure)
 

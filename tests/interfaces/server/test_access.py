@@ -16,9 +16,9 @@ from typer.testing import CliRunner
 from interfaces_server import listening, proxied
 from permrank.interfaces.cli.app import app as command
 from permrank.interfaces.server import run
+from permrank.interfaces.server.access import make_key
 from permrank.interfaces.server.app import create_app
 from permrank.interfaces.server.bodies import Item, NewPoll
-from permrank.interfaces.server.keys import make_key
 from permrank.interfaces.server.polls import add_person, create_poll
 from permrank.interfaces.server.settings import Settings
 

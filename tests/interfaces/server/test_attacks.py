@@ -6,8 +6,8 @@ import re
 from fastapi.testclient import TestClient
 
 from interfaces_server import bearer, new_poll, person, send, serving
+from permrank.interfaces.server.access import find_key, make_key
 from permrank.interfaces.server.bodies import Item, NewPoll
-from permrank.interfaces.server.keys import find_key, make_key
 from permrank.interfaces.server.polls import create_poll
 
 MARKUP = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'{{1234*5678}}"

@@ -22,9 +22,8 @@ from typer.testing import CliRunner
 import permrank as pr
 from permrank.errors import InputError
 from permrank.interfaces.cli.app import app
-from permrank.interfaces.server import schema
-from permrank.interfaces.server.poll_file import poll_of, read_items
-from permrank.interfaces.server.run import has_browser
+from permrank.interfaces.server import store
+from permrank.interfaces.server.run import has_browser, poll_of
 from permrank.interfaces.server.store import Store
 
 
@@ -43,7 +42,7 @@ def test_the_command_refuses_before_it_serves(tmp_path, monkeypatch):
     for name, content in files.items():
         (tmp_path / name).write_bytes(content)
     (tmp_path / "folder").mkdir()
-    for version in (0, 1, schema.VERSION):
+    for version in (0, 1, store.VERSION):
         with contextlib.closing(sqlite3.connect(f"other{version}.sqlite")) as db:
             db.execute("CREATE TABLE polls (x)")
             db.execute(f"PRAGMA user_version = {version}")
@@ -71,7 +70,7 @@ def test_the_command_refuses_before_it_serves(tmp_path, monkeypatch):
         (["--db", "text.sqlite"], "not a database"),
         (["--db", "other0.sqlite"], "version 0"),
         (["--db", "other1.sqlite"], "version 1"),
-        (["--db", f"other{schema.VERSION}.sqlite"], "another program"),
+        (["--db", f"other{store.VERSION}.sqlite"], "another program"),
         (["--pictures", "dishes.txt"], "--pictures dishes.txt is a file"),
         (["--host", ""], "--host is empty"),
         (["--host", "192.0.2.1"], "--host 192.0.2.1"),
@@ -124,18 +123,18 @@ def test_without_the_extra_the_command_says_how_to_install_it(monkeypatch):
 def test_items_come_from_lines_and_tables(tmp_path):
     lines, table, bare = tmp_path / "a.txt", tmp_path / "a.csv", tmp_path / "b.csv"
     lines.write_text("Pizza; wood-fired\n\nRamen\tnoodles; in soup\n")
-    assert [(one.title, one.about) for one in read_items(lines)] == [
+    assert [(one.title, one.about) for one in poll_of("x", lines).items] == [
         ("Pizza", "wood-fired"),
         ("Ramen", "noodles; in soup"),
     ]
     table.write_text('id,Title,about\np,"Pizza, large",hot\nr,Ramen,\n', encoding="utf-8-sig")
-    assert [(one.id, one.title, one.about) for one in read_items(table)] == [
+    assert [(one.id, one.title, one.about) for one in poll_of("x", table).items] == [
         ("p", "Pizza, large", "hot"),
         ("r", "Ramen", ""),
     ]
     for encoding in ("utf-8", "utf-8-sig", "utf-16"):
         bare.write_text("Pizza\nÑoquis\n", encoding=encoding)
-        assert [one.title for one in read_items(bare)] == ["Pizza", "Ñoquis"]
+        assert [one.title for one in poll_of("x", bare).items] == ["Pizza", "Ñoquis"]
     lines.write_text("only one\n")
     with pytest.raises(InputError, match=r"items"):
         poll_of("x", lines)

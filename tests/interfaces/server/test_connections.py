@@ -11,8 +11,8 @@ from interfaces_server import eventually, listening, serving
 from permrank.interfaces.server import connections, limits
 from permrank.interfaces.server.app import create_app
 from permrank.interfaces.server.connections import Connection
-from permrank.interfaces.server.live import Holders
 from permrank.interfaces.server.settings import Settings
+from permrank.interfaces.server.state import Holders
 
 
 class Limited(Connection):

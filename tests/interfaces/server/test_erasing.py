@@ -11,11 +11,11 @@ import pytest
 
 import permrank as pr
 from interfaces_server import bearer, new_poll, person, send, serving
-from permrank.interfaces.server import erasing, polls, refit, schema, store
+from permrank.interfaces.server import erasing, learning, polls, store
 from permrank.interfaces.server.app import create_app
 from permrank.interfaces.server.bodies import Item, NewPoll
-from permrank.interfaces.server.due import changed_polls, model_is_due
 from permrank.interfaces.server.settings import Settings
+from permrank.interfaces.server.versions import changed_polls, model_is_due
 
 httpx = pytest.importorskip("httpx2")
 ANSWER = {"answers": [{"kind": "list", "ranking": ["a", "b"]}]}
@@ -298,7 +298,7 @@ def test_no_statement_about_a_poll_or_a_person_reads_a_whole_table(tmp_path, mon
         assert client.put("/v1/model/people/ann", json={"ranking": ["x"]}).is_success
         assert client.post("/v1/model/recommend", json={"person": "ann"}).is_success
         assert model_is_due(client.app_state.store, client.app_state.settings)
-        refit.refit_model(client.app_state.store, str(model))
+        learning.refit_model(client.app_state.store, str(model))
         assert client.delete("/v1/model/people/ann").is_success
         poll = new_poll(client)
         address, ann = f"/v1/polls/{poll['id']}", person(client, poll, "ann")
@@ -327,7 +327,7 @@ def test_no_statement_about_a_poll_or_a_person_reads_a_whole_table(tmp_path, mon
 
 def test_what_goes_with_a_poll_or_a_person_is_found_by_an_index():
     with contextlib.closing(sqlite3.connect(":memory:")) as db:
-        db.executescript(schema.TABLES)
+        db.executescript(store.TABLES)
         tables = [row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         found = {}
         for table in tables:

@@ -11,11 +11,11 @@ import pytest
 
 import permrank as pr
 from interfaces_server import new_poll, person, send, serving
-from permrank.interfaces.server import erasing, lists, refit, versions
-from permrank.interfaces.server.due import changed_polls, model_is_due
-from permrank.interfaces.server.learner import Learner
+from permrank.interfaces.server import erasing, learning, versions
+from permrank.interfaces.server.learning import Learner
 from permrank.interfaces.server.settings import Settings
 from permrank.interfaces.server.store import Store
+from permrank.interfaces.server.versions import changed_polls, model_is_due
 
 NAME = "ann-with-a-rare-name"
 
@@ -46,7 +46,7 @@ def put(client, who, code=200, **body):
 
 
 def learn(client):
-    return refit.refit_model(client.app_state.store, client.app_state.settings.model)
+    return learning.refit_model(client.app_state.store, client.app_state.settings.model)
 
 
 def until_served(client, version):
@@ -99,7 +99,7 @@ def test_what_cannot_be_learnt_is_refused_at_the_door_and_left_out_behind_it(tmp
             row = (base, f"{who.replace('%20', ' ').replace('%E3%80%80', chr(0x3000))}", json.dumps(said))
             if row[1] in ("7", "ann"):
                 row = (base, f"{at}{at}{at}" if row[1] == "7" else row[1] + "x" * at, row[2])
-            made.write(lambda db, row=row: lists.keep_list(db, *row, 0)).result()
+            made.write(lambda db, row=row: learning.keep_list(db, *row, 0)).result()
         with caplog.at_level(logging.WARNING, "permrank.serve"):
             version = learn(client)
         left_out = [record for record in caplog.records if "is left out" in record.getMessage()]
@@ -114,7 +114,7 @@ def test_what_cannot_be_learnt_is_refused_at_the_door_and_left_out_behind_it(tmp
 def test_if_nobody_can_be_learnt_from_the_file_is_served_on(tmp_path, files):
     with serving(tmp_path / "a.sqlite", model=str(files / "one.permrank")) as client:
         made, base = client.app_state.store, client.app_state.serving.base
-        made.write(lambda db: lists.keep_list(db, base, " ", '["dish 1"]', 0)).result()
+        made.write(lambda db: learning.keep_list(db, base, " ", '["dish 1"]', 0)).result()
         version = learn(client)
         until_served(client, version)
         assert client.get("/v1/model").json()["people"] == 3
@@ -128,12 +128,12 @@ def test_a_fit_that_fails_keeps_no_tastes_from_being_found(tmp_path, files, monk
             who = person(client, poll, f"p{n}")
             send(client, poll, who, {"kind": "list", "ranking": ["curry", "pizza", "ramen"]})
         put(client, "ann", ranking=["dish 1"])
-        monkeypatch.setattr(refit, "refit_model", lambda *arguments: 1 / 0)
-        monkeypatch.setattr(refit, "communities_of", lambda *arguments: [])
+        monkeypatch.setattr(learning, "refit_model", lambda *arguments: 1 / 0)
+        monkeypatch.setattr(learning, "communities_of", lambda *arguments: [])
         made = client.app_state.store
         assert changed_polls(made) == [poll["id"]]
         with pytest.raises(SystemExit):
-            refit.learn_what_is_new(made, settings_of(client))
+            learning.learn_what_is_new(made, settings_of(client))
         assert changed_polls(made) == []
 
 
@@ -151,11 +151,11 @@ def test_tastes_of_people_who_were_erased_meanwhile_are_not_kept(tmp_path, monke
                                  headers=people[0] if what == "person" else {}).is_success  # fmt: skip
             return []
 
-        monkeypatch.setattr(refit, "communities_of", meanwhile)
-        refit.find_communities(made, poll["id"])
+        monkeypatch.setattr(learning, "communities_of", meanwhile)
+        learning.find_communities(made, poll["id"])
         assert made.rows("SELECT * FROM communities") == []
-        monkeypatch.setattr(refit, "communities_of", lambda *arguments: [])
-        refit.find_communities(made, poll["id"])
+        monkeypatch.setattr(learning, "communities_of", lambda *arguments: [])
+        learning.find_communities(made, poll["id"])
         assert len(made.rows("SELECT * FROM communities")) == (what == "person")
 
 
@@ -227,20 +227,20 @@ def test_whoever_is_erased_during_a_refit_is_not_in_what_it_makes(tmp_path, file
     with serving(tmp_path / "a.sqlite", model=str(files / "one.permrank")) as client:
         put(client, NAME, ranking=["dish 1"])
         put(client, "bob", ranking=["dish 1"])
-        together = refit.joined
+        together = pr.Rankings.joined
 
         def meanwhile(*parts):
             gone = client.delete(f"/v1/model/people/{NAME}").json()
             assert (gone["answers"], gone["pending"]) == (1, False)
             return together(*parts)
 
-        monkeypatch.setattr(refit, "joined", meanwhile)
+        monkeypatch.setattr(pr.Rankings, "joined", meanwhile)
         assert learn(client) is None
         assert not (tmp_path / "a.sqlite.models").exists()  # nothing was written that had to be removed again
         assert NAME.encode() not in texts(tmp_path)
         assert client.get("/v1/model").json()["version"] == 0
         assert model_is_due(client.app_state.store, settings_of(client))
-        monkeypatch.setattr(refit, "joined", together)
+        monkeypatch.setattr(pr.Rankings, "joined", together)
         made = learn(client)
         assert pr.load(versions.file_of(client.app_state.store, made)).rankings_.n_users == 4
         # What a writer that was killed has left goes with the next version.
@@ -257,7 +257,7 @@ def test_a_list_that_is_on_its_way_while_somebody_is_erased_is_not_stored(tmp_pa
 
         def meanwhile(*arguments, **options):
             monkeypatch.setattr(serving_, "reference", check)
-            client.app_state.store.write(lambda db: lists.erase_lists(db, NAME)).result()
+            client.app_state.store.write(lambda db: learning.erase_lists(db, NAME)).result()
             return check(*arguments, **options)
 
         monkeypatch.setattr(serving_, "reference", meanwhile)
@@ -271,9 +271,9 @@ def test_an_attempt_that_failed_is_made_again_after_a_while(tmp_path, files, mon
     with serving(tmp_path / "a.sqlite", model=model) as client:
         put(client, "ann", ranking=["dish 1"])
     made = Store(tmp_path / "a.sqlite")
-    monkeypatch.setattr(refit, "joined", lambda *parts: 1 / 0)
+    monkeypatch.setattr(pr.Rankings, "joined", lambda *parts: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        refit.refit_model(made, model)
+        learning.refit_model(made, model)
     assert not model_is_due(made, Settings(str(made.path), model, refit_answers=1, refit_seconds=60.0))
     assert model_is_due(made, Settings(str(made.path), model, refit_answers=1, refit_seconds=0.0))
     made.close()

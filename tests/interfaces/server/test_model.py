@@ -8,11 +8,11 @@ import pytest
 
 import permrank as pr
 from interfaces_server import new_poll, person, send, serving
-from permrank.interfaces.server import refit
-from permrank.interfaces.server.ballots import Ballots, Person
-from permrank.interfaces.server.live import Holders
+from permrank.interfaces.server import learning
+from permrank.interfaces.server.results import Ballots, Person
 from permrank.interfaces.server.serving import loaded
 from permrank.interfaces.server.settings import Settings
+from permrank.interfaces.server.state import Holders
 from permrank.interfaces.server.versions import file_of
 
 
@@ -104,9 +104,9 @@ def test_what_a_person_says_counts_at_once_is_learnt_and_can_be_erased(client, m
     assert wrong.json()["field"] == "ranking"
     state = client.app_state
     settings = Settings(str(state.store.path), state.settings.model, refit_answers=1, refit_seconds=0.0)
-    assert refit.model_is_due(state.store, settings)
-    assert not refit.model_is_due(state.store, Settings(settings.db, settings.model, refit_answers=2))
-    version = refit.refit_model(state.store, settings.model)
+    assert learning.model_is_due(state.store, settings)
+    assert not learning.model_is_due(state.store, Settings(settings.db, settings.model, refit_answers=2))
+    version = learning.refit_model(state.store, settings.model)
     learnt = loaded(version, str(file_of(state.store, version)), time.time()).model
     assert "newcomer" in learnt.user_ids
     assert learnt.rankings_.lists("newcomer") == [items[3:6]]
@@ -117,7 +117,7 @@ def test_what_a_person_says_counts_at_once_is_learnt_and_can_be_erased(client, m
     assert told["version"] == version
     assert told["people"] == model.rankings_.n_users + 1
     assert client.delete("/v1/model/people/newcomer").json()["answers"] == 1
-    assert not refit.model_is_due(state.store, settings)
+    assert not learning.model_is_due(state.store, settings)
 
 
 def test_without_a_model_its_questions_are_not_found(open_client):
@@ -142,8 +142,8 @@ def test_two_tastes_are_found_and_one_taste_is_not_two():
         return order
 
     two = people([noisy(items if n % 2 else items[::-1]) for n in range(40)])
-    assert len(refit.communities_of(two, items)) == 2
-    assert refit.communities_of(people([noisy(items) for _ in range(19)]), items) == []  # too few to say
+    assert len(learning.communities_of(two, items)) == 2
+    assert learning.communities_of(people([noisy(items) for _ in range(19)]), items) == []  # too few to say
 
 
 def test_live_results_come_as_events(open_client):

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from interfaces_server import eventually, listening, new_poll, person, send, serving
-from permrank.interfaces.server import asking, live, turns
+from permrank.interfaces.server import asking, state, turns
 from permrank.interfaces.server.app import create_app
 from permrank.interfaces.server.bodies import Item, NewPoll
 from permrank.interfaces.server.polls import create_poll
@@ -181,7 +181,7 @@ def fits(monkeypatch):
     """Polls (by their number of items) that were fitted, for results and for questions; each costs .4 s, as it says."""
     found, clock = {"result": [], "question": []}, [0.0]
 
-    class Counted(live.GroupResult):
+    class Counted(state.GroupResult):
         def __init__(self, items, ballots):
             super().__init__(items, ballots)
             found["result"].append(len(items))
@@ -193,7 +193,7 @@ def fits(monkeypatch):
         clock[0] += COST
         return really(rankings, ids)
 
-    monkeypatch.setattr(live, "GroupResult", Counted)
+    monkeypatch.setattr(state, "GroupResult", Counted)
     monkeypatch.setattr(asking, "fitted", fitted)
     monkeypatch.setattr("time.thread_time", lambda: clock[0])
     return found

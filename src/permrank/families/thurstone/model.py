@@ -397,6 +397,18 @@ class FactoredThurstone(Ranker):
         chains = chains_of(fitted, person, said)
         return questions.next_pairs(fitted.estimate, said, chains, items, int(n), fitted.item_ids)
 
+    @staticmethod
+    def information(utilities: Float64Array, pairs: Int64Array | None = None) -> Float64Array:
+        """Expected gain of answers about pairs of items, by draws of utilities (n, n_items) from any model; see `ask`.
+
+        Parameters
+        ----------
+        utilities : float64 (n, n_items)
+        pairs : int (n_pairs, 2), optional
+            All by default, as `numpy.triu_indices` has them.
+        """
+        return questions.information(utilities, pairs)
+
     def sure(self, user: object, k: int = 1, items: Iterable[object] | None = None) -> float:
         """Return the probability that the present order of the best k of the items, all by default, is right.
 

@@ -94,7 +94,7 @@ def serve(
             raise InputError(f"there is no file {path}")
     if pictures is not None and not pictures.is_dir():
         raise InputError(f"--pictures {pictures} is a file: expected the folder that the pictures are in")
-    from permrank.interfaces.server.reach import host_name, public_origin
+    from permrank.interfaces.server.connections import host_name, public_origin
     from permrank.interfaces.server.settings import Settings, one_blas_thread
 
     one_blas_thread()

@@ -10,18 +10,67 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import re
 import secrets
+import sqlite3
+import time
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from fastapi import Request, Response
 
-from permrank.interfaces.server.keys import Key, Role, find_key
+from permrank.errors import InputError
+from permrank.interfaces.server.connections import is_own, network_of_caller
 from permrank.interfaces.server.limits import Buckets
 from permrank.interfaces.server.problems import Problem
-from permrank.interfaces.server.reach import is_own, network_of
 from permrank.interfaces.server.settings import Settings
 from permrank.interfaces.server.store import Store
+
+# Keys. A key is ``pr_<id>_<secret>``: made here, shown once, kept as a digest. The id finds its row; the secret has 192
+# random bits, so that one round of SHA-256 keeps it as well as any slow hash would.
+Role = Literal["admin", "vote", "read", "person", "model", "lists"]
+_KEY = re.compile(r"pr_([0-9a-f]{12})_([A-Za-z0-9_-]{32})")
+_NOBODY = b"\0" * 32
+
+
+class Key(NamedTuple):
+    """What a key is good for: one poll, or, without one, the whole server or its model."""
+
+    id: str
+    role: Role
+    poll: str | None
+    person: str | None
+
+
+def make_key(
+    db: sqlite3.Connection, role: Role, poll: str | None = None, person: str | None = None, label: str = "",
+    text: str | None = None,
+) -> str:  # fmt: skip
+    """Make a key, or take one that was made elsewhere, and keep its digest; this is the only time that it is seen."""
+    text = text or f"pr_{secrets.token_hex(6)}_{secrets.token_urlsafe(24)}"
+    found = _KEY.fullmatch(text)
+    if found is None:
+        raise InputError("a key is 'pr_', 12 hexadecimal digits, '_' and 32 letters; --admin-key new makes one")
+    db.execute(
+        "INSERT OR REPLACE INTO keys VALUES (?, ?, ?, ?, ?, ?, ?, NULL)",
+        (found[1], _digest(found[2]), role, poll, person, label, time.time()),
+    )
+    return text
+
+
+def find_key(store: Store, text: str) -> Key | None:
+    """The key that this is, if it is one; the time that it takes does not tell how much of a secret was right."""
+    found = _KEY.fullmatch(text)
+    if found is None:
+        return None
+    row = store.row("SELECT * FROM keys WHERE id = ? AND revoked IS NULL", found[1])
+    right = hmac.compare_digest(_digest(found[2]), _NOBODY if row is None else bytes(row["digest"]))
+    return Key(row["id"], row["role"], row["poll"], row["person"]) if right and row is not None else None
+
+
+def _digest(secret: str) -> bytes:
+    return hashlib.sha256(secret.encode()).digest()
+
 
 Right = Literal["admin", "vote", "read", "model", "lists"]
 SESSION = "pr-session"
@@ -40,27 +89,13 @@ _COOKIE_SECONDS, _MOST_COOKIES = 180 * 24 * 3600, 50
 
 @dataclass(frozen=True)
 class Caller:
-    """Who has sent a request.
+    """Who has sent a request."""
 
-    Attributes
-    ----------
-    keys : tuple of Key
-        The valid keys that came with it.
-    is_own : bool
-        Whether it is of the user of the machine, to whom a private server is open.
-    is_open : bool
-        Whether everybody may vote, read and ask the model.
-    remedy : str
-        What somebody without a key can do.
-    guesses : bool
-        Whether too many wrong keys came from this address.
-    """
-
-    keys: tuple[Key, ...]
-    is_own: bool
-    is_open: bool
-    remedy: str
-    guesses: bool = False
+    keys: tuple[Key, ...]  # those of the keys that came with it that are valid
+    is_own: bool  # whether it is of the user of the machine, to whom a private server is open
+    is_open: bool  # whether everybody may vote, read and ask the model
+    remedy: str  # what somebody without a key can do
+    guesses: bool = False  # whether too many wrong keys came from this address
 
     def may(self, right: Right, poll: str | None = None) -> bool:
         """Whether a right is granted, on a poll or on the whole server."""
@@ -95,7 +130,7 @@ class Door:
     def __init__(self, store: Store, settings: Settings) -> None:
         self.store, self.settings = store, settings
         self._secret = store.secret("csrf")
-        self._wrong = Buckets(rate=0.5, burst=20) if settings.rate else None
+        self._wrong = Buckets(rate=0.5 if settings.rate else 0.0, burst=20)
         self._remedy = "send it as 'Authorization: Bearer KEY'"
         if settings.is_private:
             self._remedy = (
@@ -111,9 +146,8 @@ class Door:
             scheme, _, text = header.partition(" ")
             key = self.key_of(text.strip() if scheme.lower() == "bearer" else "", request)
             if key is None:
-                raise Problem(
-                    401, "the key is not valid", field="Authorization", remedy="send 'Bearer KEY' with a valid key"
-                )
+                remedy = "send 'Bearer KEY' with a valid key"
+                raise Problem(401, "the key is not valid", field="Authorization", remedy=remedy)
             return Caller((key,), own, self.settings.is_open, self._remedy)
         if request.method not in _SAFE:
             self._require_token(request)
@@ -131,7 +165,7 @@ class Door:
 
     def _guess(self, request: Request) -> bool:
         """Count a wrong key; whether its address is allowed another one."""
-        return self._wrong is None or self._wrong.take(network_of(request.client.host if request.client else ""))
+        return self._wrong.take(network_of_caller(request.scope))
 
     def _cookies(self, request: Request) -> list[str]:
         """Keys that a browser has sent: of the poll in the address and of the server, or all where there is none."""
@@ -170,15 +204,8 @@ class Door:
 
     def set_cookie(self, response: Response, name: str, value: str) -> None:
         """A cookie that scripts cannot read and other sites do not send."""
-        response.set_cookie(
-            name,
-            value,
-            max_age=_COOKIE_SECONDS,
-            httponly=True,
-            samesite="lax",
-            secure=self.settings.is_secure,
-            path="/",
-        )
+        secure, seconds = self.settings.is_secure, _COOKIE_SECONDS
+        response.set_cookie(name, value, seconds, httponly=True, samesite="lax", secure=secure, path="/")
 
     def held(self, key: Key, request: Request) -> Key | None:
         """The valid key that a browser holds in the place of another one."""

@@ -1,26 +1,32 @@
-"""The application: made once in every web process."""
+"""The application, made once in every web process, and its pages: templates that escape all they show."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import gc
 import logging
 import os
 from collections.abc import AsyncIterator
+from importlib.resources import files
 from typing import Any
 
-from fastapi import FastAPI, Request
-from fastapi.responses import PlainTextResponse, Response
+import jinja2
+from fastapi import APIRouter, FastAPI, Request
+from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.staticfiles import StaticFiles
 
-from permrank import __version__
-from permrank.interfaces.server import described, model_api, pages, polls_api, problems, versions
+import permrank as pr
+from permrank.interfaces.server import described, model_api, polls_api, problems, versions
+from permrank.interfaces.server.access import SESSION, Caller, Key
 from permrank.interfaces.server.asking import Common, next_question
-from permrank.interfaces.server.ballots import Ballots, Person
 from permrank.interfaces.server.erasing import n_pending
 from permrank.interfaces.server.limits import Buckets, Guard
-from permrank.interfaces.server.results import GroupResult
+from permrank.interfaces.server.polls import require_poll
+from permrank.interfaces.server.polls_api import All, Poll, Who, require_shown
+from permrank.interfaces.server.problems import Problem
+from permrank.interfaces.server.results import Ballots, GroupResult, Person
 from permrank.interfaces.server.settings import ENVIRONMENT, Settings
 from permrank.interfaces.server.state import State, state_of
 
@@ -48,15 +54,15 @@ def create_app(settings: Settings, pictures: str | None = None) -> Any:
         state.close()
 
     app = FastAPI(
-        title="permrank", version=__version__, lifespan=lifespan, openapi_url="/v1/openapi.json", docs_url=None,
+        title="permrank", version=pr.__version__, lifespan=lifespan, openapi_url="/v1/openapi.json", docs_url=None,
         redoc_url=None, description="Polls by ranking, and questions to a model. Errors are RFC 9457 documents.",
     )  # fmt: skip
     app.state.all = state
     problems.install(app)
     app.include_router(polls_api.router)
     app.include_router(model_api.router)
-    app.include_router(pages.router)
-    app.mount("/static", pages.own_files())
+    app.include_router(router)
+    app.mount("/static", own_files())
     if pictures or os.environ.get("PERMRANK_PICTURES"):
         app.mount("/pictures", StaticFiles(directory=pictures or os.environ["PERMRANK_PICTURES"]))
     _add_health(app)
@@ -71,7 +77,7 @@ async def _page_or_problem(request: Request, error: Exception) -> Response:
     looks = "text/html" in request.headers.get("accept", "") and not request.url.path.startswith("/v1/")
     if not looks:
         return problems.answer(error)
-    return pages.page(
+    return page(
         "message.html", request, state_of(request), title=error.detail, text=error.remedy or "", status=error.status
     )
 
@@ -99,7 +105,7 @@ def _add_health(app: FastAPI) -> None:
 
 async def _get_ready(state: State) -> None:
     """Load the model, and compile what polls need; an error ends the server."""
-    await state.polls.run(warm_up)
+    await state.turns.run("", warm_up)
     await state.serving.run(state.serving.load_newest)
     _settle()
 
@@ -136,3 +142,162 @@ def warm_up() -> None:
     ballots = Ballots(people, {"a": 1, "b": 2}, 2, 2)
     GroupResult(items, ballots)
     next_question(list("wxyz"), people["a"], Common(Buckets(1.0, 1.0)).scores("", list("wxyz"), ballots, "b"))
+
+
+# Pages
+
+router = APIRouter(include_in_schema=False)
+_HERE = "permrank.interfaces.server"
+
+
+@functools.cache
+def _environment() -> jinja2.Environment:
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader(_HERE, "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+class CachedFiles(StaticFiles):
+    """Our own files, which browsers ask about again."""
+
+    def file_response(self, *arguments: Any, **options: Any) -> Response:
+        """A file with an ETag."""
+        found = super().file_response(*arguments, **options)
+        found.headers["Cache-Control"] = "no-cache"
+        return found
+
+
+def own_files() -> CachedFiles:
+    """Style sheet and modules."""
+    return CachedFiles(directory=str(files(_HERE) / "static"))
+
+
+def page(name: str, request: Request, state: State, who: Caller | None = None, **values: Any) -> HTMLResponse:
+    """A page, with the token of its session."""
+    session = state.door.session(request)
+    shown = {
+        "token": state.door.token(session), "poll": None, "tab": "", "model": state.settings.model is not None,
+        "may_admin": who is not None and who.may("admin"),
+        "model_open": state.settings.model is not None and who is not None and who.may("model"),
+    }  # fmt: skip
+    status = values.pop("status", 200)
+    text = _environment().get_template(name).render(shown | values)
+    response = HTMLResponse(text, status)
+    if request.cookies.get(SESSION) != session:
+        state.door.set_cookie(response, SESSION, session)
+    return response
+
+
+@router.get("/")
+async def home(request: Request, who: Who, state: All) -> HTMLResponse:
+    """What can be done here."""
+    polls = []
+    for row in state.store.rows("SELECT id, title, state FROM polls ORDER BY created DESC LIMIT 200"):
+        if who.is_own or who.holds("read", row["id"]):  # what is open is not listed for everybody
+            polls.append(dict(row))
+    return page("home.html", request, state, who, polls=polls)
+
+
+@router.get("/join/{key}")
+async def join(key: str, request: Request, state: All) -> Response:
+    """A link with a key: kept as a cookie, and gone from the address; asked first if another site may have sent it."""
+    found = _linked(key, request, state)
+    if not _asks_first(found, request, state):
+        response: Response = RedirectResponse(_target(found), 303)
+        state.door.keep_key(response, key, found)
+        return response
+    poll = state.store.row("SELECT title FROM polls WHERE id = ?", found.poll or "")
+    return page(
+        "join.html", request, state, title="permrank" if poll is None else poll["title"], role=found.role,
+        own=_name(state, found), held=_name(state, state.door.held(found, request)), target=_target(found),
+    )  # fmt: skip
+
+
+@router.post("/join/{key}")
+async def take(key: str, request: Request, who: Who, state: All) -> Response:
+    """What `join` asks first: take the key after all; from a page of this server only."""
+    found = _linked(key, request, state)
+    response = JSONResponse({"target": _target(found)})
+    state.door.keep_key(response, key, found)
+    return response
+
+
+def _linked(key: str, request: Request, state: State) -> Key:
+    found = state.door.key_of(key, request)
+    if found is None:
+        raise Problem(401, "this link is not valid any more", remedy="ask for a new one")
+    return found
+
+
+def _target(key: Key) -> str:
+    """The page that a link leads to."""
+    if key.role == "admin":
+        return f"/admin/{key.poll}" if key.poll else "/admin"
+    if key.poll is None:
+        return "/recommend"
+    return f"/p/{key.poll}/result" if key.role == "read" else f"/p/{key.poll}"
+
+
+def _asks_first(key: Key, request: Request, state: State) -> bool:
+    """Whether somebody else than the user may have chosen to follow a link, or it would make them another person.
+
+    Browsers say whether an address came from another site, but not over HTTP to other machines than their own: there
+    the links that make somebody a person ask in any case.
+    """
+    held = state.door.held(key, request)
+    if held is not None and held.person == key.person:
+        return False  # who they are already
+    site = request.headers.get("sec-fetch-site")
+    elsewhere = site not in ("none", "same-origin") if site is not None else key.role == "person"
+    return held is not None or elsewhere
+
+
+def _name(state: State, key: Key | None) -> str | None:
+    """The person of a key, if it is one's: the name, or that there is none."""
+    if key is None or key.person is None:
+        return None
+    row = state.store.row("SELECT name FROM people WHERE poll = ? AND id = ?", key.poll, key.person)
+    return (row["name"] if row is not None else None) or "somebody without a name"
+
+
+@router.get("/p/{poll}")
+@router.get("/p/{poll}/choose")
+@router.get("/p/{poll}/result")
+async def of_poll(poll: Poll, request: Request, who: Who, state: All) -> HTMLResponse:
+    """Rank by dragging, answer pairs, or see what the group thinks."""
+    tab = request.scope["route"].path.removeprefix("/p/{poll}").strip("/") or "rank"
+    who.require("vote" if tab != "result" else "read", poll)
+    row = require_poll(state.store, poll)
+    if tab == "result":
+        try:
+            require_shown(row, who, state)
+        except Problem as problem:
+            return page("message.html", request, state, who, poll=dict(row), tab=tab, title=problem.detail, text="")
+    return page(f"{tab}.html", request, state, who, poll=dict(row), tab=tab)
+
+
+@router.get("/recommend")
+async def recommend(request: Request, who: Who, state: All) -> HTMLResponse:
+    """A list, and what follows from it."""
+    who.require("model")
+    if state.settings.model is None:
+        raise Problem(404, "no model is served here", remedy="start with 'permrank serve MODEL'")
+    return page("recommend.html", request, state, who, tab="recommend")
+
+
+@router.get("/admin")
+async def admin(request: Request, who: Who, state: All) -> HTMLResponse:
+    """Make a poll."""
+    who.require("admin")
+    return page("admin.html", request, state, who, tab="admin")
+
+
+@router.get("/admin/{poll}")
+async def admin_poll(poll: Poll, request: Request, who: Who, state: All) -> HTMLResponse:
+    """Watch, close and export a poll."""
+    who.require("admin", poll)
+    return page("watch.html", request, state, who, poll=dict(require_poll(state.store, poll)), tab="admin")

@@ -1,36 +1,156 @@
-"""Connections that say nothing are closed, and neither one address nor many hold all of them.
+"""Who connects: names and addresses, and connections that say nothing, which are closed.
 
-Uvicorn closes connections that are idle after an answer, but waits without end for the first request of one, and for
-the rest of a head that came in part.
+A server behind a proxy is asked by the proxy, which may run on the same machine: the address of a connection does not
+say who is asking. So a request is the machine's own only if everything about it says so, and the settings say that no
+proxy is expected (`Settings.is_private`). Uvicorn closes connections that are idle after an answer, but waits without
+end for the first request of one, and for the rest of a head that came in part.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import ipaddress
+import re
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any, ClassVar
+from urllib.parse import urlsplit
 
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
-from permrank.interfaces.server.reach import network_of
+from permrank.errors import InputError
+
+# What proxies add: Forwarded (RFC 7239) and X-Forwarded-*, Via, the client's address under a dozen names, and marks of
+# those that are common (Cloudflare, Fastly, Fly, Envoy, Azure, Amazon, Tailscale).
+_ADDED = re.compile(
+    rb"forward|client-?ip|real-?ip|remote-?(ip|addr)|^via$|^(cf|cdn|fly|fastly|tailscale|proxy|true)-"
+    rb"|^x-(amzn|appengine|arr|azure|cloud|cluster|envoy|host|nginx|original|proxy|scheme|url|varnish)"
+)
+_USUAL = {"http": 80, "https": 443}
+_NAME = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
+
+
+def is_own(scope: Mapping[str, Any]) -> bool:
+    """Whether a request comes from the machine itself, by its name, and through no proxy that shows itself.
+
+    Every one of these is needed: a connection from loopback, a ``Host`` of loopback, no header that a proxy adds, and
+    HTTP/1.1, as browsers and programs speak it: nginx hands on by HTTP/1.0 unless it is told otherwise.
+    """
+    client, headers = scope.get("client"), scope["headers"]
+    hosts = [value.decode("latin-1") for name, value in headers if name == b"host"]
+    return (
+        client is not None
+        and is_loopback(client[0])
+        and bool(hosts)
+        and all(is_loopback(name_of(host)) for host in hosts)
+        and scope["http_version"] != "1.0"
+        and not any(_ADDED.search(name) for name, _ in headers)
+    )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address is of this machine only; a name counts if it is localhost.
+
+    Examples
+    --------
+    >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("0.0.0.0"), is_loopback("example.org")
+    (True, True, False, False)
+    """
+    return host == "localhost" or (is_number(host) and ipaddress.ip_address(host).is_loopback)
+
+
+def is_number(host: str) -> bool:
+    """Whether a host is an address and not a name."""
+    with contextlib.suppress(ValueError):
+        ipaddress.ip_address(host)
+        return True
+    return False
+
+
+def name_of(host: str) -> str:
+    """The name in a ``Host`` header, or the address without brackets.
+
+    Examples
+    --------
+    >>> name_of("Localhost:8000"), name_of("[::1]:8000"), name_of("[::1]")
+    ('localhost', '::1', '::1')
+    """
+    name = host if host.endswith("]") else host.rsplit(":", 1)[0]
+    return (name[1:-1] if name.startswith("[") and name.endswith("]") else name).lower()
+
+
+def network_of(address: str) -> str:
+    """An address; of version 6 the network that one subscriber has; empty for what a proxy says that is neither."""
+    if not is_number(address):
+        return ""
+    return address if ipaddress.ip_address(address).version == 4 else str(ipaddress.ip_network((address, 64), False))
+
+
+def network_of_caller(scope: Mapping[str, Any]) -> str:
+    """The network that a request comes from."""
+    return network_of(scope["client"][0] if scope.get("client") else "")
+
+
+def public_origin(url: str) -> str:
+    """Scheme, name and port of the address under which people reach the server.
+
+    Examples
+    --------
+    >>> public_origin("https://Poll.example.org:443/"), public_origin("http://müller.example:8080")
+    ('https://poll.example.org', 'http://xn--mller-kva.example:8080')
+    """
+    wrong = InputError(
+        f"--public-url {url}: expected http:// or https://, a name and maybe a port, as in https://poll.example.org"
+    )
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:  # brackets that do not match, a port above 65535
+        raise wrong from error
+    if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
+        raise wrong
+    if parts.path not in ("", "/") or parts.query or parts.fragment:
+        raise wrong
+    name = parts.hostname if ":" in parts.hostname else host_name(parts.hostname, "--public-url")
+    return f"{parts.scheme}://{bracketed(name)}" + ("" if port in (None, _USUAL[parts.scheme]) else f":{port}")
+
+
+def host_name(name: str, option: str = "--allow-host") -> str:
+    """A name as browsers send it; one with a scheme, a port or a star is refused.
+
+    Examples
+    --------
+    >>> host_name("Poll.Example.org")
+    'poll.example.org'
+    """
+    with contextlib.suppress(UnicodeError):
+        found = name.encode("idna").decode().lower()
+        if _NAME.fullmatch(found):
+            return found
+    raise InputError(f"{option} {name!r}: expected a name such as poll.example.org, without scheme, port or star")
+
+
+def bracketed(host: str) -> str:
+    """A host as it stands in an address.
+
+    Examples
+    --------
+    >>> bracketed("::1"), bracketed("localhost")
+    ('[::1]', 'localhost')
+    """
+    return f"[{host}]" if ":" in host else host
 
 
 class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
-    """Uvicorn's protocol, h11 or httptools, with a time for the head of a request and a share for each address.
+    """Uvicorn's protocol, h11 or httptools, with a time for the head of a request and a share for each address."""
 
-    Attributes
-    ----------
-    head_seconds : float
-        How long the head of a request may take from its first byte, and its first byte from the beginning.
-    most : int
-        Connections of one address; of those without a request the oldest makes room, a new one is closed otherwise.
-    most_of_all : int
-        The same for all: the address with the most connections without a request makes room.
-    """
-
+    # How long the head of a request may take from its first byte, and its first byte from the beginning.
     head_seconds: ClassVar[float] = 5.0
+    # Connections of one address; of those without a request the oldest makes room, a new one is closed otherwise.
     most: ClassVar[int] = 400
-    most_of_all: ClassVar[int] = 1_500  # so many more may be closing, or open with a request, below uvicorn's limit
+    # Of all: the address with the most without a request makes room. Others may be closing, below uvicorn's limit.
+    most_of_all: ClassVar[int] = 1_500
     _waiting: ClassVar[dict[str, dict[Connection, None]]] = {}
     _open: ClassVar[Counter[str]] = Counter()
 

@@ -6,22 +6,63 @@ Plain ASGI, so that a request is refused before anything is read or parsed.
 from __future__ import annotations
 
 import asyncio
+import bisect
+import math
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
+from collections import Counter, OrderedDict
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from starlette.exceptions import HTTPException
 
-from permrank.interfaces.server.metrics import Metrics
+from permrank.interfaces.server.connections import is_number, name_of, network_of_caller
 from permrank.interfaces.server.problems import Problem, answer
-from permrank.interfaces.server.reach import is_number, name_of, network_of
 from permrank.interfaces.server.settings import Settings
 from permrank.interfaces.server.turns import ASKER, Asker
+
+_BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+
+
+class Metrics:
+    """Requests by method, route and status, and how long they took by route."""
+
+    def __init__(self) -> None:
+        self._requests: Counter[tuple[str, str, int]] = Counter()
+        self._times: dict[str, list[int]] = {}
+        self._sums: Counter[str] = Counter()
+
+    def observe(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Count one request."""
+        method = method if method in ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD") else "OTHER"
+        self._requests[method, route, status] += 1
+        self._times.setdefault(route, [0] * (len(_BOUNDS) + 1))[bisect.bisect_left(_BOUNDS, seconds)] += 1
+        self._sums[route] += seconds  # type: ignore[assignment]
+
+    def text(self, gauges: Mapping[str, float]) -> str:
+        """All of it as text."""
+        lines = ["# TYPE permrank_requests_total counter"]
+        for (method, route, status), count in sorted(self._requests.items()):
+            labels = f'method="{method}",route="{route}",status="{status}"'
+            lines.append(f"permrank_requests_total{{{labels}}} {count}")
+        lines.append("# TYPE permrank_request_seconds histogram")
+        for route, counts in sorted(self._times.items()):
+            total = 0
+            for bound, count in zip((*map(str, _BOUNDS), "+Inf"), counts, strict=True):
+                total += count
+                lines.append(f'permrank_request_seconds_bucket{{route="{route}",le="{bound}"}} {total}')
+            lines.append(f'permrank_request_seconds_sum{{route="{route}"}} {self._sums[route]:.6f}')
+            lines.append(f'permrank_request_seconds_count{{route="{route}"}} {total}')
+        for name, value in gauges.items():
+            lines += [f"# TYPE permrank_{name} gauge", f"permrank_{name} {value:g}"]
+        return "\n".join(lines) + "\n"
+
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+K = TypeVar("K")
+V = TypeVar("V")
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 # Callers that are remembered; and how long a body may take to arrive, in seconds.
@@ -43,15 +84,31 @@ _HEADERS = [
 ]
 
 
+class Recent(OrderedDict[K, V]):
+    """The entries that were set last, up to so many."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._most = most
+
+    def __setitem__(self, key: K, value: V) -> None:
+        super().__setitem__(key, value)
+        self.move_to_end(key)
+        if len(self) > self._most:
+            self.popitem(last=False)
+
+
 class Buckets:
-    """Token buckets by caller: so many a second, so many at once; the callers of long ago are forgotten."""
+    """Token buckets by caller: so many a second (0 is without limit), so many at once; old callers are forgotten."""
 
     def __init__(self, rate: float, burst: float) -> None:
         self.rate, self.burst, self.clock = rate, burst, time.monotonic
-        self._left: dict[str, tuple[float, float]] = {}
+        self._left: Recent[str, tuple[float, float]] = Recent(_MOST_CALLERS)
 
     def left(self, who: str) -> float:
         """What a caller has; less than nothing after something that cost more."""
+        if not self.rate:
+            return math.inf
         left, at = self._left.get(who, (self.burst, 0.0))
         return min(self.burst, left + (self.clock() - at) * self.rate)
 
@@ -63,10 +120,7 @@ class Buckets:
 
     def pay(self, who: str, cost: float) -> None:
         """Take what something has cost."""
-        left = self.left(who)
-        if len(self._left) >= _MOST_CALLERS and who not in self._left:
-            self._left.pop(next(iter(self._left)))
-        self._left[who] = left - cost, self.clock()
+        self._left[who] = self.left(who) - cost, self.clock()
 
 
 class Guard:
@@ -74,7 +128,7 @@ class Guard:
 
     def __init__(self, app: App, settings: Settings, metrics: Metrics) -> None:
         self.app, self.settings, self.metrics = app, settings, metrics
-        self._buckets = Buckets(settings.rate, settings.burst) if settings.rate else None
+        self._buckets = Buckets(settings.rate, settings.burst)
         self._names = {"localhost", settings.host.lower(), urlsplit(settings.public).hostname, *settings.hosts}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -104,7 +158,8 @@ class Guard:
 
     def _problem(self, scope: Scope, headers: list[tuple[bytes, bytes]]) -> Problem | None:
         hosts = [value.decode("latin-1") for name, value in headers if name == b"host"]
-        if len(hosts) != 1 or not self._known_name(name_of(hosts[0])):
+        # Numbers cannot be taken over by another site's names; of names only those that were given are known.
+        if len(hosts) != 1 or not (name_of(hosts[0]) in self._names or is_number(name_of(hosts[0]))):
             return Problem(
                 421, "this server is not called so", field="Host",
                 remedy="use its number, or have its name added with --allow-host",
@@ -112,8 +167,8 @@ class Guard:
         length = dict(headers).get(b"content-length", b"0")
         if not length.isdigit() or int(length) > self.settings.body_bytes:
             return self._too_large()
-        caller = _caller(scope)
-        if self._buckets is not None and not self._buckets.take(caller, 1.0 + int(length) / _BYTES):
+        caller = network_of_caller(scope)
+        if not self._buckets.take(caller, 1.0 + int(length) / _BYTES):
             wait = (1.0 - self._buckets.left(caller)) / self._buckets.rate
             return Problem(429, "too much is asked from this address", remedy="wait a little", retry=wait)
         return None
@@ -121,10 +176,6 @@ class Guard:
     def _too_large(self) -> Problem:
         limit = self.settings.body_bytes
         return Problem(413, f"the body is larger than {limit:,} bytes", field="body", remedy="send it in parts")
-
-    def _known_name(self, name: str) -> bool:
-        """Numbers cannot be taken over by another site's names; of names only those that were given are known."""
-        return name in self._names or is_number(name)
 
     async def _limited(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Hand on, counting the body: its length may not have been said, or said wrongly, and it may never come."""
@@ -143,20 +194,9 @@ class Guard:
                 raise HTTPException(413, self._too_large().detail)
             return message
 
-        caller = _caller(scope)
-
-        def pay(seconds: float) -> None:
-            if self._buckets is not None:
-                self._buckets.pay(caller, seconds / _SECONDS)
-
-        asks = ASKER.set(Asker(receiving, pay))
+        caller = network_of_caller(scope)
+        asks = ASKER.set(Asker(receiving, lambda seconds: self._buckets.pay(caller, seconds / _SECONDS)))
         try:
             await self.app(scope, receiving, send)
         finally:
             ASKER.reset(asks)
-
-
-def _caller(scope: Scope) -> str:
-    """The network that a request comes from."""
-    client = scope.get("client")
-    return network_of(client[0] if client else "")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
 from fastapi import Path as PathParameter
 
+import permrank as pr
 from permrank.errors import NotSupportedError
 from permrank.interfaces.server.access import Caller, Right
 from permrank.interfaces.server.bodies import (
@@ -20,12 +22,13 @@ from permrank.interfaces.server.bodies import (
     RecommendMany,
     Someone,
 )
-from permrank.interfaces.server.lists import MODEL, Said, erase_lists, keep_list, usable_list
+from permrank.interfaces.server.learning import MODEL, Said, erase_lists, keep_list, usable_list
 from permrank.interfaces.server.polls import n_erasures
 from permrank.interfaces.server.polls_api import ERRORS, PENDING, All, Limit, Who, erased
 from permrank.interfaces.server.problems import Problem
-from permrank.interfaces.server.serving import Version, age, person_id, place_of
+from permrank.interfaces.server.serving import Version, age, id_of, person_id, place_of
 from permrank.interfaces.server.state import State
+from permrank.interfaces.server.turns import T
 
 router = APIRouter(prefix="/v1/model", tags=["model"], responses=ERRORS)
 Person = Annotated[str, PathParameter(min_length=1, max_length=200)]
@@ -71,18 +74,17 @@ async def recommend(body: Recommend, who: Who, state: All) -> dict[str, Any]:
     exclude = {place_of(version, item, "exclude") for item in body.exclude}
     found = await state.serving.recommend(someone, body.k, exclude)
     if body.reasons:
-        sentences = await state.serving.run(lambda: [_because(version, someone, one) for one in found])
+        sentences = await state.serving.run(lambda: [_because(someone, one) for one in found])
         found = [one | {"because": text} for one, text in zip(found, sentences, strict=True)]
     return {"items": found, **_stamp(version)}
 
 
-def _because(version: Version, someone: Any, one: dict[str, Any]) -> str | None:
+def _because(someone: pr.Person, one: dict[str, Any]) -> str | None:
     """Why an item is recommended, without its name; None where the model gives no reasons."""
     try:
-        said: str = version.model.because(someone, one["item"])
+        return someone.because(one["item"]).removeprefix(f"{one['title']}: ")
     except NotSupportedError:
         return None
-    return said.removeprefix(f"{one['title']}: ")
 
 
 @router.post("/recommend/batch", summary="The same for many people")
@@ -94,24 +96,17 @@ async def recommend_many(body: RecommendMany, who: Who, state: All) -> dict[str,
     return {"people": found, **_stamp(version)}
 
 
-async def _asked(state: State, version: Version, body: Someone, question: Any) -> Any:
+async def _asked(state: State, version: Version, body: Someone, question: Callable[[pr.Person], T]) -> T:
     """A question about somebody, in the thread of numbers."""
-
-    def work() -> Any:
-        someone = state.serving.reference(version, body, light=False)
-        return question(version.model, someone)
-
-    return await state.serving.run(work)
+    return await state.serving.run(lambda: question(state.serving.reference(version, body, light=False)))
 
 
 @router.post("/rank", summary="In which order?")
 async def rank(body: Rank, who: Who, state: All) -> dict[str, Any]:
     """The given items, best first, with the probability to be among the best and, if asked for, intervals of ranks."""
     version = _opened(who, state)
-    chosen = [version.ids[place_of(version, item, "items")] for item in body.items]
-    frame = await _asked(
-        state, version, body, lambda model, someone: model.rank(someone, chosen, interval=body.interval)
-    )
+    chosen = [id_of(version, item, "items") for item in body.items]
+    frame = await _asked(state, version, body, lambda person: person.rank(chosen, interval=body.interval))
     return {"items": frame.to_dicts(), **_stamp(version)}
 
 
@@ -119,12 +114,8 @@ async def rank(body: Rank, who: Who, state: All) -> dict[str, Any]:
 async def prefers(body: Prefers, who: Who, state: All) -> dict[str, Any]:
     """The probability that the first of each pair is put before the second."""
     version = _opened(who, state)
-    pairs = [
-        [version.ids[place_of(version, item, f"pairs.{at}")] for item in pair] for at, pair in enumerate(body.pairs)
-    ]
-    found = await _asked(
-        state, version, body, lambda model, someone: [float(model.prefers(someone, *pair)) for pair in pairs]
-    )
+    pairs = [[id_of(version, item, f"pairs.{at}") for item in pair] for at, pair in enumerate(body.pairs)]
+    found = await _asked(state, version, body, lambda person: [person.prefers(*pair) for pair in pairs])
     return {"probabilities": found, **_stamp(version)}
 
 
@@ -132,20 +123,19 @@ async def prefers(body: Prefers, who: Who, state: All) -> dict[str, Any]:
 async def explain(body: Explain, who: Who, state: All) -> dict[str, Any]:
     """What speaks for an item, in a sentence and as parts that add up to its score."""
     version = _opened(who, state)
-    item = version.ids[place_of(version, body.item, "item")]
+    item = id_of(version, body.item, "item")
 
-    def question(model: Any, someone: Any) -> dict[str, Any]:
-        return {"because": model.because(someone, item), "reasons": model.explain(someone, item).to_dicts()}
+    def question(person: pr.Person) -> dict[str, Any]:
+        return {"because": person.because(item), "reasons": person.explain(item).to_dicts()}
 
-    found: dict[str, Any] = await _asked(state, version, body, question)
-    return found | _stamp(version)
+    return await _asked(state, version, body, question) | _stamp(version)
 
 
 @router.get("/similar/{item}", summary="What is like it?")
 async def similar(item: Person, who: Who, state: All, k: Annotated[int, Query(ge=1, le=1_000)] = 10) -> dict[str, Any]:
     """Items that the same people like."""
     version = _opened(who, state)
-    name = version.ids[place_of(version, item, "item")]
+    name = id_of(version, item, "item")
     frame = await state.serving.run(lambda: version.model.similar_items(name, k))
     return {"items": frame.to_dicts(), **_stamp(version)}
 

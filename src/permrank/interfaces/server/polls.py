@@ -8,9 +8,10 @@ import secrets
 import sqlite3
 import time
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from permrank.interfaces.server.access import make_key
 from permrank.interfaces.server.bodies import (
     BestWorstAnswer,
     ListAnswer,
@@ -20,7 +21,6 @@ from permrank.interfaces.server.bodies import (
     SkipAnswer,
     TiersAnswer,
 )
-from permrank.interfaces.server.keys import make_key
 from permrank.interfaces.server.problems import Problem
 from permrank.interfaces.server.store import Store
 
@@ -36,9 +36,8 @@ class Erasure(NamedTuple):
 
 def create_poll(db: sqlite3.Connection, poll: NewPoll) -> str:
     """Make a poll and its items; gives its id."""
-    words = re.sub(
-        r"[^a-z0-9]+", "-", unicodedata.normalize("NFKD", poll.title).encode("ascii", "ignore").decode().lower()
-    )
+    plain = unicodedata.normalize("NFKD", poll.title).encode("ascii", "ignore").decode().lower()
+    words = re.sub(r"[^a-z0-9]+", "-", plain)
     made = f"{words.strip('-')[:24].strip('-') or 'poll'}-{secrets.token_hex(4)}"
     db.execute(
         "INSERT INTO polls VALUES (?, ?, ?, ?, 'open', ?, NULL)",
@@ -155,35 +154,28 @@ def n_erasures(db: sqlite3.Connection, poll: str) -> int:
 def what_was_said(answer: AnyAnswer, known: set[str], where: str) -> tuple[str, str]:
     """Kind and content of an answer as it is stored; items that are unknown, or given twice, are problems."""
     said: Any
-    if isinstance(answer, ListAnswer):
-        named, said = answer.ranking, [[item] for item in answer.ranking]
-    elif isinstance(answer, TiersAnswer):
-        named, said = [item for tier in answer.ranking for item in tier], answer.ranking
-    elif isinstance(answer, PairAnswer):
-        named = said = [answer.better, answer.worse]
-    elif isinstance(answer, BestWorstAnswer):
-        named = answer.items
-        middle = [item for item in named if item not in (answer.best, answer.worst)]
-        said = [[answer.best], middle, [answer.worst]]
-        if answer.best not in named or answer.worst not in named or answer.best == answer.worst:
-            raise Problem(
-                422, "best and worst must be two of the items", field=f"{where}.best", remedy="name two of the items"
-            )
-    else:
-        named = said = answer.items
-    _require_known([*named, *answer.shown], known, where)
+    match answer:
+        case ListAnswer(ranking=named):
+            said = [[item] for item in named]
+        case TiersAnswer(ranking=said):
+            named = [item for tier in said for item in tier]
+        case BestWorstAnswer(items=named, best=best, worst=worst):
+            said = [[best], [item for item in named if item not in (best, worst)], [worst]]
+            if not {best, worst} <= set(named) or best == worst:
+                remedy = "name two of the items"
+                raise Problem(422, "best and worst must be two of the items", field=f"{where}.best", remedy=remedy)
+        case PairAnswer():
+            named = said = [answer.better, answer.worse]
+        case SkipAnswer():
+            named = said = answer.items
+    for item in (*named, *answer.shown):
+        if item not in known:
+            remedy = "take ids of the poll's items"
+            raise Problem(422, f"{item!r} is not an item of this poll", field=where, remedy=remedy)
     if len(set(named)) < len(named):
         twice = next(item for at, item in enumerate(named) if item in named[:at])
         raise Problem(422, f"{twice!r} comes twice", field=where, remedy="name every item once")
     return answer.kind, json.dumps(said, ensure_ascii=False)
-
-
-def _require_known(named: Iterable[str], known: set[str], where: str) -> None:
-    for item in named:
-        if item not in known:
-            raise Problem(
-                422, f"{item!r} is not an item of this poll", field=where, remedy="take ids of the poll's items"
-            )
 
 
 def add_answers(

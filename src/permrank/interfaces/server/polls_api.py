@@ -7,7 +7,6 @@ import json
 import sqlite3
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -16,14 +15,13 @@ from fastapi import Path as PathParameter
 from fastapi.responses import StreamingResponse
 
 from permrank.interfaces.server import polls as work
-from permrank.interfaces.server.access import Caller
-from permrank.interfaces.server.ballots import Ballots, Person, ranking_lines, rankings_of
+from permrank.interfaces.server.access import Caller, Key, make_key
 from permrank.interfaces.server.bodies import NewAnswers, NewKey, NewPerson, NewPoll, PollChange, ProblemDocument
-from permrank.interfaces.server.keys import Key, make_key
-from permrank.interfaces.server.live import Holders
+from permrank.interfaces.server.connections import network_of_caller
 from permrank.interfaces.server.problems import Problem
-from permrank.interfaces.server.reach import network_of
-from permrank.interfaces.server.state import State, state_of
+from permrank.interfaces.server.results import Ballots, Person, ranking_lines, rankings_of
+from permrank.interfaces.server.state import Holders, State, state_of
+from permrank.interfaces.server.store import Job
 
 ERRORS: dict[int | str, dict[str, Any]] = {
     status: {"model": ProblemDocument, "content": {"application/problem+json": {}}}
@@ -52,14 +50,17 @@ Who = Annotated[Caller, Depends(caller_of)]
 All = Annotated[State, Depends(state_of)]
 
 
-async def erased(
-    state: State, response: Response, what: str, job: Callable[[sqlite3.Connection], work.Erasure]
-) -> dict[str, Any]:
+async def erased(state: State, response: Response, what: str, job: Job[work.Erasure]) -> dict[str, Any]:
     """What is said of an erasure: 200 once it is in no file any more, 202 while that is pending."""
-    gone: work.Erasure = await state.written(job)
+    gone = await state.written(job)
     pending = not await state.eraser.is_done(gone.seq)
     response.status_code = 202 if pending else 200
     return {"erased": what, "answers": gone.answers, "pending": pending}
+
+
+def _page(name: str, rows: list[sqlite3.Row], limit: int) -> dict[str, Any]:
+    """Some of the rows, of which there may be one more, and where to go on."""
+    return {name: [dict(row) for row in rows[:limit]], "next": rows[limit - 1]["id"] if len(rows) > limit else None}
 
 
 @router.post("/polls", status_code=201, summary="Make a poll")
@@ -71,8 +72,7 @@ async def create(body: NewPoll, who: Who, state: All) -> dict[str, Any]:
         poll = work.create_poll(db, body)
         return {"id": poll, "keys": {role: make_key(db, role, poll) for role in ("vote", "read", "admin")}}
 
-    made: dict[str, Any] = await state.written(job)
-    return made
+    return await state.written(job)
 
 
 @router.get("/polls", summary="List the polls")
@@ -80,7 +80,7 @@ async def index(who: Who, state: All, after: After = "", limit: Limit = 100) -> 
     """Polls by id."""
     who.require("admin")
     rows = state.store.rows("SELECT * FROM polls WHERE id > ? ORDER BY id LIMIT ?", after, limit + 1)
-    return {"polls": [dict(row) for row in rows[:limit]], "next": rows[limit - 1]["id"] if len(rows) > limit else None}
+    return _page("polls", rows, limit)
 
 
 @router.get("/polls/{poll}", summary="Title and items")
@@ -130,8 +130,7 @@ async def new_key(poll: Poll, body: NewKey, who: Who, state: All) -> dict[str, A
             person = work.person_named(db, poll, body.name)
         return {"key": make_key(db, body.role, poll, person, body.label), "role": body.role, "person": person}
 
-    made: dict[str, Any] = await state.written(job)
-    return made
+    return await state.written(job)
 
 
 @router.get("/polls/{poll}/keys", summary="List the keys")
@@ -142,10 +141,7 @@ async def keys(poll: Poll, who: Who, state: All, after: After = "", limit: Limit
         "SELECT id, role, person, label, created, revoked FROM keys WHERE poll = ? AND id > ? ORDER BY id LIMIT ?",
         poll, after, limit + 1,
     )  # fmt: skip
-    return {
-        "keys": [dict(row) for row in found[:limit]],
-        "next": found[limit - 1]["id"] if len(found) > limit else None,
-    }
+    return _page("keys", found, limit)
 
 
 @router.delete("/polls/{poll}/keys/{key}", status_code=204, summary="Revoke a key")
@@ -186,10 +182,7 @@ async def people(poll: Poll, who: Who, state: All, after: After = "", limit: Lim
         "GROUP BY p.id ORDER BY p.id LIMIT ?",
         poll, after, limit + 1,
     )  # fmt: skip
-    return {
-        "people": [dict(row) for row in found[:limit]],
-        "next": found[limit - 1]["id"] if len(found) > limit else None,
-    }
+    return _page("people", found, limit)
 
 
 @router.delete("/polls/{poll}/people/{person}", summary="Erase a person", responses=PENDING)
@@ -306,7 +299,7 @@ async def result(
         "answers": group.n_answers, "as_of": group.seq, "age": round(time.time() - group.at, 3),
         "communities": json.loads(tastes["found"]) if tastes else [],
         "communities_as_of": tastes["seq"] if tastes else None,
-        "you": await state.polls.run(lambda: group.differences(own), poll, ("you", person)) if own.ranking else None,
+        "you": await state.turns.run(poll, lambda: group.differences(own), ("you", person)) if own.ranking else None,
     }  # fmt: skip
     text = json.dumps(head, ensure_ascii=False, allow_nan=False)
     return Response(f"{text[:-1]}, {group.text[1:]}", headers=headers, media_type="application/json")
@@ -335,7 +328,7 @@ async def events(poll: Poll, who: Who, state: All, request: Request) -> Streamin
     """Server-sent events: a ``change`` with the number of the last answer whenever there is a new one."""
     who.require("read", poll)
     work.require_poll(state.store, poll)
-    holders = Holders(poll, network_of(request.client.host if request.client else ""), who.person(poll))
+    holders = Holders(poll, network_of_caller(request.scope), who.person(poll))
     state.polls.require_room(holders)
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     return StreamingResponse(state.polls.events(holders), media_type="text/event-stream", headers=headers)
@@ -355,7 +348,7 @@ async def export(poll: Poll, who: Who, state: All, format: Literal["jsonl", "pre
             raise Problem(409, "nobody has answered yet", remedy="export when there are answers")
         return _json_lines(ballots, ids, names) if format == "jsonl" else _preflib(ballots, ids)
 
-    found = await state.polls.run(text, poll)
+    found = await state.turns.run(poll, text)
     ending, kind = ("jsonl", "application/x-ndjson") if format == "jsonl" else ("toi", "text/plain; charset=utf-8")
     return Response(found, headers={"Content-Disposition": f'attachment; filename="{poll}.{ending}"'}, media_type=kind)
 

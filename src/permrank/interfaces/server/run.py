@@ -2,32 +2,125 @@
 
 from __future__ import annotations
 
+import csv
 import dataclasses
 import errno
+import io
+import json
 import logging
 import os
-import secrets
 import socket
+import sqlite3
 import sys
 import webbrowser
 from pathlib import Path
 
 import uvicorn
+from pydantic import ValidationError
 
-from permrank.core.model_files import class_of
+import permrank as pr
 from permrank.errors import InputError
-from permrank.files.container import read_bytes, read_header
 from permrank.interfaces.output import say
 from permrank.interfaces.server import polls
-from permrank.interfaces.server.bodies import NewPoll
-from permrank.interfaces.server.connections import http_options
-from permrank.interfaces.server.keys import Role, keep_key, make_key
-from permrank.interfaces.server.learner import Learner
-from permrank.interfaces.server.poll_file import poll_of
-from permrank.interfaces.server.reach import bracketed
+from permrank.interfaces.server.access import Role, make_key
+from permrank.interfaces.server.bodies import Item, NewPoll
+from permrank.interfaces.server.connections import bracketed, http_options
+from permrank.interfaces.server.learning import Learner
 from permrank.interfaces.server.settings import ENVIRONMENT, Settings
 from permrank.interfaces.server.store import Store
 from permrank.interfaces.server.versions import base_of
+
+# Polls from files, and a simulated one
+_TABLES = {".csv": ",", ".tsv": "\t"}
+_TITLES = ("title", "item", "name", "dish")
+
+
+def poll_of(title: str, items: Path | None) -> NewPoll:
+    """A poll from a title and a file of items: one a line, or a table with a column of titles."""
+    if items is None:
+        raise InputError("--poll needs --items FILE: one item a line, or a table with a column 'title' or 'item'")
+    rows = _rows(items)
+    try:
+        return NewPoll.model_validate({"title": title, "items": [values for _, values in rows]})
+    except ValidationError as error:
+        first = error.errors()[0]
+        where, wrong = first["loc"], first["msg"].removeprefix("Value error, ")
+        place = "--poll" if where[0] == "title" else items
+        if len(where) > 1:
+            place, where = f"{items}, line {rows[int(where[1])][0]}", where[2:]
+        raise InputError(f"{place}: {'.'.join(map(str, where))}: {wrong}") from error
+
+
+def _rows(path: Path) -> list[tuple[int, dict[str, str]]]:
+    """Lines and items of a file: lines of text, or CSV, TSV with columns title (or item), about, picture, id."""
+    text, delimiter = _text(path), _TABLES.get(path.suffix.lower())
+    if delimiter is None:
+        return _of_lines(text)
+    try:
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+        rows = [(reader.line_num, [cell.strip() for cell in row]) for row in reader if any(map(str.strip, row))]
+    except csv.Error as error:
+        raise InputError(f"{path}: not a table of comma or tab separated values: {error}") from error
+    if not rows:
+        raise InputError(f"{path} is empty; write one item a line")
+    header = [cell.lower() for cell in rows[0][1]]
+    named = next((name for name in _TITLES if name in header), None)
+    if named is None:
+        return [(line, {"title": row[0]}) for line, row in rows]
+    found = []
+    for line, row in rows[1:]:
+        cells = dict(zip(header, row, strict=False))
+        known = {name: cells[name] for name in ("id", "about", "picture") if cells.get(name)}
+        found.append((line, {"title": cells.get(named, ""), **known}))
+    return found
+
+
+def _text(path: Path) -> str:
+    content = path.read_bytes()
+    encoding = "utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    try:
+        return content.decode(encoding)
+    except UnicodeDecodeError as error:
+        line = content[: error.start].count(b"\n") + 1
+        raise InputError(
+            f"{path}, line {line}: is not UTF-8; save the file in that encoding ('CSV UTF-8' in spreadsheets)"
+        ) from error
+
+
+def _of_lines(text: str) -> list[tuple[int, dict[str, str]]]:
+    """A line is a title, or title and description with a tab or a semicolon between."""
+    found = []
+    for number, line in enumerate(text.splitlines(), 1):
+        title, _, about = line.partition("\t") if "\t" in line else line.partition(";")
+        if line.strip():
+            found.append((number, {"title": title.strip(), "about": about.strip()}))
+    return found
+
+
+_TITLE = "What shall we cook?"
+_PEOPLE, _DISHES = 40, 10
+
+
+def simulate(store: Store, seed: int = 0) -> tuple[NewPoll, bool]:
+    """A poll of ten dishes in which forty simulated people of two tastes have voted; and whether it is new."""
+    rankings, _ = pr.datasets.simulated(
+        _PEOPLE, _DISHES, n_communities=2, separation=2.5, list_length=(6, 10), seed=seed
+    )
+    poll = NewPoll(title=_TITLE, about="Simulated people have voted; add your own ranking.",
+                   items=[Item(title=str(name)) for name in rankings.item_ids])  # fmt: skip
+    if store.row("SELECT 1 FROM polls WHERE title = ? AND state = 'open'", _TITLE) is not None:
+        return poll, False
+
+    def job(db: sqlite3.Connection) -> None:
+        made = polls.create_poll(db, poll)
+        for user in rankings.user_ids:
+            (ballot,) = rankings.lists(user)
+            said = [sorted(map(str, tier)) if isinstance(tier, set) else [str(tier)] for tier in ballot]
+            person = polls.person_named(db, made, str(user))
+            polls.add_answers(db, made, person, [("tiers", json.dumps(said), "[]", None)])
+
+    store.write(job).result()
+    return poll, True
 
 
 def start(
@@ -37,7 +130,7 @@ def start(
     """Prepare the file, say where everything is, and serve until Ctrl-C."""
     asked = None if poll is None else poll_of(poll, items)
     if settings.model is not None:
-        class_of(read_header(read_bytes(Path(settings.model)), Path(settings.model)), Path(settings.model))
+        pr.load(settings.model)  # a file that cannot be read is told here, and not by a web process
     require_free(settings.host, settings.port)
     store = Store(settings.db)
     admin, settings = with_keys(store, settings, admin_key)
@@ -48,8 +141,6 @@ def start(
     if asked is not None:
         first = _announce(store, base, settings, asked)
     if demo:
-        from permrank.interfaces.server.demo import simulate
-
         made, is_new = simulate(store)
         first = _announce(store, base, settings, made, is_new=is_new)
     if admin is not None:
@@ -82,13 +173,12 @@ def with_keys(store: Store, settings: Settings, admin_key: str | None) -> tuple[
     Gives the key that was made, and the settings, which say whether there is a key.
     """
     known = store.row("SELECT 1 FROM keys WHERE role = 'admin' AND poll IS NULL AND revoked IS NULL") is not None
-    made = None
-    if admin_key == "new" or (admin_key is None and not known and not settings.is_private):
-        admin_key = made = f"pr_{secrets.token_hex(6)}_{secrets.token_urlsafe(24)}"
-    if admin_key is not None:
-        key = admin_key
-        store.write(lambda db: keep_key(db, key, "admin", label="at start")).result()
-    return made, dataclasses.replace(settings, keys=admin_key is not None or known)
+    is_new = admin_key == "new" or (admin_key is None and not known and not settings.is_private)
+    if admin_key is None and not is_new:
+        return None, dataclasses.replace(settings, keys=known)
+    text = None if is_new else admin_key
+    kept = store.write(lambda db: make_key(db, "admin", label="at start", text=text)).result()
+    return kept if is_new else None, dataclasses.replace(settings, keys=True)
 
 
 def _announce(store: Store, base: str, settings: Settings, poll: NewPoll, *, is_new: bool = False) -> str:

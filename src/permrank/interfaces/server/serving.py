@@ -14,44 +14,31 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from permrank.core.answers import best_of_block
-from permrank.core.model_files import load
-from permrank.core.person import Person
-from permrank.core.ranker import Ranker
-from permrank.families.catalogue.ranker import CatalogueRanker
+import permrank as pr
 from permrank.interfaces.server.bodies import Someone
 from permrank.interfaces.server.problems import Problem
 from permrank.interfaces.server.store import Store
-from permrank.interfaces.server.turns import Turns
+from permrank.interfaces.server.turns import T, Turns
 from permrank.interfaces.server.versions import base_of, file_of, newest
-from permrank.rankings.rankings import Rankings
-from permrank.rankings.vocabulary import Vocabulary
 
 _log = logging.getLogger("permrank.serve")
 _TOGETHER = 64
 # The model takes turns with the polls under this name.
 _TURN = "model"
-_NOBODY = Vocabulary.of([0], "user")
 Found = list[dict[str, Any]]
-_Waiting = tuple[Person, int, set[int], "asyncio.Future[Found]"]
+_Waiting = tuple[pr.Person, int, set[int], "asyncio.Future[Found]"]
 
 
 class Version(NamedTuple):
-    """A loaded model, which one it is, and how old."""
+    """A loaded model, which one it is, and how old; titles of its items as they are, and as they are searched."""
 
     number: int
-    model: Ranker
+    model: pr.Ranker
     created: float
     ids: list[Any]
     titles: list[str]
+    names: list[str]
     places: dict[Any, int]
-    items: Vocabulary
-    by_take_up: bool
-
-    @property
-    def names(self) -> list[tuple[str, int]]:
-        """Titles in lower case and their places, for a search."""
-        return [(title.casefold(), at) for at, title in enumerate(self.titles)]
 
 
 class Serving:
@@ -63,7 +50,6 @@ class Serving:
         self.version: Version | None = None
         self._waiting: list[_Waiting] = []
         self._busy = False
-        self._search: tuple[int, list[tuple[str, int]]] | None = None
 
     # Versions
 
@@ -91,38 +77,35 @@ class Serving:
 
     # People
 
-    async def someone(self, version: Version, who: Someone, *, light: bool) -> Person:
+    async def someone(self, version: Version, who: Someone, *, light: bool) -> pr.Person:
         """Who a question is about, worked out in the thread of numbers where there is something to work out."""
-        if light and version.by_take_up and who.ranking and who.person is None and who.ratings is None:
+        by_order = version.model.fitted_.finds_by_order
+        if light and not by_order and who.ranking and who.person is None and who.ratings is None:
             return self.reference(version, who, light=True)
-        return await self.run(functools.partial(self.reference, version, who, light=light))  # type: ignore[no-any-return]
+        return await self.run(functools.partial(self.reference, version, who, light=light))
 
-    def reference(self, version: Version, who: Someone, *, light: bool) -> Person:
+    def reference(self, version: Version, who: Someone, *, light: bool) -> pr.Person:
         """Who a question is about; ``light`` leaves out what only questions of order need."""
         given = [name for name in ("person", "ranking", "ratings") if getattr(who, name) is not None]
         model = version.model
         if len(given) > 1:
             raise Problem(422, f"{' and '.join(given)} are given", field=given[1], remedy="give one of them")
-        if who.ratings is not None:
-            rated = {version.ids[place_of(version, item, "ratings")]: value for item, value in who.ratings.items()}
-            return model.fold_in(rated)
-        ranking: Any = who.ranking
+        said: Any = who.ranking if who.ratings is None else who.ratings
         if who.person is not None:
-            ranking = self._said(person_id(model, who.person))
-            if isinstance(ranking, dict):
-                return model.fold_in(
-                    {version.ids[place_of(version, item, "ratings")]: r for item, r in ranking.items()}
-                )
-            if ranking is None:
-                return model.person(person_id(model, who.person))
-        if ranking is None:
+            person = person_id(model, who.person)
+            said = self._said(person)
+            if said is None:
+                return model.person(person)
+        if said is None:
             if model.knows_nobody:
                 return model.person(None)
             raise Problem(
                 422, "nothing says who this is about", field="person", remedy="give person, ranking or ratings"
             )
-        tiers = [[place_of(version, item, "ranking") for item in _tier(entry)] for entry in ranking]
-        return folded(model, version, tiers, light=light)
+        if isinstance(said, dict):
+            return model.fold_in({id_of(version, item, "ratings"): one for item, one in said.items()})
+        tiers = [[place_of(version, item, "ranking") for item in _tier(entry)] for entry in said]
+        return folded(version, tiers, light=light)
 
     def _said(self, person: str | int) -> Any:
         """The last list, or ratings, that were sent for a person and this model; None without."""
@@ -132,11 +115,11 @@ class Serving:
 
     # Questions
 
-    async def run(self, work: Callable[[], Any]) -> Any:
+    async def run(self, work: Callable[[], T]) -> T:
         """Work with the model, in the thread of numbers."""
         return await self.turns.run(_TURN, work)
 
-    async def recommend(self, who: Person, k: int, exclude: set[int]) -> Found:
+    async def recommend(self, who: pr.Person, k: int, exclude: set[int]) -> Found:
         """The best k for somebody: questions that arrive while others are answered are answered at one go."""
         future: asyncio.Future[Found] = asyncio.get_running_loop().create_future()
         self._waiting.append((who, k, exclude, future))
@@ -167,9 +150,7 @@ class Serving:
     def search(self, text: str, limit: int, after: int) -> tuple[Found, int | None]:
         """Items whose title holds a text, those that begin with it first; and where to go on."""
         version, wanted = self.current, text.strip().casefold()
-        if self._search is None or self._search[0] != version.number:
-            self._search = version.number, version.names
-        hits = [(not name.startswith(wanted), at) for name, at in self._search[1] if wanted in name]
+        hits = [(not name.startswith(wanted), at) for at, name in enumerate(version.names) if wanted in name]
         page = [at for _, at in sorted(hits)][after : after + limit]
         more = after + limit if len(hits) > after + limit else None
         return [{"item": version.ids[at], "title": version.titles[at]} for at in page], more
@@ -177,34 +158,28 @@ class Serving:
 
 def loaded(number: int, path: str, created: float) -> Version:
     """A version from its file."""
-    model = load(path)
-    items = model.item_ids
-    ids, titles = items.ids.to_list(), [items.called(at) for at in range(len(items))]
+    model = pr.load(path)
+    ids, titles = list(model.item_ids), [model.item_ids.called(at) for at in range(len(model.item_ids))]
     places: dict[Any, int] = {}
     for at, title in enumerate(titles):
         places.setdefault(title, at)
     places |= {str(name): at for at, name in enumerate(ids)} | {name: at for at, name in enumerate(ids)}
-    by_take_up = isinstance(model, CatalogueRanker) and not model.fitted_.finds_by_order
-    return Version(number, model, created, ids, titles, places, items, by_take_up)
+    return Version(number, model, created, ids, titles, [title.casefold() for title in titles], places)
 
 
 def warm_up(version: Version) -> None:
     """Ask once, so that the first caller waits for no compilation."""
-    someone = folded(version.model, version, [[0]], light=True)
+    someone = folded(version, [[0]], light=True)
     recommended(version, [(someone, 1, set(), None)])  # type: ignore[list-item]
 
 
-def folded(model: Ranker, version: Version, tiers: list[list[int]], *, light: bool) -> Person:
-    """Somebody new by a list of indices; by the quick way where `recommend` goes by what is taken up alone."""
+def folded(version: Version, tiers: list[list[int]], *, light: bool) -> pr.Person:
+    """Somebody new by a list of indices; by the quick way where `recommend` goes by what is listed alone."""
     flat = [item for tier in tiers for item in tier]
     require_once(version, flat, "ranking")
-    if light and version.by_take_up and flat:
-        levels = np.repeat(np.arange(len(tiers), dtype=np.int32), [len(tier) for tier in tiers])
-        ends, one = np.array([0, 1]), np.ones(1)
-        items = np.array(flat, np.int32)
-        bounds = np.array([0, items.size])
-        return Person(model.fitted_, None, Rankings._trusted(ends, bounds, items, levels, one, _NOBODY, version.items))
-    return model.fold_in(
+    if light and flat and not version.model.fitted_.finds_by_order:
+        return version.model.fitted_.newcomer(np.array(flat), np.repeat(np.arange(len(tiers)), [*map(len, tiers)]))
+    return version.model.fold_in(
         [{version.ids[item] for item in tier} if len(tier) > 1 else version.ids[tier[0]] for tier in tiers]
     )
 
@@ -212,10 +187,7 @@ def folded(model: Ranker, version: Version, tiers: list[list[int]], *, light: bo
 def recommended(version: Version, batch: Sequence[_Waiting]) -> list[Found]:
     """The best items of several people at one go."""
     k = max(wanted + len(exclude) for _, wanted, exclude, _ in batch)
-    allowed = np.ones(len(version.ids), bool)
-    lengths, items, scores = best_of_block(
-        version.model.fitted_, [person for person, *_ in batch], allowed, k, exclude_listed=True
-    )
+    lengths, items, scores = version.model.fitted_.best([person for person, *_ in batch], k)
     found, start = [], 0
     for length, (_, wanted, exclude, _) in zip(lengths.tolist(), batch, strict=True):
         part = zip(items[start : start + length].tolist(), scores[start : start + length].tolist(), strict=True)
@@ -235,10 +207,15 @@ def place_of(version: Version, item: Any, field: str) -> int:
     found = version.places.get(item)
     if found is None:
         try:
-            return version.items.find(item)
+            return version.model.item_ids.find(item)
         except Exception as error:
             raise Problem(404, str(error), field=field, remedy="see /v1/model/items?search=...") from error
     return found
+
+
+def id_of(version: Version, item: Any, field: str) -> Any:
+    """The id of an item by id or title."""
+    return version.ids[place_of(version, item, field)]
 
 
 def require_once(version: Version, places: Sequence[int], field: str) -> None:
@@ -252,7 +229,7 @@ def _tier(entry: Any) -> list[Any]:
     return entry if isinstance(entry, list) else [entry]
 
 
-def person_id(model: Ranker, person: str | int) -> str | int:
+def person_id(model: pr.Ranker, person: str | int) -> str | int:
     """An id of a person in the type of the model's ids, or a problem."""
     if not model.user_ids.is_integer:
         return str(person)

@@ -7,7 +7,7 @@ import json
 import os
 from dataclasses import dataclass
 
-from permrank.interfaces.server.reach import is_loopback
+from permrank.interfaces.server.connections import is_loopback
 
 ENVIRONMENT = "PERMRANK_SERVE"
 """Variable of the environment that hands the settings to worker processes."""
@@ -16,51 +16,23 @@ _BLAS, _OURS = "OPENBLAS_NUM_THREADS", "PERMRANK_SERVE_BLAS"
 
 @dataclass(frozen=True)
 class Settings:
-    """How a server runs.
+    """How a server runs."""
 
-    Attributes
-    ----------
-    db : str
-        The SQLite file.
-    model : str or None
-        The model file that is served, or None.
-    host, port : str, int
-        Where it listens.
-    keys : bool
-        Whether an admin's key is known: nothing is then administered without one.
-    is_open : bool
-        Whether everybody who reaches the server may vote, read and ask the model without a key.
-    public : str
-        Where people reach it, ``scheme://name``; empty without a proxy or a name.
-    hosts : tuple of str
-        More names under which browsers may reach it, beside numbers and localhost.
-    rate, burst : float, int
-        Requests a second, and at once, of one caller; 0 is without limit.
-    body_bytes : int
-        The largest body of a request.
-    streams : int
-        The most open event streams of this process.
-    refit_answers, refit_seconds : int, float
-        The model is fitted again after so many new lists, and at least so long after the last time; 0 is never.
-    workers : int
-        Web processes.
-    """
-
-    db: str
-    model: str | None = None
-    host: str = "127.0.0.1"
+    db: str  # the SQLite file
+    model: str | None = None  # the model file that is served
+    host: str = "127.0.0.1"  # where it listens
     port: int = 8000
-    keys: bool = False
-    is_open: bool = False
-    public: str = ""
-    hosts: tuple[str, ...] = ()
-    rate: float = 50.0
-    burst: int = 200
-    body_bytes: int = 1 << 20
-    streams: int = 500
-    refit_answers: int = 100
-    refit_seconds: float = 300.0
-    workers: int = 1
+    keys: bool = False  # whether an admin's key is known: nothing is then administered without one
+    is_open: bool = False  # whether everybody who reaches it may vote, read and ask the model without a key
+    public: str = ""  # where people reach it, scheme://name; empty without a proxy or a name
+    hosts: tuple[str, ...] = ()  # more names under which browsers may reach it, beside numbers and localhost
+    rate: float = 50.0  # requests of one caller a second, 0 without limit
+    burst: int = 200  # and at once
+    body_bytes: int = 1 << 20  # the largest body of a request
+    streams: int = 500  # the most open event streams of a process
+    refit_answers: int = 100  # the model is fitted again after so many new lists, 0 is never
+    refit_seconds: float = 300.0  # and so long after the last time
+    workers: int = 1  # web processes
 
     @property
     def is_private(self) -> bool:

@@ -16,25 +16,82 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from permrank.errors import FormatError, InputError
-from permrank.interfaces.server import schema
 
-Job = Callable[[sqlite3.Connection], Any]
-_Waiting = tuple[Job, "Future[Any]"]
+# Every column of a foreign key is the beginning of an index: what belongs to a poll or a person goes with it.
+VERSION = 2
+
+TABLES = """
+CREATE TABLE meta (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE polls (
+    id TEXT PRIMARY KEY, title TEXT NOT NULL, about TEXT NOT NULL, shows TEXT NOT NULL, state TEXT NOT NULL,
+    created REAL NOT NULL, closed REAL
+) WITHOUT ROWID;
+CREATE TABLE items (
+    poll TEXT NOT NULL REFERENCES polls ON DELETE CASCADE, id TEXT NOT NULL, title TEXT NOT NULL, about TEXT NOT NULL,
+    picture TEXT NOT NULL, position INTEGER NOT NULL, PRIMARY KEY (poll, id)
+) WITHOUT ROWID;
+CREATE TABLE people (
+    poll TEXT NOT NULL REFERENCES polls ON DELETE CASCADE, id TEXT NOT NULL, name TEXT, created REAL NOT NULL,
+    PRIMARY KEY (poll, id), UNIQUE (poll, name)
+) WITHOUT ROWID;
+CREATE TABLE keys (
+    id TEXT PRIMARY KEY, digest BLOB NOT NULL, role TEXT NOT NULL, poll TEXT REFERENCES polls ON DELETE CASCADE,
+    person TEXT, label TEXT NOT NULL, created REAL NOT NULL, revoked REAL,
+    FOREIGN KEY (poll, person) REFERENCES people (poll, id) ON DELETE CASCADE
+) WITHOUT ROWID;
+CREATE INDEX keys_of_poll ON keys (poll, id);
+CREATE INDEX keys_of_person ON keys (poll, person);
+CREATE TABLE answers (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT, poll TEXT NOT NULL, person TEXT NOT NULL, kind TEXT NOT NULL,
+    said TEXT NOT NULL, shown TEXT NOT NULL, at REAL NOT NULL, client_key TEXT, UNIQUE (poll, person, client_key),
+    FOREIGN KEY (poll, person) REFERENCES people (poll, id) ON DELETE CASCADE
+);
+CREATE INDEX answers_of_poll ON answers (poll, seq);
+CREATE TABLE requests (
+    poll TEXT NOT NULL, sender TEXT NOT NULL, client_key TEXT NOT NULL, digest BLOB NOT NULL, person TEXT NOT NULL,
+    PRIMARY KEY (poll, sender, client_key),
+    FOREIGN KEY (poll, person) REFERENCES people (poll, id) ON DELETE CASCADE
+) WITHOUT ROWID;
+CREATE INDEX requests_of_person ON requests (poll, person);
+CREATE TABLE communities (
+    poll TEXT PRIMARY KEY REFERENCES polls ON DELETE CASCADE, seq INTEGER NOT NULL, found TEXT NOT NULL,
+    at REAL NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE lists (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT, base TEXT NOT NULL, person TEXT NOT NULL, said TEXT NOT NULL,
+    at REAL NOT NULL
+);
+CREATE INDEX lists_of_person ON lists (person, base, seq);
+CREATE INDEX lists_of_base ON lists (base, seq, person);
+CREATE TABLE model_versions (
+    version INTEGER PRIMARY KEY AUTOINCREMENT, base TEXT NOT NULL, created REAL NOT NULL, seq INTEGER NOT NULL,
+    state TEXT NOT NULL
+);
+CREATE TABLE erasures (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT, poll TEXT NOT NULL, at REAL NOT NULL, done INTEGER NOT NULL DEFAULT 0
+);
+CREATE INDEX erasures_of_poll ON erasures (poll);
+CREATE INDEX erasures_pending ON erasures (seq) WHERE NOT done;
+CREATE TRIGGER answers_stay BEFORE UPDATE ON answers BEGIN SELECT RAISE(ABORT, 'answers are never changed'); END;
+CREATE TRIGGER answers_are_kept BEFORE DELETE ON answers
+    WHEN EXISTS (SELECT 1 FROM people WHERE poll = OLD.poll AND id = OLD.person)
+    BEGIN SELECT RAISE(ABORT, 'answers are kept unless their person is erased'); END;
+CREATE TRIGGER lists_stay BEFORE UPDATE ON lists BEGIN SELECT RAISE(ABORT, 'lists are never changed'); END;
+"""
+
+
+T = TypeVar("T")
+Job = Callable[[sqlite3.Connection], T]
+_Waiting = tuple[Job[Any], "Future[Any]"]
 # Jobs in one commit; and how long a connection waits for another process's commit, in seconds.
 _TOGETHER, _PATIENCE = 512, 20.0
 
 
 class Store:
-    """A database that is read from any thread and written by one.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file; it is made, readable by its owner only, if it is not there.
-    """
+    """A database that is read from any thread and written by one; its file is made for its owner alone."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -81,11 +138,11 @@ class Store:
 
     # Writing
 
-    def write(self, job: Job) -> Future[Any]:
+    def write(self, job: Job[T]) -> Future[T]:
         """Run a job in the writing thread; the future has its result once that is on the disk."""
         if self._closed:
             raise RuntimeError("the store is closed")
-        future: Future[Any] = Future()
+        future: Future[T] = Future()
         self._jobs.put((job, future))
         return future
 
@@ -97,23 +154,15 @@ class Store:
 
     def _write_all(self) -> None:
         db = connected(self.path)
-        while True:
-            first = self._jobs.get()
-            batch = [] if first is None else [first]
-            ended = first is None
-            while not ended and len(batch) < _TOGETHER:
-                try:
-                    following = self._jobs.get_nowait()
-                except queue.Empty:
-                    break
-                if following is None:
-                    ended = True
-                else:
-                    batch.append(following)
-            _commit(db, batch)
-            if ended:
-                db.close()
-                return
+        ended = False
+        while not ended:
+            batch = [self._jobs.get()]
+            with contextlib.suppress(queue.Empty):
+                while batch[-1] is not None and len(batch) < _TOGETHER:
+                    batch.append(self._jobs.get_nowait())
+            ended = batch[-1] is None
+            _commit(db, [waiting for waiting in batch if waiting is not None])
+        db.close()
 
 
 def _commit(db: sqlite3.Connection, batch: list[_Waiting]) -> None:
@@ -147,10 +196,8 @@ def connected(path: Path, patience: float = _PATIENCE) -> sqlite3.Connection:
     """A connection that waits so many seconds for a lock."""
     db = sqlite3.connect(path, timeout=patience, isolation_level=None, check_same_thread=False)
     db.row_factory = sqlite3.Row
-    db.execute("PRAGMA journal_mode = WAL")
-    db.execute("PRAGMA synchronous = FULL")
-    db.execute("PRAGMA secure_delete = ON")
-    db.execute("PRAGMA foreign_keys = ON")
+    for setting in ("journal_mode = WAL", "synchronous = FULL", "secure_delete = ON", "foreign_keys = ON"):
+        db.execute(f"PRAGMA {setting}")
     db.execute("PRAGMA trusted_schema = OFF")
     return db
 
@@ -177,9 +224,9 @@ def _prepare(path: Path) -> None:
             version = db.execute("PRAGMA user_version").fetchone()[0]
             tables = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
             if version == 0 and tables == 0:
-                for statement in _statements(schema.TABLES):
+                for statement in _statements(TABLES):
                     db.execute(statement)
-                db.execute(f"PRAGMA user_version = {schema.VERSION}")
+                db.execute(f"PRAGMA user_version = {VERSION}")
             db.execute("COMMIT")
     except sqlite3.DatabaseError as error:
         raise FormatError(f"{path} cannot be used as a file of answers: {error}; name another with --db") from error
@@ -191,13 +238,13 @@ def _require_ours(path: Path) -> None:
     with contextlib.closing(sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None)) as db:
         db.execute("BEGIN")  # another process may be making the tables
         version, there = db.execute("PRAGMA user_version").fetchone()[0], set(db.execute(tables))
-    if version != schema.VERSION and (version or there):
+    if version != VERSION and (version or there):
         raise FormatError(
-            f"{path} is a database of version {version}, and this permrank knows version {schema.VERSION}; "
+            f"{path} is a database of version {version}, and this permrank knows version {VERSION}; "
             "name another file with --db"
         )
     with contextlib.closing(sqlite3.connect(":memory:")) as db:
-        db.executescript(schema.TABLES)
+        db.executescript(TABLES)
         if version and not there >= set(db.execute(tables)):
             raise FormatError(f"{path} is a database of another program; name another file with --db")
 

@@ -12,10 +12,11 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, TypeVar
 
 from permrank.interfaces.server.problems import Problem
 
+T = TypeVar("T")
 # Jobs of one poll that wait.
 _MOST = 128
 
@@ -23,12 +24,8 @@ _MOST = 128
 class Asker:
     """Who waits for the answer to a request.
 
-    Parameters
-    ----------
-    receive : callable
-        Gives the messages of the connection (ASGI): the last one says that they have gone.
-    pay : callable
-        Takes the processor seconds that were spent for them.
+    receive: gives the messages of the connection (ASGI); the last one says that they have gone.
+    pay: takes the processor seconds that were spent for them.
     """
 
     def __init__(
@@ -66,7 +63,7 @@ class Turns:
         """Jobs that wait."""
         return sum(map(len, self._queues.values()))
 
-    async def run(self, whose: str, work: Callable[[], Any], name: Hashable = None) -> Any:
+    async def run(self, whose: str, work: Callable[[], T], name: Hashable = None) -> T:
         """The result of a job; jobs of one name that wait are one, and begin after all who wait for them have asked."""
         queue = self._queues.get(whose)
         if queue is None:
@@ -79,7 +76,8 @@ class Turns:
         if self._serving is None:
             self._serving = asyncio.create_task(self._serve())
         try:
-            return await _waited(job)
+            found: T = await _waited(job)
+            return found
         finally:
             if not job.waiting and queue.get(name) is job:
                 del queue[name]
