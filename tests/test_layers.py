@@ -35,7 +35,7 @@ RELATIVES = {
 # These are where people look for them, and call what lies above them when they are used.
 UPWARDS = {
     ("core.registry", "permrank.families"),  # the list of names
-    ("rankings.rankings", "permrank.files.formats.writers"),
+    ("rankings.rankings", "permrank.files.formats"),
     ("evaluation.comparison", "permrank.interfaces.report.report"),
 }
 # What kernels import that is not ours; `kernels.jit` is Python around the compiler.

@@ -14,9 +14,9 @@ import numpy as np
 import polars as pl
 
 from permrank.errors import FormatError, InputError, shown
+from permrank.rankings.column_names import TITLES, column_of_ids, matching, plain_word
 from permrank.rankings.frames import as_frame, id_column, ids_like
 from permrank.rankings.links import Links
-from permrank.rankings.words import TITLES, column_of_ids, matching, plain_word
 from permrank.types import Named
 
 AttributeKind: TypeAlias = Literal["user", "item"]

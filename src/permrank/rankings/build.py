@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from permrank.errors import InputError
-from permrank.ragged import new_blocks
+from permrank.errors import InputError, argument, shown
+from permrank.ragged import first_entries, new_blocks, owners
 from permrank.types import Array, BoolArray, Float64Array, Int32Array, Int64Array
 
 Duplicates: TypeAlias = Literal["error", "first", "last", "mean"]
@@ -131,6 +131,29 @@ def repeated_rows(rankings: Int64Array, items: Int32Array, n_items: int) -> tupl
     again = ~pairs.is_first_distinct().to_numpy()
     row = int(np.argmax(again))
     return int(np.argmax(pairs.to_numpy() == pairs[row])), row
+
+
+def repeated_entry(where: str, user: object, item: object, first: str) -> InputError:
+    """The error for a row that repeats the user and item of an earlier one."""
+    return InputError(
+        f"{where}: user {shown(user)} has item {shown(item)} a second time (first in {first}); drop one, or pass "
+        f"{argument('duplicates', 'first', 'last', 'mean')}"
+    )
+
+
+def inverted_entries(indptr: Int64Array, levels: Int32Array, ratings: Float64Array) -> tuple[int, int] | None:
+    """Two entries of a ranking of which the later has the higher rating, or None.
+
+    Equal ratings may stand apart (a tie that was broken) and different ones together (a coarser order).
+    """
+    if not (~first_entries(indptr)[1:] & (ratings[1:] > ratings[:-1])).any():
+        return None
+    owner = owners(indptr)
+    order = np.lexsort((-ratings, levels, owner))
+    before, after = order[:-1], order[1:]
+    bad = (owner[before] == owner[after]) & (levels[after] > levels[before]) & (ratings[after] > ratings[before])
+    index = int(np.argmax(bad))
+    return (int(before[index]), int(after[index])) if bad[index] else None
 
 
 def settle_duplicates(

@@ -11,8 +11,8 @@ import polars as pl
 from permrank.errors import InputError, UnknownIdError, shown
 from permrank.processes import refuse_after_fork
 from permrank.rankings.build import bad_weights, weight_problem
+from permrank.rankings.column_names import column_of, plain_word
 from permrank.rankings.vocabulary import id_series
-from permrank.rankings.words import column_of, plain_word
 from permrank.types import Array, BoolArray, Float64Array
 
 RESULTS = ("result", "outcome", "score")

@@ -8,7 +8,7 @@ import polars as pl
 from permrank.errors import InputError
 from permrank.ragged import indptr_of, ranges
 from permrank.rankings.build import keys_of, lay_out
-from permrank.rankings.interactions import are_sets, sets_of
+from permrank.rankings.constructors import are_sets, sets_of
 from permrank.rankings.rankings import Rankings
 from permrank.rankings.vocabulary import Vocabulary
 from permrank.types import Float64Array, Int64Array
@@ -98,7 +98,7 @@ def _are_interactions(first: Rankings, second: Rankings) -> bool:
 def _joined_sets(first: Rankings, second: Rankings, users: Vocabulary, items: Vocabulary) -> Rankings:
     rows = [(*_rows(part, users, items), _counts(part)) for part in (first, second)]
     owners, codes, counts = (np.concatenate(pair) for pair in zip(*rows, strict=True))
-    return sets_of(owners, codes, counts, users, items)
+    return sets_of(Rankings, owners, codes, counts, users, items)
 
 
 def _rows(rankings: Rankings, users: Vocabulary, items: Vocabulary) -> tuple[Int64Array, Int64Array]:
@@ -118,10 +118,7 @@ def _numbered_on(first: Rankings, second: Rankings) -> Rankings:
         return second
     last = old[len(old) - 1]
     ids = pl.Series("user", np.arange(len(new)) + last + 1) if isinstance(last, int) else f"{last}+" + new.ids
-    return Rankings(
-        second.user_indptr, second.indptr, second.items, second.levels, second.weights, Vocabulary(ids, "user"),
-        second.item_ids, **second._attached(),
-    )  # fmt: skip
+    return second._with(user_ids=Vocabulary(ids, "user"))
 
 
 def _one_each(rankings: Rankings) -> bool:

@@ -9,9 +9,9 @@ import numpy as np
 from permrank.errors import InputError
 from permrank.processes import refuse_after_fork
 from permrank.ragged import first_entries, owners
-from permrank.rankings.build import bad_weights, repeated_rows, weight_problem
+from permrank.rankings.build import bad_weights, inverted_entries, repeated_rows, weight_problem
 from permrank.rankings.rankings import Rankings
-from permrank.types import BoolArray, Float64Array, Int32Array, Int64Array
+from permrank.types import BoolArray, Int64Array
 
 # Entries that are checked at once.
 _BLOCK = 2**20
@@ -110,21 +110,6 @@ def _check_entries(rankings: Rankings, first: int, last: int) -> None:
     if repeat is not None:
         item = rankings.item_ids[items[repeat[1]]]
         raise InputError(f"entry {start + repeat[1]}: item {item!r} comes twice in ranking {first + owner[repeat[1]]}")
-
-
-def inverted_entries(indptr: Int64Array, levels: Int32Array, ratings: Float64Array) -> tuple[int, int] | None:
-    """Two entries of a ranking of which the later has the higher rating, or None.
-
-    Equal ratings may stand apart (a tie that was broken) and different ones together (a coarser order).
-    """
-    if not (~first_entries(indptr)[1:] & (ratings[1:] > ratings[:-1])).any():
-        return None
-    owner = owners(indptr)
-    order = np.lexsort((-ratings, levels, owner))
-    before, after = order[:-1], order[1:]
-    bad = (owner[before] == owner[after]) & (levels[after] > levels[before]) & (ratings[after] > ratings[before])
-    index = int(np.argmax(bad))
-    return (int(before[index]), int(after[index])) if bad[index] else None
 
 
 def _refuse(bad: BoolArray, what: str, complaint: str, start: int = 0) -> None:

@@ -249,7 +249,7 @@ def test_what_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
                 for name in free:
                     patched.setattr(name, tmp_path / "meminfo")
             else:
-                patched.setattr(f"permrank.files.formats.text.{bound}", 10_000)
+                patched.setattr(f"permrank.files.formats.contents.{bound}", 10_000)
             for name in ("r.csv.gz", "r.zip"):
                 with pytest.raises(FormatError, match="unpacks to more than"):
                     pr.read(tmp_path / name)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import permrank as pr
 from permrank.errors import FormatError, InputError, PermrankError
-from permrank.files.formats import batches, streaming
+from permrank.files.formats import parquet, streaming
 from permrank.files.formats.columns import rankings_from_frame
 
 quiet = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -19,7 +19,7 @@ quiet = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCh
 @pytest.fixture
 def small(monkeypatch):
     """Batches of three rows, blocks of two entries: every boundary is met."""
-    monkeypatch.setattr(batches.ParquetFiles.__init__, "__defaults__", (3,))
+    monkeypatch.setattr(parquet.ParquetFiles.__init__, "__defaults__", (3,))
     monkeypatch.setattr(streaming, "_BLOCK", 2)
 
 
@@ -69,7 +69,7 @@ def test_batches_give_the_rankings_of_the_whole_table(data, n_files, duplicates,
 
 @pytest.mark.parametrize("kind", ["rating", "rank", "count"])
 def test_many_rows_in_any_order_give_the_rankings_of_the_whole_table(kind, tmp_path, monkeypatch):
-    monkeypatch.setattr(batches.ParquetFiles.__init__, "__defaults__", (1000,))
+    monkeypatch.setattr(parquet.ParquetFiles.__init__, "__defaults__", (1000,))
     monkeypatch.setattr(streaming, "_BLOCK", 777)
     rng = np.random.default_rng(1)
     pairs = rng.permutation(200 * 50)[:5000]

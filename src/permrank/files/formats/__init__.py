@@ -8,16 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from permrank.errors import FormatError, InputError, argument
+from permrank.files.atomic import atomic_write
 from permrank.files.formats.archives import RATING_FILES, parse_orders, parse_ratings, parse_zip
 from permrank.files.formats.contents import Contents, Put
+from permrank.files.formats.folder import ENDING, write_folder
 from permrank.files.formats.jsonlines import parse_jsonlines, write_jsonlines
 from permrank.files.formats.preflib import KINDS, parse_preflib, write_preflib
 from permrank.files.formats.tables import parse_delimited, parse_parquet, write_delimited, write_parquet
 from permrank.rankings.rankings import Rankings
 
-__all__ = ["FORMATS", "Contents", "Format", "format_named", "format_of", "writable_endings"]
+__all__ = ["FORMATS", "Contents", "Format", "format_named", "format_of", "write"]
 
 
 @dataclass(frozen=True)
@@ -145,6 +148,50 @@ def _is_gzipped(file_name: str) -> bool:
     return file_name.lower().endswith(".gz")
 
 
-def writable_endings() -> dict[str, Callable[[Rankings, str], Put]]:
-    """Endings that can be written, and how."""
-    return {ending: known.write for known in FORMATS.values() if known.write for ending in known.endings}
+def write(rankings: Rankings, path: str | Path) -> None:
+    """Write rankings to a file; the ending decides the format.
+
+    The file appears whole or not at all. What a format cannot hold is refused with a `FormatError` that
+    says what to do: PrefLib has no voters' ids and no ratings.
+
+    Parameters
+    ----------
+    rankings : Rankings
+        What to write.
+    path : str or Path
+        Ends in ``.csv``, ``.tsv``, ``.parquet``, ``.jsonl``, ``.ndjson``, ``.soc``, ``.soi``, ``.toc`` or
+        ``.toi``; or in ``.rankings``, a new folder that is mapped into memory when it is read.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import permrank as pr
+    >>> rankings = pr.Rankings.from_lists({"ann": ["toro", {"ebi", "uni"}], "bob": []})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "lunch.csv"
+    ...     rankings.write(file)
+    ...     print(file.read_text())
+    ...     pr.read(file) == rankings
+    user,item,rank
+    ann,toro,1
+    ann,ebi,2
+    ann,uni,2
+    bob,,
+    <BLANKLINE>
+    True
+    """
+    path = Path(path).expanduser()
+    known = {ending: known.write for known in FORMATS.values() if known.write for ending in known.endings}
+    ending = path.suffix.lower().removeprefix(".")
+    if ending not in (*known, ENDING):
+        listed = ", ".join(f".{each}" for each in (*known, ENDING))
+        raise FormatError(f"{path}: cannot write this ending; known are {listed}")
+    if rankings.n_rankings == 0:
+        raise FormatError(f"{path}: there are no rankings to write")
+    if ending == ENDING:
+        write_folder(rankings, path)
+        return
+    put = known[ending](rankings, path.name)
+    with atomic_write(path) as file:
+        put(file)

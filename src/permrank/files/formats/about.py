@@ -9,8 +9,9 @@ from pathlib import Path
 import polars as pl
 
 from permrank.errors import FormatError, PermrankError
-from permrank.files.formats.tabular import Source, delimited, parquet
-from permrank.files.formats.text import existing_file, read_bytes
+from permrank.files.formats.contents import existing_file, read_bytes
+from permrank.files.formats.parquet import ParquetFiles
+from permrank.files.formats.tabular import Source, delimited
 from permrank.rankings.attributes import AttributeKind, Attributes, attributes_of
 from permrank.rankings.links import links_of
 from permrank.rankings.rankings import Rankings
@@ -99,8 +100,7 @@ def read_links(path: str | Path) -> pl.DataFrame:
     file, where = existing_file(path), str(path)
     name = file.name.lower().removesuffix(".gz")
     if name.endswith(".parquet"):
-        source = parquet(file, where)
-        return source.load(source.names).frame
+        return ParquetFiles([file], where).frame()
     return parse_links(read_bytes(file, where), name, where)
 
 
@@ -122,8 +122,7 @@ def read_about(path: str | Path) -> pl.DataFrame:
     file, where = existing_file(path), str(path)
     name = file.name.lower().removesuffix(".gz")
     if name.endswith(".parquet"):
-        source = parquet(file, where)
-        return source.load(source.names).frame
+        return ParquetFiles([file], where).frame()
     return parse_about(read_bytes(file, where), name, where)
 
 

@@ -14,15 +14,15 @@ import polars as pl
 
 from permrank.errors import FormatError, InputError, argument, shown
 from permrank.files.formats.about import with_archived, with_archived_links, with_sushi
-from permrank.files.formats.columns import Kind, find_roles, rankings_of
-from permrank.files.formats.contents import Contents
+from permrank.files.formats.columns import rankings_of
+from permrank.files.formats.contents import Contents, Kind, lines_of, require_unpackable, without_mark
+from permrank.files.formats.roles import find_roles
 from permrank.files.formats.tabular import delimited
-from permrank.files.formats.text import lines_of, require_unpackable, without_mark
 from permrank.rankings.build import Duplicates
-from permrank.rankings.catalogue import with_catalogue
 from permrank.rankings.constructors import Columns, from_values
 from permrank.rankings.joining import joined
 from permrank.rankings.rankings import Rankings
+from permrank.rankings.selection import with_catalogue
 from permrank.types import Float64Array
 
 T = TypeVar("T")
@@ -89,6 +89,7 @@ def parse_orders(data: bytes, names: tuple[str, ...] | None, where: str, duplica
     ids = pl.Series(range(n_items), dtype=pl.Int64) if names is None else pl.Series(names)
     frame = pl.DataFrame({"user": users, "item": ids.gather(items), "rank": ranks})
     rankings = from_values(
+        Rankings,
         frame,
         Columns("user", "item", "rank"),
         "rank",
@@ -120,7 +121,7 @@ def parse_rank_table(data: bytes, where: str) -> Rankings:
     if rows.size == 0:
         raise FormatError(f"{where} holds no ranks")
     tall = pl.DataFrame({"ballot": rows, "item": pl.Series(source.names).gather(items), "rank": ranks[rows, items]})
-    rankings = from_values(tall, Columns("ballot", "item", "rank"), "rank", anonymous=True, locate=locate)
+    rankings = from_values(Rankings, tall, Columns("ballot", "item", "rank"), "rank", anonymous=True, locate=locate)
     return with_catalogue(rankings, None, pl.Series(source.names)).merged()
 
 
@@ -149,7 +150,7 @@ def parse_races(data: bytes, drivers: bytes, where: str, duplicates: Duplicates)
     ids = pl.Series(names)
     tall = pl.DataFrame({"user": rows + 1, "item": ids.gather(numbers.astype(np.int64).ravel() - 1), "rank": positions})
     columns = Columns("user", "item", "rank")
-    rankings = from_values(tall, columns, "rank", duplicates, locate=lambda row: locate(int(rows[row])))
+    rankings = from_values(Rankings, tall, columns, "rank", duplicates, locate=lambda row: locate(int(rows[row])))
     return with_catalogue(rankings, None, ids)
 
 

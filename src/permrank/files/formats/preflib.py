@@ -9,12 +9,11 @@ import numpy as np
 import polars as pl
 
 from permrank.errors import FormatError
-from permrank.files.formats.contents import Put
-from permrank.files.formats.text import lines_of
+from permrank.files.formats.contents import Put, lines_of
 from permrank.rankings.build import Duplicates
-from permrank.rankings.catalogue import with_catalogue
 from permrank.rankings.constructors import Columns, from_values
 from permrank.rankings.rankings import Rankings
+from permrank.rankings.selection import with_catalogue
 
 KINDS = ("soc", "soi", "toc", "toi")
 
@@ -188,6 +187,7 @@ def _build(orders: _Orders, ids: pl.Series, duplicates: Duplicates, where: str) 
         }
     )
     rankings = from_values(
+        Rankings,
         frame,
         Columns("ballot", "item", "rank", weight="weight"),
         "rank",

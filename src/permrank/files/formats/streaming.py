@@ -14,11 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from permrank.errors import FormatError, InputError, argument, shown
-from permrank.files.formats.batches import ParquetFiles
-from permrank.files.formats.columns import Roles, rankings_of, without_catalogue
+from permrank.errors import FormatError, InputError, UnknownIdError
+from permrank.files.formats.columns import rankings_of, without_catalogue
+from permrank.files.formats.parquet import ParquetFiles
+from permrank.files.formats.roles import Roles
 from permrank.ragged import indptr_of, owners
-from permrank.rankings.build import Duplicates, are_single, check_sums, keys_of, lay_out, repeated_rows
+from permrank.rankings.build import Duplicates, are_single, check_sums, keys_of, lay_out, repeated_entry, repeated_rows
 from permrank.rankings.frames import Locate, id_column, number_column, weight_column
 from permrank.rankings.rankings import Rankings
 from permrank.rankings.vocabulary import INT32_MAX, Encoder, Vocabulary
@@ -197,11 +198,13 @@ def _coded(
     """Indices of the users and items of rows."""
     assert roles.user is not None
     assert roles.item is not None
-    users = of_users.indices(id_column(rows.frame, roles.user, "user", rows.locate))
-    items = of_items.indices(id_column(rows.frame, roles.item, "item", rows.locate))
-    if users is None or items is None:
-        raise _changed(files)
-    return users, items
+    try:
+        return (
+            of_users.codes(id_column(rows.frame, roles.user, "user", rows.locate)),
+            of_items.codes(id_column(rows.frame, roles.item, "item", rows.locate)),
+        )
+    except UnknownIdError as error:
+        raise _changed(files) from error
 
 
 def _changed(files: ParquetFiles) -> FormatError:
@@ -309,11 +312,7 @@ def _repeated(files: ParquetFiles, roles: Roles, known: _Known, items: Int32Arra
             at = int(np.argmax(again))
             before = int(seen[found[at]]) if seen[found[at]] >= 0 else int(numbers[found == found[at]][0])
             user, item = known.user_ids[users[here[at]]], known.item_ids[named[here[at]]]
-            return InputError(
-                f"{files.locate(int(numbers[at]))}: user {shown(user)} has item {shown(item)} a second time "
-                f"(first in {files.locate(before)}); drop one, or pass "
-                f"{argument('duplicates', 'first', 'last', 'mean')}"
-            )
+            return repeated_entry(files.locate(int(numbers[at])), user, item, files.locate(before))
         seen[different] = numbers[first]
     return _changed(files)
 

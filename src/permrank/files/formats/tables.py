@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from typing import BinaryIO
 
 import numpy as np
 import polars as pl
 
-from permrank.files.formats.batches import ParquetFiles
-from permrank.files.formats.columns import find_roles, rankings_of
+from permrank.files.formats.columns import rankings_of
 from permrank.files.formats.contents import Contents, Put
+from permrank.files.formats.parquet import ParquetFiles
+from permrank.files.formats.roles import find_roles
 from permrank.files.formats.streaming import can_stream, stream
-from permrank.files.formats.tabular import Source, delimited, parquet, parquet_metadata
+from permrank.files.formats.tabular import delimited
 from permrank.ragged import first_entries
 from permrank.rankings.attributes import AttributeKind, Attributes
-from permrank.rankings.interactions import are_sets
+from permrank.rankings.constructors import are_sets
 from permrank.rankings.rankings import Rankings
 from permrank.rankings.with_attributes import attached
 
@@ -24,37 +24,27 @@ _METADATA = "permrank."
 
 def parse_delimited(contents: Contents, separator: str) -> Rankings:
     """Rankings of text with a header."""
-    return _parsed(delimited(contents.data, separator, contents.where), contents)
+    source = delimited(contents.data, separator, contents.where)
+    roles = find_roles(source.names, contents.columns, contents.where, contents.kind)
+    return rankings_of(source, roles, contents.duplicates)
 
 
 def parse_parquet(contents: Contents) -> Rankings:
     """Rankings of Parquet files, with what their metadata say about users and items; files are read in batches."""
-    if contents.content is not None:
-        rankings = _parsed(parquet(contents.content, contents.where), contents)
-        metadata = parquet_metadata(contents.content, contents.where)
+    content = contents.path if contents.content is None else contents.content
+    files = ParquetFiles(contents.files or (content,), contents.where)
+    roles = find_roles(files.names, contents.columns, contents.where, contents.kind)
+    if can_stream(roles):
+        rankings = stream(files, roles, contents.duplicates)
     else:
-        files = ParquetFiles(contents.files or (contents.path,), contents.where)
-        roles = find_roles(files.names, contents.columns, contents.where, contents.kind)
-        if can_stream(roles):
-            rankings = stream(files, roles, contents.duplicates)
-        else:
-            rankings = rankings_of(files.source(), roles, contents.duplicates)
-        metadata = files.metadata
-    found = {key: Attributes.from_json(text, kind) for key, kind, text in _packed(metadata)}
-    return attached(rankings, **found) if found else rankings
-
-
-def _packed(metadata: Mapping[str, str]) -> Iterator[tuple[str, AttributeKind, str]]:
-    """Names of arguments, kinds and texts of attributes in the metadata of a file."""
+        rankings = rankings_of(files.source(), roles, contents.duplicates)
     kinds: tuple[AttributeKind, ...] = ("item", "user")
-    for kind in kinds:
-        if f"{_METADATA}{kind}s" in metadata:
-            yield f"{kind}s", kind, metadata[f"{_METADATA}{kind}s"]
-
-
-def _parsed(source: Source, contents: Contents) -> Rankings:
-    roles = find_roles(source.names, contents.columns, contents.where, contents.kind)
-    return rankings_of(source, roles, contents.duplicates)
+    found = {
+        f"{kind}s": Attributes.from_json(files.metadata[f"{_METADATA}{kind}s"], kind)
+        for kind in kinds
+        if f"{_METADATA}{kind}s" in files.metadata
+    }
+    return attached(rankings, **found) if found else rankings
 
 
 def write_delimited(rankings: Rankings, separator: str) -> Put:
