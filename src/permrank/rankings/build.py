@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -19,6 +19,8 @@ DUPLICATES = ("error", "first", "last", "mean")
 # Ratings are mostly whole, half, quarter, decimal or percent steps: then a key is arithmetic, no search.
 _STEPS = (1, 2, 4, 10, 100)
 _FEW = 2**20
+# Entries that are worked on at once.
+_BLOCK = 2**20
 
 
 # Up to here counts are exact in float64 and sums, squares and ratios of any number of them are far from overflow.
@@ -106,6 +108,15 @@ def lay_out(rankings: Int64Array, codes: Int64Array, items: Int32Array, n_rankin
         new_level[1:] = (rankings[1:] != rankings[:-1]) | (codes[1:] != codes[:-1])
     new_level[0] = True
     return Layout(starts.astype(np.int64), items, number_levels(new_level, starts), codes)
+
+
+def blocks(bounds: Int64Array) -> Iterator[tuple[int, int]]:
+    """First and last of consecutive lists with about as many entries each: work on a few needs little memory."""
+    first, n_lists = 0, bounds.size - 1
+    while first < n_lists:
+        last = min(max(int(np.searchsorted(bounds, bounds[first] + _BLOCK)), first + 1), n_lists)
+        yield first, last
+        first = last
 
 
 def number_levels(new_level: BoolArray, indptr: NDArray[np.integer]) -> Int32Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -21,24 +21,12 @@ from permrank.rankings.build import (
     settle_duplicates,
 )
 from permrank.rankings.choice_sets import Unlisted, check_unlisted, warn_of_choice_set
-from permrank.rankings.frames import (
-    Locate,
-    as_frame,
-    columns_of,
-    draw_column,
-    id_column,
-    number_column,
-    row_number,
-    weight_column,
-)
+from permrank.rankings.frames import Table
 from permrank.rankings.vocabulary import Vocabulary, encode
 from permrank.types import Float64Array, Int32Array, Int64Array
 
 if TYPE_CHECKING:
     from permrank.rankings.rankings import Rankings
-
-Frame: TypeAlias = Any
-"""Whatever Polars can read."""
 
 
 class Columns(NamedTuple):
@@ -94,9 +82,9 @@ def from_ratings(
     >>> pr.Rankings.from_ratings(frame).lists("ann") == [[{"toro", "uni"}, "ebi"]]
     True
     """
-    frame = as_frame(frame)
-    user, item, rating = columns_of(frame, user=user, item=item, rating=rating)
-    return from_values(cls, frame, Columns(user, item, rating, ranking, weight), "rating", duplicates)
+    table = Table.of(frame)
+    user, item, rating = table.columns_of(user=user, item=item, rating=rating)
+    return from_values(cls, table, Columns(user, item, rating, ranking, weight), "rating", duplicates)
 
 
 def from_ranks(
@@ -132,9 +120,9 @@ def from_ranks(
     [['uni', 'ebi', 'toro']]
     """
     check_unlisted(unlisted)
-    frame = as_frame(frame)
-    user, item, rank = columns_of(frame, user=user, item=item, rank=rank)
-    rankings = from_values(cls, frame, Columns(user, item, rank, ranking, weight), "rank", duplicates)
+    table = Table.of(frame)
+    user, item, rank = table.columns_of(user=user, item=item, rank=rank)
+    rankings = from_values(cls, table, Columns(user, item, rank, ranking, weight), "rank", duplicates)
     if unlisted is None:
         warn_of_choice_set(rankings, stacklevel=2)
     return rankings.with_unlisted_last() if unlisted == "last" else rankings
@@ -142,31 +130,29 @@ def from_ranks(
 
 def from_values(
     cls: type[Rankings],
-    data: Frame,
+    table: Table,
     columns: Columns,
     role: Literal["rating", "rank"],
     duplicates: Duplicates = "error",
     *,
     anonymous: bool = False,
-    locate: Locate = row_number,
 ) -> Rankings:
     """Rankings from rows of (user, item, rating or rank)."""
     if duplicates not in DUPLICATES:
         raise InputError(f"duplicates={duplicates!r}, expected one of {', '.join(DUPLICATES)}")
-    frame = as_frame(data)
-    if frame.height == 0:
-        raise InputError(f"the frame has no rows; expected rows of (user, item, {role})")
-    values = number_column(frame, columns.value, role, locate)
-    groups = _group(frame, columns, locate)
-    codes, item_ids = encode(id_column(frame, columns.item, "item", locate), "item")
+    table.require_rows("user", "item", role)
+    values = table.numbers(columns.value, role)
+    groups = _group(table, columns)
+    codes, item_ids = encode(table.ids(columns.item, "item"), "item")
     n_rankings = int(groups.user_indptr[-1])
-    weights = _weights(frame, columns.weight, groups.rankings, n_rankings, locate)
+    weights = _weights(table, columns.weight, groups.rankings, n_rankings)
     rankings, items = groups.rankings, codes
     repeat = repeated_rows(rankings, items, len(item_ids))
     if repeat is not None:
         if duplicates == "error":
             first, again = repeat
-            raise repeated_entry(locate(again), frame[columns.user][again], item_ids[items[again]], locate(first))
+            user = table.frame[columns.user][again]
+            raise repeated_entry(table.locate(again), user, item_ids[items[again]], table.locate(first))
         rankings, items, values = settle_duplicates(rankings, items, values, duplicates)
     keys = keys_of(values, descending=role == "rating")
     layout = lay_out(rankings, keys.codes, items, n_rankings, len(item_ids))
@@ -174,34 +160,34 @@ def from_values(
         groups.user_indptr, *layout[:3], weights, groups.users, item_ids,
         ratings=keys.decode(layout.codes) if role == "rating" else None, anonymous=anonymous,
     )  # fmt: skip
-    return _with_kept_columns(made, frame, columns, groups.rankings, codes, duplicates, locate)
+    return _with_kept_columns(made, table, columns, groups.rankings, codes, duplicates)
 
 
 def _with_kept_columns(
     rankings: Rankings,
-    frame: pl.DataFrame,
+    table: Table,
     columns: Columns,
     owners: Int64Array,
     items: Int32Array,
     duplicates: Duplicates,
-    locate: Locate,
 ) -> Rankings:
     """Keep the ratings and counts of rows whose order is given by ranks; these must not contradict the ratings."""
     attached = {}
     if columns.kept_rating is not None:
-        values = number_column(frame, columns.kept_rating, "rating", locate)
+        values = table.numbers(columns.kept_rating, "rating")
         ratings = attached["ratings"] = _of_entries(rankings, owners, items, values, duplicates)
         inverted = inverted_entries(rankings.indptr, rankings.levels, ratings)
         if inverted is not None:
             above, below = inverted
             row = int(np.argmax((owners == rankings.entry_rankings()[below]) & (items == rankings.items[below])))
             first, second = (shown(rankings.item_ids[rankings.items[entry]]) for entry in inverted)
-            raise InputError(
-                f"{locate(row)}: {second} is ranked below {first} but rated higher, {ratings[below]:g} "
-                f"against {ratings[above]:g}; correct one, or keep only the ranks or only the ratings"
+            raise table.error(
+                row,
+                f"{second} is ranked below {first} but rated higher, {ratings[below]:g} against {ratings[above]:g}; "
+                "correct one, or keep only the ranks or only the ratings",
             )
     if columns.kept_count is not None:
-        counts = weight_column(frame, columns.kept_count, locate)
+        counts = table.weights(columns.kept_count)
         attached["counts"] = _of_entries(rankings, owners, items, counts, duplicates)
     return rankings._with(**attached) if attached else rankings
 
@@ -219,31 +205,30 @@ def _of_entries(
     return ordered
 
 
-def _group(frame: pl.DataFrame, columns: Columns, locate: Locate) -> Groups:
-    users, user_ids = encode(id_column(frame, columns.user, "user", locate), "user")
+def _group(table: Table, columns: Columns) -> Groups:
+    users, user_ids = encode(table.ids(columns.user, "user"), "user")
     if columns.ranking is None:
         return Groups(users.astype(np.int64), np.arange(len(user_ids) + 1), user_ids)
-    numbers, names = encode(id_column(frame, columns.ranking, "ranking", locate), "ranking")
+    numbers, names = encode(table.ids(columns.ranking, "ranking"), "ranking")
     packed = users.astype(np.int64) * len(names) + numbers
     distinct, rankings = np.unique(packed, return_inverse=True)
     counts = np.bincount(distinct // len(names), minlength=len(user_ids))
     return Groups(rankings.astype(np.int64), indptr_of(counts), user_ids)
 
 
-def _weights(
-    frame: pl.DataFrame, name: str | None, rankings: Int64Array, n_rankings: int, locate: Locate
-) -> Float64Array:
+def _weights(table: Table, name: str | None, rankings: Int64Array, n_rankings: int) -> Float64Array:
     weights = np.ones(n_rankings)
     if name is None:
         return weights
-    of_rows = weight_column(frame, name, locate)
+    of_rows = table.weights(name)
     weights[rankings[::-1]] = of_rows[::-1]  # the first row of a ranking wins
     differs = of_rows != weights[rankings]
     if differs.any():
         row = int(np.argmax(differs))
-        raise InputError(
-            f"{locate(row)}: weight {of_rows[row]:g} differs from {weights[rankings[row]]:g} in an earlier row "
-            "of the same ranking; a weight belongs to the whole ranking"
+        raise table.error(
+            row,
+            f"weight {of_rows[row]:g} differs from {weights[rankings[row]]:g} in an earlier row of the same ranking; "
+            "a weight belongs to the whole ranking",
         )
     return weights
 
@@ -284,41 +269,23 @@ def from_pairs(
     >>> pr.Rankings.from_pairs(games, user=None, draw="drawn").lists() == [["a", "b"], [{"a", "b"}]]
     True
     """
-    return pairs_of(cls, frame, user, winner, loser, draw, weight)
-
-
-def pairs_of(
-    cls: type[Rankings],
-    data: Frame,
-    user: str | None,
-    winner: str,
-    loser: str,
-    draw: str | None,
-    weight: str | None,
-    locate: Locate = row_number,
-) -> Rankings:
-    """Rankings of two, equal ones merged."""
-    frame = as_frame(data)
-    if frame.height == 0:
-        raise InputError("the frame has no rows; expected rows of (winner, loser)")
-    wins, losses = id_column(frame, winner, "item", locate), id_column(frame, loser, "item", locate)
+    table = Table.of(frame)
+    table.require_rows("winner", "loser")
+    wins, losses = table.ids(winner, "item"), table.ids(loser, "item")
     if wins.dtype != losses.dtype:
         raise InputError(f"columns {winner!r} ({wins.dtype}) and {loser!r} ({losses.dtype}) must have one type")
     both, item_ids = encode(pl.concat([wins, losses.rename(wins.name)]), "item")
-    best, worst = both[: frame.height].astype(np.int64), both[frame.height :].astype(np.int64)
+    n = len(wins)
+    best, worst = both[:n].astype(np.int64), both[n:].astype(np.int64)
     if (best == worst).any():
         row = int(np.argmax(best == worst))
-        raise InputError(f"{locate(row)}: item {shown(wins[row])} is both winner and loser; drop the row")
-    drawn = np.zeros(frame.height, bool) if draw is None else draw_column(frame, draw, locate)
+        raise table.error(row, f"item {shown(wins[row])} is both winner and loser; drop the row")
+    drawn = table.draws(draw)
     # A draw of the two is the same in either order.
     best, worst = np.where(drawn & (best > worst), (worst, best), (best, worst))
-    counted = np.ones(frame.height) if weight is None else weight_column(frame, weight, locate)
-    if user is None:
-        users, user_ids = np.zeros(frame.height, np.int32), None
-    else:
-        users, user_ids = encode(id_column(frame, user, "user", locate), "user")
+    users, user_ids = (np.zeros(n, np.int32), None) if user is None else encode(table.ids(user, "user"), "user")
     kept = (
-        pl.DataFrame({"user": users, "best": best, "worst": worst, "drawn": drawn, "weight": counted})
+        pl.DataFrame({"user": users, "best": best, "worst": worst, "drawn": drawn, "weight": table.weights(weight)})
         .group_by("user", "best", "worst", "drawn")
         .agg(pl.col("weight").sum())
         .sort("user", "best", "worst", "drawn")
@@ -333,15 +300,9 @@ def pairs_of(
         user_indptr = indptr_of(np.bincount(kept["user"].to_numpy(), minlength=len(user_ids)))
     levels = np.column_stack([np.zeros(n, np.int32), ~kept["drawn"].to_numpy()]).ravel()
     return cls._trusted(
-        user_indptr,
-        np.arange(0, 2 * n + 1, 2),
-        items,
-        levels,
-        kept["weight"].to_numpy(),
-        user_ids,
-        item_ids,
+        user_indptr, np.arange(0, 2 * n + 1, 2), items, levels, kept["weight"].to_numpy(), user_ids, item_ids,
         anonymous=user is None,
-    )
+    )  # fmt: skip
 
 
 def from_interactions(
@@ -371,22 +332,12 @@ def from_interactions(
     >>> pr.Rankings.from_interactions(plays, user="who", item="song", weight="plays").counts.tolist()
     [12.0, 3.0]
     """
-    frame = as_frame(frame)
-    user, item = columns_of(frame, user=user, item=item)
-    return interactions_of(cls, frame, user, item, weight)
-
-
-def interactions_of(
-    cls: type[Rankings], data: Frame, user: str, item: str, weight: str | None, locate: Locate = row_number
-) -> Rankings:
-    """One set for each user, from rows of (user, item) or (user, item, weight)."""
-    frame = as_frame(data)
-    if frame.height == 0:
-        raise InputError("the frame has no rows; expected rows of (user, item)")
-    users, user_ids = encode(id_column(frame, user, "user", locate), "user")
-    items, item_ids = encode(id_column(frame, item, "item", locate), "item")
-    counts = np.ones(frame.height) if weight is None else weight_column(frame, weight, locate)
-    return sets_of(cls, users, items, counts, user_ids, item_ids)
+    table = Table.of(frame)
+    user, item = table.columns_of(user=user, item=item)
+    table.require_rows("user", "item")
+    users, user_ids = encode(table.ids(user, "user"), "user")
+    items, item_ids = encode(table.ids(item, "item"), "item")
+    return sets_of(cls, users, items, table.weights(weight), user_ids, item_ids)
 
 
 def sets_of(

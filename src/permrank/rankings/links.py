@@ -14,7 +14,7 @@ from permrank.errors import InputError, shown
 from permrank.ragged import owners
 from permrank.rankings.column_names import plain_word
 from permrank.rankings.features import Features
-from permrank.rankings.frames import as_frame, id_column, ids_like, weight_column
+from permrank.rankings.frames import Table, ids_like
 from permrank.types import Array, Float64Array, Int64Array, Named
 
 if TYPE_CHECKING:
@@ -125,8 +125,8 @@ def links_of(
     Of a column that is not named the usual names are known; a frame of two or three columns without them has the user
     first. ``like`` are ids of the users of the rankings. Links of somebody to themselves say nothing, and go.
     """
-    frame = as_frame(data)
-    names = list(frame.columns)
+    table = Table.of(data)
+    names = table.frame.columns
     for given in (user, friend, weight):
         if given is not None and given not in names:
             raise InputError(f"{where} has no column {given!r}; its columns are {', '.join(names)}")
@@ -136,12 +136,8 @@ def links_of(
     friend = friend or _usual([name for name in names if name != user], _TO)
     friend = friend or next(name for name in names if name != user)
     weight = weight or _usual([name for name in names if name not in (user, friend)], _WEIGHT)
-    ids = [
-        ids_like(id_column(frame, name, "user"), like).rename(role)
-        for name, role in ((user, "user"), (friend, "friend"))
-    ]
-    weights = np.ones(frame.height) if weight is None else weight_column(frame, weight)
-    made = pl.DataFrame([*ids, pl.Series("weight", weights, dtype=pl.Float64)])
+    ids = [ids_like(table.ids(name, "user"), like).rename(role) for name, role in ((user, "user"), (friend, "friend"))]
+    made = pl.DataFrame([*ids, pl.Series("weight", table.weights(weight))])
     made = (
         made.filter(pl.col("user") != pl.col("friend"))
         .group_by("user", "friend")

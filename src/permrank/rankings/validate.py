@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from permrank.errors import InputError
 from permrank.processes import refuse_after_fork
 from permrank.ragged import first_entries, owners
-from permrank.rankings.build import bad_weights, inverted_entries, repeated_rows, weight_problem
+from permrank.rankings.build import bad_weights, blocks, inverted_entries, repeated_rows, weight_problem
 from permrank.rankings.rankings import Rankings
 from permrank.types import BoolArray, Int64Array
-
-# Entries that are checked at once.
-_BLOCK = 2**20
 
 
 def require_rankings(data: object) -> Rankings:
@@ -52,22 +47,13 @@ def check_arrays(rankings: Rankings) -> None:
     if heavy.any():
         first = int(np.argmax(heavy))
         raise InputError(f"ranking {first}: {weight_problem(rankings.weights[first])}")
-    for first, last in _blocks(rankings.indptr):
+    for first, last in blocks(rankings.indptr):
         _check_entries(rankings, first, last)
-
-
-def _blocks(indptr: Int64Array) -> Iterator[tuple[int, int]]:
-    """First and last of consecutive rankings with about as many entries each: checks of a few need little memory."""
-    first, n_rankings = 0, indptr.size - 1
-    while first < n_rankings:
-        last = min(max(int(np.searchsorted(indptr, indptr[first] + _BLOCK)), first + 1), n_rankings)
-        yield first, last
-        first = last
 
 
 def order_in_ties(rankings: Rankings) -> Int64Array | None:
     """Order that sorts the items inside every tie, or None if they are: equal rankings have equal arrays."""
-    if not any(_are_unordered(rankings, *block) for block in _blocks(rankings.indptr)):
+    if not any(_are_unordered(rankings, *block) for block in blocks(rankings.indptr)):
         return None
     return np.lexsort((rankings.items, rankings.levels, rankings.entry_rankings()))
 

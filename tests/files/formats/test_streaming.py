@@ -12,6 +12,7 @@ import permrank as pr
 from permrank.errors import FormatError, InputError, PermrankError
 from permrank.files.formats import parquet, streaming
 from permrank.files.formats.columns import rankings_from_frame
+from permrank.rankings import build
 
 quiet = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -20,7 +21,7 @@ quiet = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCh
 def small(monkeypatch):
     """Batches of three rows, blocks of two entries: every boundary is met."""
     monkeypatch.setattr(parquet.ParquetFiles.__init__, "__defaults__", (3,))
-    monkeypatch.setattr(streaming, "_BLOCK", 2)
+    monkeypatch.setattr(build, "_BLOCK", 2)
 
 
 def in_parts(frame, folder, n_files):
@@ -70,7 +71,7 @@ def test_batches_give_the_rankings_of_the_whole_table(data, n_files, duplicates,
 @pytest.mark.parametrize("kind", ["rating", "rank", "count"])
 def test_many_rows_in_any_order_give_the_rankings_of_the_whole_table(kind, tmp_path, monkeypatch):
     monkeypatch.setattr(parquet.ParquetFiles.__init__, "__defaults__", (1000,))
-    monkeypatch.setattr(streaming, "_BLOCK", 777)
+    monkeypatch.setattr(build, "_BLOCK", 777)
     rng = np.random.default_rng(1)
     pairs = rng.permutation(200 * 50)[:5000]
     pairs = pairs if kind != "count" else rng.choice(pairs, 5000)

@@ -20,6 +20,7 @@ from permrank.files.formats.roles import find_roles
 from permrank.files.formats.tabular import delimited
 from permrank.rankings.build import Duplicates
 from permrank.rankings.constructors import Columns, from_values
+from permrank.rankings.frames import Table
 from permrank.rankings.joining import joined
 from permrank.rankings.rankings import Rankings
 from permrank.rankings.selection import with_catalogue
@@ -88,14 +89,8 @@ def parse_orders(data: bytes, names: tuple[str, ...] | None, where: str, duplica
         raise FormatError(f"{where}, line 1: {n_items} items cannot be right for {len(items)} entries")
     ids = pl.Series(range(n_items), dtype=pl.Int64) if names is None else pl.Series(names)
     frame = pl.DataFrame({"user": users, "item": ids.gather(items), "rank": ranks})
-    rankings = from_values(
-        Rankings,
-        frame,
-        Columns("user", "item", "rank"),
-        "rank",
-        duplicates,
-        locate=lambda row: f"{where}, line {line_numbers[users[row]]}",
-    )
+    table = Table(frame, lambda row: f"{where}, line {line_numbers[users[row]]}")
+    rankings = from_values(Rankings, table, Columns("user", "item", "rank"), "rank", duplicates)
     return with_catalogue(rankings, None, ids)
 
 
@@ -121,7 +116,7 @@ def parse_rank_table(data: bytes, where: str) -> Rankings:
     if rows.size == 0:
         raise FormatError(f"{where} holds no ranks")
     tall = pl.DataFrame({"ballot": rows, "item": pl.Series(source.names).gather(items), "rank": ranks[rows, items]})
-    rankings = from_values(Rankings, tall, Columns("ballot", "item", "rank"), "rank", anonymous=True, locate=locate)
+    rankings = from_values(Rankings, Table(tall, locate), Columns("ballot", "item", "rank"), "rank", anonymous=True)
     return with_catalogue(rankings, None, pl.Series(source.names)).merged()
 
 
@@ -149,8 +144,8 @@ def parse_races(data: bytes, drivers: bytes, where: str, duplicates: Duplicates)
     rows, positions = np.nonzero(~bad)
     ids = pl.Series(names)
     tall = pl.DataFrame({"user": rows + 1, "item": ids.gather(numbers.astype(np.int64).ravel() - 1), "rank": positions})
-    columns = Columns("user", "item", "rank")
-    rankings = from_values(Rankings, tall, columns, "rank", duplicates, locate=lambda row: locate(int(rows[row])))
+    table = Table(tall, lambda row: locate(int(rows[row])))
+    rankings = from_values(Rankings, table, Columns("user", "item", "rank"), "rank", duplicates)
     return with_catalogue(rankings, None, ids)
 
 

@@ -14,6 +14,7 @@ from permrank.files.formats.contents import Put, lines_of
 from permrank.rankings.attributes import AttributeKind, Attributes
 from permrank.rankings.build import Duplicates, weight_problem
 from permrank.rankings.constructors import Columns, from_values
+from permrank.rankings.frames import Table
 from permrank.rankings.rankings import Rankings
 from permrank.rankings.selection import with_catalogue
 from permrank.rankings.with_attributes import attached
@@ -205,12 +206,11 @@ def parse_jsonlines(data: bytes, where: str, duplicates: Duplicates) -> Rankings
     named = (name if name in kept else None for name in ("rating", "count"))
     rankings = from_values(
         Rankings,
-        frame.with_columns(**kept),
+        Table(frame.with_columns(**kept), lambda row: f"{where}, line {parser.lines[numbers[row]]}"),
         Columns("user", "item", "rank", "ranking", "weight", *named),
         "rank",
         duplicates,
         anonymous=parser.owner != "user",
-        locate=lambda row: f"{where}, line {parser.lines[numbers[row]]}",
     )
     users, items = (pl.Series(ids) if ids else None for ids in (parser.users, parser.catalogue))
     rankings = with_catalogue(rankings, users, items)

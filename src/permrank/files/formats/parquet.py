@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
 from itertools import accumulate
 from pathlib import Path
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 import polars as pl
 
 from permrank.errors import FormatError, InputError, PermrankError
 from permrank.files.formats.parquet_guard import check_pages
-from permrank.files.formats.tabular import Source, Table
+from permrank.files.formats.tabular import Source
+from permrank.rankings.frames import Table
 
 # Rows of a batch: some 100 bytes of each are in memory at once.
 BATCH_ROWS = 2**20
@@ -25,13 +26,6 @@ _SPECIAL = frozenset("*?[")
 T = TypeVar("T")
 File: TypeAlias = Path | bytes
 """A file, or the content of one."""
-
-
-class Batch(NamedTuple):
-    """Consecutive rows of one file: the table, and the number of the first among those of all files."""
-
-    table: Table
-    first: int
 
 
 class ParquetFiles:
@@ -64,21 +58,21 @@ class ParquetFiles:
             found |= self._guarded(number, partial(pl.read_parquet_metadata, _source(file)))
         return found
 
-    def batches(self, wanted: Sequence[str]) -> Iterator[Batch]:
-        """Rows of the columns of the given names, in order."""
+    def batches(self, wanted: Sequence[str]) -> Iterator[tuple[Table, int]]:
+        """Rows of the columns of the given names, in order; and the number of the first of them among all."""
         names, start = list(dict.fromkeys(wanted)), 0
         for number, file in enumerate(self.files):
             n_rows = self._n_rows(number, names)
             scan = pl.scan_parquet(_source(file), glob=False).select(names)
             for row in range(0, n_rows, self._batch_rows):
                 frame = self._guarded(number, scan.slice(row, self._batch_rows).collect)
-                yield Batch(Table(frame, partial(self._words, number, row)), start + row)
+                yield Table(frame, partial(self._words, number, row)), start + row
             start += n_rows
 
     def frame(self, wanted: Sequence[str] | None = None) -> pl.DataFrame:
         """Columns of all files in memory, all of them if none are named."""
         names = self.names if wanted is None else list(dict.fromkeys(wanted))
-        frames = [batch.table.frame for batch in self.batches(names)]
+        frames = [table.frame for table, _ in self.batches(names)]
         if not frames:
             frames = [self._guarded(0, lambda: pl.read_parquet(_source(self.files[0]), columns=names))]
         try:

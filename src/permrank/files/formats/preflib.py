@@ -12,6 +12,7 @@ from permrank.errors import FormatError
 from permrank.files.formats.contents import Put, lines_of
 from permrank.rankings.build import Duplicates
 from permrank.rankings.constructors import Columns, from_values
+from permrank.rankings.frames import Table
 from permrank.rankings.rankings import Rankings
 from permrank.rankings.selection import with_catalogue
 
@@ -188,12 +189,11 @@ def _build(orders: _Orders, ids: pl.Series, duplicates: Duplicates, where: str) 
     )
     rankings = from_values(
         Rankings,
-        frame,
+        Table(frame, lambda row: f"{where}, line {orders.lines[int(ballots[row])]}"),
         Columns("ballot", "item", "rank", weight="weight"),
         "rank",
         duplicates,
         anonymous=True,
-        locate=lambda row: f"{where}, line {orders.lines[int(ballots[row])]}",
     )
     return with_catalogue(rankings, None, ids).merged()
 

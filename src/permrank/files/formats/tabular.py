@@ -19,18 +19,11 @@ from numpy.typing import NDArray
 
 from permrank.errors import FormatError
 from permrank.files.formats.contents import check_text
-from permrank.rankings.frames import Locate
+from permrank.rankings.frames import Table
 from permrank.types import Int64Array
 
 _PIECE = 2**24
 _ROWS = 2**16
-
-
-class Table(NamedTuple):
-    """Columns, and the words for a row of them."""
-
-    frame: pl.DataFrame
-    locate: Locate
 
 
 class Source(NamedTuple):
