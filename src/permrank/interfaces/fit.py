@@ -8,8 +8,8 @@ from typing import Any
 from permrank.core.ranker import Ranker
 from permrank.errors import EstimateError, InputError
 from permrank.files.formats.about import with_about
-from permrank.files.formats.columns import rankings_from_frame
 from permrank.files.formats.readers import read
+from permrank.files.formats.tables import rankings_from_frame
 from permrank.interfaces.choosing import choose_model, with_prior
 from permrank.learning.engines import EngineChoice
 from permrank.rankings.rankings import Rankings

@@ -245,22 +245,25 @@ def id_series(values: Iterable[str | int], kind: str) -> pl.Series:
 
 def encode(ids: pl.Series, kind: str) -> tuple[Int32Array, Vocabulary]:
     """Index of every id in the sorted vocabulary of those that occur. Ids must not be null."""
-    vocabulary = Vocabulary(_distinct(ids).rename(kind), kind)
+    distinct, codes = _distinct(ids)
+    vocabulary = Vocabulary(distinct.rename(kind), kind)
     if len(vocabulary) > INT32_MAX:
         raise InputError(f"{len(vocabulary)} {kind}s are more than the {INT32_MAX} that fit 32 bits")
-    return Encoder(vocabulary).codes(ids), vocabulary
+    return Encoder(vocabulary).codes(ids) if codes is None else codes.astype(np.int32), vocabulary
 
 
-def _distinct(ids: pl.Series) -> pl.Series:
-    """Different ids, sorted."""
-    if ids.dtype == pl.Int64 and len(ids):
-        values = ids.to_numpy()
-        low, high = int(values.min()), int(values.max())
-        if _are_dense(low, high, values.size):  # marks in a table are several times as fast as hashing
-            present = np.zeros(high - low + 1, dtype=bool)
-            present[values - low] = True
-            return pl.Series(np.flatnonzero(present) + low)
-    return ids.unique().sort()
+def _distinct(ids: pl.Series) -> tuple[pl.Series, Int64Array | None]:
+    """Different ids, sorted; and the index of every id if finding them has given it."""
+    if ids.dtype != pl.Int64 or not len(ids):
+        return ids.unique().sort(), None
+    values = ids.to_numpy()
+    low, high = int(values.min()), int(values.max())
+    if not _are_dense(low, high, values.size):
+        distinct, codes = np.unique(values, return_inverse=True)
+        return pl.Series(distinct), codes
+    present = np.zeros(high - low + 1, dtype=bool)  # marks in a table are several times as fast as a search
+    present[values - low] = True
+    return pl.Series(np.flatnonzero(present) + low), None
 
 
 def _as_series(values: object, kind: type) -> pl.Series | None:

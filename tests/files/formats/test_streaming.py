@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import permrank as pr
 from permrank.errors import FormatError, InputError, PermrankError
 from permrank.files.formats import parquet, streaming
-from permrank.files.formats.columns import rankings_from_frame
+from permrank.files.formats.tables import rankings_from_frame
 from permrank.rankings import build
 
 quiet = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -13,10 +13,10 @@ import numpy as np
 import polars as pl
 
 from permrank.errors import FormatError, InputError, argument, shown
-from permrank.files.formats.about import with_archived, with_archived_links, with_sushi
-from permrank.files.formats.columns import rankings_of
+from permrank.files.formats.about import with_archived, with_archived_links
 from permrank.files.formats.contents import Contents, Kind, lines_of, require_unpackable, without_mark
 from permrank.files.formats.roles import find_roles
+from permrank.files.formats.tables import rankings_of
 from permrank.files.formats.tabular import delimited
 from permrank.rankings.build import Duplicates
 from permrank.rankings.constructors import Columns, from_values
@@ -156,17 +156,17 @@ def parse_zip(contents: Contents, parse: Callable[[bytes, str, str], Rankings]) 
     """
     where, part, duplicates, kind = contents.where, contents.part, contents.duplicates, contents.kind
     members, fetch = _open(contents.data, where)
+    known_of = {name: partial(fetch, name) for name in members}
     tables = [(f"train{ending}", f"test{ending}") for ending in _TABLES if f"train{ending}" in members]
     if tables and tables[0][1] in members:
         train, test = (parse(fetch(name), name, f"{where}/{name}") for name in tables[0])
         rankings = _part_of(train, test, _choose(part, _PARTS, "train", where))
-        return with_archived_links(rankings, {name: partial(fetch, name) for name in members}, where)
+        return with_archived_links(rankings, known_of, where)
     if kind is not None and not any(name in members for name in (*RATING_FILES, "ratings.csv")) and len(members) > 1:
         raise InputError(f"{argument('kind', kind)} is for tables, and {where} holds orders; leave it out")
-    known_of = {name: partial(fetch, name) for name in members}
     if _SUSHI_FILES["b"] in members or _SUSHI_FILES["a"] in members:
         rankings = _sushi(fetch, _choose(part, _SUSHI_FILES, "b", where), where, duplicates)
-        return with_sushi(rankings, known_of, where)
+        return with_archived(rankings, known_of, where)
     if _APA_FILES["complete"] in members or _APA_FILES["all"] in members:
         file = _APA_FILES[_choose(part, _APA_FILES, "complete", where)]
         return parse_rank_table(fetch(file), f"{where}/{file}")

@@ -1,4 +1,4 @@
-"""Which column of a table means what: named by the caller, or recognised by its header."""
+"""Which column of a table means what, and which rows are no entries."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from permrank.errors import FormatError, InputError, argument
 from permrank.files.formats.contents import Kind
 from permrank.files.formats.tabular import original_name
 from permrank.rankings.column_names import WORDS, Tiers, listed, matching, plain_word
-from permrank.rankings.frames import RESULTS
+from permrank.rankings.frames import RESULTS, Table
 from permrank.types import Named
 
 ROLES = ("user", "item", "rating", "rank", "ranking", "weight", "winner", "loser", "draw")
@@ -198,3 +198,24 @@ def _refuse_columns_of_ranks(names: Sequence[str], where: str) -> None:
                     "from_lists([[item for item in row if item] for row in frame.select(COLUMNS).rows()])"
                     ".write('ballots.jsonl')"
                 )
+
+
+def without_catalogue(table: Table, roles: Roles) -> tuple[Table, pl.Series | None, pl.Series | None]:
+    """Set rows aside that hold only a user or only an item: they say that it exists, nothing else."""
+    assert roles.user is not None
+    assert roles.item is not None
+    frame = table.frame
+    no_user, no_item = frame[roles.user].is_null(), frame[roles.item].is_null()
+    if not (no_user.any() or no_item.any()):
+        return table, None, None
+    lone = no_user ^ no_item
+    for name in roles.used:
+        if name not in (roles.user, roles.item):
+            lone &= frame[name].is_null()
+    users, items = _rows_of(table, lone & no_item), _rows_of(table, lone & no_user)
+    return _rows_of(table, ~lone), users.ids(roles.user, "user"), items.ids(roles.item, "item")
+
+
+def _rows_of(table: Table, chosen: pl.Series) -> Table:
+    rows = chosen.arg_true().to_numpy()
+    return Table(table.frame.filter(chosen), lambda row: table.locate(int(rows[row])))

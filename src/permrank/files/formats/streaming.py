@@ -15,9 +15,8 @@ import numpy as np
 import polars as pl
 
 from permrank.errors import FormatError, InputError, UnknownIdError
-from permrank.files.formats.columns import rankings_of, without_catalogue
 from permrank.files.formats.parquet import ParquetFiles
-from permrank.files.formats.roles import Roles
+from permrank.files.formats.roles import Roles, without_catalogue
 from permrank.ragged import indptr_of, owners
 from permrank.rankings.build import (
     Duplicates,
@@ -44,8 +43,8 @@ def can_stream(roles: Roles) -> bool:
     return roles.sets or (roles.weight is None and (roles.rank is None or roles.rating is None))
 
 
-def stream(files: ParquetFiles, roles: Roles, duplicates: Duplicates) -> Rankings:
-    """Rankings of files, as `rankings_of` makes them of a table in memory."""
+def stream(files: ParquetFiles, roles: Roles, duplicates: Duplicates) -> Rankings | None:
+    """Rankings of files, as `rankings_of` makes them of a table in memory; None if duplicates are to be settled."""
     if roles.sets and duplicates != "error":
         raise InputError("rows of interactions with the same user and item are added up; leave duplicates out")
     known = _first_walk(files, roles)
@@ -53,12 +52,9 @@ def stream(files: ParquetFiles, roles: Roles, duplicates: Duplicates) -> Ranking
     if roles.sets:
         return _sets(known, found)
     rankings = _ordered(roles, known, found)
-    if rankings is not None:
-        return rankings
-    if duplicates == "error":
+    if rankings is None and duplicates == "error":
         raise _repeated(files, roles, known, found[0])
-    del found
-    return rankings_of(files.source(), roles, duplicates)
+    return rankings
 
 
 def _walk(files: ParquetFiles, roles: Roles) -> Iterator[tuple[Table, pl.Series | None, pl.Series | None]]:
