@@ -309,12 +309,35 @@ class Rankings:
         return describe(self)
 
     def write(self, path: str | Path) -> None:
-        """Write to CSV, TSV, Parquet, JSON lines, PrefLib or a folder; `permrank.read` reads it back.
+        """Write to a file that `permrank.read` reads back equal; the ending decides the format.
+
+        The file appears whole or not at all. What a format cannot hold is refused with a `FormatError` that says what
+        to do: PrefLib has no voters' ids and no ratings.
 
         Parameters
         ----------
         path : str or Path
-            Ends in ``.csv``, ``.tsv``, ``.parquet``, ``.jsonl``, ``.soc``, ``.soi``, ``.toc``, ``.toi``, ``.rankings``.
+            Ends in ``.csv``, ``.tsv``, ``.parquet``, ``.jsonl``, ``.ndjson``, ``.soc``, ``.soi``, ``.toc`` or ``.toi``;
+            or in ``.rankings``, a new folder that is mapped into memory when it is read.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> import permrank as pr
+        >>> rankings = pr.Rankings.from_lists({"ann": ["toro", {"ebi", "uni"}], "bob": []})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     file = Path(folder) / "lunch.csv"
+        ...     rankings.write(file)
+        ...     print(file.read_text())
+        ...     pr.read(file) == rankings
+        user,item,rank
+        ann,toro,1
+        ann,ebi,2
+        ann,uni,2
+        bob,,
+        <BLANKLINE>
+        True
         """
         from permrank.files.formats import write
 

@@ -69,24 +69,22 @@ def _delimited(ending: str, separator: str) -> Format:
 
 def _preflib(kind: str) -> Format:
     return Format(
-        lambda contents: parse_preflib(contents.data, kind, contents.where, contents.duplicates),
+        lambda contents: parse_preflib(contents, kind),
         lambda rankings, name: write_preflib(rankings, kind, name),
         endings=(kind,),
     )
 
 
 def _ratings(name: str) -> Format:
-    return Format(
-        lambda contents: parse_ratings(contents.data, name, contents.where, contents.duplicates), file_names=(name,)
-    )
+    return Format(lambda contents: parse_ratings(contents, name), file_names=(name,))
 
 
 def _parse_archive(contents: Contents) -> Rankings:
-    def member(content: bytes, name: str, where: str) -> Rankings:
-        found = format_of(name, where)
+    def member(content: Contents, name: str) -> Rankings:
+        found = format_of(name, content.where)
         if found.has_parts:
-            raise FormatError(f"{where}: unpack the archive and read this file itself")
-        return found.parse(contents.member(content, where))
+            raise FormatError(f"{content.where}: unpack the archive and read this file itself")
+        return found.parse(content)
 
     return parse_zip(contents, member)
 
@@ -103,16 +101,14 @@ FORMATS: dict[str, Format] = {
         has_attributes=True,
     ),
     "jsonl": Format(
-        lambda contents: parse_jsonlines(contents.data, contents.where, contents.duplicates),
+        parse_jsonlines,
         lambda rankings, name: write_jsonlines(rankings),
         endings=("jsonl", "ndjson"),
         has_attributes=True,
     ),
     **{kind: _preflib(kind) for kind in KINDS},
     "zip": Format(_parse_archive, endings=("zip",), has_columns=True, has_parts=True, packed=True),
-    "order": Format(
-        lambda contents: parse_orders(contents.data, None, contents.where, contents.duplicates), endings=("order",)
-    ),
+    "order": Format(parse_orders, endings=("order",)),
     **{name: _ratings(name) for name in RATING_FILES},
 }
 """What ``format=`` takes: an ending, or the name of one of MovieLens' and FilmTrust's files of ratings."""
@@ -149,38 +145,7 @@ def _is_gzipped(file_name: str) -> bool:
 
 
 def write(rankings: Rankings, path: str | Path) -> None:
-    """Write rankings to a file; the ending decides the format.
-
-    The file appears whole or not at all. What a format cannot hold is refused with a `FormatError` that
-    says what to do: PrefLib has no voters' ids and no ratings.
-
-    Parameters
-    ----------
-    rankings : Rankings
-        What to write.
-    path : str or Path
-        Ends in ``.csv``, ``.tsv``, ``.parquet``, ``.jsonl``, ``.ndjson``, ``.soc``, ``.soi``, ``.toc`` or
-        ``.toi``; or in ``.rankings``, a new folder that is mapped into memory when it is read.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> import permrank as pr
-    >>> rankings = pr.Rankings.from_lists({"ann": ["toro", {"ebi", "uni"}], "bob": []})
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = Path(folder) / "lunch.csv"
-    ...     rankings.write(file)
-    ...     print(file.read_text())
-    ...     pr.read(file) == rankings
-    user,item,rank
-    ann,toro,1
-    ann,ebi,2
-    ann,uni,2
-    bob,,
-    <BLANKLINE>
-    True
-    """
+    """`Rankings.write`: what a format cannot hold is refused before anything is written."""
     path = Path(path).expanduser()
     known = {ending: known.write for known in FORMATS.values() if known.write for ending in known.endings}
     ending = path.suffix.lower().removeprefix(".")

@@ -10,9 +10,9 @@ import numpy as np
 import polars as pl
 
 from permrank.errors import FormatError
-from permrank.files.formats.contents import Put, lines_of
+from permrank.files.formats.contents import Contents, Put, lines_of
 from permrank.rankings.attributes import AttributeKind, Attributes
-from permrank.rankings.build import Duplicates, weight_problem
+from permrank.rankings.build import weight_problem
 from permrank.rankings.constructors import Columns, from_values
 from permrank.rankings.frames import Table
 from permrank.rankings.rankings import Rankings
@@ -180,10 +180,11 @@ def _short(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def parse_jsonlines(data: bytes, where: str, duplicates: Duplicates) -> Rankings:
+def parse_jsonlines(contents: Contents) -> Rankings:
     """Rankings from JSON lines; several lines of one user are several rankings."""
+    where = contents.where
     parser = _Parser(where)
-    for number, line in enumerate(lines_of(data, where), 1):
+    for number, line in enumerate(lines_of(contents.data, where), 1):
         if line.strip():
             parser.add(number, line)
     if not parser.weights:
@@ -209,7 +210,7 @@ def parse_jsonlines(data: bytes, where: str, duplicates: Duplicates) -> Rankings
         Table(frame.with_columns(**kept), lambda row: f"{where}, line {parser.lines[numbers[row]]}"),
         Columns("user", "item", "rank", "ranking", "weight", *named),
         "rank",
-        duplicates,
+        contents.duplicates,
         anonymous=parser.owner != "user",
     )
     users, items = (pl.Series(ids) if ids else None for ids in (parser.users, parser.catalogue))

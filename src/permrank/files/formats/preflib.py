@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from permrank.errors import FormatError
-from permrank.files.formats.contents import Put, lines_of
+from permrank.files.formats.contents import Contents, Put, lines_of
 from permrank.rankings.build import Duplicates
 from permrank.rankings.constructors import Columns, from_values
 from permrank.rankings.frames import Table
@@ -48,13 +48,14 @@ class _Orders(NamedTuple):
     unused: list[int]
 
 
-def parse_preflib(data: bytes, kind: str, where: str, duplicates: Duplicates) -> Rankings:
+def parse_preflib(contents: Contents, kind: str) -> Rankings:
     """Anonymous ballots with their counts as weights.
 
     Alternatives become items under their names; where names repeat, the number of the alternative is
     added. The counts of the header are checked against the body.
     """
-    lines = lines_of(data, where)
+    where = contents.where
+    lines = lines_of(contents.data, where)
     header = _read_header(lines, where)
     n = header.counts.get("NUMBER ALTERNATIVES")
     if n is None:
@@ -71,7 +72,7 @@ def parse_preflib(data: bytes, kind: str, where: str, duplicates: Duplicates) ->
     orders = _read_orders(lines, n, where)
     _check_counts(header.counts, orders, where)
     _check_kind(kind, orders, n, where)
-    return _build(orders, _item_ids(header, where), duplicates, where)
+    return _build(orders, _item_ids(header, where), contents.duplicates, where)
 
 
 def _read_header(lines: list[str], where: str) -> _Header:
