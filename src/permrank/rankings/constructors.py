@@ -41,14 +41,6 @@ class Columns(NamedTuple):
     kept_count: str | None = None
 
 
-class Groups(NamedTuple):
-    """Rows gathered into rankings: the ranking of each row, and the rankings of each user."""
-
-    rankings: Int64Array
-    user_indptr: Int64Array
-    users: Vocabulary
-
-
 def from_ratings(
     cls: type[Rankings],
     frame: object,
@@ -142,11 +134,11 @@ def from_values(
         raise InputError(f"duplicates={duplicates!r}, expected one of {', '.join(DUPLICATES)}")
     table.require_rows("user", "item", role)
     values = table.numbers(columns.value, role)
-    groups = _group(table, columns)
+    of_rows, user_indptr, user_ids = _group(table, columns)
     codes, item_ids = encode(table.ids(columns.item, "item"), "item")
-    n_rankings = int(groups.user_indptr[-1])
-    weights = _weights(table, columns.weight, groups.rankings, n_rankings)
-    rankings, items = groups.rankings, codes
+    n_rankings = int(user_indptr[-1])
+    weights = _weights(table, columns.weight, of_rows, n_rankings)
+    rankings, items = of_rows, codes
     repeat = repeated_rows(rankings, items, len(item_ids))
     if repeat is not None:
         if duplicates == "error":
@@ -157,10 +149,10 @@ def from_values(
     keys = keys_of(values, descending=role == "rating")
     layout = lay_out(rankings, keys.codes, items, n_rankings, len(item_ids))
     made = cls._trusted(
-        groups.user_indptr, *layout[:3], weights, groups.users, item_ids,
+        user_indptr, *layout[:3], weights, user_ids, item_ids,
         ratings=keys.decode(layout.codes) if role == "rating" else None, anonymous=anonymous,
     )  # fmt: skip
-    return _with_kept_columns(made, table, columns, groups.rankings, codes, duplicates)
+    return _with_kept_columns(made, table, columns, of_rows, codes, duplicates)
 
 
 def _with_kept_columns(
@@ -205,15 +197,16 @@ def _of_entries(
     return ordered
 
 
-def _group(table: Table, columns: Columns) -> Groups:
+def _group(table: Table, columns: Columns) -> tuple[Int64Array, Int64Array, Vocabulary]:
+    """The ranking of each row, the rankings of each user, and the users."""
     users, user_ids = encode(table.ids(columns.user, "user"), "user")
     if columns.ranking is None:
-        return Groups(users.astype(np.int64), np.arange(len(user_ids) + 1), user_ids)
+        return users.astype(np.int64), np.arange(len(user_ids) + 1), user_ids
     numbers, names = encode(table.ids(columns.ranking, "ranking"), "ranking")
     packed = users.astype(np.int64) * len(names) + numbers
     distinct, rankings = np.unique(packed, return_inverse=True)
     counts = np.bincount(distinct // len(names), minlength=len(user_ids))
-    return Groups(rankings.astype(np.int64), indptr_of(counts), user_ids)
+    return rankings.astype(np.int64), indptr_of(counts), user_ids
 
 
 def _weights(table: Table, name: str | None, rankings: Int64Array, n_rankings: int) -> Float64Array:
@@ -358,16 +351,11 @@ def sets_of(
     check_sums(counts, "rows with the same user and item")
     pairs = pairs[first]
     lengths = np.bincount(pairs // n_items, minlength=len(user_ids))
+    listed = lengths > 0
     return cls._trusted(
-        indptr_of(lengths > 0),
-        indptr_of(lengths[lengths > 0]),
-        pairs % n_items,
-        np.zeros(pairs.size, np.int32),
-        np.ones(int((lengths > 0).sum())),
-        user_ids,
-        item_ids,
-        counts=counts,
-    )
+        indptr_of(listed), indptr_of(lengths[listed]), pairs % n_items, np.zeros(pairs.size, np.int32),
+        np.ones(int(listed.sum())), user_ids, item_ids, counts=counts,
+    )  # fmt: skip
 
 
 def are_sets(rankings: Rankings) -> bool:

@@ -79,14 +79,14 @@ def restrict(rankings: Rankings, keep_user: BoolArray, keep_item: BoolArray) -> 
     new_user = np.cumsum(keep_user) - 1
     counts = np.bincount(new_user[user_of_ranking[keep_ranking]], minlength=int(keep_user.sum()))
     new_item = np.cumsum(keep_item) - 1
-    return rankings._trusted(
-        indptr_of(counts),
-        indptr,
-        new_item[rankings.items[keep_entry]],
-        renumbered(rankings.levels[keep_entry], indptr),
-        rankings.weights[keep_ranking],
-        Vocabulary(rankings.user_ids.ids.filter(keep_user), "user", rankings.user_ids.attributes),
-        Vocabulary(rankings.item_ids.ids.filter(keep_item), "item", rankings.item_ids.attributes),
+    return rankings._with(
+        user_indptr=indptr_of(counts),
+        indptr=indptr,
+        items=new_item[rankings.items[keep_entry]],
+        levels=renumbered(rankings.levels[keep_entry], indptr),
+        weights=rankings.weights[keep_ranking],
+        user_ids=Vocabulary(rankings.user_ids.ids.filter(keep_user), "user", rankings.user_ids.attributes),
+        item_ids=Vocabulary(rankings.item_ids.ids.filter(keep_item), "item", rankings.item_ids.attributes),
         **rankings._attached(keep_entry),
     )
 
@@ -116,14 +116,14 @@ def merged(self: Rankings) -> Rankings:
     keep = np.zeros(self.n_rankings, bool)
     keep[first] = True
     keep_entry = np.repeat(keep, self.lengths)
-    return self._trusted(
-        np.arange(n + 1),
-        indptr_of(self.lengths[first]),
-        self.items[keep_entry],
-        self.levels[keep_entry],
-        weights,
-        Vocabulary(pl.Series("user", np.arange(n), dtype=pl.Int64), "user"),
-        self.item_ids,
+    return self._with(
+        user_indptr=np.arange(n + 1),
+        indptr=indptr_of(self.lengths[first]),
+        weights=weights,
+        user_ids=Vocabulary(pl.Series("user", np.arange(n), dtype=pl.Int64), "user"),
+        items=self.items[keep_entry],
+        levels=self.levels[keep_entry],
+        ratings=None,
         counts=None if self.counts is None else self.counts[keep_entry],
         anonymous=True,
     )
@@ -154,16 +154,8 @@ def with_unlisted_last(self: Rankings) -> Rankings:
     items, levels = np.empty((n, m), np.int32), np.empty((n, m), np.int32)
     items[~is_rest], levels[~is_rest] = self.items, self.levels
     items[is_rest], levels[is_rest] = rest % m, np.repeat(self.last_levels + 1, m - self.lengths)
-    completed = self._trusted(
-        self.user_indptr,
-        np.arange(n + 1) * m,
-        items.ravel(),
-        levels.ravel(),
-        self.weights,
-        self.user_ids,
-        self.item_ids,
-        anonymous=self.anonymous,
-    )
+    indptr = np.arange(n + 1) * m
+    completed = self._with(indptr=indptr, items=items.ravel(), levels=levels.ravel(), ratings=None, counts=None)
     # Ballots that differed only in whether they name the last item are now equal.
     return merged(completed) if self.anonymous else completed
 
@@ -246,13 +238,13 @@ def repeated(rankings: Rankings) -> Rankings:
     times = weights.astype(np.int64)
     source = np.repeat(np.arange(rankings.n_rankings), times)
     entries = ranges(rankings.indptr[:-1][source], rankings.indptr[1:][source])
-    users = rankings.ranking_users[source]
-    user_ids, user_indptr = rankings.user_ids, indptr_of(np.bincount(users, minlength=rankings.n_users))
+    counts = np.bincount(rankings.ranking_users[source], minlength=rankings.n_users)
+    user_ids, user_indptr = rankings.user_ids, indptr_of(counts)
     if rankings.anonymous:
         user_ids, user_indptr = Vocabulary.of(range(source.size), "user"), np.arange(source.size + 1)
-    return rankings._trusted(
-        user_indptr, indptr_of(rankings.lengths[source]), rankings.items[entries], rankings.levels[entries],
-        np.ones(source.size), user_ids, rankings.item_ids, anonymous=rankings.anonymous,
+    return rankings._with(
+        user_indptr=user_indptr, indptr=indptr_of(rankings.lengths[source]), items=rankings.items[entries],
+        levels=rankings.levels[entries], weights=np.ones(source.size), user_ids=user_ids, ratings=None, counts=None,
     )  # fmt: skip
 
 
