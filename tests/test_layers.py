@@ -35,7 +35,7 @@ RELATIVES = {
 # These are where people look for them, and call what lies above them when they are used.
 UPWARDS = {
     ("core.registry", "permrank.families"),  # the list of names
-    ("rankings.rankings", "permrank.files.formats.writers"),
+    ("rankings.rankings", "permrank.files.formats"),
     ("evaluation.comparison", "permrank.interfaces.report.report"),
 }
 # The service is built on what everybody can import: the package, the floor, how files are written, how text is printed.

@@ -288,6 +288,10 @@ def test_sushi_brings_what_is_known_of_kinds_and_people(tmp_path):
     assert found.item_attributes.row(0) == ("ebi", "1", "0", "6", 2.7, 2.1, 1.8, 0.8)
     assert found.user_attributes["seconds"].to_list() == [355]
     assert found.user_attributes["gender"].to_list() == ["0"]  # a code, no quantity
+    with zipfile.ZipFile(tmp_path / "sushi.zip") as archive:
+        archive.extractall(tmp_path)
+    orders, people = (tmp_path / "s" / name for name in ("sushi3b.5000.10.order", "sushi3.udata"))
+    assert pr.read(orders, users=people).user_attributes.equals(found.user_attributes)
 
 
 @pytest.mark.realdata

@@ -13,7 +13,7 @@ from permrank.errors import FeaturesWarning, FormatError, InputError, UnknownIdE
 from permrank.rankings.attributes import Attributes
 from permrank.rankings.features import Curves
 from permrank.rankings.joining import joined
-from permrank.rankings.similar import nearest_rows
+from permrank.rankings.links import nearest_rows
 from permrank.rankings.with_attributes import with_featured
 
 FILMS = {

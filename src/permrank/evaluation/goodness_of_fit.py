@@ -17,7 +17,7 @@ from permrank.errors import ConvergenceWarning, EstimateError, InputError, NotSu
 from permrank.markup import Result, printable, shown_p
 from permrank.randomness import stream_key
 from permrank.rankings.rankings import Rankings
-from permrank.rankings.replicates import repeated
+from permrank.rankings.selection import repeated
 from permrank.types import Float64Array, Int64Array, Named
 
 # Tables of items by items and of items by positions are kept for every simulation.

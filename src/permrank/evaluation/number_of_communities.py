@@ -16,7 +16,7 @@ from permrank.errors import ConvergenceWarning, InputError, NotSupportedError
 from permrank.markup import Result, shown_number
 from permrank.randomness import generator
 from permrank.rankings.rankings import Rankings
-from permrank.rankings.replicates import repeated
+from permrank.rankings.selection import repeated
 from permrank.rankings.validate import require_rankings
 from permrank.types import Float64Array, Named
 

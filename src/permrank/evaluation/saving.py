@@ -19,7 +19,7 @@ from permrank.errors import FormatError, InputError
 from permrank.evaluation.evaluate import Evaluation
 from permrank.evaluation.metrics import METRICS, Metric
 from permrank.files.atomic import atomic_folder, atomic_write
-from permrank.files.formats.tabular import parquet
+from permrank.files.formats.parquet import ParquetFiles
 from permrank.types import Float64Array, Named
 
 _FORMAT = 1
@@ -88,8 +88,7 @@ def _frame(path: Path, digest: str | None) -> pl.DataFrame:
         raise FormatError(f"{path} cannot be read: {error.strerror or error}") from error
     if hashlib.sha256(content).hexdigest() != digest:
         raise FormatError(f"{path} has changed since the comparison was saved")
-    source = parquet(content, str(path))
-    return source.load(source.names).frame
+    return ParquetFiles([content], str(path)).frame()
 
 
 def _described_result(result: Evaluation) -> Named:

@@ -13,8 +13,8 @@ import permrank as pr
 from permrank.core.ranker import Ranker
 from permrank.errors import EstimateError, InputError
 from permrank.files.formats.about import with_about
-from permrank.files.formats.columns import rankings_from_frame
 from permrank.files.formats.readers import read
+from permrank.files.formats.tables import rankings_from_frame
 from permrank.learning.engines import EngineChoice
 from permrank.rankings.connectivity import strong_components
 from permrank.rankings.rankings import Rankings

@@ -14,9 +14,9 @@ import numpy as np
 import polars as pl
 
 from permrank.errors import FormatError, InputError, shown
-from permrank.rankings.frames import as_frame, id_column, ids_like
+from permrank.rankings.column_names import TITLES, column_of_ids, matching, plain_word
+from permrank.rankings.frames import Table, ids_like
 from permrank.rankings.links import Links
-from permrank.rankings.words import TITLES, column_of_ids, matching, plain_word
 from permrank.types import Named
 
 AttributeKind: TypeAlias = Literal["user", "item"]
@@ -172,10 +172,11 @@ def attributes_of(
 
     ``column`` and ``title`` name columns; left out, they are recognised. ``like`` are ids of the type that is wanted.
     """
-    frame = as_frame(data)
+    table = Table.of(data)
+    frame = table.frame
     where = where or f"the frame of {kind}s"
     name = column_of_ids(kind, column, frame.columns, where)
-    ids = ids_like(id_column(frame, name, kind), like)
+    ids = ids_like(table.ids(name, kind), like)
     rest = frame.drop(name)
     called = _title_of(rest, title, where)
     columns = [_plain(series, where, is_title=series.name == called) for series in rest]

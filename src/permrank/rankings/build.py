@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from permrank.errors import InputError
-from permrank.ragged import new_blocks
+from permrank.errors import InputError, argument, shown
+from permrank.ragged import first_entries, new_blocks, owners
 from permrank.types import Array, BoolArray, Float64Array, Int32Array, Int64Array
 
 Duplicates: TypeAlias = Literal["error", "first", "last", "mean"]
@@ -19,6 +19,8 @@ DUPLICATES = ("error", "first", "last", "mean")
 # Ratings are mostly whole, half, quarter, decimal or percent steps: then a key is arithmetic, no search.
 _STEPS = (1, 2, 4, 10, 100)
 _FEW = 2**20
+# Entries that are worked on at once.
+_BLOCK = 2**20
 
 
 # Up to here every model learns: matrices of sums of weights can still be solved with the priors in them. More people
@@ -116,6 +118,15 @@ def lay_out(rankings: Int64Array, codes: Int64Array, items: Int32Array, n_rankin
     return Layout(starts.astype(np.int64), items, number_levels(new_level, starts), codes)
 
 
+def blocks(bounds: Int64Array) -> Iterator[tuple[int, int]]:
+    """First and last of consecutive lists with about as many entries each: work on a few needs little memory."""
+    first, n_lists = 0, bounds.size - 1
+    while first < n_lists:
+        last = min(max(int(np.searchsorted(bounds, bounds[first] + _BLOCK)), first + 1), n_lists)
+        yield first, last
+        first = last
+
+
 def number_levels(new_level: BoolArray, indptr: NDArray[np.integer]) -> Int32Array:
     """Levels from 0 in every ranking, given where a new tie block begins."""
     levels = np.cumsum(new_level, dtype=np.int32)
@@ -139,6 +150,29 @@ def repeated_rows(rankings: Int64Array, items: Int32Array, n_items: int) -> tupl
     again = ~pairs.is_first_distinct().to_numpy()
     row = int(np.argmax(again))
     return int(np.argmax(pairs.to_numpy() == pairs[row])), row
+
+
+def repeated_entry(where: str, user: object, item: object, first: str) -> InputError:
+    """The error for a row that repeats the user and item of an earlier one."""
+    return InputError(
+        f"{where}: user {shown(user)} has item {shown(item)} a second time (first in {first}); drop one, or pass "
+        f"{argument('duplicates', 'first', 'last', 'mean')}"
+    )
+
+
+def inverted_entries(indptr: Int64Array, levels: Int32Array, ratings: Float64Array) -> tuple[int, int] | None:
+    """Two entries of a ranking of which the later has the higher rating, or None.
+
+    Equal ratings may stand apart (a tie that was broken) and different ones together (a coarser order).
+    """
+    if not (~first_entries(indptr)[1:] & (ratings[1:] > ratings[:-1])).any():
+        return None
+    owner = owners(indptr)
+    order = np.lexsort((-ratings, levels, owner))
+    before, after = order[:-1], order[1:]
+    bad = (owner[before] == owner[after]) & (levels[after] > levels[before]) & (ratings[after] > ratings[before])
+    index = int(np.argmax(bad))
+    return (int(before[index]), int(after[index])) if bad[index] else None
 
 
 def settle_duplicates(

@@ -1,172 +1,284 @@
-"""The ``from_`` constructors of `Rankings`, one function each."""
+"""The class methods ``Rankings.from_...`` that take a frame with a row for each entry, choice or interaction."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
 
-from permrank.errors import InputError, argument, shown
+from permrank.errors import InputError, shown
 from permrank.ragged import indptr_of
 from permrank.rankings.build import (
     DUPLICATES,
     Duplicates,
-    bad_weights,
     check_sums,
+    inverted_entries,
     keys_of,
     lay_out,
+    repeated_entry,
     repeated_rows,
     settle_duplicates,
-    weight_problem,
 )
-from permrank.rankings.frames import (
-    Locate,
-    as_frame,
-    draw_column,
-    id_column,
-    row_number,
-    value_column,
-    weight_column,
-)
-from permrank.rankings.named_constructors import Unlisted
-from permrank.rankings.rankings import Rankings
-from permrank.rankings.selection import merged, with_unlisted_last
-from permrank.rankings.tops import check_unlisted
-from permrank.rankings.vocabulary import Vocabulary, encode, encode_with, id_series
+from permrank.rankings.choice_sets import Unlisted, check_unlisted, warn_of_choice_set
+from permrank.rankings.frames import Table
+from permrank.rankings.vocabulary import Vocabulary, encode
 from permrank.types import Float64Array, Int32Array, Int64Array
+
+if TYPE_CHECKING:
+    from permrank.rankings.rankings import Rankings
 
 
 class Columns(NamedTuple):
-    """Names of the columns of a frame with one row per entry."""
+    """Names of the columns of a frame with one row per entry; ratings and counts may be kept beside ranks."""
 
     user: str
     item: str
     value: str
     ranking: str | None = None
     weight: str | None = None
+    kept_rating: str | None = None
+    kept_count: str | None = None
 
 
-class Groups(NamedTuple):
-    """Rows gathered into rankings: the ranking of each row, and the rankings of each user."""
+def from_ratings(
+    cls: type[Rankings],
+    frame: object,
+    *,
+    user: str | None = None,
+    item: str | None = None,
+    rating: str | None = None,
+    ranking: str | None = None,
+    weight: str | None = None,
+    duplicates: Duplicates = "error",
+) -> Rankings:
+    """Rankings from rows of (user, item, rating): higher is better and equal ratings tie.
 
-    rankings: Int64Array
-    user_indptr: Int64Array
-    users: Vocabulary
+    Parameters
+    ----------
+    frame : any Arrow-speaking frame, or a dict of columns
+    user, item, rating : str, optional
+        Names of the columns; left out, they are recognised as in files (``user``, ``userId`` ...; ``item``,
+        ``movieId``, ``book_id`` ...).
+    ranking : str, optional
+        Column that tells several rankings of one user apart.
+    weight : str, optional
+        Column of weights, the same in all rows of a ranking.
+    duplicates : {"error", "first", "last", "mean"}
+        What to do when a user rates an item twice.
+
+    Examples
+    --------
+    >>> import permrank as pr
+    >>> frame = {"user": ["ann", "ann", "ann"], "item": ["ebi", "uni", "toro"], "rating": [3, 5, 5]}
+    >>> pr.Rankings.from_ratings(frame).lists("ann") == [[{"toro", "uni"}, "ebi"]]
+    True
+    """
+    table = Table.of(frame)
+    user, item, rating = table.columns_of(user=user, item=item, rating=rating)
+    return from_values(cls, table, Columns(user, item, rating, ranking, weight), "rating", duplicates)
 
 
-Id: TypeAlias = Any
-"""What callers give as an id: checked when it is encoded."""
-Frame: TypeAlias = Any
-"""Whatever Polars can read."""
+def from_ranks(
+    cls: type[Rankings],
+    frame: object,
+    *,
+    user: str | None = None,
+    item: str | None = None,
+    rank: str | None = None,
+    ranking: str | None = None,
+    weight: str | None = None,
+    duplicates: Duplicates = "error",
+    unlisted: Unlisted | None = None,
+) -> Rankings:
+    """Rankings from rows of (user, item, rank): lower is better and equal ranks tie.
+
+    Parameters
+    ----------
+    frame : any Arrow-speaking frame, or a dict of columns
+    user, item, rank : str, optional
+        Names of the columns; left out, they are recognised as in files. Ranks may be any numbers; only their order
+        counts.
+    ranking, weight, duplicates
+        As for `from_ratings`.
+    unlisted : {"ignore", "last"}, optional
+        As for `from_lists`.
+
+    Examples
+    --------
+    >>> import permrank as pr
+    >>> frame = {"user": [7, 7, 7], "item": ["ebi", "uni", "toro"], "rank": [2, 1, 3]}
+    >>> pr.Rankings.from_ranks(frame).lists(7)
+    [['uni', 'ebi', 'toro']]
+    """
+    check_unlisted(unlisted)
+    table = Table.of(frame)
+    user, item, rank = table.columns_of(user=user, item=item, rank=rank)
+    rankings = from_values(cls, table, Columns(user, item, rank, ranking, weight), "rank", duplicates)
+    if unlisted is None:
+        warn_of_choice_set(rankings, stacklevel=2)
+    return rankings.with_unlisted_last() if unlisted == "last" else rankings
 
 
 def from_values(
-    data: Frame,
+    cls: type[Rankings],
+    table: Table,
     columns: Columns,
     role: Literal["rating", "rank"],
     duplicates: Duplicates = "error",
     *,
     anonymous: bool = False,
-    locate: Locate = row_number,
 ) -> Rankings:
     """Rankings from rows of (user, item, rating or rank)."""
     if duplicates not in DUPLICATES:
         raise InputError(f"duplicates={duplicates!r}, expected one of {', '.join(DUPLICATES)}")
-    frame = as_frame(data)
-    if frame.height == 0:
-        raise InputError(f"the frame has no rows; expected rows of (user, item, {role})")
-    values = value_column(frame, columns.value, role, locate)
-    groups = _group(frame, columns, locate)
-    items, item_ids = encode(id_column(frame, columns.item, "item", locate), "item")
-    n_rankings = int(groups.user_indptr[-1])
-    weights = _weights(frame, columns.weight, groups.rankings, n_rankings, locate)
-    rankings = groups.rankings
+    table.require_rows("user", "item", role)
+    values = table.numbers(columns.value, role)
+    of_rows, user_indptr, user_ids = _group(table, columns)
+    codes, item_ids = encode(table.ids(columns.item, "item"), "item")
+    n_rankings = int(user_indptr[-1])
+    weights = _weights(table, columns.weight, of_rows, n_rankings)
+    rankings, items = of_rows, codes
     repeat = repeated_rows(rankings, items, len(item_ids))
     if repeat is not None:
         if duplicates == "error":
             first, again = repeat
-            user = frame[columns.user][again]
-            raise InputError(
-                f"{locate(again)}: user {shown(user)} has item {shown(item_ids[items[again]])} a second time "
-                f"(first in {locate(first)}); drop one, or pass {argument('duplicates', 'first', 'last', 'mean')}"
-            )
+            user = table.frame[columns.user][again]
+            raise repeated_entry(table.locate(again), user, item_ids[items[again]], table.locate(first))
         rankings, items, values = settle_duplicates(rankings, items, values, duplicates)
     keys = keys_of(values, descending=role == "rating")
     layout = lay_out(rankings, keys.codes, items, n_rankings, len(item_ids))
-    ratings = keys.decode(layout.codes) if role == "rating" else None
-    return Rankings._trusted(
-        groups.user_indptr,
-        *layout[:3],
-        weights,
-        groups.users,
-        item_ids,
-        ratings=ratings,
-        anonymous=anonymous,
-    )
+    made = cls._trusted(
+        user_indptr, *layout[:3], weights, user_ids, item_ids,
+        ratings=keys.decode(layout.codes) if role == "rating" else None, anonymous=anonymous,
+    )  # fmt: skip
+    return _with_kept_columns(made, table, columns, of_rows, codes, duplicates)
 
 
-def _group(frame: pl.DataFrame, columns: Columns, locate: Locate) -> Groups:
-    users, user_ids = encode(id_column(frame, columns.user, "user", locate), "user")
+def _with_kept_columns(
+    rankings: Rankings,
+    table: Table,
+    columns: Columns,
+    owners: Int64Array,
+    items: Int32Array,
+    duplicates: Duplicates,
+) -> Rankings:
+    """Keep the ratings and counts of rows whose order is given by ranks; these must not contradict the ratings."""
+    attached = {}
+    if columns.kept_rating is not None:
+        values = table.numbers(columns.kept_rating, "rating")
+        ratings = attached["ratings"] = _of_entries(rankings, owners, items, values, duplicates)
+        inverted = inverted_entries(rankings.indptr, rankings.levels, ratings)
+        if inverted is not None:
+            above, below = inverted
+            row = int(np.argmax((owners == rankings.entry_rankings()[below]) & (items == rankings.items[below])))
+            first, second = (shown(rankings.item_ids[rankings.items[entry]]) for entry in inverted)
+            raise table.error(
+                row,
+                f"{second} is ranked below {first} but rated higher, {ratings[below]:g} against {ratings[above]:g}; "
+                "correct one, or keep only the ranks or only the ratings",
+            )
+    if columns.kept_count is not None:
+        counts = table.weights(columns.kept_count)
+        attached["counts"] = _of_entries(rankings, owners, items, counts, duplicates)
+    return rankings._with(**attached) if attached else rankings
+
+
+def _of_entries(
+    rankings: Rankings, owners: Int64Array, items: Int32Array, values: Float64Array, duplicates: Duplicates
+) -> Float64Array:
+    """Values of rows in the order of the entries."""
+    if owners.size > rankings.n_entries:
+        owners, items, values = settle_duplicates(owners, items, values, duplicates)
+    by_row = np.argsort(owners * rankings.n_items + items)
+    by_entry = np.argsort(rankings.entry_rankings() * rankings.n_items + rankings.items)
+    ordered = np.empty(rankings.n_entries)
+    ordered[by_entry] = values[by_row]
+    return ordered
+
+
+def _group(table: Table, columns: Columns) -> tuple[Int64Array, Int64Array, Vocabulary]:
+    """The ranking of each row, the rankings of each user, and the users."""
+    users, user_ids = encode(table.ids(columns.user, "user"), "user")
     if columns.ranking is None:
-        return Groups(users.astype(np.int64), np.arange(len(user_ids) + 1), user_ids)
-    numbers, names = encode(id_column(frame, columns.ranking, "ranking", locate), "ranking")
+        return users.astype(np.int64), np.arange(len(user_ids) + 1), user_ids
+    numbers, names = encode(table.ids(columns.ranking, "ranking"), "ranking")
     packed = users.astype(np.int64) * len(names) + numbers
     distinct, rankings = np.unique(packed, return_inverse=True)
     counts = np.bincount(distinct // len(names), minlength=len(user_ids))
-    return Groups(rankings.astype(np.int64), indptr_of(counts), user_ids)
+    return rankings.astype(np.int64), indptr_of(counts), user_ids
 
 
-def _weights(
-    frame: pl.DataFrame, name: str | None, rankings: Int64Array, n_rankings: int, locate: Locate
-) -> Float64Array:
+def _weights(table: Table, name: str | None, rankings: Int64Array, n_rankings: int) -> Float64Array:
     weights = np.ones(n_rankings)
     if name is None:
         return weights
-    of_rows = weight_column(frame, name, locate)
+    of_rows = table.weights(name)
     weights[rankings[::-1]] = of_rows[::-1]  # the first row of a ranking wins
     differs = of_rows != weights[rankings]
     if differs.any():
         row = int(np.argmax(differs))
-        raise InputError(
-            f"{locate(row)}: weight {of_rows[row]:g} differs from {weights[rankings[row]]:g} in an earlier row "
-            "of the same ranking; a weight belongs to the whole ranking"
+        raise table.error(
+            row,
+            f"weight {of_rows[row]:g} differs from {weights[rankings[row]]:g} in an earlier row of the same ranking; "
+            "a weight belongs to the whole ranking",
         )
     return weights
 
 
 def from_pairs(
-    data: Frame,
-    user: str | None,
-    winner: str,
-    loser: str,
-    draw: str | None,
-    weight: str | None,
-    locate: Locate = row_number,
+    cls: type[Rankings],
+    frame: object,
+    *,
+    user: str | None = "user",
+    winner: str = "winner",
+    loser: str = "loser",
+    draw: str | None = None,
+    weight: str | None = None,
 ) -> Rankings:
-    """Rankings of two, equal ones merged."""
-    frame = as_frame(data)
-    if frame.height == 0:
-        raise InputError("the frame has no rows; expected rows of (winner, loser)")
-    wins, losses = id_column(frame, winner, "item", locate), id_column(frame, loser, "item", locate)
+    """Rankings of two from rows of (user, winner, loser); equal rows are merged with their weights.
+
+    Parameters
+    ----------
+    frame : any Arrow-speaking frame, or a dict of columns
+    user : str or None
+        Column of users; None for choices without a known chooser.
+    winner, loser : str
+        Names of the columns.
+    draw : str, optional
+        Column that says of which rows neither won, so that the two are tied: true or false, 1 or 0 (blank is
+        no), ``"draw"`` or ``"win"``, or a score such as ``"2-2"``.
+    weight : str, optional
+        Column of weights.
+
+    Examples
+    --------
+    >>> import permrank as pr
+    >>> frame = {"winner": ["a", "b", "a"], "loser": ["b", "a", "b"]}
+    >>> pairs = pr.Rankings.from_pairs(frame, user=None)
+    >>> pairs.lists(), pairs.weights.tolist()
+    ([['a', 'b'], ['b', 'a']], [2.0, 1.0])
+    >>> games = {"winner": ["a", "b"], "loser": ["b", "a"], "drawn": [False, True]}
+    >>> pr.Rankings.from_pairs(games, user=None, draw="drawn").lists() == [["a", "b"], [{"a", "b"}]]
+    True
+    """
+    table = Table.of(frame)
+    table.require_rows("winner", "loser")
+    wins, losses = table.ids(winner, "item"), table.ids(loser, "item")
     if wins.dtype != losses.dtype:
         raise InputError(f"columns {winner!r} ({wins.dtype}) and {loser!r} ({losses.dtype}) must have one type")
     both, item_ids = encode(pl.concat([wins, losses.rename(wins.name)]), "item")
-    best, worst = both[: frame.height].astype(np.int64), both[frame.height :].astype(np.int64)
+    n = len(wins)
+    best, worst = both[:n].astype(np.int64), both[n:].astype(np.int64)
     if (best == worst).any():
         row = int(np.argmax(best == worst))
-        raise InputError(f"{locate(row)}: item {shown(wins[row])} is both winner and loser; drop the row")
-    drawn = np.zeros(frame.height, bool) if draw is None else draw_column(frame, draw, locate)
+        raise table.error(row, f"item {shown(wins[row])} is both winner and loser; drop the row")
+    drawn = table.draws(draw)
     # A draw of the two is the same in either order.
     best, worst = np.where(drawn & (best > worst), (worst, best), (best, worst))
-    counted = np.ones(frame.height) if weight is None else weight_column(frame, weight, locate)
-    if user is None:
-        users, user_ids = np.zeros(frame.height, np.int32), None
-    else:
-        users, user_ids = encode(id_column(frame, user, "user", locate), "user")
+    users, user_ids = (np.zeros(n, np.int32), None) if user is None else encode(table.ids(user, "user"), "user")
     kept = (
-        pl.DataFrame({"user": users, "best": best, "worst": worst, "drawn": drawn, "weight": counted})
+        pl.DataFrame({"user": users, "best": best, "worst": worst, "drawn": drawn, "weight": table.weights(weight)})
         .group_by("user", "best", "worst", "drawn")
         .agg(pl.col("weight").sum())
         .sort("user", "best", "worst", "drawn")
@@ -180,119 +292,78 @@ def from_pairs(
     else:
         user_indptr = indptr_of(np.bincount(kept["user"].to_numpy(), minlength=len(user_ids)))
     levels = np.column_stack([np.zeros(n, np.int32), ~kept["drawn"].to_numpy()]).ravel()
-    return Rankings._trusted(
-        user_indptr,
-        np.arange(0, 2 * n + 1, 2),
-        items,
-        levels,
-        kept["weight"].to_numpy(),
-        user_ids,
-        item_ids,
+    return cls._trusted(
+        user_indptr, np.arange(0, 2 * n + 1, 2), items, levels, kept["weight"].to_numpy(), user_ids, item_ids,
         anonymous=user is None,
-    )
+    )  # fmt: skip
 
 
-def from_lists(
-    lists: Mapping[Id, Iterable[Id]] | Iterable[Iterable[Id]],
-    users: Iterable[Id] | None,
-    weights: Iterable[float] | None,
-    items: Iterable[Id] | None,
-    unlisted: Unlisted | None,
+def from_interactions(
+    cls: type[Rankings], frame: object, *, user: str | None = None, item: str | None = None, weight: str | None = None
 ) -> Rankings:
-    """Rankings from Python lists."""
-    check_unlisted(unlisted)
-    if isinstance(lists, Mapping):
-        if users is not None:
-            raise InputError("users= goes with a sequence of rankings; a mapping names its users itself")
-        users, rows = list(lists), list(lists.values())
-    elif isinstance(lists, Iterable) and not isinstance(lists, str):
-        rows = list(lists)
-        users = None if users is None else list(users)
-    else:
-        raise InputError(f"expected a mapping of user to ranking or a sequence of rankings, got {lists!r}")
-    anonymous = users is None
-    names = range(len(rows)) if users is None else users
-    if len(names) != len(rows):
-        raise InputError(f"{len(names)} users for {len(rows)} rankings; give one user for each ranking")
-    if not rows:
-        raise InputError("no rankings were given")
-    flat, levels, lengths = _flatten(rows)
-    extra = [] if items is None else list(items)
-    item_ids = Vocabulary.of([*flat, *extra], "item")
-    codes = encode_with(id_series(flat, "item"), item_ids) if flat else np.zeros(0, np.int32)
-    given = _list_weights(weights, len(rows))
-    arrays = _order_by_user(list(names), lengths, codes, levels, given, len(item_ids))
-    rankings = Rankings._trusted(*arrays, item_ids, anonymous=False)
-    if unlisted == "last":
-        rankings = with_unlisted_last(rankings)
-    return merged(rankings) if anonymous else rankings
+    """Sets without order from rows of (user, item): clicks, purchases, plays, check-ins.
+
+    Every user has one ranking, a single tie block of all that they took up. Rows with the same user and item are
+    added up, and `counts` has the sums.
+
+    Parameters
+    ----------
+    frame : any Arrow-speaking frame, or a dict of columns
+    user, item : str, optional
+        Names of the columns; left out, they are recognised as in files.
+    weight : str, optional
+        Column of positive numbers: how often, or how strongly, the item was taken up. Left out, each row counts 1.
+
+    Examples
+    --------
+    >>> import permrank as pr
+    >>> clicks = {"user": ["ann", "ann", "ann", "bob"], "item": ["uni", "ebi", "uni", "ebi"]}
+    >>> rankings = pr.Rankings.from_interactions(clicks)
+    >>> rankings.lists("ann") == [[{"ebi", "uni"}]], rankings.counts.tolist()
+    (True, [1.0, 2.0, 1.0])
+    >>> plays = {"who": [7, 7], "song": ["a", "b"], "plays": [12, 3]}
+    >>> pr.Rankings.from_interactions(plays, user="who", item="song", weight="plays").counts.tolist()
+    [12.0, 3.0]
+    """
+    table = Table.of(frame)
+    user, item = table.columns_of(user=user, item=item)
+    table.require_rows("user", "item")
+    users, user_ids = encode(table.ids(user, "user"), "user")
+    items, item_ids = encode(table.ids(item, "item"), "item")
+    return sets_of(cls, users, items, table.weights(weight), user_ids, item_ids)
 
 
-def _flatten(rows: list[Id]) -> tuple[list[Id], list[int], list[int]]:
-    flat: list[Id] = []
-    levels: list[int] = []
-    lengths: list[int] = []
-    for index, row in enumerate(rows):
-        if isinstance(row, (str, bytes, set, frozenset, Mapping)) or not isinstance(row, Iterable):
-            raise InputError(f"ranking {index} is {shown(row)}, expected a list of items, best first")
-        seen: set[Id] = set()
-        before = len(flat)
-        level = 0
-        for entry in row:
-            block = list(entry) if isinstance(entry, (set, frozenset, list, tuple)) else [entry]
-            for name in block:
-                if isinstance(name, np.generic):
-                    name = name.item()
-                if not isinstance(name, (str, int)) or isinstance(name, bool):
-                    raise InputError(
-                        f"ranking {index} holds {shown(name)}, expected the id of an item: string or integer"
-                    )
-                if isinstance(name, str) and not name.strip():
-                    raise InputError(f"ranking {index}: an item id is empty")
-                if name in seen:
-                    raise InputError(f"ranking {index}: item {shown(name)} comes twice; drop one")
-                seen.add(name)
-                flat.append(name)
-                levels.append(level)
-            level += bool(block)
-        lengths.append(len(flat) - before)
-    return flat, levels, lengths
+def sets_of(
+    cls: type[Rankings],
+    users: Int32Array | Int64Array,
+    items: Int32Array | Int64Array,
+    counts: Float64Array,
+    user_ids: Vocabulary,
+    item_ids: Vocabulary,
+) -> Rankings:
+    """One tie block for each user who has a row; the counts of rows of the same user and item are added up."""
+    n_items = max(len(item_ids), 1)
+    pairs = users.astype(np.int64) * n_items + items
+    order = np.argsort(pairs, kind="stable")
+    pairs = pairs[order]
+    first = np.flatnonzero(np.diff(pairs, prepend=-1))
+    counts = np.add.reduceat(counts[order], first) if first.size else counts
+    check_sums(counts, "rows with the same user and item")
+    pairs = pairs[first]
+    lengths = np.bincount(pairs // n_items, minlength=len(user_ids))
+    listed = lengths > 0
+    return cls._trusted(
+        indptr_of(listed), indptr_of(lengths[listed]), pairs % n_items, np.zeros(pairs.size, np.int32),
+        np.ones(int(listed.sum())), user_ids, item_ids, counts=counts,
+    )  # fmt: skip
 
 
-def _list_weights(weights: Iterable[float] | None, n: int) -> Float64Array:
-    if weights is None:
-        return np.ones(n)
-    try:
-        given = np.array(list(weights), dtype=np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"weights must be numbers: {error}") from error
-    if given.shape != (n,):
-        raise InputError(f"{given.size} weights for {n} rankings; give one weight for each ranking")
-    bad = bad_weights(given)
-    if bad.any():
-        index = int(np.argmax(bad))
-        raise InputError(f"ranking {index}: {weight_problem(given[index])}")
-    return given
-
-
-def _order_by_user(
-    names: list[Id],
-    lengths: list[int],
-    items: Int32Array,
-    levels: list[int],
-    weights: Float64Array,
-    n_items: int,
-) -> tuple[Any, ...]:
-    """Sort rankings by user; an empty list leaves a user without a ranking."""
-    series = id_series(names, "user")
-    if series.dtype == pl.String and (series.str.strip_chars() == "").any():
-        raise InputError("a user id is empty; give every ranking a user")
-    users, user_ids = encode(series, "user")
-    sizes = np.array(lengths, np.int64)
-    kept = np.flatnonzero(sizes)
-    order = kept[np.argsort(users[kept], kind="stable")]
-    index = np.empty(sizes.size, np.int64)
-    index[order] = np.arange(order.size)
-    layout = lay_out(np.repeat(index, sizes), np.array(levels, np.int64), items, order.size, max(n_items, 1))
-    user_indptr = indptr_of(np.bincount(users[order], minlength=len(user_ids)))
-    return user_indptr, *layout[:3], weights[order], user_ids
+def are_sets(rankings: Rankings) -> bool:
+    """Whether these could come from `from_interactions`: at most one set for each user, without order or ratings."""
+    return not (
+        rankings.has_order
+        or rankings.anonymous
+        or rankings.ratings is not None
+        or (np.diff(rankings.user_indptr) > 1).any()
+        or (rankings.weights != 1).any()
+    )

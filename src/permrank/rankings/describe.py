@@ -1,16 +1,21 @@
-"""What is in a data set, in a few numbers."""
+"""What is in a data set: in a few numbers, and as a notebook shows it."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from itertools import islice
+from typing import Any
 
 import numpy as np
 import polars as pl
 
+from permrank.markup import html_table
 from permrank.ragged import new_blocks
 from permrank.rankings.connectivity import strong_components
 from permrank.rankings.rankings import Rankings
 from permrank.types import Named
+
+_SHOWN, _LONGEST = 5, 10  # of the lists in a notebook
 
 
 @dataclass(frozen=True)
@@ -134,3 +139,25 @@ def _weighted_median(values: np.ndarray, weights: np.ndarray) -> float:
     if total[index] == half and index + 1 < values.size:
         return float(values[order[index]] + values[order[index + 1]]) / 2
     return float(values[order[index]])
+
+
+def html_of(rankings: Rankings) -> str:
+    """What there is, and the first lists, best first; a tie has "=" between its items."""
+    rows = []
+    for ranking in range(min(_SHOWN, rankings.n_rankings)):
+        user = rankings.user_ids[int(rankings.ranking_users[ranking])]
+        rows.append([str(user), f"{rankings.weights[ranking]:g}", _list(rankings, ranking)])
+    left = rankings.n_rankings - len(rows)
+    notes = [f"and {left:,} more"] if left > 0 else []
+    header = ["ballot" if rankings.anonymous else "user", "weight", "list"]
+    return html_table(header, rows, title=repr(rankings), notes=notes)
+
+
+def _list(rankings: Rankings, ranking: int) -> str:
+    begin, end = int(rankings.indptr[ranking]), int(rankings.indptr[ranking + 1])
+    parts: list[Any] = []
+    for entry in islice(range(begin, end), _LONGEST):
+        if entry > begin:
+            parts.append("=" if rankings.levels[entry] == rankings.levels[entry - 1] else ">")
+        parts.append(rankings.item_ids[int(rankings.items[entry])])
+    return " ".join(map(str, parts)) + (" …" if end - begin > _LONGEST else "")

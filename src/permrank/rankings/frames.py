@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -11,8 +11,8 @@ import polars as pl
 from permrank.errors import InputError, UnknownIdError, shown
 from permrank.processes import refuse_after_fork
 from permrank.rankings.build import MOST_RATING, bad_weights, rating_problem, weight_problem
+from permrank.rankings.column_names import column_of, plain_word
 from permrank.rankings.vocabulary import id_series
-from permrank.rankings.words import column_of, plain_word
 from permrank.types import Array, BoolArray, Float64Array
 
 RESULTS = ("result", "outcome", "score")
@@ -29,6 +29,132 @@ Locate: TypeAlias = Callable[[int], str]
 def row_number(row: int) -> str:
     """Rows of a frame are named from 0, as Polars and pandas show them."""
     return f"row {row}"
+
+
+class Table(NamedTuple):
+    """A frame, and the words for a row of it: its columns are checked, and errors name the row and the value."""
+
+    frame: pl.DataFrame
+    locate: Locate = row_number
+
+    @classmethod
+    def of(cls, data: Any) -> Table:
+        """Whatever `as_frame` takes, or a table."""
+        return data if isinstance(data, Table) else cls(as_frame(data))
+
+    def columns_of(self, **roles: str | None) -> list[str]:
+        """The column of each role: the one that is given, or the one with a usual name."""
+        return [column_of(role, given, self.frame.columns) for role, given in roles.items()]
+
+    def require_rows(self, *expected: str) -> None:
+        """Raise if there are none."""
+        if not self.frame.height:
+            raise InputError(f"the frame has no rows; expected rows of ({', '.join(expected)})")
+
+    def ids(self, name: str, kind: str) -> pl.Series:
+        """A column of ids as String or Int64, without nulls and without empty strings."""
+        series = self._column(name, kind)
+        if series.dtype == pl.Object:
+            series = id_series(series, kind)
+        if isinstance(series.dtype, (pl.Categorical, pl.Enum)) or series.dtype == pl.Null:
+            series = series.cast(pl.String)
+        empty = series.is_null()
+        if series.dtype == pl.String:
+            empty |= series.str.strip_chars().str.len_bytes() == 0
+        self._refuse_first(
+            empty.fill_null(value=True).to_numpy(),
+            lambda row: f"the {kind} id is empty; give every row one or drop the row",
+        )
+        if series.dtype == pl.String:
+            return series
+        if series.dtype.is_integer():
+            try:
+                return series.cast(pl.Int64)
+            except pl.exceptions.PolarsError as error:
+                raise InputError(f"a {kind} id in column {name!r} does not fit 64 bits; cast it to strings") from error
+        raise InputError(
+            f"{kind} ids in column {name!r} are {series.dtype}, expected strings or integers; cast the column first"
+        )
+
+    def numbers(self, name: str, role: str) -> Float64Array:
+        """A column of finite numbers as float64."""
+        series = self._column(name, role)
+        if series.dtype == pl.String:
+            numbers = series.str.strip_chars().cast(pl.Float64, strict=False)
+        elif series.dtype.is_numeric() or series.dtype == pl.Null:
+            numbers = series.cast(pl.Float64)
+        else:
+            raise InputError(f"column {name!r} ({role}) is {series.dtype}, expected numbers")
+        self._refuse_first(
+            (numbers.is_null() | ~numbers.is_finite().fill_null(value=False)).to_numpy(),
+            lambda row: f"{role} {shown(series[row])} is not a finite number; correct it or drop the row",
+        )
+        found = numbers.to_numpy()
+        if role == "rating":  # ranks are an order only
+            far = np.abs(found) > MOST_RATING
+            self._refuse_first(far, lambda row: f"{rating_problem(found[row])}, or drop the row")
+        return found
+
+    def weights(self, name: str | None) -> Float64Array:
+        """A column of weights: positive, and not so large or small that sums of them would be wrong; ones without."""
+        if name is None:
+            return np.ones(self.frame.height)
+        numbers = self.numbers(name, "weight")
+        self._refuse_first(
+            bad_weights(numbers), lambda row: f"{weight_problem(numbers[row])}; correct it or drop the row"
+        )
+        return numbers
+
+    def draws(self, name: str | None) -> BoolArray:
+        """Which rows are draws: by a flag (blank is no), or by a result in words, points or scores.
+
+        A result may be given from the side of either, so that 0-1 is as good a win as 1-0, and may say how it was won.
+        But a lone 1 in a column called result could be a flag or the winner's points, and is refused.
+        """
+        if name is None:
+            return np.zeros(self.frame.height, bool)
+        series = self._column(name, "draw")
+        if series.dtype == pl.Boolean:
+            return series.fill_null(value=False).to_numpy()
+        if series.dtype.is_nested() or series.dtype == pl.Object:
+            raise InputError(f"column {shown(name)} (draw) is {series.dtype}, expected true or false, numbers or text")
+        drawn, known = _draws_of(series, plain_word(name))
+        wanted = "" if plain_word(name) in RESULTS else "1 or 0, true or false, blank, "
+        self._refuse_first(
+            (~known).to_numpy(),
+            lambda row: (
+                f"{shown(series[row])} in column {shown(name)} does not say whether the two drew; expected "
+                f"{wanted}'draw' or 'win', or a score like 2-1; name another column draw=, or drop this one"
+            ),
+        )
+        return drawn.to_numpy()
+
+    def error(self, row: int, complaint: str) -> InputError:
+        """An error that names a row."""
+        return InputError(f"{self.locate(row)}: {complaint}")
+
+    def _column(self, name: str, role: str) -> pl.Series:
+        if name not in self.frame.columns:
+            raise UnknownIdError(f"column ({role})", name, self.frame.columns)
+        return self.frame[name]
+
+    def _refuse_first(self, bad: BoolArray, complaint: Callable[[int], str]) -> None:
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise self.error(row, complaint(row))
+
+
+def _draws_of(series: pl.Series, name: str) -> tuple[pl.Series, pl.Series]:
+    """Which values say that there was a draw, and which say anything."""
+    words = series.cast(pl.String, strict=False).fill_null("").str.strip_chars().str.to_lowercase()
+    scores = words.str.extract_groups(r"^(\d+(?:\.\d+)?|1/2|½) ?[-:\u2013] ?(\d+(?:\.\d+)?|1/2|½)$")
+    first, second = scores.struct.field("1"), scores.struct.field("2")
+    is_result = name in RESULTS
+    yes = _DRAWS if is_result else (*_DRAWS, "1", "1.0", "true", "yes")
+    drawn = words.is_in(yes) | (first == second).fill_null(value=False)
+    if is_result:  # KO, checkmate, W/O, 6-4 6-3: whatever it is, it is no draw
+        return drawn, ~words.is_in(_FLAGS) if name != "score" else words.is_not_null()
+    return drawn, drawn | words.is_in((*_WINS, *_NO_FLAGS)) | first.is_not_null()
 
 
 def as_frame(data: Any) -> pl.DataFrame:
@@ -57,44 +183,6 @@ def _column_of(values: Array) -> Any:
     return values
 
 
-def columns_of(frame: pl.DataFrame, **roles: str | None) -> list[str]:
-    """The column of each role: the one that is given, or the one with a usual name."""
-    return [column_of(role, given, frame.columns) for role, given in roles.items()]
-
-
-def column(frame: pl.DataFrame, name: str, role: str) -> pl.Series:
-    """One column by name; a missing one raises and names what is there."""
-    if name not in frame.columns:
-        raise UnknownIdError(f"column ({role})", name, frame.columns)
-    return frame[name]
-
-
-def id_column(frame: pl.DataFrame, name: str, kind: str, locate: Locate = row_number) -> pl.Series:
-    """A column of ids as String or Int64, without nulls and without empty strings."""
-    series = column(frame, name, kind)
-    if series.dtype == pl.Object:
-        series = id_series(series, kind)
-    if series.dtype.is_(pl.Null) and len(series):
-        raise _empty_id(kind, locate(0))
-    if isinstance(series.dtype, (pl.Categorical, pl.Enum)) or series.dtype == pl.Null:
-        series = series.cast(pl.String)
-    _refuse_first(series.is_null().to_numpy(), lambda row: _empty_id(kind, locate(row)))
-    if series.dtype == pl.String:
-        _refuse_first(
-            (series.str.strip_chars().str.len_bytes() == 0).to_numpy(),
-            lambda row: _empty_id(kind, locate(row)),
-        )
-        return series
-    if series.dtype.is_integer():
-        try:
-            return series.cast(pl.Int64)
-        except pl.exceptions.PolarsError as error:
-            raise InputError(f"a {kind} id in column {name!r} does not fit 64 bits; cast it to strings") from error
-    raise InputError(
-        f"{kind} ids in column {name!r} are {series.dtype}, expected strings or integers; cast the column first"
-    )
-
-
 def ids_like(ids: pl.Series, like: pl.Series | None) -> pl.Series:
     """Ids in the type of those that they are compared with, where every one can be."""
     if like is None or ids.dtype == like.dtype or not len(like):
@@ -108,84 +196,3 @@ def ids_like(ids: pl.Series, like: pl.Series | None) -> pl.Series:
         f"{ids.name!r} holds text such as {shown(ids[0])}, but the ids of the rankings are whole numbers such as "
         f"{shown(like[0])}; give the column of these"
     )
-
-
-def number_column(frame: pl.DataFrame, name: str, role: str, locate: Locate = row_number) -> Float64Array:
-    """A column of finite numbers as float64."""
-    series = column(frame, name, role)
-    if series.dtype == pl.String:
-        numbers = series.str.strip_chars().cast(pl.Float64, strict=False)
-    elif series.dtype.is_numeric() or series.dtype == pl.Null:
-        numbers = series.cast(pl.Float64)
-    else:
-        raise InputError(f"column {name!r} ({role}) is {series.dtype}, expected numbers")
-    bad = (numbers.is_null() | ~numbers.is_finite().fill_null(value=False)).to_numpy()
-    _refuse_first(
-        bad,
-        lambda row: InputError(
-            f"{locate(row)}: {role} {shown(series[row])} is not a finite number; correct it or drop the row"
-        ),
-    )
-    return numbers.to_numpy()
-
-
-def value_column(frame: pl.DataFrame, name: str, role: str, locate: Locate = row_number) -> Float64Array:
-    """A column of ratings, not so large that squares of them would be wrong, or of ranks, which are an order only."""
-    numbers = number_column(frame, name, role, locate)
-    if role == "rating":
-        _refuse_first(
-            np.abs(numbers) > MOST_RATING,
-            lambda row: InputError(f"{locate(row)}: {rating_problem(numbers[row])}, or drop the row"),
-        )
-    return numbers
-
-
-def weight_column(frame: pl.DataFrame, name: str, locate: Locate = row_number) -> Float64Array:
-    """A column of weights: positive, and not so large or small that sums of them would be wrong."""
-    numbers = number_column(frame, name, "weight", locate)
-    _refuse_first(
-        bad_weights(numbers),
-        lambda row: InputError(f"{locate(row)}: {weight_problem(numbers[row])}; correct it or drop the row"),
-    )
-    return numbers
-
-
-def draw_column(frame: pl.DataFrame, name: str, locate: Locate = row_number) -> BoolArray:
-    """Which rows are draws: by a flag (blank is no), or by a result in words, points or scores.
-
-    A result may be given from the side of either, so that 0-1 is as good a win as 1-0, and may say how it was won. But
-    a lone 1 in a column called result could be a flag or the winner's points, and is refused.
-    """
-    series = column(frame, name, "draw")
-    if series.dtype == pl.Boolean:
-        return series.fill_null(value=False).to_numpy()
-    if series.dtype.is_nested() or series.dtype == pl.Object:
-        raise InputError(f"column {shown(name)} (draw) is {series.dtype}, expected true or false, numbers or text")
-    words = series.cast(pl.String, strict=False).fill_null("").str.strip_chars().str.to_lowercase()
-    scores = words.str.extract_groups(r"^(\d+(?:\.\d+)?|1/2|½) ?[-:\u2013] ?(\d+(?:\.\d+)?|1/2|½)$")
-    first, second = scores.struct.field("1"), scores.struct.field("2")
-    is_result = plain_word(name) in RESULTS
-    yes = _DRAWS if is_result else (*_DRAWS, "1", "1.0", "true", "yes")
-    drawn = words.is_in(yes) | (first == second).fill_null(value=False)
-    if is_result:  # KO, checkmate, W/O, 6-4 6-3: whatever it is, it is no draw
-        known = ~words.is_in(_FLAGS) if plain_word(name) != "score" else words.is_not_null()
-    else:
-        known = drawn | words.is_in((*_WINS, *_NO_FLAGS)) | first.is_not_null()
-    wanted = "" if is_result else "1 or 0, true or false, blank, "
-    _refuse_first(
-        (~known).to_numpy(),
-        lambda row: InputError(
-            f"{locate(row)}: {shown(series[row])} in column {shown(name)} does not say whether the two drew; expected "
-            f"{wanted}'draw' or 'win', or a score like 2-1; name another column draw=, or drop this one"
-        ),
-    )
-    return drawn.to_numpy()
-
-
-def _refuse_first(bad: BoolArray, make_error: Callable[[int], InputError]) -> None:
-    if bad.any():
-        raise make_error(int(np.argmax(bad)))
-
-
-def _empty_id(kind: str, where: str) -> InputError:
-    return InputError(f"{where}: the {kind} id is empty; give every row one or drop the row")

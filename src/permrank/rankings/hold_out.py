@@ -68,13 +68,7 @@ def keep_entries(rankings: Rankings, keep: BoolArray) -> Rankings:
     left = np.add.reduceat(keep, rankings.indptr[:-1], dtype=np.int64) if n_rankings else np.zeros(0, np.int64)
     kept = left > 0
     indptr = indptr_of(left[kept])
-    return Rankings._trusted(
-        indptr_of(kept)[rankings.user_indptr],
-        indptr,
-        rankings.items[keep],
-        renumbered(rankings.levels[keep], indptr),
-        rankings.weights[kept],
-        rankings.user_ids,
-        rankings.item_ids,
-        **rankings._attached(keep),
-    )
+    return rankings._with(
+        user_indptr=indptr_of(kept)[rankings.user_indptr], indptr=indptr, items=rankings.items[keep],
+        levels=renumbered(rankings.levels[keep], indptr), weights=rankings.weights[kept], **rankings._attached(keep),
+    )  # fmt: skip

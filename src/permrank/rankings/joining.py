@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import polars as pl
 
 from permrank.errors import InputError
 from permrank.ragged import indptr_of, ranges
 from permrank.rankings.build import keys_of, lay_out
-from permrank.rankings.interactions import are_sets, sets_of
-from permrank.rankings.rankings import Rankings
+from permrank.rankings.constructors import are_sets, sets_of
 from permrank.rankings.vocabulary import Vocabulary
 from permrank.types import Float64Array, Int64Array
+
+if TYPE_CHECKING:
+    from permrank.rankings.rankings import Rankings
 
 
 def joined(first: Rankings, second: Rankings) -> Rankings:
@@ -21,6 +25,13 @@ def joined(first: Rankings, second: Rankings) -> Rankings:
     without ratings stay apart, as several rankings of the same user. Sets without order become one set, and the counts
     of an item that is in both are added up. Ballots without voters are never the same person:
     those of the first keep their ids, and those of the second get new ones that come after them.
+
+    Examples
+    --------
+    >>> import permrank as pr
+    >>> both = pr.Rankings.from_lists({"ann": ["a", "b"]}).joined(pr.Rankings.from_lists({"bob": ["c", "a"]}))
+    >>> both.n_users, both.n_items, both.n_entries
+    (2, 3, 4)
     """
     if (first.ratings is None) != (second.ratings is None):
         raise InputError("one of the two has ratings and the other has not; give both as ratings or both as lists")
@@ -42,7 +53,7 @@ def joined(first: Rankings, second: Rankings) -> Rankings:
     codes = np.concatenate([_codes(part.item_ids, items)[part.items] for part in (first, second)])
     ratings = None if first.ratings is None else np.concatenate((first.ratings, second.ratings))[entries]
     counts = np.concatenate((_counts(first), _counts(second)))[entries]
-    return Rankings(
+    return type(first)(
         indptr_of(np.bincount(owner, minlength=len(users))),
         indptr_of(lengths[order]),
         codes[entries],
@@ -67,7 +78,7 @@ def _joined_ratings(first: Rankings, second: Rankings, users: Vocabulary, items:
     better = keys_of(ratings, descending=True)
     layout = lay_out(owners, better.codes, codes.astype(np.int32), len(users), len(items))
     order = np.lexsort((codes, better.codes, owners)) if (counts != 1).any() else slice(None)
-    return Rankings(
+    return type(first)(
         np.arange(len(users) + 1),
         layout.indptr,
         layout.items,
@@ -90,7 +101,7 @@ def _are_interactions(first: Rankings, second: Rankings) -> bool:
 def _joined_sets(first: Rankings, second: Rankings, users: Vocabulary, items: Vocabulary) -> Rankings:
     rows = [(*_rows(part, users, items), _counts(part)) for part in (first, second)]
     owners, codes, counts = (np.concatenate(pair) for pair in zip(*rows, strict=True))
-    return sets_of(owners, codes, counts, users, items)
+    return sets_of(type(first), owners, codes, counts, users, items)
 
 
 def _rows(rankings: Rankings, users: Vocabulary, items: Vocabulary) -> tuple[Int64Array, Int64Array]:
@@ -110,10 +121,7 @@ def _numbered_on(first: Rankings, second: Rankings) -> Rankings:
         return second
     last = old[len(old) - 1]
     ids = pl.Series("user", np.arange(len(new)) + last + 1) if isinstance(last, int) else f"{last}+" + new.ids
-    return Rankings(
-        second.user_indptr, second.indptr, second.items, second.levels, second.weights, Vocabulary(ids, "user"),
-        second.item_ids, **second._attached(),
-    )  # fmt: skip
+    return second._with(user_ids=Vocabulary(ids, "user"))
 
 
 def _one_each(rankings: Rankings) -> bool:

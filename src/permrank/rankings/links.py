@@ -1,19 +1,24 @@
-"""Links between users: who is whose friend, or trusts whom, kept by id like all that is known of users."""
+"""Links between users: who is whose friend, trusts whom or is like whom, kept by id like all that is known of users."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import polars as pl
 import scipy.sparse as sp
+from scipy.spatial import KDTree
 
 from permrank.errors import InputError, shown
 from permrank.ragged import owners
-from permrank.rankings.frames import as_frame, id_column, ids_like, weight_column
-from permrank.rankings.words import plain_word
-from permrank.types import Float64Array, Int64Array, Named
+from permrank.rankings.column_names import plain_word
+from permrank.rankings.features import Features
+from permrank.rankings.frames import Table, ids_like
+from permrank.types import Array, Float64Array, Int64Array, Named
+
+if TYPE_CHECKING:
+    from permrank.rankings.attributes import Attributes
 
 # Usual names of the two columns, and of weights.
 _FROM = ("user", "userid", "truster", "follower", "source", "from", "member", "person")
@@ -21,6 +26,8 @@ _TO = ("friend", "friendid", "trustee", "followee", "followed", "target", "to", 
 _WEIGHT = ("weight", "strength", "trust", "value")
 # Everybody of a group is linked with everybody: a group of more makes too many links.
 MOST_OF_A_GROUP = 200
+# Differences of coordinates below this are rounding.
+_DIGITS = 9
 
 
 class Edges(NamedTuple):
@@ -118,8 +125,8 @@ def links_of(
     Of a column that is not named the usual names are known; a frame of two or three columns without them has the user
     first. ``like`` are ids of the users of the rankings. Links of somebody to themselves say nothing, and go.
     """
-    frame = as_frame(data)
-    names = list(frame.columns)
+    table = Table.of(data)
+    names = table.frame.columns
     for given in (user, friend, weight):
         if given is not None and given not in names:
             raise InputError(f"{where} has no column {given!r}; its columns are {', '.join(names)}")
@@ -129,12 +136,8 @@ def links_of(
     friend = friend or _usual([name for name in names if name != user], _TO)
     friend = friend or next(name for name in names if name != user)
     weight = weight or _usual([name for name in names if name not in (user, friend)], _WEIGHT)
-    ids = [
-        ids_like(id_column(frame, name, "user"), like).rename(role)
-        for name, role in ((user, "user"), (friend, "friend"))
-    ]
-    weights = np.ones(frame.height) if weight is None else weight_column(frame, weight)
-    made = pl.DataFrame([*ids, pl.Series("weight", weights, dtype=pl.Float64)])
+    ids = [ids_like(table.ids(name, "user"), like).rename(role) for name, role in ((user, "user"), (friend, "friend"))]
+    made = pl.DataFrame([*ids, pl.Series("weight", table.weights(weight))])
     made = (
         made.filter(pl.col("user") != pl.col("friend"))
         .group_by("user", "friend")
@@ -162,6 +165,75 @@ def links_of_groups(users: pl.Series, groups: pl.Series) -> Links:
     pairs = sized.join(sized.select(pl.col("user").alias("friend"), "group"), on="group")
     made = pairs.filter(pl.col("user") != pl.col("friend")).select("user", "friend", weight=1.0 / (pl.col("n") - 1))
     return Links(made.group_by("user", "friend").agg(pl.col("weight").sum()).sort("user", "friend"))
+
+
+def links_of_similar(known: Attributes, k: int) -> Links:
+    """Links of every user of whom something is known to the k nearest, weighted 1 / (1 + (distance / s)²).
+
+    s is the median distance of those who differ. Attributes are encoded as for models (rankings/features.py), without
+    curves, and each counts alike: the columns of an attribute have a total variance of 1.
+    """
+    columns = known.features if known.features is not None else tuple(known.frame.columns[1:])
+    features = Features.learnt_from(replace(known, features=columns))
+    chosen = [] if features is None else [not column.attribute.endswith(", curve") for column in features.columns]
+    if features is None or not any(chosen):
+        raise InputError(
+            "no attribute of users says who is similar: text and identifiers do not; add numbers or categories "
+            "by with_users(frame)"
+        )
+    ids = known.frame["user"]
+    table, groups = features.of(ids)[:, chosen], features.groups[chosen]
+    for group in np.unique(groups):
+        spread = float(np.sqrt(np.sum(table[:, groups == group].var(axis=0))))
+        table[:, groups == group] /= spread if spread > 0.0 else 1.0
+    first, second, distances = nearest_rows(table, k)
+    apart = distances > 0.0
+    scale = float(np.median(distances[apart])) if apart.any() else 1.0
+    frame = pl.DataFrame(
+        {"user": ids[first], "friend": ids[second], "weight": 1.0 / (1.0 + np.square(distances / scale))}
+    )
+    return Links(frame.sort("user", "friend"))
+
+
+def nearest_rows(table: Float64Array, k: int) -> tuple[Int64Array, Int64Array, Float64Array]:
+    """Of every row the k nearest others, or all others if there are fewer: rows, neighbours, and distances.
+
+    A k-d tree over the different rows finds them, so that time and memory grow with rows times k, never with pairs of
+    rows. Of many equal rows each is linked with those who come next in a ring of them, so that nobody is everybody's
+    neighbour by the order of the ids.
+    """
+    points, of_row = np.unique(table.round(_DIGITS), axis=0, return_inverse=True)
+    of_row = of_row.reshape(-1).astype(np.int64)
+    counts = np.bincount(of_row, minlength=len(points))
+    members = np.argsort(of_row, kind="stable")  # rows of the first point, of the second ...
+    begins = np.cumsum(counts) - counts
+    place = np.empty(len(table), np.int64)
+    place[members] = np.arange(len(table)) - np.repeat(begins, counts)
+    size = min(k + 1, len(points))
+    both = KDTree(points).query(points, size)
+    found, near = _own_first(*(np.reshape(each, (len(points), size)) for each in both))
+    rows, parts, left = np.arange(len(table)), [], np.full(len(table), k)
+    for turn in range(size):
+        point = near[of_row, turn]
+        taken = np.minimum(left, counts[point] - (turn == 0))
+        # In the ring of one's own point the next; elsewhere a part of the ring by one's own place.
+        begin = place + 1 if turn == 0 else place * taken
+        for step in range(int(taken.max(initial=0))):
+            these = rows[taken > step]
+            chosen = (begin[these] + step) % counts[point[these]]
+            parts.append((these, members[begins[point[these]] + chosen], found[of_row[these], turn]))
+        left = left - taken
+    if not parts:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
+    first, second, distances = (np.concatenate(each) for each in zip(*parts, strict=True))
+    return first, second, np.asarray(distances, np.float64)
+
+
+def _own_first(found: Array, near: Array) -> tuple[Array, Array]:
+    """Neighbours of each point with the point itself in front, whatever rounding says."""
+    own = np.arange(len(near))[:, None]
+    order = np.argsort(near != own, axis=1, kind="stable")
+    return np.take_along_axis(found, order, axis=1), np.take_along_axis(near, order, axis=1)
 
 
 def _usual(names: list[str], words: tuple[str, ...]) -> str | None:

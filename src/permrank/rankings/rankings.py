@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import hashlib
 from functools import cached_property
 from itertools import starmap
 from typing import TYPE_CHECKING, Any
@@ -13,8 +13,7 @@ from numpy.typing import DTypeLike
 
 from permrank.processes import refuse_after_fork
 from permrank.ragged import new_blocks, owners, read_only
-from permrank.rankings import named_constructors
-from permrank.rankings import with_attributes as known
+from permrank.rankings import constructors, joining, lists, selection, with_attributes
 from permrank.rankings.build import compact
 from permrank.rankings.item_view import ItemView, entries_by_item
 from permrank.rankings.vocabulary import Vocabulary
@@ -24,6 +23,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from permrank.rankings.describe import Description
+
+_PIECE = 2**20
 
 
 class Rankings:
@@ -137,21 +138,33 @@ class Rankings:
         self._set(*arrays, **options)
         return self
 
-    # Documented, with their arguments, in `permrank.rankings.named_constructors`.
-    from_lists = classmethod(named_constructors.from_lists)
-    from_ratings = classmethod(named_constructors.from_ratings)
-    from_ranks = classmethod(named_constructors.from_ranks)
-    from_pairs = classmethod(named_constructors.from_pairs)
-    from_interactions = classmethod(named_constructors.from_interactions)
+    def _with(self, **changed: Any) -> Rankings:
+        """The same but for some arrays or ids, without a check."""
+        named = ("user_indptr", "indptr", "items", "levels", "weights", "user_ids", "item_ids")
+        return self._trusted(**({name: getattr(self, name) for name in named} | self._attached() | changed))
 
-    # What users and items are, documented in `permrank.rankings.with_attributes`.
-    with_items, with_users, with_features, features = (
-        known.with_items,
-        known.with_users,
-        known.with_features,
-        known.features,
-    )
-    with_links, links = known.with_links, property(known.links)
+    # Each is documented where it is defined.
+    from_lists = classmethod(lists.from_lists)
+    from_ratings = classmethod(constructors.from_ratings)
+    from_ranks = classmethod(constructors.from_ranks)
+    from_pairs = classmethod(constructors.from_pairs)
+    from_interactions = classmethod(constructors.from_interactions)
+
+    with_items = with_attributes.with_items
+    with_users = with_attributes.with_users
+    with_features = with_attributes.with_features
+    with_links = with_attributes.with_links
+    features = with_attributes.features
+    links = property(with_attributes.links)
+
+    select = selection.select
+    drop = selection.drop
+    merged = selection.merged
+    joined = joining.joined
+    with_unlisted_last = selection.with_unlisted_last
+    shuffled_ties = selection.shuffled_ties
+    to_frame = selection.to_frame
+    lists = lists.to_lists
 
     @property
     def item_attributes(self) -> pl.DataFrame:
@@ -255,9 +268,23 @@ class Rankings:
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 over all that is ranked; equal for equal rankings, whatever else is known of users and items."""
-        from permrank.rankings.fingerprint import fingerprint
-
-        return fingerprint(self)
+        digest = hashlib.sha256()
+        for vocabulary in (self.user_ids, self.item_ids):
+            digest.update(repr((vocabulary.is_integer, len(vocabulary))).encode())
+            if vocabulary.is_integer:
+                digest.update(vocabulary.ids.to_numpy().tobytes())
+            else:
+                digest.update(vocabulary.ids.str.len_bytes().cast(int).to_numpy().tobytes())
+                digest.update("".join(vocabulary.ids.to_list()).encode())
+        for array in (self.user_indptr, self.indptr, self.items, self.levels, self.weights):
+            _update(digest, array)
+        if self.ratings is not None:
+            _update(digest, self.ratings, np.float64)
+        if self.counts is not None:
+            digest.update(b"counts")
+            _update(digest, self.counts, np.float64)
+        digest.update(str(self.anonymous).encode())
+        return digest.hexdigest()
 
     def user_index(self, user: object) -> int:
         """Matrix index of a user, by id or title; an unknown one raises."""
@@ -267,102 +294,6 @@ class Rankings:
         """Item indices that a user has ranked, in the order of the entries."""
         first, last = self.user_indptr[user_index : user_index + 2]
         return self.items[self.indptr[first] : self.indptr[last]]
-
-    def lists(self, user: object = None) -> list[list[Any]]:
-        """Rankings as Python lists of ids, ties as sets; of one user or of all."""
-        from permrank.rankings.selection import to_lists
-
-        return to_lists(self, user)
-
-    # Other rankings made from these: see `permrank.rankings.selection`.
-
-    def select(self, users: Iterable[object] | None = None, items: Iterable[object] | None = None) -> Rankings:
-        """Only these users, only these items.
-
-        Items that are not selected leave every ranking; what is left keeps its order. Rankings that
-        lose all their items are dropped; their users stay.
-
-        Examples
-        --------
-        >>> import permrank as pr
-        >>> rankings = pr.Rankings.from_lists({"ann": ["toro", "ebi", "uni"], "bob": ["ebi"]})
-        >>> rankings.select(items=["toro", "uni"]).lists()
-        [['toro', 'uni']]
-        """
-        from permrank.rankings import selection
-
-        return selection.select(self, users, items)
-
-    def drop(self, users: Iterable[object] = (), items: Iterable[object] = ()) -> Rankings:
-        """All but these users and items.
-
-        Examples
-        --------
-        >>> import permrank as pr
-        >>> pr.Rankings.from_lists({"ann": ["toro", "ebi"], "bob": ["ebi"]}).drop(users=["bob"]).n_users
-        1
-        """
-        from permrank.rankings import selection
-
-        return selection.drop(self, users, items)
-
-    def merged(self) -> Rankings:
-        """Ballots without voters: equal rankings, with equal counts, once with their summed weights.
-
-        Examples
-        --------
-        >>> import permrank as pr
-        >>> ballots = pr.Rankings.from_lists({"ann": ["a", "b"], "bob": ["a", "b"]}).merged()
-        >>> ballots.n_rankings, ballots.weights.tolist(), ballots.anonymous
-        (1, [2.0], True)
-        """
-        from permrank.rankings import selection
-
-        return selection.merged(self)
-
-    def joined(self, newer: Rankings) -> Rankings:
-        """All users, items and rankings of both; a newer rating of an item replaces the older one of the same user.
-
-        Lists without ratings stay apart, as several rankings of a user; sets become one, and counts are added up.
-
-        Examples
-        --------
-        >>> import permrank as pr
-        >>> both = pr.Rankings.from_lists({"ann": ["a", "b"]}).joined(pr.Rankings.from_lists({"bob": ["c", "a"]}))
-        >>> both.n_users, both.n_items, both.n_entries
-        (2, 3, 4)
-        """
-        from permrank.rankings.joining import joined
-
-        return joined(self, newer)
-
-    def with_unlisted_last(self) -> Rankings:
-        """Put every item that a ranking does not list into a last tie block of that ranking.
-
-        Ballots without a voter that are equal then are merged. Counts are left out: what nobody took up has none.
-
-        Examples
-        --------
-        >>> import permrank as pr
-        >>> pr.Rankings.from_lists({"bob": ["b", "c"]}, items=["a"]).with_unlisted_last().lists()
-        [['b', 'c', 'a']]
-        """
-        from permrank.rankings import selection
-
-        return selection.with_unlisted_last(self)
-
-    def shuffled_ties(self, seed: int | None = 0) -> Rankings:
-        """Strict rankings: the order inside every tie block drawn at random.
-
-        Examples
-        --------
-        >>> import permrank as pr
-        >>> pr.Rankings.from_lists({"ann": [{"a", "b"}, "c"]}).shuffled_ties(seed=1).has_ties
-        False
-        """
-        from permrank.rankings import selection
-
-        return selection.shuffled_ties(self, seed)
 
     def describe(self) -> Description:
         """Counts, list lengths, ties, density and connectivity.
@@ -378,28 +309,38 @@ class Rankings:
 
         return describe(self)
 
-    def to_frame(self) -> pl.DataFrame:
-        """One row per entry: user, item, rank (from 1; equal for ties), and what else there is.
-
-        Examples
-        --------
-        >>> import permrank as pr
-        >>> pr.Rankings.from_lists({"ann": ["a", {"b", "c"}]}).to_frame()["rank"].to_list()
-        [1, 2, 2]
-        """
-        from permrank.rankings.selection import to_frame
-
-        return to_frame(self)
-
     def write(self, path: str | Path) -> None:
-        """Write to CSV, TSV, Parquet, JSON lines, PrefLib or a folder; `permrank.read` reads it back.
+        """Write to a file that `permrank.read` reads back equal; the ending decides the format.
+
+        The file appears whole or not at all. What a format cannot hold is refused with a `FormatError` that says what
+        to do: PrefLib has no voters' ids and no ratings.
 
         Parameters
         ----------
         path : str or Path
-            Ends in ``.csv``, ``.tsv``, ``.parquet``, ``.jsonl``, ``.soc``, ``.soi``, ``.toc``, ``.toi``, ``.rankings``.
+            Ends in ``.csv``, ``.tsv``, ``.parquet``, ``.jsonl``, ``.ndjson``, ``.soc``, ``.soi``, ``.toc`` or ``.toi``;
+            or in ``.rankings``, a new folder that is mapped into memory when it is read.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> import permrank as pr
+        >>> rankings = pr.Rankings.from_lists({"ann": ["toro", {"ebi", "uni"}], "bob": []})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     file = Path(folder) / "lunch.csv"
+        ...     rankings.write(file)
+        ...     print(file.read_text())
+        ...     pr.read(file) == rankings
+        user,item,rank
+        ann,toro,1
+        ann,ebi,2
+        ann,uni,2
+        bob,,
+        <BLANKLINE>
+        True
         """
-        from permrank.files.formats.writers import write
+        from permrank.files.formats import write
 
         write(self, path)
 
@@ -420,7 +361,7 @@ class Rankings:
     __hash__ = None  # type: ignore[assignment]
 
     def _repr_html_(self) -> str:
-        from permrank.rankings.notebook import html_of
+        from permrank.rankings.describe import html_of
 
         return html_of(self)
 
@@ -430,3 +371,9 @@ class Rankings:
             who = f"{self.weights.sum():.12g} ballots, {self.n_rankings} distinct"
         tail = "" if not self.has_ties else ", ties" if self.has_order else ", sets without order"
         return f"Rankings({who}, {self.n_items} items, {self.n_entries} entries{tail})"
+
+
+def _update(digest: hashlib._Hash, array: Array, dtype: DTypeLike | None = None) -> None:
+    """Add the bytes of an array, in a wider type if one is given, a piece at a time: it may be large."""
+    for first in range(0, array.size, _PIECE):
+        digest.update(np.ascontiguousarray(array[first : first + _PIECE], dtype).data)

@@ -3,34 +3,54 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
 from permrank.errors import InputError, argument
-from permrank.ragged import indptr_of, positions
+from permrank.ragged import indptr_of, positions, ranges
 from permrank.randomness import generator
 from permrank.rankings.build import check_sums, renumbered
-from permrank.rankings.rankings import Rankings
-from permrank.rankings.vocabulary import Vocabulary
-from permrank.types import BoolArray
+from permrank.rankings.vocabulary import Vocabulary, encode, encode_with
+from permrank.types import Array, BoolArray
+
+if TYPE_CHECKING:
+    from permrank.rankings.rankings import Rankings
 
 # 2^27 entries are 1 GiB of items and levels, and a few more while they are made.
 _MOST_ENTRIES = 2**27
 
 
-def select(rankings: Rankings, users: Iterable[object] | None, items: Iterable[object] | None) -> Rankings:
-    """Only these users, only these items."""
-    keep_user = _mask(rankings.user_ids, users)
-    keep_item = _mask(rankings.item_ids, items)
-    return _forget(restrict(rankings, keep_user, keep_item), rankings, keep_user, keep_item)
+def select(self: Rankings, users: Iterable[object] | None = None, items: Iterable[object] | None = None) -> Rankings:
+    """Only these users, only these items.
+
+    Items that are not selected leave every ranking; what is left keeps its order. Rankings that
+    lose all their items are dropped; their users stay.
+
+    Examples
+    --------
+    >>> import permrank as pr
+    >>> rankings = pr.Rankings.from_lists({"ann": ["toro", "ebi", "uni"], "bob": ["ebi"]})
+    >>> rankings.select(items=["toro", "uni"]).lists()
+    [['toro', 'uni']]
+    """
+    keep_user = _mask(self.user_ids, users)
+    keep_item = _mask(self.item_ids, items)
+    return _forget(restrict(self, keep_user, keep_item), self, keep_user, keep_item)
 
 
-def drop(rankings: Rankings, users: Iterable[object], items: Iterable[object]) -> Rankings:
-    """All but these users and items."""
-    keep_user, keep_item = ~_mask(rankings.user_ids, users), ~_mask(rankings.item_ids, items)
-    return _forget(restrict(rankings, keep_user, keep_item), rankings, keep_user, keep_item)
+def drop(self: Rankings, users: Iterable[object] = (), items: Iterable[object] = ()) -> Rankings:
+    """All but these users and items.
+
+    Examples
+    --------
+    >>> import permrank as pr
+    >>> pr.Rankings.from_lists({"ann": ["toro", "ebi"], "bob": ["ebi"]}).drop(users=["bob"]).n_users
+    1
+    """
+    keep_user, keep_item = ~_mask(self.user_ids, users), ~_mask(self.item_ids, items)
+    return _forget(restrict(self, keep_user, keep_item), self, keep_user, keep_item)
 
 
 def _forget(left: Rankings, before: Rankings, keep_user: BoolArray, keep_item: BoolArray) -> Rankings:
@@ -59,125 +79,179 @@ def restrict(rankings: Rankings, keep_user: BoolArray, keep_item: BoolArray) -> 
     new_user = np.cumsum(keep_user) - 1
     counts = np.bincount(new_user[user_of_ranking[keep_ranking]], minlength=int(keep_user.sum()))
     new_item = np.cumsum(keep_item) - 1
-    return Rankings._trusted(
-        indptr_of(counts),
-        indptr,
-        new_item[rankings.items[keep_entry]],
-        renumbered(rankings.levels[keep_entry], indptr),
-        rankings.weights[keep_ranking],
-        Vocabulary(rankings.user_ids.ids.filter(keep_user), "user", rankings.user_ids.attributes),
-        Vocabulary(rankings.item_ids.ids.filter(keep_item), "item", rankings.item_ids.attributes),
+    return rankings._with(
+        user_indptr=indptr_of(counts),
+        indptr=indptr,
+        items=new_item[rankings.items[keep_entry]],
+        levels=renumbered(rankings.levels[keep_entry], indptr),
+        weights=rankings.weights[keep_ranking],
+        user_ids=Vocabulary(rankings.user_ids.ids.filter(keep_user), "user", rankings.user_ids.attributes),
+        item_ids=Vocabulary(rankings.item_ids.ids.filter(keep_item), "item", rankings.item_ids.attributes),
         **rankings._attached(keep_entry),
     )
 
 
-def merged(rankings: Rankings) -> Rankings:
-    """Equal rankings once, in the order in which they first come, with summed weights; equal are also their counts."""
+def merged(self: Rankings) -> Rankings:
+    """Ballots without voters: equal rankings, with equal counts, once with their summed weights.
+
+    Examples
+    --------
+    >>> import permrank as pr
+    >>> ballots = pr.Rankings.from_lists({"ann": ["a", "b"], "bob": ["a", "b"]}).merged()
+    >>> ballots.n_rankings, ballots.weights.tolist(), ballots.anonymous
+    (1, [2.0], True)
+    """
     groups: dict[bytes, int] = {}
-    group = np.empty(rankings.n_rankings, np.int64)
-    for ranking in range(rankings.n_rankings):
-        part = slice(rankings.indptr[ranking], rankings.indptr[ranking + 1])
-        content = rankings.items[part].tobytes() + rankings.levels[part].tobytes()
-        if rankings.counts is not None:
-            content += rankings.counts[part].tobytes()
+    group = np.empty(self.n_rankings, np.int64)
+    for ranking in range(self.n_rankings):
+        part = slice(self.indptr[ranking], self.indptr[ranking + 1])
+        content = self.items[part].tobytes() + self.levels[part].tobytes()
+        if self.counts is not None:
+            content += self.counts[part].tobytes()
         group[ranking] = groups.setdefault(content, len(groups))
     n = len(groups)
-    weights = np.bincount(group, weights=rankings.weights, minlength=n).astype(np.float64)
+    weights = np.bincount(group, weights=self.weights, minlength=n).astype(np.float64)
     check_sums(weights)
     _, first = np.unique(group, return_index=True)
-    keep = np.zeros(rankings.n_rankings, bool)
+    keep = np.zeros(self.n_rankings, bool)
     keep[first] = True
-    keep_entry = np.repeat(keep, rankings.lengths)
-    return Rankings._trusted(
-        np.arange(n + 1),
-        indptr_of(rankings.lengths[first]),
-        rankings.items[keep_entry],
-        rankings.levels[keep_entry],
-        weights,
-        Vocabulary(pl.Series("user", np.arange(n), dtype=pl.Int64), "user"),
-        rankings.item_ids,
-        counts=None if rankings.counts is None else rankings.counts[keep_entry],
+    keep_entry = np.repeat(keep, self.lengths)
+    return self._with(
+        user_indptr=np.arange(n + 1),
+        indptr=indptr_of(self.lengths[first]),
+        weights=weights,
+        user_ids=Vocabulary(pl.Series("user", np.arange(n), dtype=pl.Int64), "user"),
+        items=self.items[keep_entry],
+        levels=self.levels[keep_entry],
+        ratings=None,
+        counts=None if self.counts is None else self.counts[keep_entry],
         anonymous=True,
     )
 
 
-def with_unlisted_last(rankings: Rankings) -> Rankings:
-    """Complete every ranking by a last tie block of all items that it does not list; counts are left out."""
-    n, m = rankings.n_rankings, rankings.n_items
+def with_unlisted_last(self: Rankings) -> Rankings:
+    """Put every item that a ranking does not list into a last tie block of that ranking.
+
+    Ballots without a voter that are equal then are merged. Counts are left out: what nobody took up has none.
+
+    Examples
+    --------
+    >>> import permrank as pr
+    >>> pr.Rankings.from_lists({"bob": ["b", "c"]}, items=["a"]).with_unlisted_last().lists()
+    [['b', 'c', 'a']]
+    """
+    n, m = self.n_rankings, self.n_items
     if n * m > _MOST_ENTRIES:
         raise InputError(
             f"{n} rankings over {m} items would make {n * m} entries; "
             f"{argument('unlisted', 'last')} is for choice sets that a person could look through"
         )
     unlisted = np.ones(n * m, bool)
-    unlisted[rankings.entry_rankings() * m + rankings.items] = False
+    unlisted[self.entry_rankings() * m + self.items] = False
     rest = np.flatnonzero(unlisted)
     # Each ranking's own entries come first, then the rest in the order of the items.
-    is_rest = np.arange(m) >= rankings.lengths[:, None]
+    is_rest = np.arange(m) >= self.lengths[:, None]
     items, levels = np.empty((n, m), np.int32), np.empty((n, m), np.int32)
-    items[~is_rest], levels[~is_rest] = rankings.items, rankings.levels
-    items[is_rest], levels[is_rest] = rest % m, np.repeat(rankings.last_levels + 1, m - rankings.lengths)
-    completed = Rankings._trusted(
-        rankings.user_indptr,
-        np.arange(n + 1) * m,
-        items.ravel(),
-        levels.ravel(),
-        rankings.weights,
-        rankings.user_ids,
-        rankings.item_ids,
-        anonymous=rankings.anonymous,
-    )
+    items[~is_rest], levels[~is_rest] = self.items, self.levels
+    items[is_rest], levels[is_rest] = rest % m, np.repeat(self.last_levels + 1, m - self.lengths)
+    indptr = np.arange(n + 1) * m
+    completed = self._with(indptr=indptr, items=items.ravel(), levels=levels.ravel(), ratings=None, counts=None)
     # Ballots that differed only in whether they name the last item are now equal.
-    return merged(completed) if rankings.anonymous else completed
+    return merged(completed) if self.anonymous else completed
 
 
-def shuffled_ties(rankings: Rankings, seed: int | None) -> Rankings:
-    """Draw the order inside every tie block at random."""
-    shuffled = generator(seed).random(rankings.n_entries)
-    order = np.lexsort((shuffled, rankings.levels, rankings.entry_rankings()))
-    return Rankings._trusted(
-        rankings.user_indptr,
-        rankings.indptr,
-        rankings.items[order],
-        positions(rankings.indptr),
-        rankings.weights,
-        rankings.user_ids,
-        rankings.item_ids,
-        **rankings._attached(order),
-    )
+def shuffled_ties(self: Rankings, seed: int | None = 0) -> Rankings:
+    """Strict rankings: the order inside every tie block drawn at random.
+
+    Examples
+    --------
+    >>> import permrank as pr
+    >>> pr.Rankings.from_lists({"ann": [{"a", "b"}, "c"]}).shuffled_ties(seed=1).has_ties
+    False
+    """
+    shuffled = generator(seed).random(self.n_entries)
+    order = np.lexsort((shuffled, self.levels, self.entry_rankings()))
+    return self._with(items=self.items[order], levels=positions(self.indptr), **self._attached(order))
 
 
-def to_frame(rankings: Rankings) -> pl.DataFrame:
-    """One row per entry."""
-    columns: dict[str, object] = {
-        "ballot" if rankings.anonymous else "user": rankings.user_ids.take(rankings.entry_users())
-    }
-    if np.diff(rankings.user_indptr).max(initial=0) > 1:
-        columns["ranking"] = np.repeat(positions(rankings.user_indptr), rankings.lengths)
-    columns["item"] = rankings.item_ids.take(rankings.items.astype(np.int64))
-    columns["rank"] = rankings.levels + 1
-    if rankings.ratings is not None:
-        columns["rating"] = rankings.ratings
-    if rankings.counts is not None:
-        columns["count"] = rankings.counts
-    if (rankings.weights != 1).any():
-        columns["weight"] = rankings.entry_weights()
+def to_frame(self: Rankings) -> pl.DataFrame:
+    """One row per entry: user, item, rank (from 1; equal for ties), and what else there is.
+
+    Examples
+    --------
+    >>> import permrank as pr
+    >>> pr.Rankings.from_lists({"ann": ["a", {"b", "c"}]}).to_frame()["rank"].to_list()
+    [1, 2, 2]
+    """
+    columns: dict[str, object] = {"ballot" if self.anonymous else "user": self.user_ids.take(self.entry_users())}
+    if np.diff(self.user_indptr).max(initial=0) > 1:
+        columns["ranking"] = np.repeat(positions(self.user_indptr), self.lengths)
+    columns["item"] = self.item_ids.take(self.items.astype(np.int64))
+    columns["rank"] = self.levels + 1
+    if self.ratings is not None:
+        columns["rating"] = self.ratings
+    if self.counts is not None:
+        columns["count"] = self.counts
+    if (self.weights != 1).any():
+        columns["weight"] = self.entry_weights()
     return pl.DataFrame(columns)
 
 
-def to_lists(rankings: Rankings, user: object = None) -> list[list[Any]]:
-    """Python lists of ids, ties as sets; of one user or of all."""
-    chosen = range(rankings.n_rankings)
-    if user is not None:
-        index = rankings.user_index(user)
-        chosen = range(int(rankings.user_indptr[index]), int(rankings.user_indptr[index + 1]))
-    return [_to_list(rankings, ranking) for ranking in chosen]
+def with_catalogue(rankings: Rankings, users: pl.Series | None, items: pl.Series | None) -> Rankings:
+    """Add users without rankings and items that nobody ranked."""
+    user_ids, user_indices = _enlarged(rankings.user_ids, users)
+    item_ids, item_indices = _enlarged(rankings.item_ids, items)
+    counts = np.zeros(len(user_ids), np.int64)
+    counts[user_indices] = np.diff(rankings.user_indptr)
+    taken = item_indices[rankings.items]
+    return rankings._with(user_indptr=indptr_of(counts), items=taken, user_ids=user_ids, item_ids=item_ids)
 
 
-def _to_list(rankings: Rankings, ranking: int) -> list[Any]:
-    part = slice(int(rankings.indptr[ranking]), int(rankings.indptr[ranking + 1]))
-    ids = rankings.item_ids.take(rankings.items[part].astype(np.int64)).to_list()
-    blocks: list[list[Any]] = [[] for _ in range(int(rankings.levels[part][-1]) + 1)]
-    for name, level in zip(ids, rankings.levels[part], strict=True):
-        blocks[level].append(name)
-    return [block[0] if len(block) == 1 else set(block) for block in blocks]
+def _enlarged(vocabulary: Vocabulary, extra: pl.Series | None) -> tuple[Vocabulary, np.ndarray]:
+    if extra is None or len(extra) == 0:
+        return vocabulary, np.arange(len(vocabulary))
+    known = vocabulary.ids
+    _, larger = encode(pl.concat([known, extra.rename(known.name)]), vocabulary.kind)
+    return larger.with_attributes(vocabulary.attributes), encode_with(known, larger)
+
+
+def repeated(rankings: Rankings) -> Rankings:
+    """Every ranking as often as its weight says, each with weight 1; a ballot without a voter becomes several.
+
+    Examples
+    --------
+    >>> import permrank as pr
+    >>> ballots = pr.Rankings.from_lists([["a", "b"], ["b", "a"]], weights=[2, 1])
+    >>> from permrank.rankings.selection import repeated
+    >>> repeated(ballots).lists()
+    [['a', 'b'], ['a', 'b'], ['b', 'a']]
+    """
+    weights = rankings.weights
+    if (weights == 1).all():
+        return rankings
+    odd = np.flatnonzero(weights != np.round(weights))
+    if odd.size:
+        raise InputError(
+            f"ranking {odd[0]} has the weight {weights[odd[0]]:g}; data are drawn again for whole numbers of rankings "
+            "only"
+        )
+    times = weights.astype(np.int64)
+    source = np.repeat(np.arange(rankings.n_rankings), times)
+    entries = ranges(rankings.indptr[:-1][source], rankings.indptr[1:][source])
+    counts = np.bincount(rankings.ranking_users[source], minlength=rankings.n_users)
+    user_ids, user_indptr = rankings.user_ids, indptr_of(counts)
+    if rankings.anonymous:
+        user_ids, user_indptr = Vocabulary.of(range(source.size), "user"), np.arange(source.size + 1)
+    return rankings._with(
+        user_indptr=user_indptr, indptr=indptr_of(rankings.lengths[source]), items=rankings.items[entries],
+        levels=rankings.levels[entries], weights=np.ones(source.size), user_ids=user_ids, ratings=None, counts=None,
+    )  # fmt: skip
+
+
+def reordered(rankings: Rankings, items: Array, levels: Array | None = None) -> Rankings:
+    """The same lists with their items in another order; tied by position as before, unless levels are given."""
+    from permrank.rankings.validate import order_in_ties
+
+    made = rankings._with(items=items, levels=rankings.levels if levels is None else levels, ratings=None, counts=None)
+    order = order_in_ties(made) if made.has_ties else None
+    return made if order is None else made._with(items=made.items[order])

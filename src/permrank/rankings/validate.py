@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from permrank.errors import InputError
 from permrank.processes import refuse_after_fork
 from permrank.ragged import first_entries, owners
-from permrank.rankings.build import MOST_RATING, bad_weights, rating_problem, repeated_rows, weight_problem
+from permrank.rankings.build import (
+    MOST_RATING,
+    bad_weights,
+    blocks,
+    inverted_entries,
+    rating_problem,
+    repeated_rows,
+    weight_problem,
+)
 from permrank.rankings.rankings import Rankings
-from permrank.types import BoolArray, Float64Array, Int32Array, Int64Array
-
-# Entries that are checked at once.
-_BLOCK = 2**20
+from permrank.types import BoolArray, Int64Array
 
 
 def require_rankings(data: object) -> Rankings:
@@ -52,22 +55,13 @@ def check_arrays(rankings: Rankings) -> None:
     if heavy.any():
         first = int(np.argmax(heavy))
         raise InputError(f"ranking {first}: {weight_problem(rankings.weights[first])}")
-    for first, last in _blocks(rankings.indptr):
+    for first, last in blocks(rankings.indptr):
         _check_entries(rankings, first, last)
-
-
-def _blocks(indptr: Int64Array) -> Iterator[tuple[int, int]]:
-    """First and last of consecutive rankings with about as many entries each: checks of a few need little memory."""
-    first, n_rankings = 0, indptr.size - 1
-    while first < n_rankings:
-        last = min(max(int(np.searchsorted(indptr, indptr[first] + _BLOCK)), first + 1), n_rankings)
-        yield first, last
-        first = last
 
 
 def order_in_ties(rankings: Rankings) -> Int64Array | None:
     """Order that sorts the items inside every tie, or None if they are: equal rankings have equal arrays."""
-    if not any(_are_unordered(rankings, *block) for block in _blocks(rankings.indptr)):
+    if not any(_are_unordered(rankings, *block) for block in blocks(rankings.indptr)):
         return None
     return np.lexsort((rankings.items, rankings.levels, rankings.entry_rankings()))
 
@@ -113,21 +107,6 @@ def _check_entries(rankings: Rankings, first: int, last: int) -> None:
     if repeat is not None:
         item = rankings.item_ids[items[repeat[1]]]
         raise InputError(f"entry {start + repeat[1]}: item {item!r} comes twice in ranking {first + owner[repeat[1]]}")
-
-
-def inverted_entries(indptr: Int64Array, levels: Int32Array, ratings: Float64Array) -> tuple[int, int] | None:
-    """Two entries of a ranking of which the later has the higher rating, or None.
-
-    Equal ratings may stand apart (a tie that was broken) and different ones together (a coarser order).
-    """
-    if not (~first_entries(indptr)[1:] & (ratings[1:] > ratings[:-1])).any():
-        return None
-    owner = owners(indptr)
-    order = np.lexsort((-ratings, levels, owner))
-    before, after = order[:-1], order[1:]
-    bad = (owner[before] == owner[after]) & (levels[after] > levels[before]) & (ratings[after] > ratings[before])
-    index = int(np.argmax(bad))
-    return (int(before[index]), int(after[index])) if bad[index] else None
 
 
 def _refuse(bad: BoolArray, what: str, complaint: str, start: int = 0) -> None:

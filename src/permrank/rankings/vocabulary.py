@@ -245,32 +245,25 @@ def id_series(values: Iterable[str | int], kind: str) -> pl.Series:
 
 def encode(ids: pl.Series, kind: str) -> tuple[Int32Array, Vocabulary]:
     """Index of every id in the sorted vocabulary of those that occur. Ids must not be null."""
-    if ids.dtype == pl.Int64:
-        codes, vocabulary = _encode_integers(ids, kind)
-    else:
-        distinct = ids.unique().sort()
-        codes = ids.cast(pl.Enum(distinct)).to_physical().cast(pl.Int32).to_numpy()
-        vocabulary = Vocabulary(distinct.rename(kind), kind)
+    distinct, codes = _distinct(ids)
+    vocabulary = Vocabulary(distinct.rename(kind), kind)
     if len(vocabulary) > INT32_MAX:
         raise InputError(f"{len(vocabulary)} {kind}s are more than the {INT32_MAX} that fit 32 bits")
-    return codes, vocabulary
+    return Encoder(vocabulary).codes(ids) if codes is None else codes.astype(np.int32), vocabulary
 
 
-def _encode_integers(ids: pl.Series, kind: str) -> tuple[Int32Array, Vocabulary]:
+def _distinct(ids: pl.Series) -> tuple[pl.Series, Int64Array | None]:
+    """Different ids, sorted; and the index of every id if finding them has given it."""
+    if ids.dtype != pl.Int64 or not len(ids):
+        return ids.unique().sort(), None
     values = ids.to_numpy()
-    low, high = (int(values.min()), int(values.max())) if values.size else (0, -1)
-    if _are_dense(low, high, values.size):
-        # Dense ids: a table is several times as fast as sorting or hashing.
-        offset = values - low
-        present = np.zeros(high - low + 1, dtype=bool)
-        present[offset] = True
-        distinct = np.flatnonzero(present) + low
-        table = np.cumsum(present, dtype=np.int32) - np.int32(1)
-        codes = table[offset]
-    else:
-        distinct, inverse = np.unique(values, return_inverse=True)
-        codes = inverse.astype(np.int32)
-    return codes, Vocabulary(pl.Series(kind, distinct, dtype=pl.Int64), kind)
+    low, high = int(values.min()), int(values.max())
+    if not _are_dense(low, high, values.size):
+        distinct, codes = np.unique(values, return_inverse=True)
+        return pl.Series(distinct), codes
+    present = np.zeros(high - low + 1, dtype=bool)  # marks in a table are several times as fast as a search
+    present[values - low] = True
+    return pl.Series(np.flatnonzero(present) + low), None
 
 
 def _as_series(values: object, kind: type) -> pl.Series | None:
@@ -287,32 +280,9 @@ def _as_series(values: object, kind: type) -> pl.Series | None:
     return None
 
 
-def _places(known: Int64Array, values: Int64Array) -> Int64Array:
-    """Where values are, or would be, among sorted known ones."""
-    low, high = (int(known[0]), int(known[-1])) if known.size else (0, -1)
-    if values.size < known.size or high - low >= 4 * known.size + 1000:
-        return np.searchsorted(known, values)
-    # Dense ids: a table is several times as fast as a search.
-    table = np.searchsorted(known, np.arange(low, high + 2))
-    return np.asarray(table[np.clip(values, low, high + 1) - low])
-
-
 def encode_with(ids: pl.Series, vocabulary: Vocabulary) -> Int32Array:
     """Index of every id in a given vocabulary; the first unknown id raises."""
-    if ids.dtype != vocabulary.ids.dtype:
-        raise UnknownIdError(vocabulary.kind, ids[0] if len(ids) else None, vocabulary)
-    if ids.dtype == pl.String:
-        codes = ids.cast(pl.Enum(vocabulary.ids), strict=False).to_physical()
-        unknown = codes.is_null()
-        if unknown.any():
-            raise UnknownIdError(vocabulary.kind, ids[int(unknown.arg_max() or 0)], vocabulary)
-        return codes.cast(pl.Int32).to_numpy()
-    known, values = vocabulary.ids.to_numpy(), ids.to_numpy()
-    indices = _places(known, values)
-    wrong = (indices == known.size) | (known[np.minimum(indices, max(known.size - 1, 0))] != values)
-    if wrong.any():
-        raise UnknownIdError(vocabulary.kind, int(values[wrong.argmax()]), vocabulary)
-    return indices.astype(np.int32)
+    return Encoder(vocabulary, len(ids)).codes(ids)
 
 
 def _are_dense(low: int, high: int, n: int) -> bool:
@@ -320,32 +290,41 @@ def _are_dense(low: int, high: int, n: int) -> bool:
 
 
 class Encoder:
-    """Indices of ids in a vocabulary, for many columns: what a look-up needs is made once."""
+    """Indices of ids in a vocabulary; what a look-up needs is made once for many columns, or for so many ids."""
 
-    def __init__(self, vocabulary: Vocabulary) -> None:
-        self._ids = vocabulary.ids
+    def __init__(self, vocabulary: Vocabulary, n_ids: int = INT32_MAX) -> None:
+        self._vocabulary = vocabulary
         self._table: Int32Array | None = None
-        if self._ids.dtype == pl.String:
-            self._enum = pl.Enum(self._ids)
+        if vocabulary.ids.dtype == pl.String:
+            self._enum = pl.Enum(vocabulary.ids)
             return
-        self._known = self._ids.to_numpy()
+        self._known = vocabulary.ids.to_numpy()
         self._low, self._high = (int(self._known[0]), int(self._known[-1])) if self._known.size else (0, -1)
-        if _are_dense(self._low, self._high, self._known.size):
-            self._table = np.full(self._high - self._low + 1, -1, np.int32)
+        if 0 < self._known.size <= n_ids and _are_dense(self._low, self._high, self._known.size):
+            # A table is several times as fast as a search.
+            self._table = np.zeros(self._high - self._low + 1, np.int32)
             self._table[self._known - self._low] = np.arange(self._known.size, dtype=np.int32)
 
-    def indices(self, ids: pl.Series) -> Int32Array | None:
-        """Of a column of ids without nulls; None if one of them is unknown."""
-        if ids.dtype != self._ids.dtype:
-            return None
+    def codes(self, ids: pl.Series) -> Int32Array:
+        """Index of every id of a column without nulls; the first unknown id raises."""
+        if ids.dtype != self._vocabulary.ids.dtype:
+            raise self._unknown(ids[0] if len(ids) else None)
         if ids.dtype == pl.String:
             codes = ids.cast(self._enum, strict=False).to_physical()
-            return None if codes.null_count() else codes.cast(pl.Int32).to_numpy()
+            if codes.null_count():
+                raise self._unknown(ids[int(codes.is_null().arg_max() or 0)])
+            return codes.cast(pl.Int32).to_numpy()
         values = ids.to_numpy()
+        if values.size and not self._known.size:
+            raise self._unknown(ids[0])
         if self._table is None:
-            found = np.minimum(np.searchsorted(self._known, values), self._known.size - 1)
-            return found.astype(np.int32) if (self._known[found] == values).all() else None
-        if values.size and not (self._low <= values.min() and values.max() <= self._high):
-            return None
-        found = self._table[values - self._low]
-        return None if (found < 0).any() else found
+            found = np.minimum(np.searchsorted(self._known, values), self._known.size - 1).astype(np.int32)
+        else:
+            found = self._table[np.clip(values, self._low, self._high) - self._low]
+        wrong = self._known[found] != values
+        if wrong.any():
+            raise self._unknown(int(values[wrong.argmax()]))
+        return found
+
+    def _unknown(self, value: object) -> UnknownIdError:
+        return UnknownIdError(self._vocabulary.kind, value, self._vocabulary)

@@ -10,10 +10,9 @@ import polars as pl
 from permrank.checks import require_int
 from permrank.errors import InputError, UnknownIdError, shown
 from permrank.rankings.attributes import AttributeKind, Attributes, attributes_of
-from permrank.rankings.catalogue import with_catalogue
 from permrank.rankings.features import Features
-from permrank.rankings.links import Links, links_of, links_of_groups
-from permrank.rankings.similar import links_of_similar
+from permrank.rankings.links import Links, links_of, links_of_groups, links_of_similar
+from permrank.rankings.selection import with_catalogue
 from permrank.rankings.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -82,14 +81,8 @@ def _with(rankings: Rankings, kind: AttributeKind, attributes: Attributes) -> Ra
 
 def attached(rankings: Rankings, *, items: Attributes | None = None, users: Attributes | None = None) -> Rankings:
     """The same rankings, with attributes that have been checked."""
-    named: dict[str, Vocabulary] = {
-        "user_ids": rankings.user_ids.with_attributes(users),
-        "item_ids": rankings.item_ids.with_attributes(items),
-    }
-    return type(rankings)._trusted(
-        rankings.user_indptr, rankings.indptr, rankings.items, rankings.levels, rankings.weights,
-        **named, **rankings._attached(),
-    )  # fmt: skip
+    user_ids, item_ids = rankings.user_ids.with_attributes(users), rankings.item_ids.with_attributes(items)
+    return rankings._with(user_ids=user_ids, item_ids=item_ids)
 
 
 # What models learn from
@@ -225,11 +218,10 @@ def attached_links(rankings: Rankings, links: Links | None) -> Rankings:
 
 
 def _replaced(rankings: Rankings, items: Attributes | None, users: Attributes | None) -> Rankings:
-    return type(rankings)._trusted(
-        rankings.user_indptr, rankings.indptr, rankings.items, rankings.levels, rankings.weights,
-        Vocabulary(rankings.user_ids.ids, "user", users), Vocabulary(rankings.item_ids.ids, "item", items),
-        **rankings._attached(),
-    )  # fmt: skip
+    return rankings._with(
+        user_ids=Vocabulary(rankings.user_ids.ids, "user", users),
+        item_ids=Vocabulary(rankings.item_ids.ids, "item", items),
+    )
 
 
 def features(self: Rankings, kind: AttributeKind) -> Features | None:

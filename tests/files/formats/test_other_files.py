@@ -65,6 +65,20 @@ def test_a_file_that_is_not_parquet_says_so(refusal):
     assert "Parquet" in refusal("user,item\n", "file.parquet")
 
 
+def test_parquet_in_an_archive_is_read_as_outside_of_it(tmp_path):
+    rankings = pr.Rankings.from_ratings({"user": [1, 1, 2], "item": ["a", "b", "a"], "rating": [1.5, 2.5, 3.0]})
+    rankings = rankings.with_items({"item": ["a", "b"], "title": ["Alien", "Big"]})
+    rankings.write(tmp_path / "x.parquet")
+    path = packed(tmp_path, {"x.parquet": (tmp_path / "x.parquet").read_bytes()})
+    assert pr.read(path) == rankings
+    assert pr.read(path).item_attributes["title"].to_list() == ["Alien", "Big"]
+    frame = pl.DataFrame({"user": [1, 1], "item": ["a", "a"], "rating": [1.5, None]})
+    frame.write_parquet(tmp_path / "x.parquet")
+    path = packed(tmp_path, {"x.parquet": (tmp_path / "x.parquet").read_bytes()})
+    with pytest.raises(InputError, match=r"some\.zip/x\.parquet, row 1: rating None"):
+        pr.read(path)
+
+
 # JSON lines
 
 
@@ -250,7 +264,7 @@ def test_what_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
                 for name in free:
                     patched.setattr(name, tmp_path / "meminfo")
             else:
-                patched.setattr(f"permrank.files.formats.text.{bound}", 10_000)
+                patched.setattr(f"permrank.files.formats.contents.{bound}", 10_000)
             for name in ("r.csv.gz", "r.zip"):
                 with pytest.raises(FormatError, match="unpacks to more than"):
                     pr.read(tmp_path / name)

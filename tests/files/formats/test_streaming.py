@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 import permrank as pr
 from permrank.errors import FormatError, InputError, PermrankError
-from permrank.files.formats import batches, streaming
-from permrank.files.formats.columns import rankings_from_frame
+from permrank.files.formats import parquet, streaming
+from permrank.files.formats.tables import rankings_from_frame
+from permrank.rankings import build
 
 quiet = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -19,8 +20,8 @@ quiet = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCh
 @pytest.fixture
 def small(monkeypatch):
     """Batches of three rows, blocks of two entries: every boundary is met."""
-    monkeypatch.setattr(batches.ParquetFiles.__init__, "__defaults__", (3,))
-    monkeypatch.setattr(streaming, "_BLOCK", 2)
+    monkeypatch.setattr(parquet.ParquetFiles.__init__, "__defaults__", (3,))
+    monkeypatch.setattr(build, "_BLOCK", 2)
 
 
 def in_parts(frame, folder, n_files):
@@ -69,8 +70,8 @@ def test_batches_give_the_rankings_of_the_whole_table(data, n_files, duplicates,
 
 @pytest.mark.parametrize("kind", ["rating", "rank", "count"])
 def test_many_rows_in_any_order_give_the_rankings_of_the_whole_table(kind, tmp_path, monkeypatch):
-    monkeypatch.setattr(batches.ParquetFiles.__init__, "__defaults__", (1000,))
-    monkeypatch.setattr(streaming, "_BLOCK", 777)
+    monkeypatch.setattr(parquet.ParquetFiles.__init__, "__defaults__", (1000,))
+    monkeypatch.setattr(build, "_BLOCK", 777)
     rng = np.random.default_rng(1)
     pairs = rng.permutation(200 * 50)[:5000]
     pairs = pairs if kind != "count" else rng.choice(pairs, 5000)

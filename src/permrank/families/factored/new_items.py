@@ -19,8 +19,8 @@ from permrank.posterior.passes import Move, Passes
 from permrank.posterior.prior_means import ItemPrior
 from permrank.posterior.problem import Problem
 from permrank.rankings.attributes import Attributes
-from permrank.rankings.catalogue import with_catalogue
 from permrank.rankings.rankings import Rankings
+from permrank.rankings.selection import with_catalogue
 from permrank.rankings.vocabulary import id_series
 from permrank.rankings.with_attributes import attached
 from permrank.types import Array, Float64Array, Int64Array

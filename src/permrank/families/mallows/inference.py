@@ -22,7 +22,7 @@ from permrank.inference.standard_errors import roots
 from permrank.inference.summary import Summary
 from permrank.randomness import generator, stream_key
 from permrank.rankings.rankings import Rankings
-from permrank.rankings.replicates import reordered, repeated
+from permrank.rankings.selection import reordered, repeated
 from permrank.types import Float64Array
 
 # Second differences: the truncation and the rounding of a log-likelihood of thousands both stay below 1e-4.

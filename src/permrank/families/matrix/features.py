@@ -9,7 +9,7 @@ import polars as pl
 
 from permrank.errors import InputError
 from permrank.families.matrix.relevance import standardised
-from permrank.rankings.frames import as_frame, id_column, number_column
+from permrank.rankings.frames import Table
 from permrank.rankings.vocabulary import Vocabulary
 from permrank.types import Float64Array, Int64Array
 
@@ -33,14 +33,14 @@ class Features:
     """
 
     def __init__(self, frame: Any) -> None:
-        table = as_frame(frame)
-        self._items = id_column(table, "item", "item")
-        self.of_pairs = "user" in table.columns
-        self._users = id_column(table, "user", "user") if self.of_pairs else None
-        self.names = [name for name in table.columns if name not in ("user", "item")]
+        table = Table.of(frame)
+        self._items = table.ids("item", "item")
+        self.of_pairs = "user" in table.frame.columns
+        self._users = table.ids("user", "user") if self.of_pairs else None
+        self.names = [name for name in table.frame.columns if name not in ("user", "item")]
         if not self.names:
             raise InputError("features has no column beside the ids; add columns of numbers")
-        self.values = standardised(np.column_stack([number_column(table, name, "feature") for name in self.names]))
+        self.values = standardised(np.column_stack([table.numbers(name, "feature") for name in self.names]))
         keys = [column for column in (self._users, self._items) if column is not None]
         twice = pl.DataFrame({str(i): column for i, column in enumerate(keys)}).is_duplicated()
         if twice.any():

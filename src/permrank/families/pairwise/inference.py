@@ -15,7 +15,7 @@ from permrank.inference.profile import Evaluated
 from permrank.posterior.item_scores import Flat, Prior
 from permrank.randomness import generator
 from permrank.rankings.rankings import Rankings
-from permrank.rankings.replicates import reordered, repeated
+from permrank.rankings.selection import reordered, repeated
 from permrank.types import BoolArray, Float64Array
 
 _BROKEN = (

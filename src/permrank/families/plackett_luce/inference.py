@@ -14,7 +14,7 @@ from permrank.kernels.luce.likelihood import EXACT, stage_statistics
 from permrank.posterior.item_scores import Flat, Prior
 from permrank.randomness import generator
 from permrank.rankings.rankings import Rankings
-from permrank.rankings.replicates import reordered, repeated
+from permrank.rankings.selection import reordered, repeated
 from permrank.types import Float64Array
 
 _NOTES = {

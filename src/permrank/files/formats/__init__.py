@@ -8,16 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from permrank.errors import FormatError, InputError, argument
+from permrank.files.atomic import atomic_write
 from permrank.files.formats.archives import RATING_FILES, parse_orders, parse_ratings, parse_zip
 from permrank.files.formats.contents import Contents, Put
+from permrank.files.formats.folder import ENDING, write_folder
 from permrank.files.formats.jsonlines import parse_jsonlines, write_jsonlines
 from permrank.files.formats.preflib import KINDS, parse_preflib, write_preflib
 from permrank.files.formats.tables import parse_delimited, parse_parquet, write_delimited, write_parquet
 from permrank.rankings.rankings import Rankings
 
-__all__ = ["FORMATS", "Contents", "Format", "format_named", "format_of", "writable_endings"]
+__all__ = ["FORMATS", "Contents", "Format", "format_named", "format_of", "write"]
 
 
 @dataclass(frozen=True)
@@ -66,24 +69,22 @@ def _delimited(ending: str, separator: str) -> Format:
 
 def _preflib(kind: str) -> Format:
     return Format(
-        lambda contents: parse_preflib(contents.data, kind, contents.where, contents.duplicates),
+        lambda contents: parse_preflib(contents, kind),
         lambda rankings, name: write_preflib(rankings, kind, name),
         endings=(kind,),
     )
 
 
 def _ratings(name: str) -> Format:
-    return Format(
-        lambda contents: parse_ratings(contents.data, name, contents.where, contents.duplicates), file_names=(name,)
-    )
+    return Format(lambda contents: parse_ratings(contents, name), file_names=(name,))
 
 
 def _parse_archive(contents: Contents) -> Rankings:
-    def member(content: bytes, name: str, where: str) -> Rankings:
-        found = format_of(name, where)
+    def member(content: Contents, name: str) -> Rankings:
+        found = format_of(name, content.where)
         if found.has_parts:
-            raise FormatError(f"{where}: unpack the archive and read this file itself")
-        return found.parse(contents.member(content, where))
+            raise FormatError(f"{content.where}: unpack the archive and read this file itself")
+        return found.parse(content)
 
     return parse_zip(contents, member)
 
@@ -100,16 +101,14 @@ FORMATS: dict[str, Format] = {
         has_attributes=True,
     ),
     "jsonl": Format(
-        lambda contents: parse_jsonlines(contents.data, contents.where, contents.duplicates),
+        parse_jsonlines,
         lambda rankings, name: write_jsonlines(rankings),
         endings=("jsonl", "ndjson"),
         has_attributes=True,
     ),
     **{kind: _preflib(kind) for kind in KINDS},
     "zip": Format(_parse_archive, endings=("zip",), has_columns=True, has_parts=True, packed=True),
-    "order": Format(
-        lambda contents: parse_orders(contents.data, None, contents.where, contents.duplicates), endings=("order",)
-    ),
+    "order": Format(parse_orders, endings=("order",)),
     **{name: _ratings(name) for name in RATING_FILES},
 }
 """What ``format=`` takes: an ending, or the name of one of MovieLens' and FilmTrust's files of ratings."""
@@ -145,6 +144,19 @@ def _is_gzipped(file_name: str) -> bool:
     return file_name.lower().endswith(".gz")
 
 
-def writable_endings() -> dict[str, Callable[[Rankings, str], Put]]:
-    """Endings that can be written, and how."""
-    return {ending: known.write for known in FORMATS.values() if known.write for ending in known.endings}
+def write(rankings: Rankings, path: str | Path) -> None:
+    """`Rankings.write`: what a format cannot hold is refused before anything is written."""
+    path = Path(path).expanduser()
+    known = {ending: known.write for known in FORMATS.values() if known.write for ending in known.endings}
+    ending = path.suffix.lower().removeprefix(".")
+    if ending not in (*known, ENDING):
+        listed = ", ".join(f".{each}" for each in (*known, ENDING))
+        raise FormatError(f"{path}: cannot write this ending; known are {listed}")
+    if rankings.n_rankings == 0:
+        raise FormatError(f"{path}: there are no rankings to write")
+    if ending == ENDING:
+        write_folder(rankings, path)
+        return
+    put = known[ending](rankings, path.name)
+    with atomic_write(path) as file:
+        put(file)

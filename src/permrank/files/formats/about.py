@@ -9,8 +9,9 @@ from pathlib import Path
 import polars as pl
 
 from permrank.errors import FormatError, PermrankError
-from permrank.files.formats.tabular import Source, delimited, parquet
-from permrank.files.formats.text import existing_file, read_bytes
+from permrank.files.formats.contents import existing_file, read_bytes
+from permrank.files.formats.parquet import ParquetFiles
+from permrank.files.formats.tabular import Source, delimited
 from permrank.rankings.attributes import AttributeKind, Attributes, attributes_of
 from permrank.rankings.links import links_of
 from permrank.rankings.rankings import Rankings
@@ -51,8 +52,10 @@ _CODES = {
         "gender", "age", "prefecture_15", "region_15", "east_west_15", "prefecture", "region", "east_west", "moved",
     ),
 }  # fmt: skip
-ITEM_FILES = ("movies.csv", "u.item", "movies.dat")
-USER_FILES = ("u.user", "users.dat")
+FILES: dict[AttributeKind, tuple[str, ...]] = {
+    "item": ("movies.csv", "u.item", "movies.dat", "sushi3.idata"),
+    "user": ("u.user", "users.dat", "sushi3.udata"),
+}
 # Who is linked with whom, without a header but in friends.csv: truster, trustee and weight of FilmTrust and Epinions.
 LINK_FILES = ("trust.txt", "friends.csv", "links.csv")
 
@@ -65,26 +68,32 @@ def with_about(
     Models learn from links that are given; from attributes if ``features`` says so. A number in the place of links,
     also as text, links everybody with so many users of like attributes.
     """
-    for kind, given in (("item", items), ("user", users)):
-        if given is None:
-            continue
-        frame = read_about(given) if isinstance(given, str | Path) else given
-        try:
-            rankings = rankings.with_items(frame) if kind == "item" else rankings.with_users(frame)
-        except PermrankError as error:
-            if isinstance(given, str | Path):
-                raise FormatError(f"{given}: {error}") from error
-            raise
-    if links is not None:
-        similar = _number(links)
-        frame = read_links(links) if isinstance(links, str | Path) and similar is None else links
-        try:
-            rankings = rankings.with_links(frame) if similar is None else rankings.with_links(similar=similar)
-        except PermrankError as error:
-            if isinstance(links, str | Path):
-                raise FormatError(f"{links}: {error}") from error
-            raise
+    if items is not None:
+        rankings = _added(items, parse_about, rankings.with_items)
+    if users is not None:
+        rankings = _added(users, parse_about, rankings.with_users)
+    similar = _number(links)
+    if similar is not None:
+        rankings = rankings.with_links(similar=similar)
+    elif links is not None:
+        rankings = _added(links, parse_links, rankings.with_links)
     return rankings.with_features() if features else rankings
+
+
+def _added(
+    given: object, parse: Callable[[bytes, str, str], pl.DataFrame], add: Callable[[object], Rankings]
+) -> Rankings:
+    """Rankings with what a frame or a file says; ``parse`` makes a frame of the content of a text file."""
+    if not isinstance(given, str | Path):
+        return add(given)
+    file, where = existing_file(given), str(given)
+    name = file.name.lower().removesuffix(".gz")
+    is_parquet = name.endswith(".parquet")
+    frame = ParquetFiles([file], where).frame() if is_parquet else parse(read_bytes(file, where), name, where)
+    try:
+        return add(frame)
+    except PermrankError as error:
+        raise FormatError(f"{where}: {error}") from error
 
 
 def _number(links: object) -> int | None:
@@ -94,18 +103,8 @@ def _number(links: object) -> int | None:
     return links if isinstance(links, int) and not isinstance(links, bool) else None
 
 
-def read_links(path: str | Path) -> pl.DataFrame:
-    """A file of links as a frame: a table with a header, or .txt with two or three columns between spaces or tabs."""
-    file, where = existing_file(path), str(path)
-    name = file.name.lower().removesuffix(".gz")
-    if name.endswith(".parquet"):
-        source = parquet(file, where)
-        return source.load(source.names).frame
-    return parse_links(read_bytes(file, where), name, where)
-
-
 def parse_links(data: bytes, name: str, where: str) -> pl.DataFrame:
-    """The content of a text file of links as a frame."""
+    """A file of links as a frame: a table with a header, or .txt with two or three columns between spaces or tabs."""
     data = _as_utf8(data)
     if not name.endswith(".txt"):
         return parse_about(data, name, where)
@@ -115,16 +114,6 @@ def parse_links(data: bytes, name: str, where: str) -> pl.DataFrame:
     if n_columns not in (2, 3):
         raise FormatError(f"{where}: {n_columns} columns, expected a user, a friend, and maybe a weight")
     return _typed(delimited(data, separator.decode(), where, ("user", "friend", "weight")[:n_columns]))
-
-
-def read_about(path: str | Path) -> pl.DataFrame:
-    """A file about users or items as a frame, its columns typed."""
-    file, where = existing_file(path), str(path)
-    name = file.name.lower().removesuffix(".gz")
-    if name.endswith(".parquet"):
-        source = parquet(file, where)
-        return source.load(source.names).frame
-    return parse_about(read_bytes(file, where), name, where)
 
 
 def parse_about(data: bytes, name: str, where: str) -> pl.DataFrame:
@@ -148,15 +137,14 @@ def parse_about(data: bytes, name: str, where: str) -> pl.DataFrame:
 def with_archived(rankings: Rankings, known: Mapping[str, Callable[[], bytes]], where: str) -> Rankings:
     """Rankings with what an archive says about their items and users; ``known``: contents of its files by name."""
     found: dict[str, Attributes] = {}
-    files: dict[AttributeKind, tuple[str, ...]] = {"item": ITEM_FILES, "user": USER_FILES}
-    for kind, names in files.items():
+    for kind, names in FILES.items():
         name = next((name for name in names if name in known), None)
         if name is not None:
             frame = parse_about(known[name](), name, f"{where}/{name}")
             if frame.width > 1:  # ids alone say nothing
-                found[f"{kind}s"] = _attributes(frame, kind, rankings, f"{where}/{name}")
-    rankings = attached(rankings, **found) if found else rankings
-    return with_archived_links(rankings, known, where)
+                ids = (rankings.item_ids if kind == "item" else rankings.user_ids).ids
+                found[f"{kind}s"] = attributes_of(frame, kind, like=ids, where=f"{where}/{name}")
+    return with_archived_links(attached(rankings, **found) if found else rankings, known, where)
 
 
 def with_archived_links(rankings: Rankings, known: Mapping[str, Callable[[], bytes]], where: str) -> Rankings:
@@ -167,26 +155,6 @@ def with_archived_links(rankings: Rankings, known: Mapping[str, Callable[[], byt
     frame = parse_links(known[name](), name, f"{where}/{name}")
     found = links_of(frame, like=rankings.user_ids.ids, where=f"{where}/{name}")
     return attached_links(rankings, replace(found, learnt=False))
-
-
-def with_sushi(rankings: Rankings, known: Mapping[str, Callable[[], bytes]], where: str) -> Rankings:
-    """Kinds of sushi and the people who ranked them, who are numbered by their lines."""
-    found = {}
-    if "sushi3.idata" in known:
-        frame = parse_about(known["sushi3.idata"](), "sushi3.idata", f"{where}/sushi3.idata")
-        if frame.width > 2:
-            found["items"] = _attributes(frame.drop("number"), "item", rankings, where)
-    if "sushi3.udata" in known:
-        frame = parse_about(known["sushi3.udata"](), "sushi3.udata", f"{where}/sushi3.udata")
-        numbered = frame.with_row_index("user").with_columns(pl.col("user").cast(pl.Int64)).drop("number")
-        if numbered.width > 1:
-            found["users"] = _attributes(numbered, "user", rankings, where)
-    return attached(rankings, **found) if found else rankings
-
-
-def _attributes(frame: pl.DataFrame, kind: AttributeKind, rankings: Rankings, where: str) -> Attributes:
-    ids = (rankings.item_ids if kind == "item" else rankings.user_ids).ids
-    return attributes_of(frame, kind, like=ids, where=where)
 
 
 def _as_utf8(data: bytes) -> bytes:
@@ -233,10 +201,16 @@ def _u_item(frame: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _coded(name: str) -> Callable[[pl.DataFrame], pl.DataFrame]:
-    return lambda frame: frame.with_columns(
-        pl.col(code).cast(pl.String) for code in _CODES[name] if code in frame.columns
-    )
+def _sushi(name: str) -> Callable[[pl.DataFrame], pl.DataFrame]:
+    """Codes as text; kinds of sushi go by their names, people by the numbers of their lines."""
+
+    def plain(frame: pl.DataFrame) -> pl.DataFrame:
+        codes = [pl.col(code).cast(pl.String) for code in _CODES[name] if code in frame.columns]
+        frame = frame.with_columns(codes).drop("number")
+        is_items = "item" in frame.columns
+        return frame if is_items else frame.with_row_index("user").with_columns(pl.col("user").cast(pl.Int64))
+
+    return plain
 
 
 def _users_dat(frame: pl.DataFrame) -> pl.DataFrame:
@@ -250,5 +224,5 @@ def _users_dat(frame: pl.DataFrame) -> pl.DataFrame:
 _PLAIN: dict[str, Callable[[pl.DataFrame], pl.DataFrame]] = {
     "u.item": _u_item,
     "users.dat": _users_dat,
-    **{name: _coded(name) for name in _CODES},
+    **{name: _sushi(name) for name in _CODES},
 }

@@ -13,16 +13,16 @@ import numpy as np
 import polars as pl
 
 from permrank.errors import FormatError, InputError, argument, shown
-from permrank.files.formats.about import with_archived, with_archived_links, with_sushi
-from permrank.files.formats.columns import Kind, find_roles, rankings_of
-from permrank.files.formats.contents import Contents
+from permrank.files.formats.about import with_archived, with_archived_links
+from permrank.files.formats.contents import Contents, lines_of, require_unpackable, without_mark
+from permrank.files.formats.roles import find_roles
+from permrank.files.formats.tables import rankings_of
 from permrank.files.formats.tabular import delimited
-from permrank.files.formats.text import lines_of, require_unpackable, without_mark
-from permrank.rankings.build import Duplicates
-from permrank.rankings.catalogue import with_catalogue
 from permrank.rankings.constructors import Columns, from_values
+from permrank.rankings.frames import Table
 from permrank.rankings.joining import joined
 from permrank.rankings.rankings import Rankings
+from permrank.rankings.selection import with_catalogue
 from permrank.types import Float64Array
 
 T = TypeVar("T")
@@ -45,23 +45,24 @@ RATING_FILES: Mapping[str, tuple[bytes, bool]] = {
 }
 
 
-def parse_ratings(data: bytes, layout: str, where: str, duplicates: Duplicates, kind: Kind | None = None) -> Rankings:
+def parse_ratings(contents: Contents, layout: str) -> Rankings:
     """Rows of (user, item, rating) without a header, as in ``u.data``, ``ratings.dat`` or ``ratings.txt``."""
-    separator, has_time = RATING_FILES[layout]
+    data, (separator, has_time) = contents.data, RATING_FILES[layout]
     if len(separator) > 1:
         data, separator = data.replace(separator, b"\t"), b"\t"
     names = ["user", "item", "rating", "time"] if has_time else ["user", "item", "rating"]
-    source = delimited(data, separator.decode(), where, names)
-    return rankings_of(source, find_roles(names, {}, where, kind), duplicates)
+    source = delimited(data, separator.decode(), contents.where, names)
+    return rankings_of(source, find_roles(names, {}, contents.where, contents.kind), contents.duplicates)
 
 
-def parse_orders(data: bytes, names: tuple[str, ...] | None, where: str, duplicates: Duplicates) -> Rankings:
+def parse_orders(contents: Contents, names: tuple[str, ...] | None = None) -> Rankings:
     """SUSHI's ``.order`` files: after a header line, ``0 10 58 4 3 ...`` are ten items, best first.
 
     Users are numbered from 0 by their lines, as in ``sushi3.udata``; items keep their numbers unless
     names are given.
     """
-    lines = lines_of(data, where)
+    where = contents.where
+    lines = lines_of(contents.data, where)
     n_items = _whole_numbers(lines[0], where, 1)[0]
     users: list[int] = []
     items: list[int] = []
@@ -88,13 +89,8 @@ def parse_orders(data: bytes, names: tuple[str, ...] | None, where: str, duplica
         raise FormatError(f"{where}, line 1: {n_items} items cannot be right for {len(items)} entries")
     ids = pl.Series(range(n_items), dtype=pl.Int64) if names is None else pl.Series(names)
     frame = pl.DataFrame({"user": users, "item": ids.gather(items), "rank": ranks})
-    rankings = from_values(
-        frame,
-        Columns("user", "item", "rank"),
-        "rank",
-        duplicates,
-        locate=lambda row: f"{where}, line {line_numbers[users[row]]}",
-    )
+    table = Table(frame, lambda row: f"{where}, line {line_numbers[users[row]]}")
+    rankings = from_values(Rankings, table, Columns("user", "item", "rank"), "rank", contents.duplicates)
     return with_catalogue(rankings, None, ids)
 
 
@@ -105,9 +101,9 @@ def _whole_numbers(line: str, where: str, number: int) -> list[int]:
     return [int(field) for field in fields]
 
 
-def parse_rank_table(data: bytes, where: str) -> Rankings:
+def parse_rank_table(contents: Contents) -> Rankings:
     """Ballots as rows of ranks, one column per item: 1 is best, blank is not ranked. Equal ones are merged."""
-    source = delimited(data, ",", where)
+    source = delimited(contents.data, ",", contents.where)
     frame, locate = source.load(source.names)
     texts, ranks = _numbers(frame)
     bad = (texts != "") & ~np.isfinite(ranks)
@@ -118,9 +114,9 @@ def parse_rank_table(data: bytes, where: str) -> Rankings:
         )
     rows, items = np.nonzero(np.isfinite(ranks))
     if rows.size == 0:
-        raise FormatError(f"{where} holds no ranks")
+        raise FormatError(f"{contents.where} holds no ranks")
     tall = pl.DataFrame({"ballot": rows, "item": pl.Series(source.names).gather(items), "rank": ranks[rows, items]})
-    rankings = from_values(tall, Columns("ballot", "item", "rank"), "rank", anonymous=True, locate=locate)
+    rankings = from_values(Rankings, Table(tall, locate), Columns("ballot", "item", "rank"), "rank", anonymous=True)
     return with_catalogue(rankings, None, pl.Series(source.names)).merged()
 
 
@@ -132,8 +128,9 @@ def _numbers(frame: pl.DataFrame) -> tuple[np.ndarray, Float64Array]:
     return texts.to_numpy().reshape(shape).T, numbers.reshape(shape).T
 
 
-def parse_races(data: bytes, drivers: bytes, where: str, duplicates: Duplicates) -> Rankings:
+def parse_races(contents: Contents, drivers: bytes) -> Rankings:
     """Races as rows of finishers, best first, each the line of a driver's name; races are numbered from 1."""
+    data, where = contents.data, contents.where
     names = [line.strip() for line in lines_of(drivers, where) if line.strip()]
     if len(set(names)) < len(names):
         raise FormatError(f"{where}: a driver is listed twice in drivers.txt")
@@ -148,43 +145,44 @@ def parse_races(data: bytes, drivers: bytes, where: str, duplicates: Duplicates)
     rows, positions = np.nonzero(~bad)
     ids = pl.Series(names)
     tall = pl.DataFrame({"user": rows + 1, "item": ids.gather(numbers.astype(np.int64).ravel() - 1), "rank": positions})
-    columns = Columns("user", "item", "rank")
-    rankings = from_values(tall, columns, "rank", duplicates, locate=lambda row: locate(int(rows[row])))
+    table = Table(tall, lambda row: locate(int(rows[row])))
+    rankings = from_values(Rankings, table, Columns("user", "item", "rank"), "rank", contents.duplicates)
     return with_catalogue(rankings, None, ids)
 
 
-def parse_zip(contents: Contents, parse: Callable[[bytes, str, str], Rankings]) -> Rankings:
+def parse_zip(contents: Contents, parse: Callable[[Contents, str], Rankings]) -> Rankings:
     """Rankings from a zip archive in a known layout, or one that holds a single file of a known format.
 
-    ``parse(data, name, where)`` reads such a single file.
+    ``parse(contents, name)`` reads such a single file.
     """
-    where, part, duplicates, kind = contents.where, contents.part, contents.duplicates, contents.kind
+    where, part, kind = contents.where, contents.part, contents.kind
     members, fetch = _open(contents.data, where)
+
+    def member(name: str) -> Contents:
+        return contents.member(fetch(name), f"{where}/{name}")
+
+    known_of = {name: partial(fetch, name) for name in members}
     tables = [(f"train{ending}", f"test{ending}") for ending in _TABLES if f"train{ending}" in members]
     if tables and tables[0][1] in members:
-        train, test = (parse(fetch(name), name, f"{where}/{name}") for name in tables[0])
+        train, test = (parse(member(name), name) for name in tables[0])
         rankings = _part_of(train, test, _choose(part, _PARTS, "train", where))
-        return with_archived_links(rankings, {name: partial(fetch, name) for name in members}, where)
+        return with_archived_links(rankings, known_of, where)
     if kind is not None and not any(name in members for name in (*RATING_FILES, "ratings.csv")) and len(members) > 1:
         raise InputError(f"{argument('kind', kind)} is for tables, and {where} holds orders; leave it out")
-    known_of = {name: partial(fetch, name) for name in members}
     if _SUSHI_FILES["b"] in members or _SUSHI_FILES["a"] in members:
-        rankings = _sushi(fetch, _choose(part, _SUSHI_FILES, "b", where), where, duplicates)
-        return with_sushi(rankings, known_of, where)
+        rankings = _sushi(member, _choose(part, _SUSHI_FILES, "b", where))
+        return with_archived(rankings, known_of, where)
     if _APA_FILES["complete"] in members or _APA_FILES["all"] in members:
-        file = _APA_FILES[_choose(part, _APA_FILES, "complete", where)]
-        return parse_rank_table(fetch(file), f"{where}/{file}")
+        return parse_rank_table(member(_APA_FILES[_choose(part, _APA_FILES, "complete", where)]))
     if part is not None:
         raise InputError(f"part={part!r}: {where} has no parts; leave part out")
     if "nascar_orderings.csv" in members:
-        return parse_races(
-            fetch("nascar_orderings.csv"), fetch("drivers.txt"), f"{where}/nascar_orderings.csv", duplicates
-        )
+        return parse_races(member("nascar_orderings.csv"), fetch("drivers.txt"))
     known = [name for name in (*RATING_FILES, "ratings.csv") if name in members]
     if len(known) > 1:
         raise _several(where, [path for name in known for path in members[name]])
     if known and known[0] in RATING_FILES:
-        rankings = parse_ratings(fetch(known[0]), known[0], f"{where}/{known[0]}", duplicates, kind)
+        rankings = parse_ratings(member(known[0]), known[0])
         return with_archived(rankings, known_of, where)
     chosen = known[0] if known else next(iter(members)) if len(members) == 1 else None
     if chosen is None:
@@ -193,7 +191,7 @@ def parse_zip(contents: Contents, parse: Callable[[bytes, str, str], Rankings]) 
             f"{where} holds {shown}, which is no known layout (MovieLens, SUSHI, FilmTrust, APA, NASCAR, "
             "tables called train and test); unpack it and read the file you want"
         )
-    rankings = parse(fetch(chosen), chosen, f"{where}/{chosen}")
+    rankings = parse(member(chosen), chosen)
     return with_archived(rankings, known_of, where) if known else rankings
 
 
@@ -211,16 +209,15 @@ def _choose(part: str | None, parts: Collection[str], default: str, where: str) 
     return default if part is None else part
 
 
-def _sushi(fetch: Fetch, part: str, where: str, duplicates: Duplicates) -> Rankings:
-    file = _SUSHI_FILES[part]
+def _sushi(member: Callable[[str], Contents], part: str) -> Rankings:
     names: tuple[str, ...] = SUSHI_A
     if part == "b":
-        lines = lines_of(fetch("sushi3.idata"), f"{where}/sushi3.idata")
-        rows = [line.split("\t") for line in lines if line.strip()]
+        listed = member("sushi3.idata")
+        rows = [line.split("\t") for line in lines_of(listed.data, listed.where) if line.strip()]
         if any(len(row) < 2 or row[0] != str(index) for index, row in enumerate(rows)):
-            raise FormatError(f"{where}/sushi3.idata: expected lines of number, name and features, from 0 on")
+            raise FormatError(f"{listed.where}: expected lines of number, name and features, from 0 on")
         names = tuple(row[1] for row in rows)
-    return parse_orders(fetch(file), names, f"{where}/{file}", duplicates)
+    return parse_orders(member(_SUSHI_FILES[part]), names)
 
 
 def _several(where: str, paths: list[str]) -> FormatError:

@@ -20,7 +20,7 @@ import polars as pl
 
 from permrank.errors import FormatError, InputError
 from permrank.files.atomic import atomic_folder, atomic_write
-from permrank.files.formats.tabular import parquet, parquet_metadata
+from permrank.files.formats.parquet import ParquetFiles
 from permrank.rankings.attributes import AttributeKind, Attributes
 from permrank.rankings.rankings import Rankings
 from permrank.rankings.validate import check_arrays, order_in_ties
@@ -221,17 +221,17 @@ def _vocabulary(path: Path, kind: AttributeKind, digest: str) -> Vocabulary:
         raise _damaged(where, error.strerror or str(error)) from error
     if hashlib.sha256(content).hexdigest() != digest:
         raise _damaged(where, "its checksum is wrong")
-    source = parquet(content, str(where))
-    if source.names != ["id"]:
-        raise _damaged(where, f"its columns are {source.names}")
-    ids = source.load(["id"]).frame["id"].rename(kind).rechunk()
+    file = ParquetFiles([content], str(where))
+    if file.names != ["id"]:
+        raise _damaged(where, f"its columns are {file.names}")
+    ids = file.frame()["id"].rename(kind).rechunk()
     if (
         ids.dtype not in (pl.String, pl.Int64)
         or ids.null_count()
         or not (ids.is_sorted() and ids.n_unique() == len(ids))
     ):
         raise _damaged(where, "the ids are not sorted and different")
-    text = parquet_metadata(content, str(where)).get("permrank.attributes")
+    text = file.metadata.get("permrank.attributes")
     return Vocabulary(ids, kind).with_attributes(None if text is None else Attributes.from_json(text, kind))
 
 

@@ -10,14 +10,13 @@ import numpy as np
 import polars as pl
 
 from permrank.errors import FormatError
-from permrank.files.formats.attached import with_counts, with_ratings
-from permrank.files.formats.contents import Put
-from permrank.files.formats.text import lines_of
+from permrank.files.formats.contents import Contents, Put, lines_of
 from permrank.rankings.attributes import AttributeKind, Attributes
-from permrank.rankings.build import MOST_RATING, Duplicates, rating_problem, weight_problem
-from permrank.rankings.catalogue import with_catalogue
+from permrank.rankings.build import MOST_RATING, rating_problem, weight_problem
 from permrank.rankings.constructors import Columns, from_values
+from permrank.rankings.frames import Table
 from permrank.rankings.rankings import Rankings
+from permrank.rankings.selection import with_catalogue
 from permrank.rankings.with_attributes import attached
 from permrank.types import Named
 
@@ -183,10 +182,11 @@ def _short(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def parse_jsonlines(data: bytes, where: str, duplicates: Duplicates) -> Rankings:
+def parse_jsonlines(contents: Contents) -> Rankings:
     """Rankings from JSON lines; several lines of one user are several rankings."""
+    where = contents.where
     parser = _Parser(where)
-    for number, line in enumerate(lines_of(data, where), 1):
+    for number, line in enumerate(lines_of(contents.data, where), 1):
         if line.strip():
             parser.add(number, line)
     if not parser.weights:
@@ -201,18 +201,20 @@ def parse_jsonlines(data: bytes, where: str, duplicates: Duplicates) -> Rankings
             "weight": np.array(parser.weights)[numbers],
         }
     )
-    columns = Columns("user", "item", "rank", "ranking", "weight")
-
-    def locate(row: int) -> str:
-        return f"{where}, line {parser.lines[numbers[row]]}"
-
-    rankings = from_values(frame, columns, "rank", duplicates, anonymous=parser.owner != "user", locate=locate)
+    kept = {}
     if parser.ratings:
-        frame = frame.with_columns(rating=pl.Series(parser.ratings, dtype=pl.Float64))
-        rankings = with_ratings(rankings, frame, columns, "rating", duplicates, locate)
+        kept["rating"] = pl.Series(parser.ratings, dtype=pl.Float64)
     if any(count != 1 for count in parser.counts):
-        frame = frame.with_columns(count=pl.Series(parser.counts, dtype=pl.Float64))
-        rankings = with_counts(rankings, frame, columns, "count", duplicates, locate)
+        kept["count"] = pl.Series(parser.counts, dtype=pl.Float64)
+    named = (name if name in kept else None for name in ("rating", "count"))
+    rankings = from_values(
+        Rankings,
+        Table(frame.with_columns(**kept), lambda row: f"{where}, line {parser.lines[numbers[row]]}"),
+        Columns("user", "item", "rank", "ranking", "weight", *named),
+        "rank",
+        contents.duplicates,
+        anonymous=parser.owner != "user",
+    )
     users, items = (pl.Series(ids) if ids else None for ids in (parser.users, parser.catalogue))
     rankings = with_catalogue(rankings, users, items)
     rankings = attached(rankings, items=parser.about.get("item"), users=parser.about.get("user"))

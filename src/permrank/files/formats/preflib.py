@@ -9,12 +9,12 @@ import numpy as np
 import polars as pl
 
 from permrank.errors import FormatError
-from permrank.files.formats.contents import Put
-from permrank.files.formats.text import lines_of
+from permrank.files.formats.contents import Contents, Put, lines_of
 from permrank.rankings.build import Duplicates
-from permrank.rankings.catalogue import with_catalogue
 from permrank.rankings.constructors import Columns, from_values
+from permrank.rankings.frames import Table
 from permrank.rankings.rankings import Rankings
+from permrank.rankings.selection import with_catalogue
 
 KINDS = ("soc", "soi", "toc", "toi")
 
@@ -48,13 +48,14 @@ class _Orders(NamedTuple):
     unused: list[int]
 
 
-def parse_preflib(data: bytes, kind: str, where: str, duplicates: Duplicates) -> Rankings:
+def parse_preflib(contents: Contents, kind: str) -> Rankings:
     """Anonymous ballots with their counts as weights.
 
     Alternatives become items under their names; where names repeat, the number of the alternative is
     added. The counts of the header are checked against the body.
     """
-    lines = lines_of(data, where)
+    where = contents.where
+    lines = lines_of(contents.data, where)
     header = _read_header(lines, where)
     n = header.counts.get("NUMBER ALTERNATIVES")
     if n is None:
@@ -71,7 +72,7 @@ def parse_preflib(data: bytes, kind: str, where: str, duplicates: Duplicates) ->
     orders = _read_orders(lines, n, where)
     _check_counts(header.counts, orders, where)
     _check_kind(kind, orders, n, where)
-    return _build(orders, _item_ids(header, where), duplicates, where)
+    return _build(orders, _item_ids(header, where), contents.duplicates, where)
 
 
 def _read_header(lines: list[str], where: str) -> _Header:
@@ -188,12 +189,12 @@ def _build(orders: _Orders, ids: pl.Series, duplicates: Duplicates, where: str) 
         }
     )
     rankings = from_values(
-        frame,
+        Rankings,
+        Table(frame, lambda row: f"{where}, line {orders.lines[int(ballots[row])]}"),
         Columns("ballot", "item", "rank", weight="weight"),
         "rank",
         duplicates,
         anonymous=True,
-        locate=lambda row: f"{where}, line {orders.lines[int(ballots[row])]}",
     )
     return with_catalogue(rankings, None, ids).merged()
 

@@ -14,28 +14,26 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from permrank.errors import FormatError, InputError, argument, shown
-from permrank.files.formats.batches import ParquetFiles
-from permrank.files.formats.columns import Roles, rankings_of, without_catalogue
+from permrank.errors import FormatError, InputError, UnknownIdError
+from permrank.files.formats.parquet import ParquetFiles
+from permrank.files.formats.roles import Roles, without_catalogue
 from permrank.ragged import indptr_of, owners
-from permrank.rankings.build import Duplicates, are_single, check_sums, keys_of, lay_out, repeated_rows
-from permrank.rankings.frames import Locate, id_column, value_column, weight_column
+from permrank.rankings.build import (
+    Duplicates,
+    are_single,
+    blocks,
+    check_sums,
+    keys_of,
+    lay_out,
+    repeated_entry,
+    repeated_rows,
+)
+from permrank.rankings.frames import Locate, Table
 from permrank.rankings.rankings import Rankings
 from permrank.rankings.vocabulary import INT32_MAX, Encoder, Vocabulary
 from permrank.types import Array, Int32Array, Int64Array
 
-# Entries of a block of users that is put in order at once.
-_BLOCK = 2**20
 _ROW = "\0row"  # no column of a file is called so
-
-
-class Rows(NamedTuple):
-    """Rows of a batch that hold entries, and ids of those that only say that somebody or something exists."""
-
-    frame: pl.DataFrame
-    locate: Locate
-    users: pl.Series | None
-    items: pl.Series | None
 
 
 def can_stream(roles: Roles) -> bool:
@@ -45,8 +43,8 @@ def can_stream(roles: Roles) -> bool:
     return roles.sets or (roles.weight is None and (roles.rank is None or roles.rating is None))
 
 
-def stream(files: ParquetFiles, roles: Roles, duplicates: Duplicates) -> Rankings:
-    """Rankings of files, as `rankings_of` makes them of a table in memory."""
+def stream(files: ParquetFiles, roles: Roles, duplicates: Duplicates) -> Rankings | None:
+    """Rankings of files, as `rankings_of` makes them of a table in memory; None if duplicates are to be settled."""
     if roles.sets and duplicates != "error":
         raise InputError("rows of interactions with the same user and item are added up; leave duplicates out")
     known = _first_walk(files, roles)
@@ -54,31 +52,32 @@ def stream(files: ParquetFiles, roles: Roles, duplicates: Duplicates) -> Ranking
     if roles.sets:
         return _sets(known, found)
     rankings = _ordered(roles, known, found)
-    if rankings is not None:
-        return rankings
-    if duplicates == "error":
-        raise _repeated(files, roles, known, found.items)
-    del found
-    return rankings_of(files.source(), roles, duplicates)
+    if rankings is None and duplicates == "error":
+        raise _repeated(files, roles, known, found[0])
+    return rankings
 
 
-def _rows(files: ParquetFiles, roles: Roles, *, numbered: bool = False) -> Iterator[Rows]:
-    """Batches without what is no entry; with the number of each row among all, if asked for."""
-    for table, first in files.batches(roles.used):
-        frame = table.frame
-        if numbered:
-            frame = frame.with_columns(pl.int_range(first, first + frame.height, dtype=pl.Int64).alias(_ROW))
-        (frame, locate), users, items = without_catalogue(frame, roles, table.locate)
-        yield Rows(frame, locate, users, items)
+def _walk(files: ParquetFiles, roles: Roles) -> Iterator[tuple[Table, pl.Series | None, pl.Series | None]]:
+    """Batches of entries, their rows numbered among all, and ids of users and items that only exist."""
+    for (frame, locate), first in files.batches(roles.used):
+        numbers = pl.int_range(first, first + frame.height, dtype=pl.Int64, eager=True).alias(_ROW)
+        yield without_catalogue(Table(frame.with_columns(numbers), locate), roles)
 
 
-def _values(roles: Roles, rows: Rows) -> Any:
+def _ids(table: Table, roles: Roles) -> tuple[pl.Series, pl.Series]:
+    """The user and the item of every row."""
+    assert roles.user is not None
+    assert roles.item is not None
+    return table.ids(roles.user, "user"), table.ids(roles.item, "item")
+
+
+def _values(table: Table, roles: Roles) -> Any:
     """The number of every row: rating, rank or count; None if there is none."""
     if roles.sets:
-        return None if roles.weight is None else weight_column(rows.frame, roles.weight, rows.locate)
+        return None if roles.weight is None else table.weights(roles.weight)
     name, role = (roles.rating, "rating") if roles.rank is None else (roles.rank, "rank")
     assert name is not None
-    return value_column(rows.frame, name, role, rows.locate)
+    return table.numbers(name, role)
 
 
 # The first walk
@@ -131,29 +130,18 @@ class _Known(NamedTuple):
     def n_entries(self) -> int:
         return int(self.bounds[-1])
 
-    def blocks(self) -> Iterator[tuple[int, int]]:
-        """First and last of consecutive users with about as many entries as a block has."""
-        first, n_users = 0, self.bounds.size - 1
-        while first < n_users:
-            last = int(np.searchsorted(self.bounds, self.bounds[first] + _BLOCK))
-            last = min(max(last, first + 1), n_users)
-            yield first, last
-            first = last
-
 
 def _first_walk(files: ParquetFiles, roles: Roles) -> _Known:
     users, items, single, listed = _Ids("user"), _Ids("item"), True, False
-    for rows in _rows(files, roles):
-        users.add(rows.users, rows.locate, entries=False)
-        items.add(rows.items, rows.locate, entries=False)
-        listed |= rows.users is not None
-        if rows.frame.height:
-            values = _values(roles, rows)
+    for table, lone_users, lone_items in _walk(files, roles):
+        users.add(lone_users, table.locate, entries=False)
+        items.add(lone_items, table.locate, entries=False)
+        listed |= lone_users is not None
+        if table.frame.height:
+            values = _values(table, roles)
             single = single and (values is None or are_single(values))
-            assert roles.user is not None
-            assert roles.item is not None
-            users.add(id_column(rows.frame, roles.user, "user", rows.locate), rows.locate, entries=True)
-            items.add(id_column(rows.frame, roles.item, "item", rows.locate), rows.locate, entries=True)
+            for found, ids in zip((users, items), _ids(table, roles), strict=True):
+                found.add(ids, table.locate, entries=True)
     user_ids, counts = users.result() if users._found else (None, np.zeros(0, np.int64))
     if user_ids is None or not counts.any():
         raise FormatError(f"there are no rankings, only a header{' and a list of ids' if listed else ''}")
@@ -163,45 +151,34 @@ def _first_walk(files: ParquetFiles, roles: Roles) -> _Known:
 # The second walk
 
 
-class _Found(NamedTuple):
-    """Entries in the order of the users, and of one user in the order of the rows."""
-
-    items: Int32Array
-    values: Any
-
-
-def _second_walk(files: ParquetFiles, roles: Roles, known: _Known) -> _Found:
+def _second_walk(files: ParquetFiles, roles: Roles, known: _Known) -> tuple[Int32Array, Any]:
+    """Items and values of the entries in the order of the users, and of one user in the order of the rows."""
     valued = not roles.sets or roles.weight is not None
     items = np.empty(known.n_entries, np.int32)
     values = np.empty(known.n_entries, np.float32 if known.single else np.float64) if valued else None
     after, ends = known.bounds[:-1].copy(), known.bounds[1:]
-    of_users, of_items = Encoder(known.user_ids), Encoder(known.item_ids)
-    for rows in _rows(files, roles):
-        if not rows.frame.height:
-            continue
-        users, named = _coded(files, roles, rows, of_users, of_items)
+    for table, users, named in _coded(files, roles, known):
         order, places = _places(users, after)
         if (after > ends).any():
             raise _changed(files)
         items[places] = named[order]
         if values is not None:
-            values[places] = _values(roles, rows)[order]
+            values[places] = _values(table, roles)[order]
     if (after != ends).any():
         raise _changed(files)
-    return _Found(items, values)
+    return items, values
 
 
-def _coded(
-    files: ParquetFiles, roles: Roles, rows: Rows, of_users: Encoder, of_items: Encoder
-) -> tuple[Int32Array, Int32Array]:
-    """Indices of the users and items of rows."""
-    assert roles.user is not None
-    assert roles.item is not None
-    users = of_users.indices(id_column(rows.frame, roles.user, "user", rows.locate))
-    items = of_items.indices(id_column(rows.frame, roles.item, "item", rows.locate))
-    if users is None or items is None:
-        raise _changed(files)
-    return users, items
+def _coded(files: ParquetFiles, roles: Roles, known: _Known) -> Iterator[tuple[Table, Int32Array, Int32Array]]:
+    """Batches, and the indices of the users and items of their rows."""
+    encoders = Encoder(known.user_ids), Encoder(known.item_ids)
+    for table, *_ in _walk(files, roles):
+        if table.frame.height:
+            try:
+                users, items = (one.codes(ids) for one, ids in zip(encoders, _ids(table, roles), strict=True))
+            except UnknownIdError as error:
+                raise _changed(files) from error
+            yield table, users, items
 
 
 def _changed(files: ParquetFiles) -> FormatError:
@@ -225,14 +202,14 @@ def _places(users: Int32Array, after: Int64Array) -> tuple[Int64Array, Int64Arra
 # Blocks of users
 
 
-def _ordered(roles: Roles, known: _Known, found: _Found) -> Rankings | None:
+def _ordered(roles: Roles, known: _Known, found: tuple[Int32Array, Any]) -> Rankings | None:
     """Rankings of ratings or ranks; None if a user has an item twice."""
     by_rating, n_items = roles.rank is None, len(known.item_ids)
     items, values = found
     # What ranks were becomes levels in the same memory; ratings are kept.
     in_place = not by_rating and values.dtype == np.float32
     levels = values.view(np.int32) if in_place else np.empty(items.size, np.int32)
-    for first, last in known.blocks():
+    for first, last in blocks(known.bounds):
         bounds = known.bounds[first : last + 1]
         part = slice(int(bounds[0]), int(bounds[-1]))
         owner = owners(bounds - bounds[0])
@@ -246,11 +223,11 @@ def _ordered(roles: Roles, known: _Known, found: _Found) -> Rankings | None:
     return _rankings(known, np.diff(known.bounds), items, levels, roles, ratings=values if by_rating else None)
 
 
-def _sets(known: _Known, found: _Found) -> Rankings:
+def _sets(known: _Known, found: tuple[Int32Array, Any]) -> Rankings:
     """Sets without order: counts of rows of the same user and item are added up, so that entries move to the front."""
     n_items, lengths, end = len(known.item_ids), np.zeros(known.bounds.size - 1, np.int64), 0
     items, counts = found
-    for first, last in known.blocks():
+    for first, last in blocks(known.bounds):
         bounds = known.bounds[first : last + 1]
         part = slice(int(bounds[0]), int(bounds[-1]))
         pairs = owners(bounds - bounds[0]) * max(n_items, 1) + items[part]
@@ -291,37 +268,26 @@ def _rankings(
 
 def _repeated(files: ParquetFiles, roles: Roles, known: _Known, items: Int32Array) -> InputError:
     """The error for the first row that repeats the user and item of an earlier one."""
-    pairs, n_items = _repeated_pairs(known, items), len(known.item_ids)
-    seen = np.full(pairs.size, -1, np.int64)
-    of_users, of_items = Encoder(known.user_ids), Encoder(known.item_ids)
-    for rows in _rows(files, roles, numbered=True):
-        if not rows.frame.height:
-            continue
-        users, named = _coded(files, roles, rows, of_users, of_items)
-        wanted = users.astype(np.int64) * n_items + named
-        found = np.minimum(np.searchsorted(pairs, wanted), pairs.size - 1)
-        here = np.flatnonzero(pairs[found] == wanted)
-        found, numbers = found[here], rows.frame[_ROW].to_numpy()[here]
-        different, first = np.unique(found, return_index=True)
-        again = seen[found] >= 0
-        again |= ~np.isin(np.arange(found.size), first)
-        if again.any():
-            at = int(np.argmax(again))
-            before = int(seen[found[at]]) if seen[found[at]] >= 0 else int(numbers[found == found[at]][0])
-            user, item = known.user_ids[users[here[at]]], known.item_ids[named[here[at]]]
-            return InputError(
-                f"{files.locate(int(numbers[at]))}: user {shown(user)} has item {shown(item)} a second time "
-                f"(first in {files.locate(before)}); drop one, or pass "
-                f"{argument('duplicates', 'first', 'last', 'mean')}"
-            )
-        seen[different] = numbers[first]
-    return _changed(files)
+    repeated, n_items = _repeated_pairs(known, items), len(known.item_ids)
+    pairs, numbers = [], []
+    for table, users, named in _coded(files, roles, known):
+        own = users.astype(np.int64) * n_items + named
+        here = np.isin(own, repeated)
+        pairs.append(own[here])
+        numbers.append(table.frame[_ROW].to_numpy()[here])
+    found, rows = np.concatenate(pairs), np.concatenate(numbers)
+    repeat = repeated_rows(found, np.zeros(found.size, np.int32), 1)
+    if repeat is None:
+        return _changed(files)
+    first, again = (files.locate(int(rows[row])) for row in repeat)
+    user, item = divmod(int(found[repeat[1]]), n_items)
+    return repeated_entry(again, known.user_ids[user], known.item_ids[item], first)
 
 
 def _repeated_pairs(known: _Known, items: Int32Array) -> Array:
     """All (user, item) that come more than once, sorted; blocks that are in order already count alike."""
     n_items, found = len(known.item_ids), []
-    for first, last in known.blocks():
+    for first, last in blocks(known.bounds):
         bounds = known.bounds[first : last + 1]
         part = slice(int(bounds[0]), int(bounds[-1]))
         pairs = np.sort((owners(bounds - bounds[0]) + first) * n_items + items[part])

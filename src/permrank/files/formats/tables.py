@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import BinaryIO
+from typing import BinaryIO, Literal
 
 import numpy as np
 import polars as pl
 
-from permrank.files.formats.batches import ParquetFiles
-from permrank.files.formats.columns import find_roles, rankings_of
-from permrank.files.formats.contents import Contents, Put
+from permrank.errors import FormatError, InputError, shown
+from permrank.files.formats.contents import Contents, Kind, Put
+from permrank.files.formats.parquet import ParquetFiles
+from permrank.files.formats.roles import ROLES, TYPES, Roles, find_roles, without_catalogue
 from permrank.files.formats.streaming import can_stream, stream
-from permrank.files.formats.tabular import Source, delimited, parquet, parquet_metadata
+from permrank.files.formats.tabular import Source, delimited
 from permrank.ragged import first_entries
 from permrank.rankings.attributes import AttributeKind, Attributes
-from permrank.rankings.interactions import are_sets
+from permrank.rankings.build import Duplicates
+from permrank.rankings.constructors import Columns, are_sets, from_values
+from permrank.rankings.frames import Locate, Table, as_frame
 from permrank.rankings.rankings import Rankings
+from permrank.rankings.selection import with_catalogue
 from permrank.rankings.with_attributes import attached
 
 _METADATA = "permrank."
@@ -24,37 +27,107 @@ _METADATA = "permrank."
 
 def parse_delimited(contents: Contents, separator: str) -> Rankings:
     """Rankings of text with a header."""
-    return _parsed(delimited(contents.data, separator, contents.where), contents)
+    source = delimited(contents.data, separator, contents.where)
+    roles = find_roles(source.names, contents.columns, contents.where, contents.kind)
+    return rankings_of(source, roles, contents.duplicates)
 
 
 def parse_parquet(contents: Contents) -> Rankings:
     """Rankings of Parquet files, with what their metadata say about users and items; files are read in batches."""
-    if contents.content is not None:
-        rankings = _parsed(parquet(contents.content, contents.where), contents)
-        metadata = parquet_metadata(contents.content, contents.where)
-    else:
-        files = ParquetFiles(contents.files or (contents.path,), contents.where)
-        roles = find_roles(files.names, contents.columns, contents.where, contents.kind)
-        if can_stream(roles):
-            rankings = stream(files, roles, contents.duplicates)
-        else:
-            rankings = rankings_of(files.source(), roles, contents.duplicates)
-        metadata = files.metadata
-    found = {key: Attributes.from_json(text, kind) for key, kind, text in _packed(metadata)}
+    content = contents.path if contents.content is None else contents.content
+    files = ParquetFiles(contents.files or (content,), contents.where)
+    roles = find_roles(files.names, contents.columns, contents.where, contents.kind)
+    rankings = stream(files, roles, contents.duplicates) if can_stream(roles) else None
+    if rankings is None:
+        rankings = rankings_of(files.source(), roles, contents.duplicates)
+    kinds: tuple[AttributeKind, ...] = ("item", "user")
+    found = {
+        f"{kind}s": Attributes.from_json(files.metadata[f"{_METADATA}{kind}s"], kind)
+        for kind in kinds
+        if f"{_METADATA}{kind}s" in files.metadata
+    }
     return attached(rankings, **found) if found else rankings
 
 
-def _packed(metadata: Mapping[str, str]) -> Iterator[tuple[str, AttributeKind, str]]:
-    """Names of arguments, kinds and texts of attributes in the metadata of a file."""
-    kinds: tuple[AttributeKind, ...] = ("item", "user")
-    for kind in kinds:
-        if f"{_METADATA}{kind}s" in metadata:
-            yield f"{kind}s", kind, metadata[f"{_METADATA}{kind}s"]
+def rankings_from_frame(
+    data: object, *, duplicates: Duplicates = "error", kind: Kind | None = None, **columns: str
+) -> Rankings:
+    """Rankings of a frame, whose columns are recognised as those of a file are; ``columns`` names some of them."""
+    for role in columns:
+        if role not in ROLES:
+            raise InputError(f"{role}= is no column of a frame; expected {', '.join(ROLES)}, kind or duplicates")
+    frame, where = as_frame(data), "the frame"
+    source = Source(frame.columns, lambda wanted: Table(frame.select(wanted)), is_text=False)
+    return rankings_of(source, find_roles(source.names, columns, where, kind), duplicates)
 
 
-def _parsed(source: Source, contents: Contents) -> Rankings:
-    roles = find_roles(source.names, contents.columns, contents.where, contents.kind)
-    return rankings_of(source, roles, contents.duplicates)
+def rankings_of(source: Source, roles: Roles, duplicates: Duplicates) -> Rankings:
+    """Read the columns and build the rankings."""
+    table = source.load(roles.used)
+    if roles.item is None:
+        return _from_choices(table, roles, is_text=source.is_text)
+    if source.is_text:
+        ids = (roles.user, roles.item, roles.ranking)
+        typed = [_typed(table.frame[name], table.locate) for name in ids if name is not None]
+        table = table._replace(frame=table.frame.with_columns(typed))
+    table, users, items = without_catalogue(table, roles)
+    assert roles.user is not None
+    if table.frame.height == 0:
+        raise FormatError(f"there are no rankings, only a header{' and a list of ids' if users is not None else ''}")
+    if not roles.sets:
+        rankings = _from_entries(table, roles, duplicates)
+    elif duplicates != "error":
+        raise InputError("rows of interactions with the same user and item are added up; leave duplicates out")
+    else:
+        rankings = Rankings.from_interactions(table, user=roles.user, item=roles.item, weight=roles.weight)
+    return rankings if users is None else with_catalogue(rankings, users, items)
+
+
+def _from_entries(table: Table, roles: Roles, duplicates: Duplicates) -> Rankings:
+    value, kept = (roles.rating, None) if roles.rank is None else (roles.rank, roles.rating)
+    assert roles.user is not None
+    assert roles.item is not None
+    assert value is not None
+    columns = Columns(roles.user, roles.item, value, roles.ranking, roles.weight, kept, roles.entry_count)
+    role: Literal["rating", "rank"] = "rating" if roles.rank is None else "rank"
+    return from_values(Rankings, table, columns, role, duplicates, anonymous=roles.anonymous)
+
+
+def _from_choices(table: Table, roles: Roles, *, is_text: bool) -> Rankings:
+    (frame, locate), winner, loser = table, roles.winner, roles.loser
+    assert winner is not None
+    assert loser is not None
+    if is_text:
+        items = _typed(pl.concat([frame[winner], frame[loser].rename(winner)]), locate)
+        frame = frame.with_columns(items[: frame.height].alias(winner), items[frame.height :].alias(loser))
+        if roles.user is not None:
+            frame = frame.with_columns(_typed(frame[roles.user], locate))
+    return Rankings.from_pairs(
+        Table(frame, locate), user=None if roles.anonymous else roles.user, winner=winner, loser=loser,
+        draw=roles.draw, weight=roles.weight,
+    )  # fmt: skip
+
+
+def _typed(ids: pl.Series, locate: Locate) -> pl.Series:
+    """Ids of a text file: integers if every one is written as an integer would be, otherwise text."""
+    _, colon, kind = ids.name.rpartition(":")
+    wanted = TYPES.get(kind) if colon else None
+    first = ids.first(ignore_nulls=True)
+    if wanted == pl.String or (wanted is None and first is not None and not _is_integer(str(first))):
+        return ids
+    numbers = ids.cast(pl.Int64, strict=False)
+    same = (numbers.cast(pl.String) == ids).fill_null(value=False) | ids.is_null()
+    if same.all():
+        return numbers
+    if wanted is None:
+        return ids
+    row = int((~same).arg_max() or 0)
+    raise FormatError(f"{locate(row)}: {shown(ids[row])} in column {shown(ids.name)} is not an integer of 64 bits")
+
+
+def _is_integer(text: str) -> bool:
+    # int() takes '007', '+7' and ' 7 ', which are other strings than '7'.
+    return len(text) <= 20 and text.removeprefix("-").isdecimal() and str(int(text)) == text
 
 
 def write_delimited(rankings: Rankings, separator: str) -> Put:

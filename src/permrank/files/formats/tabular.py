@@ -1,4 +1,4 @@
-"""Delimited text and Parquet as columns whose rows can be named in a message.
+"""Delimited text as columns whose rows can be named in a message.
 
 Text with a row in every line goes through Polars. Text with blank lines, fields of several lines, stray
 carriage returns or doubtful quotes goes through Python's own parser: slower, but it knows its lines.
@@ -11,30 +11,19 @@ import io
 import re
 from array import array
 from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from permrank.errors import FormatError, PermrankError
-from permrank.files.formats.parquet_guard import check_pages
-from permrank.files.formats.text import check_text
-from permrank.rankings.frames import Locate
+from permrank.errors import FormatError
+from permrank.files.formats.contents import check_text
+from permrank.rankings.frames import Table
 from permrank.types import Int64Array
 
 _PIECE = 2**24
 _ROWS = 2**16
-
-T = TypeVar("T")
-
-
-class Table(NamedTuple):
-    """Columns, and the words for a row of them."""
-
-    frame: pl.DataFrame
-    locate: Locate
 
 
 class Source(NamedTuple):
@@ -232,40 +221,3 @@ def _bad_quotes(where: str, line: int, error: csv.Error) -> FormatError:
         f"{where}, line {line}: {error}; inside a quoted field a quote is written twice, and every field "
         "that begins with a quote ends with one"
     )
-
-
-def parquet(file: Path | bytes, where: str) -> Source:
-    """Columns of a Parquet file, or of the content of one."""
-
-    def opened() -> Path | io.BytesIO:
-        return io.BytesIO(file) if isinstance(file, bytes) else file
-
-    names = guarded(lambda: list(pl.read_parquet_schema(opened())), where)
-
-    def load(wanted: Sequence[str]) -> Table:
-        def read() -> pl.DataFrame:
-            check_pages(file, wanted)
-            return pl.read_parquet(opened(), columns=list(dict.fromkeys(wanted)))
-
-        frame = guarded(read, where)
-        return Table(frame, lambda row: f"{where}, row {row}")
-
-    return Source(names, load, is_text=False)
-
-
-def parquet_metadata(file: Path | bytes, where: str) -> dict[str, str]:
-    """What a Parquet file says beside its columns."""
-    opened = io.BytesIO(file) if isinstance(file, bytes) else file
-    return guarded(lambda: pl.read_parquet_metadata(opened), where)
-
-
-def guarded(action: Callable[[], T], where: str) -> T:
-    """What the reader of Parquet gives, or a `FormatError`."""
-    try:
-        return action()
-    except PermrankError:
-        raise
-    except (Exception, pl.exceptions.PanicException) as error:
-        # A damaged file makes the Parquet reader fail in many ways, some of them panics of its own.
-        first = str(error).strip().splitlines() or [type(error).__name__]
-        raise FormatError(f"{where} cannot be read as Parquet ({first[0]}); write or fetch it again") from error

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 import permrank as pr
 from permrank.errors import ChoiceSetWarning, InputError
 from permrank.interfaces.cli.app import app
-from permrank.rankings.tops import evidence_of_tops
+from permrank.rankings.choice_sets import evidence_of_choice_set
 
 CANDIDATES = [f"c{place:02d}" for place in range(10)] + ["niche"]
 
@@ -28,7 +28,7 @@ def first_of(rankings):
 
 
 def noticed(rankings):
-    return evidence_of_tops(rankings) is not None
+    return evidence_of_choice_set(rankings) is not None
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -87,7 +87,7 @@ def test_info_and_fit_say_it_in_one_line_of_standard_error(ballot_file, tmp_path
 @pytest.mark.parametrize("seed", range(3))
 def test_ballots_that_all_have_three_places_filled_are_noticed_too(seed):
     ballots = pr.Rankings.from_lists(election(seed, supporters=0, single=0), unlisted="ignore")
-    assert "how often they are listed" in evidence_of_tops(ballots)
+    assert "how often they are listed" in evidence_of_choice_set(ballots)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -95,7 +95,7 @@ def test_ballots_of_which_some_are_complete_are_noticed(seed):
     lengths = np.where(np.arange(5000) % 4, 11, 5)
     whole = election(seed, k=11, supporters=0, single=0)
     ballots = [ballot[:n] for ballot, n in zip(whole, lengths, strict=True)]
-    assert "also placed better" in evidence_of_tops(pr.Rankings.from_lists(ballots, unlisted="ignore"))
+    assert "also placed better" in evidence_of_choice_set(pr.Rankings.from_lists(ballots, unlisted="ignore"))
 
 
 def test_ballots_that_name_one_candidate_show_that_to_be_listed_is_what_they_say():
@@ -103,7 +103,7 @@ def test_ballots_that_name_one_candidate_show_that_to_be_listed_is_what_they_say
     camps = ["a", "c", "ab", "ba", "cd", "dc", "ef", "fe", "eb", "be", "afc", "cfa"]
     weights = [60, 60, *[9] * 10]
     ballots = pr.Rankings.from_lists([list(names) for names in camps], weights=weights, unlisted="ignore")
-    assert "list a single item" in evidence_of_tops(ballots)
+    assert "list a single item" in evidence_of_choice_set(ballots)
 
 
 # What must not be noticed

@@ -63,7 +63,7 @@ def column_of(role: str, given: str | None, names: Sequence[str]) -> str:
     found = matching(WORDS[role], names, [plain_word(name) for name in names])
     if len(found) > 1:
         raise InputError(
-            f"several columns could be the {role}: {_listed(found)}; pass {argument(role)} with the right one"
+            f"several columns could be the {role}: {listed(found)}; pass {argument(role)} with the right one"
         )
     return found[0] if found else role
 
@@ -73,15 +73,16 @@ def column_of_ids(kind: Literal["user", "item"], given: str | None, names: Seque
     words = [plain_word(name) for name in names]
     if given is not None:
         if given not in names:
-            raise FormatError(f"{where} has no column {given!r}; its columns are {_listed(names)}")
+            raise FormatError(f"{where} has no column {given!r}; its columns are {listed(names)}")
         return given
     found = matching((*WORDS[kind][:2], ("id", "key", "index"), *WORDS[kind][2:]), names, words)
     if len(found) != 1:
         problem = f"several columns could be the {kind}" if found else f"no column is recognised as the {kind}"
-        raise FormatError(f"{where}: {problem}, among {_listed(found or names)}; call it {kind!r}")
+        raise FormatError(f"{where}: {problem}, among {listed(found or names)}; call it {kind!r}")
     return found[0]
 
 
-def _listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> str:
+    """Names in a message."""
     first = ", ".join(map(shown, names[:20]))
     return first if len(names) <= 20 else f"{first} and {len(names) - 20} more"

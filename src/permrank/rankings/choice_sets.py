@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import warnings
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
 from permrank.errors import ChoiceSetWarning, InputError, argument
-from permrank.rankings.rankings import Rankings
 from permrank.types import Float64Array
+
+if TYPE_CHECKING:
+    from permrank.rankings.rankings import Rankings
+
+Unlisted: TypeAlias = Literal["ignore", "last"]
+"""What is known of items that a ranking does not list."""
 
 # A choice set is something that a person can look through: elections have up to some thirty candidates.
 _MOST_ITEMS = 50
@@ -34,9 +40,9 @@ def check_unlisted(unlisted: str | None) -> None:
         raise InputError(f"{argument('unlisted', unlisted)}, expected 'ignore' or 'last'")
 
 
-def notice_tops(rankings: Rankings, stacklevel: int) -> None:
+def warn_of_choice_set(rankings: Rankings, stacklevel: int) -> None:
     """Warn if lists look like tops of a common choice set; for those of whom nobody has said what is unlisted."""
-    evidence = evidence_of_tops(rankings)
+    evidence = evidence_of_choice_set(rankings)
     if evidence is not None:
         warnings.warn(
             f"these lists look like the tops of one choice set ({evidence}). Nothing is taken to be known of what a "
@@ -48,7 +54,7 @@ def notice_tops(rankings: Rankings, stacklevel: int) -> None:
         )
 
 
-def evidence_of_tops(rankings: Rankings) -> str | None:
+def evidence_of_choice_set(rankings: Rankings) -> str | None:
     """What speaks for tops of a common choice set, in words, or None; linear in the entries.
 
     People who were handed a few items, or rank those that they know, leave out what they have not met. On a ballot
