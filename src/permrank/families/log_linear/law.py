@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any, NamedTuple
 
 import numpy as np
+import polars as pl
 
 from permrank.checks import require_choice, require_int, require_seed
 from permrank.core.distribution import RankingDistribution
 from permrank.errors import InputError, NotSupportedError
-from permrank.families.log_linear.kernels.arguments import Mixture, Schedule, Terms
-from permrank.families.log_linear.kernels.moves import draw_orders
+from permrank.families.log_linear.kernels.arguments import Schedule, Terms
+from permrank.families.log_linear.kernels.moves import INSERTION, MOVES, draw_orders
 from permrank.families.log_linear.kernels.subsets import exact_draws, exact_expectations
-from permrank.families.log_linear.normaliser import MOVES, log_normaliser, only
+from permrank.families.log_linear.likelihood import log_normaliser
 from permrank.randomness import stream_key
-from permrank.types import Array, Float64Array, Int32Array, Int64Array
+from permrank.types import Array, Float64Array, Int32Array, Int64Array, Named
 
 # States of the exact sum over subsets and positions: a quarter of a million take some tens of milliseconds.
 _MOST_STATES, _MOST_FREE = 2**18, 16
@@ -185,9 +187,9 @@ class LogLinear(RankingDistribution):
             row[:] = rng.permutation(k + n)
             row[row >= k] = np.arange(k, k + n)
         unary = np.concatenate((question.free, question.context))
-        mixture = Mixture(only(move or "insertion"), self.window)
         terms, schedule = Terms(unary, question.basis, question.pair), Schedule(_BURN_IN * k, _THIN * k, size)
-        orders, energies = draw_orders(start, k, mixture, terms, stream_key(seed, 3), schedule)
+        kind = MOVES[move] if move else INSERTION
+        orders, energies = draw_orders(start, k, kind, self.window, terms, stream_key(seed, 3), schedule)
         return orders, energies
 
     def _log_probability(self, order: Int64Array) -> float:
@@ -215,3 +217,25 @@ def tie_means(rows: Float64Array, levels: Array) -> Float64Array:
     sizes = np.diff(first, append=len(rows))
     means = np.add.reduceat(rows, first, axis=0) / sizes.reshape(-1, *(1,) * (rows.ndim - 1))
     return np.asarray(np.repeat(means, sizes, axis=0))
+
+
+def chain_summary(draws: dict[Any, Any]) -> pl.DataFrame:
+    """R-hat (rank-normalised, split) and effective sample sizes of named quantities, each (n_chains, n_draws).
+
+    Vehtari, Gelman, Simpson, Carpenter and Bürkner (2021), by ArviZ. A quantity that never changes has neither.
+    """
+    try:
+        stats: Any = importlib.import_module("arviz_stats.base").array_stats
+    except ImportError as error:
+        raise NotSupportedError("diagnostics need ArviZ: pip install 'permrank[mcmc]'") from error
+    rows, axes = [], {"chain_axis": 0, "draw_axis": 1}
+    for name, values in draws.items():
+        array = np.asarray(values, np.float64)
+        row: Named = {"quantity": str(name), "mean": float(array.mean())}
+        row |= dict.fromkeys(("r_hat", "ess_bulk", "ess_tail"))
+        if array.min() != array.max():
+            row["r_hat"] = float(stats.rhat(array, **axes))
+            row["ess_bulk"] = float(stats.ess(array, **axes, method="bulk"))
+            row["ess_tail"] = float(stats.ess(array, **axes, method="tail", prob=(0.05, 0.95)))
+        rows.append(row)
+    return pl.DataFrame(rows, schema={"quantity": pl.String} | dict.fromkeys(list(rows[0])[1:], pl.Float64))

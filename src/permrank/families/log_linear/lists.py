@@ -205,39 +205,24 @@ def shards_of_lists(lists: Lists, pairs: Pairs) -> list[Shard]:
 
 
 def likelihoods(
-    shards: list[Shard],
-    structure: int,
-    width: int,
-    unary: Float64Array,
-    positions: Positions,
-    pairs: Pairs,
-    partners: Partners,
-    pair_values: Float64Array,
+    shards: list[Shard], unary: Float64Array, *given: Any
 ) -> tuple[Float64Array, Float64Array, Float64Array]:
     """Log-likelihood of each list, and the weighted gradients of all entries (n_entries, B) and pairs (n_pairs,).
 
-    unary: (n_entries, B), coefficients of the entries; the rest as in `kernels.log_linear.list_likelihoods`.
+    unary: (n_entries, B), coefficients of the entries; given: structure, width, positions, pairs, partners and values
+    of pairs, as in `kernels.pseudo_likelihood.list_likelihoods`.
     """
-    job = partial(_likelihoods, structure, width, positions, pairs, partners, pair_values)
-    values, of_entries, of_pairs = gathered(job, shards, unary, level=1)
+    values, of_entries, of_pairs = gathered(partial(_likelihoods, given), shards, unary, level=1)
     return values, of_entries, of_pairs.sum(axis=0)
 
 
-def _likelihoods(
-    structure: int,
-    width: int,
-    positions: Positions,
-    pairs: Pairs,
-    partners: Partners,
-    pair_values: Float64Array,
-    shard: Shard,
-    unary: Float64Array,
-) -> tuple[Float64Array, ...]:
-    weights, items, orders, _ = shard.data
+def _likelihoods(given: tuple[Any, ...], shard: Shard, unary: Float64Array) -> tuple[Float64Array, ...]:
+    (structure, width, positions, pairs, partners, pair_values), (weights, items, orders, _) = given, shard.data
     slopes = np.zeros((items.size, positions.table.shape[1])), np.zeros((shard.n_blocks, pairs.items.size))
     lists = Orders(shard.indptrs[0], items, orders, weights)
-    given = lists, unary, positions, pairs, partners, pair_values
-    values = list_likelihoods(shard.bounds, structure, width, *given, *slopes)
+    values = list_likelihoods(
+        shard.bounds, structure, width, lists, unary, positions, pairs, partners, pair_values, *slopes
+    )
     return values, *slopes
 
 

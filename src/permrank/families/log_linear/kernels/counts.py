@@ -68,20 +68,6 @@ def count_histogram(entries):
     return out.sum(axis=0)
 
 
-@njit(error_model="numpy")
-def _row(entries, a, least, seen, together, found, pair_indptr, pair_items):
-    """`count_pairs` for item a."""
-    n_kept = 0
-    for i in range(_count(entries, a, seen, together, found)):
-        if together[found[i]] >= least and together[found[i]] > 0.0:
-            found[n_kept] = found[i]
-            n_kept += 1
-    if pair_items.size > 0:
-        pair_items[pair_indptr[a] : pair_indptr[a] + n_kept] = np.sort(found[:n_kept])
-    else:
-        pair_indptr[a + 1] = n_kept
-
-
 @njit(error_model="numpy", parallel=True)
 def count_pairs(entries, least, pair_indptr, pair_items):
     """Pairs of items that are ranked together in lists of total weight ``least`` or more, row by row.
@@ -93,15 +79,15 @@ def count_pairs(entries, least, pair_indptr, pair_items):
     for block in prange(_N_BLOCKS):
         seen, together, found = np.full(n_items, -1), np.empty(n_items), np.empty(n_items, np.int32)
         for a in range(block, n_items, _N_BLOCKS):
-            _row(entries, np.int64(a), least, seen, together, found, pair_indptr, pair_items)
-
-
-@njit(error_model="numpy")
-def _weights(entries, a, seen, together, found, pairs, out):
-    """`pair_weights` for item a."""
-    _count(entries, a, seen, together, found)
-    for p in range(pairs.indptr[a], pairs.indptr[a + 1]):
-        out[p] = together[pairs.items[p]] if seen[pairs.items[p]] == a else 0.0
+            n_kept = 0
+            for i in range(_count(entries, np.int64(a), seen, together, found)):
+                if together[found[i]] >= least and together[found[i]] > 0.0:
+                    found[n_kept] = found[i]
+                    n_kept += 1
+            if pair_items.size > 0:
+                pair_items[pair_indptr[a] : pair_indptr[a] + n_kept] = np.sort(found[:n_kept])
+            else:
+                pair_indptr[a + 1] = n_kept
 
 
 @njit(error_model="numpy", parallel=True)
@@ -111,5 +97,7 @@ def pair_weights(entries, pairs):
     for block in prange(_N_BLOCKS):
         seen, together, found = np.full(n_items, -1), np.empty(n_items), np.empty(n_items, np.int32)
         for a in range(block, n_items, _N_BLOCKS):
-            _weights(entries, np.int64(a), seen, together, found, pairs, out)
+            _count(entries, np.int64(a), seen, together, found)
+            for p in range(pairs.indptr[a], pairs.indptr[a + 1]):
+                out[p] = together[pairs.items[p]] if seen[pairs.items[p]] == a else 0.0
     return out

@@ -8,25 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from permrank.families.log_linear.kernels.energy import softmax_of_energies
+from permrank.families.log_linear.kernels.energy import pair_index, softmax_of_energies
 from permrank.kernels.jit import njit, prange
 
 EXPECTED, MODE, PUBLISHED = 0, 1, 2
-
-
-@njit(error_model="numpy")
-def _pair_value(a, b, pairs, pair_values):
-    """λ of item a before item b; 0 without a parameter."""
-    first, second, sign = (a, b, 1.0) if a < b else (b, a, -1.0)
-    low, high = pairs.indptr[first], pairs.indptr[first + 1]
-    stop = high
-    while low < high:
-        middle = (low + high) // 2
-        if pairs.items[middle] < second:
-            low = middle + 1
-        else:
-            high = middle
-    return sign * pair_values[low] if low < stop and pairs.items[low] == second else 0.0
 
 
 @njit(error_model="numpy")
@@ -53,7 +38,9 @@ def position_energies(item, own, items, levels, unary, basis, pairs, pair_values
                 for k in range(n_columns):
                     mean[k] += unary[e, k]
                 if pairs.items.size > 0:
-                    beside += _pair_value(item, items[e], pairs, pair_values)
+                    index = pair_index(pairs, min(item, items[e]), max(item, items[e]))
+                    if index >= 0:
+                        beside += pair_values[index] if item < items[e] else -pair_values[index]
         for _ in range(size):
             delta = 2.0 * beside / size
             for k in range(n_columns):
