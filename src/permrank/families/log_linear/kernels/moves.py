@@ -40,12 +40,15 @@ def _below(key, counter, n):
 
 
 @njit(error_model="numpy")
-def _swap_step(order, unary, basis, pair, key, counter):
-    """Propose to swap two positions."""
-    first, second = _below(key, counter, order.size), _below(key, counter + 1, order.size - 1)
-    first, second = (second, first) if second < first else (first, second + 1)
-    if uniform(key, counter + 2) < acceptance(swap_energy_delta(order, first, second, unary, basis, pair)):
-        order[first], order[second] = order[second], order[first]
+def _swap_steps(order, unary, basis, pair, key, n_steps):
+    """Propose to swap two positions each."""
+    n = order.size
+    for t in range(n_steps):
+        first, second = _below(key, 3 * t, n), _below(key, 3 * t + 1, n - 1)
+        first, second = (second, first) if second < first else (first, second + 1)
+        delta = swap_energy_delta(order, first, second, unary, basis, pair)
+        if delta <= 0.0 or uniform(key, 3 * t + 2) < math.exp(-delta):
+            order[first], order[second] = order[second], order[first]
 
 
 @njit(error_model="numpy")
@@ -71,11 +74,11 @@ def steps(order, n_free, move, width, unary, basis, pair, key, n_steps):
     n = order.size
     if n < 2:
         return
+    if move == SWAP:
+        _swap_steps(order, unary, basis, pair, key, n_steps)
+        return
     energies, probabilities = np.empty(n), np.empty(n)
     for t in range(n_steps):
-        if move == SWAP:
-            _swap_step(order, unary, basis, pair, key, 3 * t)
-            continue
         if move == SUBLIST:
             _sublist_step(order, min(width, n), unary, basis, pair, derive(key, t))
             continue
