@@ -180,7 +180,6 @@ class LogLinearRanker(Ranker):
             raise InputError(f"item_draws_ has shape {shape}, which does not fit the parameters")
 
     def _draw_sweeps(self, rankings: Rankings) -> int:
-        """The most sweeps of the draws."""
         if self.max_iter is not None:
             return self.max_iter
         half = np.diff(rankings.indptr) // 2
@@ -197,11 +196,6 @@ class LogLinearRanker(Ranker):
         n_draws = self._draw_sweeps(rankings) if self._drawn else 0
         return n_draws if self.method == "posterior" else n_draws + points
 
-    def _scale(self, rankings: Rankings) -> float | None:
-        """Standard deviation of the factors' part of a score, a priori."""
-        found: float | None = usual_scale(rankings) if self.factor_scale == "auto" else self.factor_scale
-        return found
-
     def _pairs(self, rankings: Rankings) -> Pairs:
         """Pairs that have a parameter."""
         return no_pairs(rankings.n_items)
@@ -212,21 +206,17 @@ class LogLinearRanker(Ranker):
             rankings, position_table(rankings.lengths, self.position, self.degree), self._pairs(rankings),
             precision_of(self.item_scale), 1.0, self.window,
             _MOST_RELOCATED if self.n_relocations == "all" else self.n_relocations, self.n_steps, self.tol, self.seed,
-            move=MOVES[self.move], n_factors=self.n_factors, factor_scale=self._scale(rankings),
-            intercepts=self.intercepts,
+            move=MOVES[self.move], n_factors=self.n_factors, intercepts=self.intercepts,
+            factor_scale=usual_scale(rankings) if self.factor_scale == "auto" else self.factor_scale,
         )  # fmt: skip
         if self._drawn:
             return self._draws_then_pairs(rankings, task)
         learner, scale = self._points(task, self._sweeps(rankings))
 
         def learned(point: Parameters) -> LogLinearEstimate:
-            items, users = point.items[None].copy(), point.users[None]
-            if self.n_factors:
-                items = np.concatenate((point.factors, point.items), axis=1)[None].astype(np.float32)
-                users = users.astype(np.float32)
-            else:
-                users = np.zeros((1, rankings.n_users, 0))
-            return LogLinearEstimate(items, users, *task.pairs, point.pairs, 1.0, scale)
+            kind = np.float32 if self.n_factors else np.float64
+            items = np.concatenate((point.factors, point.items), axis=1)[None].astype(kind)
+            return LogLinearEstimate(items, point.users[None].astype(kind), *task.pairs, point.pairs, 1.0, scale)
 
         return mapped(learner, learned)
 
@@ -239,10 +229,10 @@ class LogLinearRanker(Ranker):
     def _draws_then_pairs(self, rankings: Rankings, task: Task) -> Learner[LogLinearEstimate]:
         """Factors by draws, then λ, if there are pairs, with the factors as they are."""
         pairs, n_sweeps = task.pairs, self._draw_sweeps(rankings)
-        scale = float(task.factor_scale or 0.0)
         draws = draw_factors(
-            rankings, self.position, self.n_factors, scale, self.n_draws, self.seed, n_sweeps, bool(self.intercepts)
-        )
+            rankings, self.position, self.n_factors, float(task.factor_scale or 0.0), self.n_draws, self.seed, n_sweeps,
+            bool(self.intercepts),
+        )  # fmt: skip
         named = mapped(draws, lambda found: dict(zip(_FACTORS, found, strict=True)))
 
         def unpaired(found: State) -> LogLinearEstimate:
@@ -424,8 +414,8 @@ class LogLinearRanker(Ranker):
         """
         fitted: Fitted[LogLinearEstimate] = self.fitted_
         settings, rankings = _settings(fitted), require_rankings(rankings)
-        items = fitted.aligned(rankings)
-        return log_likelihoods(fitted.estimate, rankings, items, settings.position, settings.seed)
+        given = rankings, fitted.aligned(rankings), settings.position, settings.seed
+        return log_likelihoods(fitted.estimate, *given)
 
 
 def coefficients_of(estimate: LogLinearEstimate, person: Person, items: Int64Array) -> Float64Array:

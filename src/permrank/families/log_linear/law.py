@@ -113,13 +113,12 @@ class LogLinear(RankingDistribution):
         return len(self.questions[0].free)
 
     def _prefers(self, first: int, second: int) -> float:
-        """Return the probability that one item is ranked before another; exact for about a dozen items."""
+        """Exact for about a dozen items; so is `_top`."""
         if self.questions[0].exact:
             return float(np.mean([question.expectations()[0][first, second] for question in self.questions]))
         return super()._prefers(first, second)
 
     def _top(self, k: int) -> Float64Array:
-        """Return the probability of each item to be among the first ``k``; exact for about a dozen items."""
         k = min(k, self.n_items)
         if self.questions[0].exact:
             every = [question.expectations()[1][:, :k].sum(axis=1) for question in self.questions]
@@ -127,11 +126,7 @@ class LogLinear(RankingDistribution):
         return super()._top(k)
 
     def _enter(self, levels: Int32Array) -> Float64Array:
-        """Return the probabilities of the positions of the last item, given the order of the others (§4.4); exact.
-
-        The order of the list stays as it is, and g is that of the longer list at every position. Inside a tie all its
-        items count with their mean.
-        """
+        """Exact (§4.4): g is that of the longer list everywhere, and inside a tie all items count with their mean."""
         if len(self.questions[0].context):
             raise InputError("an item enters a list that is asked about as a whole; give all items of the list")
         positions = [question.entering(levels).expectations()[2][0] for question in self.questions]
@@ -139,23 +134,14 @@ class LogLinear(RankingDistribution):
 
     def sample(self, size: int = 1, seed: int = 0, *, move: str | None = None) -> Int32Array:
         """Draw rankings: exactly for about a dozen items, else, or with a ``move``, from chains."""
-        if move is None or size == 0:
-            return super().sample(size, seed)
         require_int("size", size, 0)
         require_seed(seed)
-        return self._free(self.draw(int(size), int(seed), move))
+        return self._sample(int(size), int(seed), move)
 
-    def _sample(self, size: int, seed: int) -> Int32Array:
+    def _sample(self, size: int, seed: int, move: str | None = None) -> Int32Array:
+        """Orders of the free items, the draws of the coefficients taking turns."""
         if size == 0 or self.n_items == 0:
             return np.zeros((size, self.n_items), np.int32)
-        return self._free(self.draw(size, seed))
-
-    def _free(self, drawn: Array) -> Int32Array:
-        """Orders without the context."""
-        return np.asarray(drawn[drawn < self.n_items].reshape(len(drawn), -1))
-
-    def draw(self, size: int, seed: int, move: str | None = None) -> Any:
-        """Orders of free items and context, (size, k + n), the draws of the coefficients taking turns."""
         turns = np.random.default_rng(seed).permutation(len(self.questions))[:size]
         out = []
         for turn, d in enumerate(turns):
@@ -166,7 +152,8 @@ class LogLinear(RankingDistribution):
             else:
                 out.append(self.chains(question, 1, n_drawn, seed + int(d), move)[0][0])
         order = np.argsort(np.concatenate([np.arange(len(part)) for part in out]), kind="stable")
-        return np.concatenate(out)[order]
+        drawn = np.concatenate(out)[order]
+        return np.asarray(drawn[drawn < self.n_items].reshape(size, -1))
 
     def chains(
         self, question: Question, n_chains: int, size: int, seed: int, move: str | None = None

@@ -13,7 +13,6 @@ from permrank.families.log_linear.kernels.moves import SWAP, advance_chains
 from permrank.families.log_linear.kernels.pseudo_likelihood import BY_RELOCATION, BY_SWAPS, BY_WINDOWS, EXACT
 from permrank.families.log_linear.lists import (
     Lists,
-    by_item,
     grouped,
     likelihoods,
     lists_of_rankings,
@@ -75,7 +74,9 @@ class Parameters(NamedTuple):
         for k in range(n_factors):
             of_factors[:, k] = np.bincount(items, slope * self.users[users, k], n_items)
             of_users[:, k] = np.bincount(users, slope * self.factors[items, k], len(self.users))
-        of_items = by_item(of_entries, items, n_items) if len(self.items) else self.items
+        of_items = self.items
+        if len(of_items):
+            of_items = np.column_stack([np.bincount(items, column, n_items) for column in of_entries.T])
         return Parameters(of_items, of_factors, of_users, of_pairs).joined()
 
 
@@ -153,32 +154,10 @@ def maximise(
 
 
 class Task(NamedTuple):
-    """What to learn, from what, and how.
+    """What to learn, from what, and how; see the parameters of the models.
 
-    Attributes
-    ----------
-    rankings : Rankings
-    positions : Positions
-    pairs : Pairs
-    item_precision, pair_precision : float
-        Of the Gaussian priors.
-    width : int
-        Of windows.
-    n_relocations : int
-        The most items of a list that are relocated.
-    n_steps : int
-        Moves of a chain in a sweep; 0 for as many as the list has items.
-    tol : float
-    seed : int
-    scores : callable, optional
-        (users, items) to given coefficients (n, B), which are not learnt then.
-    move : int
-        Of the chains, a code of kernels/moves.py.
-    n_factors : int
-    factor_scale : float or None
-        Of the score that the factors make, a priori; None for maximum likelihood.
-    intercepts : bool
-        Whether coefficients of items are learnt, or are 0.
+    width: of windows; move: a code of kernels/moves.py; scores: (users, items) to given coefficients (n, B), which are
+    not learnt then; factor_scale: None for maximum likelihood.
     """
 
     rankings: Rankings

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
 from permrank.families.log_linear.kernels.arguments import Orders, Pairs, Partners, Positions
-from permrank.families.log_linear.kernels.counts import N_BINS, Entries, count_histogram, count_pairs, pair_weights
 from permrank.families.log_linear.kernels.pseudo_likelihood import list_likelihoods, list_statistics
 from permrank.learning.shards import MOST_BLOCKS, Shard, blocks_by_rows, gathered, shards_of
 from permrank.ragged import frozen, indptr_of, owners, positions, ranges
@@ -21,26 +21,16 @@ from permrank.types import Float64Array, Int32Array, Int64Array
 _MOST_CELLS = 2**25
 # Lists that two items must share to have a parameter; and numbers of pairs by which it is raised.
 _USUAL_COOCCURRENCE, _FEWEST_PAIRS, _MOST_PAIRS = 5, 2**18, 2**22
+# Of a longer list so many items, evenly spread, are looked for beside each item, and count for all.
+MOST_PARTNERS = 1024
+# Items whose pairs are counted at once; and counts that are told apart.
+_BLOCK, _N_BINS = 256, 65_536
 # Orders of a tied list that a learner of strict lists is shown, each with its part of the weight.
 N_SHUFFLES = 4
 
 
 class Lists(NamedTuple):
-    """Lists with their items ascending, and for every position the number of its item.
-
-    Attributes
-    ----------
-    indptr : int64 (n_lists + 1,)
-    items : int32 (n_entries,)
-        Items of a list, ascending.
-    orders : int64 (n_entries,)
-        Item at each position, as its number among those of the list.
-    levels : int32 (n_entries,)
-        Tie group of each position.
-    weights : float64 (n_lists,)
-    owners : int64 (n_lists,)
-        Index of the user of each list.
-    """
+    """Lists as `Orders`, with the tie group of each position, and the index of the user of each list (`owners`)."""
 
     indptr: Int64Array
     items: Int32Array
@@ -59,21 +49,29 @@ def no_pairs(n_items: int) -> Pairs:
     return Pairs(*frozen(np.zeros(n_items + 1, np.int64), np.zeros(0, np.int32)))
 
 
-def _entries(rankings: Rankings) -> Entries:
-    view = rankings.item_view
-    lists = rankings.entry_rankings(), rankings.indptr, rankings.items, rankings.weights
-    return Entries(*frozen(view.indptr, view.entries.astype(np.int64), *lists))
+def _together(rankings: Rankings) -> Iterator[tuple[int, Any]]:
+    """Weights of the lists that items share with larger ones: the first item of a block, and its sparse rows."""
+    lengths, shape = rankings.lengths, (rankings.n_rankings, rankings.n_items)
+    kept, of = np.minimum(lengths, MOST_PARTNERS), rankings.entry_rankings()
+    weights = (rankings.weights * lengths / np.maximum(kept, 1))[of]
+    items = sp.csr_array((weights, rankings.items, rankings.indptr), shape).T.tocsr()
+    # So many of each list, from another one on in the next.
+    some = (positions(rankings.indptr) * kept[of] + of) % lengths[of] < kept[of]
+    lists = sp.csr_array((np.ones(int(some.sum())), rankings.items[some], indptr_of(kept)), shape)
+    for first in range(0, rankings.n_items, _BLOCK):
+        block = sp.triu(items[first : first + _BLOCK] @ lists, first + 1, format="csr")
+        block.sort_indices()
+        yield first, block
 
 
 def pairs_of(rankings: Rankings, least: float) -> Pairs:
     """Pairs of items that are ranked together at least so often, by weight."""
-    entries, indptr = _entries(rankings), np.zeros(rankings.n_items + 1, np.int64)
-    count_pairs(entries, float(least), indptr, np.zeros(0, np.int32))
-    indptr = np.cumsum(indptr)
-    items = np.empty(int(indptr[-1]), np.int32)
-    if items.size:
-        count_pairs(entries, float(least), indptr, items)
-    return Pairs(*frozen(indptr, items))
+    counts, items = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)]
+    for _, block in _together(rankings):
+        kept = (block.data >= least) & (block.data > 0.0)
+        counts.append(np.bincount(owners(block.indptr)[kept], minlength=block.shape[0]))
+        items.append(block.indices[kept])
+    return Pairs(*frozen(indptr_of(np.concatenate(counts)), np.concatenate(items).astype(np.int32)))
 
 
 def usual_cooccurrence(rankings: Rankings) -> int:
@@ -86,9 +84,12 @@ def usual_cooccurrence(rankings: Rankings) -> int:
     n_items, lengths = rankings.n_items, rankings.lengths.astype(np.float64)
     if min(0.5 * n_items * (n_items - 1.0), 0.5 * float(np.sum(lengths**2)) / _USUAL_COOCCURRENCE) <= allowed:
         return _USUAL_COOCCURRENCE  # there cannot be as many
-    at_least = np.cumsum(count_histogram(_entries(rankings))[::-1])[::-1]
+    histogram = np.zeros(_N_BINS, np.int64)
+    for _, block in _together(rankings):
+        histogram += np.bincount(np.minimum(block.data.astype(np.int64), _N_BINS - 1), minlength=_N_BINS)
+    at_least = np.cumsum(histogram[::-1])[::-1]
     enough = np.flatnonzero(at_least[_USUAL_COOCCURRENCE:] <= allowed)
-    return _USUAL_COOCCURRENCE + (int(enough[0]) if enough.size else N_BINS - 1)
+    return _USUAL_COOCCURRENCE + (int(enough[0]) if enough.size else _N_BINS - 1)
 
 
 def partners_of(pairs: Pairs) -> Partners:
@@ -103,7 +104,16 @@ def partners_of(pairs: Pairs) -> Partners:
 
 def weights_of_pairs(rankings: Rankings, pairs: Pairs) -> Float64Array:
     """Weight of the lists in which the items of each pair are ranked together."""
-    return np.asarray(pair_weights(_entries(rankings), pairs))
+    found, rows, n_items = np.zeros(pairs.items.size), owners(pairs.indptr), rankings.n_items
+    for first, block in _together(rankings):
+        part = slice(*np.searchsorted(rows, (first, first + _BLOCK)))
+        keys = owners(block.indptr) * n_items + block.indices
+        wanted = (rows[part] - first) * n_items + pairs.items[part]
+        at = np.searchsorted(keys, wanted)
+        together = at < keys.size
+        together[together] = keys[at[together]] == wanted[together]
+        found[part][together] = block.data[at[together]]
+    return found
 
 
 def lists_of_rankings(rankings: Rankings, items: Int32Array | None = None) -> Lists:
@@ -224,9 +234,3 @@ def _likelihoods(given: tuple[Any, ...], shard: Shard, unary: Float64Array) -> t
         shard.bounds, structure, width, lists, unary, positions, pairs, partners, pair_values, *slopes
     )
     return values, *slopes
-
-
-def by_item(of_entries: Float64Array, items: Int32Array, n_items: int) -> Float64Array:
-    """Sum over the entries of each item: (n_items, B)."""
-    columns = [np.bincount(items, column, minlength=n_items) for column in of_entries.T]
-    return np.column_stack(columns)

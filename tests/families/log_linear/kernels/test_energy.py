@@ -11,9 +11,8 @@ from permrank.families.log_linear import lists as ll_lists
 from permrank.families.log_linear.estimate import LogLinearEstimate
 from permrank.families.log_linear.kernels import energy as ll
 from permrank.families.log_linear.kernels.arguments import Pairs
-from permrank.families.log_linear.kernels.counts import MOST_PARTNERS
 from permrank.families.log_linear.kernels.insertion import position_energies
-from permrank.families.log_linear.lists import pairs_of, weights_of_pairs
+from permrank.families.log_linear.lists import MOST_PARTNERS, pairs_of, weights_of_pairs
 from permrank.ragged import frozen  # the kinds of arrays that models pass, for which kernels are compiled
 from permrank.testing.oracles import log_linear_energy, random_log_linear
 

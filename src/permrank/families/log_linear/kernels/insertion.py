@@ -75,40 +75,30 @@ def _position_score(probabilities, n_positions, rule):
     return (n_positions - 1 - best + sure) / n_positions
 
 
-@njit(error_model="numpy")
-def _candidate(listed, u, candidates, c, positions, pairs, pair_values, rule, energies, probabilities):
-    """Mean score of candidate c over the lists of user u, each by its number of items."""
-    item, own = candidates.items[c], candidates.own[c]
-    total, weight = 0.0, 0.0
-    for r in range(listed.user_indptr[u], listed.user_indptr[u + 1]):
-        start, stop = listed.indptr[r], listed.indptr[r + 1]
-        items, levels, unary = listed.items[start:stop], listed.levels[start:stop], listed.unary[start:stop]
-        n_positions = np.int64(1)  # a literal would have the calls below compiled twice
-        for e in range(items.size):
-            if items[e] != item:
-                n_positions += 1
-        basis = positions.table[positions.start[n_positions] : positions.start[n_positions] + n_positions]
-        position_energies(item, own, items, levels, unary, basis, pairs, pair_values, energies)
-        softmax_of_energies(energies, n_positions, probabilities)
-        total += (n_positions - 1) * _position_score(probabilities, n_positions, rule)
-        weight += n_positions - 1
-    return total / weight if weight > 0.0 else np.nan
-
-
 @njit(error_model="numpy", parallel=True)
 def insertion_scores(listed, candidates, positions, pairs, pair_values, rule):
     """Score of candidates: the share of the user's listed items that each is expected to come before.
 
-    NaN for a user without a list.
+    It is the mean over the user's lists, each by its number of items; NaN for a user without a list.
     """
     out = np.empty(candidates.items.size)
     for u in prange(listed.user_indptr.size - 1):
-        longest = 0
-        for r in range(listed.user_indptr[u], listed.user_indptr[u + 1]):
+        first, last, longest = listed.user_indptr[u], listed.user_indptr[u + 1], 0
+        for r in range(first, last):
             longest = max(longest, listed.indptr[r + 1] - listed.indptr[r])
         energies, probabilities = np.empty(longest + 1), np.empty(longest + 1)
         for c in range(candidates.bounds[u], candidates.bounds[u + 1]):
-            out[c] = _candidate(
-                listed, np.int64(u), candidates, c, positions, pairs, pair_values, rule, energies, probabilities
-            )
+            item, total, weight = candidates.items[c], 0.0, 0.0
+            for r in range(first, last):
+                start, stop = listed.indptr[r], listed.indptr[r + 1]
+                n = np.int64(1) + np.count_nonzero(listed.items[start:stop] != item)
+                position_energies(
+                    item, candidates.own[c], listed.items[start:stop], listed.levels[start:stop],
+                    listed.unary[start:stop], positions.table[positions.start[n] : positions.start[n] + n], pairs,
+                    pair_values, energies,
+                )  # fmt: skip
+                softmax_of_energies(energies, n, probabilities)
+                total += (n - 1) * _position_score(probabilities, n, rule)
+                weight += n - 1
+            out[c] = total / weight if weight > 0.0 else np.nan
     return out
