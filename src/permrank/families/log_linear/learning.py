@@ -80,79 +80,6 @@ class Parameters(NamedTuple):
         return Parameters(of_items, of_factors, of_users, of_pairs).joined()
 
 
-class Problem(NamedTuple):
-    """What a learner needs: lists, those of the rankings or orders of them, where it starts, and Gaussian priors.
-
-    free: 0 for a parameter that is held. offset: (n_entries, B), given coefficients of the entries, or None.
-    """
-
-    rankings: Rankings
-    lists: Lists
-    positions: Positions
-    pairs: Pairs
-    partners: Partners
-    start: Parameters
-    precision: Float64Array
-    free: Float64Array
-    offset: Float64Array | None
-
-    @property
-    def shards(self) -> list[Shard]:
-        """The lists in shards."""
-        return shards_of_lists(self.lists, self.pairs)
-
-    def unary(self, point: Parameters) -> Float64Array:
-        """Coefficients of all entries."""
-        if self.offset is not None:
-            return self.offset
-        return point.coefficients(self.lists.items, self.lists.entry_users())
-
-    def statistics(self, point: Parameters, lists: Lists) -> Float64Array:
-        """Gradient of minus the energies of some lists."""
-        of_entries, of_pairs = statistics(lists, self.positions, self.pairs)
-        return point.gradient(of_entries, of_pairs, lists.items, lists.entry_users())
-
-    def scale(self) -> Float64Array:
-        """By which steps are scaled: diagonal of the information under equally likely rankings, and of the prior's.
-
-        That is Σ variance of g, and Σ weights for a pair. With factors, whose curvature changes with them, it is 1.
-        """
-        if self.start.factors.size:
-            return np.ones(self.precision.size)
-        lists, positions = self.lists, self.positions
-        lengths = np.diff(lists.indptr)
-        variance = np.zeros((positions.start.size, positions.table.shape[1]))
-        for n in np.unique(lengths):
-            variance[n] = positions.table[positions.start[n] : positions.start[n] + n].var(axis=0)
-        of_entries = variance[np.repeat(lengths, lengths)] * np.repeat(lists.weights, lengths)[:, None]
-        of_pairs = weights_of_pairs(self.rankings, self.pairs)
-        return self.start.gradient(of_entries, of_pairs, lists.items, lists.entry_users()) + 1.0 + self.precision
-
-
-def likelihood(
-    problem: Problem, shards: list[Shard], structure: int, width: int, point: Parameters
-) -> tuple[float, Float64Array]:
-    """Weighted log-likelihood of all lists, cut into shards, by one of the structures, and its gradient."""
-    lists, given = problem.lists, (problem.positions, problem.pairs, problem.partners, point.pairs)
-    values, of_entries, of_pairs = likelihoods(shards, problem.unary(point), structure, width, *given)
-    return float(values @ lists.weights), point.gradient(of_entries, of_pairs, lists.items, lists.entry_users())
-
-
-def maximise(
-    problem: Problem, structure: int, width: int, tol: float, linear: Float64Array | None = None
-) -> Learner[Parameters]:
-    """Posterior mode by L-BFGS: log-likelihood + linear part - Σ precision * parameter² / 2."""
-    precision, shards = problem.precision, problem.shards
-    slope = np.zeros(precision.size) if linear is None else linear
-
-    def descended(x: Float64Array) -> tuple[float, Float64Array]:
-        value, gradient = likelihood(problem, shards, structure, width, problem.start.split(x))
-        return float(0.5 * precision @ x**2 - slope @ x) - value, problem.free * (precision * x - slope - gradient)
-
-    found = minimise(descended, problem.start.joined(), 1.0 / problem.scale(), tol=tol)
-    return mapped(found, problem.start.split)
-
-
 class Task(NamedTuple):
     """What to learn, from what, and how; see the parameters of the models.
 
@@ -190,11 +117,80 @@ class Task(NamedTuple):
         )
         of_factors = (k / scale**2, 1.0) if scale else (0.0, 0.0)
         sizes = [part.size for part in start]
+        precision = np.repeat([self.item_precision, *of_factors, self.pair_precision], sizes)
         free = np.repeat([float(self.intercepts), 1.0, 1.0, 1.0], sizes)
-        return Problem(
-            self.rankings, lists, self.positions, self.pairs, partners_of(self.pairs), start,
-            np.repeat([self.item_precision, *of_factors, self.pair_precision], sizes), free, offset,
-        )  # fmt: skip
+        return Problem(self, lists, partners_of(self.pairs), start, precision, free, offset)
+
+
+class Problem(NamedTuple):
+    """What a learner needs: lists, those of the rankings or orders of them, where it starts, and Gaussian priors.
+
+    free: 0 for a parameter that is held. offset: (n_entries, B), given coefficients of the entries, or None.
+    """
+
+    task: Task
+    lists: Lists
+    partners: Partners
+    start: Parameters
+    precision: Float64Array
+    free: Float64Array
+    offset: Float64Array | None
+
+    @property
+    def shards(self) -> list[Shard]:
+        """The lists in shards."""
+        return shards_of_lists(self.lists, self.task.pairs)
+
+    def unary(self, point: Parameters) -> Float64Array:
+        """Coefficients of all entries."""
+        if self.offset is not None:
+            return self.offset
+        return point.coefficients(self.lists.items, self.lists.entry_users())
+
+    def statistics(self, point: Parameters, lists: Lists) -> Float64Array:
+        """Gradient of minus the energies of some lists."""
+        of_entries, of_pairs = statistics(lists, self.task.positions, self.task.pairs)
+        return point.gradient(of_entries, of_pairs, lists.items, lists.entry_users())
+
+    def scale(self) -> Float64Array:
+        """By which steps are scaled: diagonal of the information under equally likely rankings, and of the prior's.
+
+        That is Σ variance of g, and Σ weights for a pair. With factors, whose curvature changes with them, it is 1.
+        """
+        if self.start.factors.size:
+            return np.ones(self.precision.size)
+        lists, positions = self.lists, self.task.positions
+        lengths = np.diff(lists.indptr)
+        variance = np.zeros((positions.start.size, positions.table.shape[1]))
+        for n in np.unique(lengths):
+            variance[n] = positions.table[positions.start[n] : positions.start[n] + n].var(axis=0)
+        of_entries = variance[np.repeat(lengths, lengths)] * np.repeat(lists.weights, lengths)[:, None]
+        of_pairs = weights_of_pairs(self.task.rankings, self.task.pairs)
+        return self.start.gradient(of_entries, of_pairs, lists.items, lists.entry_users()) + 1.0 + self.precision
+
+
+def likelihood(
+    problem: Problem, shards: list[Shard], structure: int, width: int, point: Parameters
+) -> tuple[float, Float64Array]:
+    """Weighted log-likelihood of all lists, cut into shards, by one of the structures, and its gradient."""
+    lists, given = problem.lists, (problem.task.positions, problem.task.pairs, problem.partners, point.pairs)
+    values, of_entries, of_pairs = likelihoods(shards, problem.unary(point), structure, width, *given)
+    return float(values @ lists.weights), point.gradient(of_entries, of_pairs, lists.items, lists.entry_users())
+
+
+def maximise(
+    problem: Problem, structure: int, width: int, tol: float, linear: Float64Array | None = None
+) -> Learner[Parameters]:
+    """Posterior mode by L-BFGS: log-likelihood + linear part - Σ precision * parameter² / 2."""
+    precision, shards = problem.precision, problem.shards
+    slope = np.zeros(precision.size) if linear is None else linear
+
+    def descended(x: Float64Array) -> tuple[float, Float64Array]:
+        value, gradient = likelihood(problem, shards, structure, width, problem.start.split(x))
+        return float(0.5 * precision @ x**2 - slope @ x) - value, problem.free * (precision * x - slope - gradient)
+
+    found = minimise(descended, problem.start.joined(), 1.0 / problem.scale(), tol=tol)
+    return mapped(found, problem.start.split)
 
 
 def learner_of(learner: str, task: Task, n_sweeps: int, first: int = 0) -> Learner[Parameters]:

@@ -45,14 +45,6 @@ def test_changes_of_energy_are_those_of_full_recomputation(n, n_functions, paire
         np.testing.assert_array_equal(moved, order)
 
 
-def test_the_position_wise_swap_has_the_factor_that_the_paper_lacks():
-    n, scores = 7, np.arange(7.0)[:, None] ** 1.5
-    basis = ((1 + n - 2 * np.arange(1, n + 1)) / n)[:, None]
-    order = np.array([3, 1, 0, 6, 4, 2, 5])
-    found = ll.swap_energy_delta(order, 1, 4, scores, basis, NOTHING)
-    np.testing.assert_allclose(found, 2 * (scores[1, 0] - scores[4, 0]) * (4 - 1) / n, rtol=1e-12)
-
-
 def dense_pairs(items, n_items):
     """Every pair a < b of the items, with random λ."""
     table = np.triu(np.random.default_rng(5).normal(size=(n_items, n_items)), 1)
