@@ -26,6 +26,15 @@ def test_annealing_meets_the_exact_sum_and_a_control_fails():
     assert abs(wrong.value - exact) > 0.1
 
 
+def test_reverse_runs_of_few_levels_are_too_high():
+    gaps = []
+    for seed in range(8, 12):
+        arrays = random_log_linear(10, 1, seed, scale=0.4)
+        found = log_normaliser(*arrays, exact=False, n_runs=400, n_levels=2)
+        gaps.append(found.high - log_normaliser(*arrays).value)
+    assert np.mean(gaps) > 0.05
+
+
 def test_places_under_plackett_luce_in_one_pass():
     rng = np.random.default_rng(0)
     worths, order = rng.exponential(size=6), rng.permutation(6)

@@ -215,8 +215,25 @@ def test_the_integrated_likelihood_adds_up_to_one_within_its_error(models, name)
     orders = [list(order) for order in itertools.permutations(["i0", "i1", "i2", "i3"])]
     values, errors = models[name].log_likelihood_with_error(pr.Rankings.from_lists(orders, users=range(24)))
     probability, spread = np.exp(values), np.exp(values) * errors
+    assert models[name].pair_scale_ == (name == "with factors")
     assert abs(probability.sum() - 1) < 4 * np.sqrt(np.sum(spread**2)) + 0.02
     assert np.median(errors) < 0.2
+
+
+def test_the_integrated_likelihood_of_two_items_is_that_of_quadrature(models):
+    model, (nodes, shares) = models["position-wise"], np.polynomial.hermite_e.hermegauss(80)
+    pairs = list(itertools.permutations(model.item_ids, 2))
+    values, errors = model.log_likelihood_with_error(pr.Rankings.from_lists(pairs, users=range(len(pairs))))
+    theta, wanted = model.item_draws_.astype(float), []
+    for pair in pairs:
+        apart = theta[:, model.item_ids.indices(pair)]
+        apart = apart[:, 0] - apart[:, 1]
+        spread = model.personal_weight_ * np.linalg.norm(apart[:, :-1], axis=1)
+        wanted.append(
+            np.log(np.mean(1 / (1 + np.exp(-apart[:, -1:] - spread[:, None] * nodes)) @ shares / shares.sum()))
+        )
+    assert np.abs((values - wanted) / errors).mean() < 1.4
+    assert np.abs(values - wanted).max() < 0.6
 
 
 def test_a_new_user_who_says_what_a_known_one_said_is_answered_alike(models):

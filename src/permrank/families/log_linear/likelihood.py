@@ -57,7 +57,7 @@ def log_normaliser(
     n_runs: int = 64,
     n_levels: int = 200,
 ) -> LogNormaliser:
-    """log Σ e^{-E} over all rankings of a list; arrays as in `kernels.log_linear`.
+    """log Σ e^{-E} over all rankings of a list; arrays as in kernels/energy.py.
 
     Parameters
     ----------

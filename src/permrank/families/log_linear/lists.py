@@ -94,12 +94,11 @@ def usual_cooccurrence(rankings: Rankings) -> int:
 
 def partners_of(pairs: Pairs) -> Partners:
     """The same pairs with all partners of every item."""
-    row, column = owners(pairs.indptr), pairs.items.astype(np.int64)
-    both, partner = np.concatenate((row, column)), np.concatenate((column, row))
+    row, column = owners(pairs.indptr), pairs.items
+    both, partner = np.concatenate((row, column)), np.concatenate((column, row)).astype(np.int32)
     order = np.lexsort((partner, both))
     indptr = indptr_of(np.bincount(both, minlength=pairs.indptr.size - 1))
-    stored = np.tile(np.arange(row.size), 2)[order]
-    return Partners(*frozen(indptr, partner[order].astype(np.int32), stored))
+    return Partners(*frozen(indptr, partner[order], np.tile(np.arange(row.size), 2)[order]))
 
 
 def weights_of_pairs(rankings: Rankings, pairs: Pairs) -> Float64Array:
@@ -116,14 +115,13 @@ def weights_of_pairs(rankings: Rankings, pairs: Pairs) -> Float64Array:
     return found
 
 
-def lists_of_rankings(rankings: Rankings, items: Int32Array | None = None) -> Lists:
-    """Rankings as they are, ties by their levels; ``items`` renumbers the entries."""
-    codes = rankings.items if items is None else items
-    by_item = np.lexsort((codes, rankings.entry_rankings()))
+def lists_of_rankings(rankings: Rankings) -> Lists:
+    """Rankings as they are, ties by their levels."""
+    by_item = np.lexsort((rankings.items, rankings.entry_rankings()))
     orders = np.empty(by_item.size, np.int64)
     orders[by_item] = positions(rankings.indptr)
-    users = rankings.ranking_users
-    return Lists(*frozen(rankings.indptr, codes[by_item], orders, rankings.levels, rankings.weights, users))
+    rest = rankings.levels, rankings.weights, rankings.ranking_users
+    return Lists(*frozen(rankings.indptr, rankings.items[by_item], orders, *rest))
 
 
 def strict_lists(rankings: Rankings, seed: int) -> Lists:
@@ -148,8 +146,7 @@ def grouped(lists: Lists) -> Lists:
     parts = [lists.items[a:b].tobytes() for a, b in zip(lists.indptr[:-1], lists.indptr[1:], strict=True)]
     groups: dict[bytes, int] = {}
     group = np.array([groups.setdefault(part, len(groups)) for part in parts], np.int64)
-    first = np.full(len(groups), -1, np.int64)
-    first[group[::-1]] = np.arange(group.size)[::-1]
+    first = np.unique(group, return_index=True)[1]
     entries = ranges(lists.indptr[first], lists.indptr[first + 1])
     indptr = indptr_of(np.diff(lists.indptr)[first])
     return Lists(

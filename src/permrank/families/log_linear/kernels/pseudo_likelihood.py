@@ -1,6 +1,6 @@
 """Likelihoods of lists and what they expect: the exact one, and the three pseudo-likelihoods of §4.3.
 
-Lists as in `log_linear_moves.advance_chains`. Relocations are in relocation.py. Every other function returns the
+Lists as in `moves.advance_chains`. Relocations are in relocation.py. Every other function returns the
 log-likelihood of one list, adds d/dγ to ``unary_gradient`` (n, B) and d/dλ to the upper triangle of ``pair_gradient``
 (n, n): for a < b the derivative in the parameter that is +λ if a comes first and -λ if b does.
 """

@@ -7,8 +7,8 @@ the list does, and twice that factor predicts better, on strict lists of 7 as on
 uses). Tied items share the mean of g over their positions, so that their own swaps say nothing. The objective is
 concave in s.
 
-Rows of ``theta``, users and the two passes are as in `kernels.factored`. Lists have the position function g of each
-entry, float64, in the place of its level. What swaps say is in swaps.py.
+Rows of ``theta``, users and the two passes are as in posterior/kernels/users.py. Lists have the position function g of
+each entry, float64, in the place of its level. What swaps say is in swaps.py.
 """
 
 from __future__ import annotations
