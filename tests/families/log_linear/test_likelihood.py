@@ -26,13 +26,13 @@ def test_annealing_meets_the_exact_sum_and_a_control_fails():
     assert abs(wrong.value - exact) > 0.1
 
 
-def test_reverse_runs_of_few_levels_are_too_high():
+def test_both_sides_are_right_on_average_even_with_few_levels():
     gaps = []
-    for seed in range(8, 12):
-        arrays = random_log_linear(10, 1, seed, scale=0.4)
-        found = log_normaliser(*arrays, exact=False, n_runs=400, n_levels=2)
-        gaps.append(found.high - log_normaliser(*arrays).value)
-    assert np.mean(gaps) > 0.05
+    for seed in range(40):
+        arrays = random_log_linear(9, 1, seed, scale=0.4)
+        found = log_normaliser(*arrays, exact=False, n_runs=400, n_levels=2, key=seed)
+        gaps.append(np.array([found.low, found.high]) - log_normaliser(*arrays).value)
+    np.testing.assert_allclose(np.mean(gaps, axis=0), 0.0, rtol=0, atol=0.07)
 
 
 def test_places_under_plackett_luce_in_one_pass():
