@@ -105,27 +105,30 @@ def draw_state(probabilities, n, u):
 
 
 @njit(error_model="numpy")
-def pair_index(pairs, a, b):
-    """Where λ of two items a < b is stored, or -1; by bisection."""
-    low, stop = pairs.indptr[a], pairs.indptr[a + 1]
-    high = stop
-    while low < high:
-        middle = (low + high) // 2
-        if pairs.items[middle] < b:
+def pair_index(items, low, stop, wanted):
+    """First of the partners items[low:stop], which ascend, that is not smaller than the one wanted; by bisection."""
+    while low < stop:
+        middle = (low + stop) // 2
+        if items[middle] < wanted:
             low = middle + 1
         else:
-            high = middle
-    return low if low < stop and pairs.items[low] == b else -1
+            stop = middle
+    return low
 
 
 @njit(error_model="numpy")
 def pair_indices(items, pairs):
-    """`pair_index` of each two items of a list, which ascend: (n, n), for a < b; (0, 0) if there are none at all."""
+    """Where λ of each two items of a list, which ascend, is stored: (n, n), for a < b, or -1; (0, 0) without pairs.
+
+    Each partner is looked up from where the one before it was found.
+    """
     n = items.size if pairs.items.size > 0 else 0
     indices = np.empty((n, n), np.int64)
     for a in range(n):
+        low, stop = pairs.indptr[items[a]], pairs.indptr[items[a] + 1]
         for b in range(a + 1, n):
-            indices[a, b] = pair_index(pairs, items[a], items[b])
+            low = pair_index(pairs.items, low, stop, items[b])
+            indices[a, b] = low if low < stop and pairs.items[low] == items[b] else -1
     return indices
 
 

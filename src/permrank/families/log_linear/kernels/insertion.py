@@ -38,8 +38,10 @@ def position_energies(item, own, items, levels, unary, basis, pairs, pair_values
                 for k in range(n_columns):
                     mean[k] += unary[e, k]
                 if pairs.items.size > 0:
-                    index = pair_index(pairs, min(item, items[e]), max(item, items[e]))
-                    if index >= 0:
+                    first_item, last_item = min(item, items[e]), max(item, items[e])
+                    stop = pairs.indptr[first_item + 1]
+                    index = pair_index(pairs.items, pairs.indptr[first_item], stop, last_item)
+                    if index < stop and pairs.items[index] == last_item:
                         beside += pair_values[index] if item < items[e] else -pair_values[index]
         for _ in range(size):
             delta = 2.0 * beside / size

@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from permrank.families.log_linear.kernels.energy import pair_index, pair_indices, pair_table
+from permrank.families.log_linear.kernels.energy import pair_indices, pair_table
 from permrank.families.log_linear.kernels.relocation import add_relocations
 from permrank.families.log_linear.kernels.subsets import exact_expectations
 from permrank.kernels.jit import njit, prange
@@ -184,10 +184,11 @@ def _one_statistics(lists, r, levels, positions, pairs, unary_out, pair_out):
             for i in range(first, end):
                 unary_out[start + order[i], k] = weight * mean
         first = end
-    for i in range(n if pairs.items.size > 0 else 0):
+    indices = pair_indices(items, pairs)
+    for i in range(indices.shape[0]):
         for j in range(i + 1, n):
-            a, b = items[order[i]], items[order[j]]
-            index = pair_index(pairs, min(a, b), max(a, b)) if levels[i] != levels[j] else -1
+            a, b = order[i], order[j]
+            index = indices[min(a, b), max(a, b)] if levels[i] != levels[j] else -1
             if index >= 0:
                 pair_out[index] += weight if a < b else -weight
 
