@@ -17,20 +17,11 @@ import numpy as np
 import permrank as pr
 import splits
 from accuracy import as_rankings, asked_by, model_scores
-from permrank.families.log_linear.diagnostics import chain_summary
-from permrank.families.log_linear.kernels.arguments import Mixture, Schedule, Terms
-from permrank.families.log_linear.kernels.moves import (
-    INFORMED,
-    INSERTION,
-    N_MOVES,
-    RELOCATION,
-    SUBLIST,
-    SWAP,
-    WINDOW,
-    draw_orders,
-    swap_steps,
-)
+from permrank.families.log_linear.kernels.arguments import Schedule, Terms
+from permrank.families.log_linear.kernels.moves import MOVES, SWAP, draw_orders, steps
 from permrank.families.log_linear.kernels.pseudo_likelihood import BY_RELOCATION
+from permrank.families.log_linear.law import chain_summary
+from permrank.families.log_linear.likelihood import log_normaliser
 from permrank.families.log_linear.lists import (
     likelihoods,
     pairs_of,
@@ -41,7 +32,6 @@ from permrank.families.log_linear.lists import (
     strict_lists,
     usual_cooccurrence,
 )
-from permrank.families.log_linear.normaliser import log_normaliser
 
 SEEDS = range(5)
 # Wide priors: with 4,000 lists for 45 pairs they have no influence, and the estimate is maximum likelihood.
@@ -142,48 +132,34 @@ def learnt_potentials(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np
 def normaliser() -> None:
     """Annealed importance sampling against the exact sum, and its bracket where there is none."""
     for n in (10, 14):
-        for first in ("plackett-luce", "uniform"):
-            gaps, errors, seconds = [], [], []
-            for seed in range(3):
-                arrays = learnt_potentials(n, seed)
-                exact = log_normaliser(*arrays).value
-                begin = time.perf_counter()
-                found = log_normaliser(*arrays, exact=False, first=first, n_runs=1000, n_levels=400, key=seed)
-                seconds.append(time.perf_counter() - begin)
-                gaps.append(found.value - exact)
-                errors.append(found.error)
-            shown = " ".join(f"{gap:+.4f}" for gap in gaps)
-            print(
-                f"log Z, n = {n}, from {first:<13}: off by {shown}, said {max(errors):.4f}, {min(seconds):.1f} s",
-                flush=True,
-            )
-    for first in ("plackett-luce", "uniform"):
-        for n_levels in (200, 1000):
+        gaps, errors, seconds = [], [], []
+        for seed in range(3):
+            arrays = learnt_potentials(n, seed)
+            exact = log_normaliser(*arrays).value
             begin = time.perf_counter()
-            found = log_normaliser(*learnt_potentials(50), first=first, n_levels=n_levels, n_runs=200)
-            print(
-                f"log Z, n = 50, from {first:<13}: {n_levels} levels, forward {found.low:.4f}, "
-                f"reverse {found.high:.4f}, error {found.error:.4f}, {time.perf_counter() - begin:.1f} s",
-                flush=True,
-            )
+            found = log_normaliser(*arrays, exact=False, n_runs=1000, n_levels=400, key=seed)
+            seconds.append(time.perf_counter() - begin)
+            gaps.append(found.value - exact)
+            errors.append(found.error)
+        shown = " ".join(f"{gap:+.4f}" for gap in gaps)
+        print(f"log Z, n = {n}: off by {shown}, said {max(errors):.4f}, {min(seconds):.1f} s", flush=True)
+    for n_levels in (200, 1000):
+        begin = time.perf_counter()
+        found = log_normaliser(*learnt_potentials(50), n_levels=n_levels, n_runs=200)
+        print(
+            f"log Z, n = 50: {n_levels} levels, forward {found.low:.4f}, reverse {found.high:.4f}, "
+            f"error {found.error:.4f}, {time.perf_counter() - begin:.1f} s",
+            flush=True,
+        )
 
 
 def chains() -> None:
     """Effective draws a second of every move at n = 50, and whether the burn-in and thinning of `sample` will do."""
-    names = {
-        RELOCATION: "relocation",
-        SWAP: "swap",
-        WINDOW: "window of 3",
-        SUBLIST: "sublist of 3",
-        INSERTION: "insertion",
-        INFORMED: "informed swap",
-    }
     unary, basis, pair = learnt_potentials(50)
     for kind, table in (("position-wise", np.zeros((0, 0))), ("pairwise", pair)):
-        for move, name in names.items():
-            mixture = np.cumsum(np.eye(N_MOVES)[move])
+        for name, move in MOVES.items():
             start = np.stack([np.random.default_rng(c).permutation(50) for c in range(4)])
-            arguments = start, 50, Mixture(mixture, 3), Terms(unary, basis, table), np.uint64(1)
+            arguments = start, 50, move, 3, Terms(unary, basis, table), np.uint64(1)
             draw_orders(*arguments, Schedule(10, 10, 2))
             begin = time.perf_counter()
             orders, energies = draw_orders(*arguments, Schedule(2_500, 200, 500))
@@ -216,7 +192,7 @@ def speed() -> None:
         unary, basis, pair = learnt_potentials(n)
         table = pair if kind == "pairwise" else np.zeros((0, 0))
         order = np.random.default_rng(0).permutation(n)
-        seconds = shortest(partial(swap_steps, order, unary, basis, table, np.uint64(1), n_steps))
+        seconds = shortest(partial(steps, order, n, SWAP, 3, unary, basis, table, np.uint64(1), n_steps))
         print(f"speed, {kind}, n = {n}: {n_steps / seconds / 1e6:.1f} million swaps a second, one thread", flush=True)
     rankings = pr.datasets.load("ml-1m")
     begin = time.perf_counter()
@@ -233,7 +209,7 @@ def speed() -> None:
         lists = strict_lists(rankings.select(users=users), 0)
         shards = shards_of_lists(lists, pairs)
         unary, n = np.random.default_rng(1).normal(size=(lists.items.size, 1)), lists.items.size
-        job = partial(likelihoods, shards, BY_RELOCATION, 0, unary, positions, pairs, partners, values)
+        job = partial(likelihoods, shards, unary, BY_RELOCATION, n, positions, pairs, partners, values)
         job()
         seconds = shortest(job, 1)
         print(f"speed, ml-1m, 1/{part} of the users, relocation: {n / 1e6:.2f} million entries of strict lists, "

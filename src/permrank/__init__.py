@@ -53,8 +53,8 @@ if TYPE_CHECKING:
     from permrank.families.catalogue.recommender import Recommender as Recommender
     from permrank.families.factored.model import FactoredPlackettLuce as FactoredPlackettLuce
     from permrank.families.latent.model import LatentPlackettLuce as LatentPlackettLuce
-    from permrank.families.log_linear.pairwise import PairwiseLogLinear as PairwiseLogLinear
-    from permrank.families.log_linear.positionwise import PositionwiseLogLinear as PositionwiseLogLinear
+    from permrank.families.log_linear.models import PairwiseLogLinear as PairwiseLogLinear
+    from permrank.families.log_linear.models import PositionwiseLogLinear as PositionwiseLogLinear
     from permrank.families.mallows.model import Mallows as Mallows
     from permrank.families.matrix.cofirank import CofiRank as CofiRank
     from permrank.families.matrix.listnet import ListNet as ListNet

@@ -54,7 +54,7 @@ ratings = {"user": np.repeat(np.arange(60), 8), "item": items, "rating": rng.int
 for data, user in ((pr.Rankings.from_lists(LISTS), "ann"), (pr.Rankings.from_ratings(ratings), 3)):
     models = [getattr(pr, name)() for name in MODELS]
     models += [pr.FactoredPlackettLuce(ties="partition", max_iter=5), pr.FactoredPlackettLuce(method="point")]
-    models += [pr.PairwiseLogLinear(method="persistent", move=move, max_iter=5) for move in ("swap", "window")]
+    models += [pr.PairwiseLogLinear(method="persistent", move=move, max_iter=5) for move in ("swap", "sublist")]
     for model in models:
         if "prior" in model.get_params():
             model.set_params(prior="gaussian")

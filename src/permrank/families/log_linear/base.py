@@ -1,9 +1,10 @@
-"""What the two log-linear models share: checks, factors by draws, new users."""
+"""What the two log-linear models share: learning, new users, chains, likelihoods."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -27,12 +28,22 @@ from permrank.core.settings import (
 from permrank.errors import InputError
 from permrank.families.log_linear.estimate import LogLinearEstimate
 from permrank.families.log_linear.factors import draw_factors, modes_of, usual_scale
+from permrank.families.log_linear.kernels.arguments import Pairs
+from permrank.families.log_linear.kernels.moves import MOVES
 from permrank.families.log_linear.kernels.swaps import MOST_DISTANCES
-from permrank.families.log_linear.law import LogLinear, Question, tie_means
-from permrank.families.log_linear.learning import CONTRASTS, STRUCTURES
-from permrank.families.log_linear.likelihood import with_factors, without_factors
-from permrank.families.log_linear.normaliser import LONGEST_EXACT, MOVES
-from permrank.learning.learner import Learner
+from permrank.families.log_linear.law import LogLinear, Question, chain_summary, tie_means
+from permrank.families.log_linear.learning import (
+    CONTRASTS,
+    STRUCTURES,
+    Parameters,
+    Task,
+    choose_pair_scale,
+    learner_of,
+    precision_of,
+)
+from permrank.families.log_linear.likelihood import LONGEST_EXACT, log_likelihoods
+from permrank.families.log_linear.lists import no_pairs, position_table
+from permrank.learning.learner import Learner, State, in_turn, mapped
 from permrank.rankings.rankings import Rankings
 from permrank.rankings.validate import require_rankings
 from permrank.types import Array, Float64Array, Int32Array, Int64Array, Named
@@ -41,6 +52,7 @@ _MOST_CHAINS = 1_000
 # Sweeps of the draws by default: this many swaps are visited in all, within the bounds.
 _SWAPS_VISITED, _FEWEST_SWEEPS, _MOST_SWEEPS = 100_000_000, 60, 300
 _MOST_RELOCATED = 1_000_000_000
+_FACTORS = ("items", "users", "personal")  # names of what the draws give
 METHODS = (*STRUCTURES, *CONTRASTS)
 
 
@@ -57,13 +69,10 @@ def check_position(position: object) -> None:
 
 
 class LogLinearRanker(Ranker):
-    """A log-linear model whose items have coefficients, under some draws of them, and whose pairs may have λ.
-
-    Users may have factors, drawn from a posterior.
-    """
+    """A log-linear model: items have coefficients, under some draws of them, users may have factors, and pairs λ."""
 
     needs_order = True
-    _tabulates: ClassVar[bool] = False
+    _paired: ClassVar[bool] = False  # whether pairs may have λ
     estimate_type: ClassVar[type[Estimate]] = LogLinearEstimate
     knows_nobody = True
     resumable = True
@@ -73,6 +82,7 @@ class LogLinearRanker(Ranker):
     pair_indptr_ = Learnt[Int64Array]()
     pair_items_ = Learnt[Int32Array]()
     pair_values_ = Learnt[Float64Array]()
+    pair_scale_ = Learnt[float]()
 
     n_factors: int = integer(
         default=16,
@@ -153,49 +163,111 @@ class LogLinearRanker(Ranker):
     )
     seed: int = random_seed(default=0, help="Of the draws and the chains.")
 
-    @property
-    def _degree(self) -> int:
-        """Coefficients of an item."""
-        return 1
+    # What one of the two lets people set
+
+    method: Any = None
+    degree: Any = 1
+    intercepts: Any = True
+    pair_scale: Any = None
 
     def _check(self, fitted: Fitted[LogLinearEstimate]) -> None:
         super()._check(fitted)
         estimate = fitted.estimate
         if len(estimate.item_draws) > self.n_draws:
             raise InputError(f"item_draws_ has {len(estimate.item_draws)} draws, more than n_draws={self.n_draws}")
-        if estimate.n_factors != self.n_factors or estimate.degree != self._degree:
+        if estimate.n_factors != self.n_factors or estimate.degree != self.degree:
             shape = np.shape(estimate.item_draws)
             raise InputError(f"item_draws_ has shape {shape}, which does not fit the parameters")
 
     def _draw_sweeps(self, rankings: Rankings) -> int:
-        """The most sweeps of the draws."""
         if self.max_iter is not None:
             return self.max_iter
         half = np.diff(rankings.indptr) // 2
         swaps = 2.0 * float(np.sum(half * np.minimum(half, MOST_DISTANCES)))
         return int(np.clip(_SWAPS_VISITED / max(swaps, 1.0), _FEWEST_SWEEPS, _MOST_SWEEPS))
 
-    def _draws(self, rankings: Rankings, n_sweeps: int, intercepts: bool = True) -> Learner[tuple[Array, Array, float]]:
-        scale = usual_scale(rankings) if self.factor_scale == "auto" else float(self.factor_scale)
-        return draw_factors(
-            rankings, self.position, self.n_factors, scale, self.n_draws, self.seed, n_sweeps, intercepts
-        )
-
     @property
-    def _most_relocated(self) -> int:
-        return _MOST_RELOCATED if self.n_relocations == "all" else int(self.n_relocations)
+    def _drawn(self) -> bool:
+        """Whether factors are drawn."""
+        return self.method == "posterior" or (self._paired and self.n_factors > 0)
 
-    def _check_lengths(self, rankings: Rankings, method: str) -> None:
+    def _sweeps(self, rankings: Rankings) -> int:
+        points = self.max_iter or (200 if self._paired or self.method in CONTRASTS else 500)
+        n_draws = self._draw_sweeps(rankings) if self._drawn else 0
+        return n_draws if self.method == "posterior" else n_draws + points
+
+    def _pairs(self, rankings: Rankings) -> Pairs:
+        """Pairs that have a parameter."""
+        return no_pairs(rankings.n_items)
+
+    def _learn(self, rankings: Rankings) -> Learner[LogLinearEstimate]:
+        self._check_lengths(rankings)
+        task = Task(
+            rankings, position_table(rankings.lengths, self.position, self.degree), self._pairs(rankings),
+            precision_of(self.item_scale), 1.0, self.window,
+            _MOST_RELOCATED if self.n_relocations == "all" else self.n_relocations, self.n_steps, self.tol, self.seed,
+            move=MOVES[self.move], n_factors=self.n_factors, intercepts=self.intercepts,
+            factor_scale=usual_scale(rankings) if self.factor_scale == "auto" else self.factor_scale,
+        )  # fmt: skip
+        if self._drawn:
+            return self._draws_then_pairs(rankings, task)
+        learner, scale = self._points(task, self._sweeps(rankings))
+
+        def learned(point: Parameters) -> LogLinearEstimate:
+            kind = np.float32 if self.n_factors else np.float64
+            items = np.concatenate((point.factors, point.items), axis=1)[None].astype(kind)
+            return LogLinearEstimate(items, point.users[None].astype(kind), *task.pairs, point.pairs, 1.0, scale)
+
+        return mapped(learner, learned)
+
+    def _points(self, task: Task, n_sweeps: int, first: int = 0) -> tuple[Learner[Parameters], float]:
+        """Learner of points, and the standard deviation of the prior of λ; 0 stands for none."""
+        scale = choose_pair_scale(self.method, task) if self.pair_scale == "auto" else self.pair_scale
+        task = task._replace(pair_precision=precision_of(scale))
+        return learner_of(self.method, task, n_sweeps, first), float(scale or 0.0)
+
+    def _draws_then_pairs(self, rankings: Rankings, task: Task) -> Learner[LogLinearEstimate]:
+        """Factors by draws, then λ, if there are pairs, with the factors as they are."""
+        pairs, n_sweeps = task.pairs, self._draw_sweeps(rankings)
+        draws = draw_factors(
+            rankings, self.position, self.n_factors, float(task.factor_scale or 0.0), self.n_draws, self.seed, n_sweeps,
+            bool(self.intercepts),
+        )  # fmt: skip
+        named = mapped(draws, lambda found: dict(zip(_FACTORS, found, strict=True)))
+
+        def unpaired(found: State) -> LogLinearEstimate:
+            items, users, personal = (found[name] for name in _FACTORS)
+            if not self.n_factors:  # the posterior of the items alone is narrow: its mean will do
+                items, users = items.mean(axis=0, keepdims=True), users[:1]
+            return LogLinearEstimate(items, users, *pairs, np.zeros(pairs.items.size), float(personal))
+
+        def pairs_given(found: State) -> Learner[LogLinearEstimate]:
+            without = unpaired(found)
+            items, users, personal = without.item_draws, without.user_modes, without.personal_weight
+
+            def mean_scores(who: Array, what: Array) -> Float64Array:
+                total = np.zeros(len(what))
+                for theta, modes in zip(items, users, strict=True):
+                    total += personal * np.einsum("ek,ek->e", theta[what, :-1], modes[who]) + theta[what, -1]
+                return total[:, None] / len(items)
+
+            given = task._replace(scores=mean_scores, n_factors=0)
+            learner, scale = self._points(given, self._sweeps(rankings), n_sweeps)
+            return mapped(learner, lambda point: replace(without, pair_values=point.pairs, pair_scale=scale))
+
+        return in_turn(named, pairs_given, unpaired) if pairs.items.size else mapped(named, unpaired)
+
+    def _check_lengths(self, rankings: Rankings) -> None:
         longest = int(np.diff(rankings.indptr).max(initial=0))
-        if method == "exact" and longest > LONGEST_EXACT:
+        if self.method == "exact" and longest > LONGEST_EXACT:
             raise InputError(
                 f"method='exact' sums over all rankings of lists of up to {LONGEST_EXACT} items, and the longest has "
                 f"{longest}; take another method, for example 'relocation'"
             )
-        if self._tabulates and method != "relocation":
+        if self._paired and self.method != "relocation":
             require_memory(
-                40.0 * longest**2, f"method={method!r} has tables of all pairs of a list, which of {longest:,} items",
-                "take method='relocation', which has none",
+                40.0 * longest**2, f"method={self.method!r} has tables of all pairs of a list, which of {longest:,} "
+                "items", "take method='relocation', which has none",
             )  # fmt: skip
 
     # New users
@@ -254,12 +326,11 @@ class LogLinearRanker(Ranker):
         ----------
         user, items, size, seed
             As in `Ranker.sample`.
-        move : {"relocation", "swap", "sublist", "window", "insertion", "informed"}, optional
+        move : {"relocation", "swap", "sublist", "insertion"}, optional
             Draw from a chain of this move, whatever the number of items; a sweep has as many moves as there are items.
             The first three are the paper's (§4.1), by Metropolis and Hastings; sublists have the length ``window``.
-            ``window`` and ``insertion`` are heat baths over the orders of a sublist and the positions of an item,
-            ``informed`` swaps are locally balanced. Only where every item may move: if the items are all that the
-            user has listed or more, or for somebody of whom nothing is known (None).
+            ``insertion`` is a heat bath over the positions of an item. Only where every item may move: if the items are
+            all that the user has listed or more, or for somebody of whom nothing is known (None).
 
         Returns
         -------
@@ -293,8 +364,6 @@ class LogLinearRanker(Ranker):
             ``quantity`` ("energy", then the items by their ids: their positions), ``mean``, ``r_hat`` (near 1),
             ``ess_bulk`` and ``ess_tail``: effective numbers of draws out of n_chains * size.
         """
-        from permrank.families.log_linear.diagnostics import chain_summary
-
         orders, energies, names = self.chains(user, items, n_chains, size, seed, move=move)
         positions = np.argsort(orders, axis=2)[:, :, : len(names)]
         return chain_summary({"energy": energies} | {name: positions[:, :, a] for a, name in enumerate(names)})
@@ -345,10 +414,8 @@ class LogLinearRanker(Ranker):
         """
         fitted: Fitted[LogLinearEstimate] = self.fitted_
         settings, rankings = _settings(fitted), require_rankings(rankings)
-        items = fitted.aligned(rankings)
-        if fitted.estimate.n_factors:
-            return with_factors(fitted.estimate, rankings, items, settings.position, settings.seed)
-        return without_factors(fitted.estimate, rankings, items.astype(np.int64), settings.position)
+        given = rankings, fitted.aligned(rankings), settings.position, settings.seed
+        return log_likelihoods(fitted.estimate, *given)
 
 
 def coefficients_of(estimate: LogLinearEstimate, person: Person, items: Int64Array) -> Float64Array:

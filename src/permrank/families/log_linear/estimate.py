@@ -10,7 +10,8 @@ import numpy as np
 from permrank.checks import require_memory
 from permrank.core.estimates import Estimate
 from permrank.errors import InputError
-from permrank.families.log_linear.kernels.energy import potentials_of
+from permrank.families.log_linear.kernels.arguments import Pairs
+from permrank.families.log_linear.kernels.energy import pair_indices
 from permrank.families.log_linear.lists import position_functions
 from permrank.ragged import frozen, owners
 from permrank.types import Array, Float64Array, Int32Array, Int64Array
@@ -22,7 +23,7 @@ class LogLinearEstimate(Estimate):
 
     item_draws: (n_draws, n_items, K + B), K factors and B coefficients of position functions. user_modes: (n_draws,
     n_users, K). Pairs: rows of items with larger ones. personal_weight: what the factors' part of a score counts, from
-    pairs of items that were held out.
+    pairs of items that were held out. pair_scale: of the pairs' prior, 0 without one.
     """
 
     item_draws: Array
@@ -31,6 +32,7 @@ class LogLinearEstimate(Estimate):
     pair_items: Int32Array
     pair_values: Float64Array
     personal_weight: float
+    pair_scale: float = 0.0
 
     @property
     def n_factors(self) -> int:
@@ -48,12 +50,20 @@ class LogLinearEstimate(Estimate):
 
     def potentials(self, items: Array) -> Float64Array:
         """Table of λ of some items, (n, n); (0, 0) if there are no pairs."""
-        if self.pair_items.size:
-            what = f"the pairs of {len(items):,} items, those of the list included,"
-            require_memory(24.0 * len(items) ** 2, what, "ask about fewer items, or for somebody with a shorter list")
+        if not self.pair_items.size:
+            return np.zeros((0, 0))
+        what = f"the pairs of {len(items):,} items, those of the list included,"
+        require_memory(24.0 * len(items) ** 2, what, "ask about fewer items, or for somebody with a shorter list")
         order = np.argsort(items)
-        pairs = frozen(self.pair_indptr, self.pair_items, self.pair_values)
-        return np.asarray(potentials_of(*frozen(items[order].astype(np.int32)), order, *pairs))
+        ascending, *pairs = frozen(items[order].astype(np.int32), self.pair_indptr, self.pair_items)
+        indices = pair_indices(ascending, Pairs(*pairs))
+        stored = np.triu(indices >= 0, 1)
+        table = np.zeros(indices.shape)
+        table[stored] = self.pair_values[indices[stored]]
+        del indices
+        table -= table.T
+        rank = np.argsort(order)
+        return table[np.ix_(rank, rank)]
 
     def coefficients(self, items: Int64Array, modes: Float64Array | None) -> Float64Array:
         """Coefficients of items for a user with these modes (n_draws, K), or for nobody: (n_draws, n, B)."""

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any, NamedTuple
 
 import numpy as np
+import polars as pl
 
 from permrank.checks import require_choice, require_int, require_seed
 from permrank.core.distribution import RankingDistribution
 from permrank.errors import InputError, NotSupportedError
-from permrank.families.log_linear.kernels.arguments import Mixture, Schedule, Terms
-from permrank.families.log_linear.kernels.moves import draw_orders
+from permrank.families.log_linear.kernels.arguments import Schedule, Terms
+from permrank.families.log_linear.kernels.moves import INSERTION, MOVES, draw_orders
 from permrank.families.log_linear.kernels.subsets import exact_draws, exact_expectations
-from permrank.families.log_linear.normaliser import MOVES, log_normaliser, only
+from permrank.families.log_linear.likelihood import log_normaliser
 from permrank.randomness import stream_key
-from permrank.types import Array, Float64Array, Int32Array, Int64Array
+from permrank.types import Array, Float64Array, Int32Array, Int64Array, Named
 
 # States of the exact sum over subsets and positions: a quarter of a million take some tens of milliseconds.
 _MOST_STATES, _MOST_FREE = 2**18, 16
@@ -111,13 +113,12 @@ class LogLinear(RankingDistribution):
         return len(self.questions[0].free)
 
     def _prefers(self, first: int, second: int) -> float:
-        """Return the probability that one item is ranked before another; exact for about a dozen items."""
+        """Exact for about a dozen items; so is `_top`."""
         if self.questions[0].exact:
             return float(np.mean([question.expectations()[0][first, second] for question in self.questions]))
         return super()._prefers(first, second)
 
     def _top(self, k: int) -> Float64Array:
-        """Return the probability of each item to be among the first ``k``; exact for about a dozen items."""
         k = min(k, self.n_items)
         if self.questions[0].exact:
             every = [question.expectations()[1][:, :k].sum(axis=1) for question in self.questions]
@@ -125,11 +126,7 @@ class LogLinear(RankingDistribution):
         return super()._top(k)
 
     def _enter(self, levels: Int32Array) -> Float64Array:
-        """Return the probabilities of the positions of the last item, given the order of the others (§4.4); exact.
-
-        The order of the list stays as it is, and g is that of the longer list at every position. Inside a tie all its
-        items count with their mean.
-        """
+        """Exact (§4.4): g is that of the longer list everywhere, and inside a tie all items count with their mean."""
         if len(self.questions[0].context):
             raise InputError("an item enters a list that is asked about as a whole; give all items of the list")
         positions = [question.entering(levels).expectations()[2][0] for question in self.questions]
@@ -137,23 +134,14 @@ class LogLinear(RankingDistribution):
 
     def sample(self, size: int = 1, seed: int = 0, *, move: str | None = None) -> Int32Array:
         """Draw rankings: exactly for about a dozen items, else, or with a ``move``, from chains."""
-        if move is None or size == 0:
-            return super().sample(size, seed)
         require_int("size", size, 0)
         require_seed(seed)
-        return self._free(self.draw(int(size), int(seed), move))
+        return self._sample(int(size), int(seed), move)
 
-    def _sample(self, size: int, seed: int) -> Int32Array:
+    def _sample(self, size: int, seed: int, move: str | None = None) -> Int32Array:
+        """Orders of the free items, the draws of the coefficients taking turns."""
         if size == 0 or self.n_items == 0:
             return np.zeros((size, self.n_items), np.int32)
-        return self._free(self.draw(size, seed))
-
-    def _free(self, drawn: Array) -> Int32Array:
-        """Orders without the context."""
-        return np.asarray(drawn[drawn < self.n_items].reshape(len(drawn), -1))
-
-    def draw(self, size: int, seed: int, move: str | None = None) -> Any:
-        """Orders of free items and context, (size, k + n), the draws of the coefficients taking turns."""
         turns = np.random.default_rng(seed).permutation(len(self.questions))[:size]
         out = []
         for turn, d in enumerate(turns):
@@ -164,7 +152,8 @@ class LogLinear(RankingDistribution):
             else:
                 out.append(self.chains(question, 1, n_drawn, seed + int(d), move)[0][0])
         order = np.argsort(np.concatenate([np.arange(len(part)) for part in out]), kind="stable")
-        return np.concatenate(out)[order]
+        drawn = np.concatenate(out)[order]
+        return np.asarray(drawn[drawn < self.n_items].reshape(size, -1))
 
     def chains(
         self, question: Question, n_chains: int, size: int, seed: int, move: str | None = None
@@ -185,9 +174,9 @@ class LogLinear(RankingDistribution):
             row[:] = rng.permutation(k + n)
             row[row >= k] = np.arange(k, k + n)
         unary = np.concatenate((question.free, question.context))
-        mixture = Mixture(only(move or "insertion"), self.window)
         terms, schedule = Terms(unary, question.basis, question.pair), Schedule(_BURN_IN * k, _THIN * k, size)
-        orders, energies = draw_orders(start, k, mixture, terms, stream_key(seed, 3), schedule)
+        kind = MOVES[move] if move else INSERTION
+        orders, energies = draw_orders(start, k, kind, self.window, terms, stream_key(seed, 3), schedule)
         return orders, energies
 
     def _log_probability(self, order: Int64Array) -> float:
@@ -215,3 +204,25 @@ def tie_means(rows: Float64Array, levels: Array) -> Float64Array:
     sizes = np.diff(first, append=len(rows))
     means = np.add.reduceat(rows, first, axis=0) / sizes.reshape(-1, *(1,) * (rows.ndim - 1))
     return np.asarray(np.repeat(means, sizes, axis=0))
+
+
+def chain_summary(draws: dict[Any, Any]) -> pl.DataFrame:
+    """R-hat (rank-normalised, split) and effective sample sizes of named quantities, each (n_chains, n_draws).
+
+    Vehtari, Gelman, Simpson, Carpenter and Bürkner (2021), by ArviZ. A quantity that never changes has neither.
+    """
+    try:
+        stats: Any = importlib.import_module("arviz_stats.base").array_stats
+    except ImportError as error:
+        raise NotSupportedError("diagnostics need ArviZ: pip install 'permrank[mcmc]'") from error
+    rows, axes = [], {"chain_axis": 0, "draw_axis": 1}
+    for name, values in draws.items():
+        array = np.asarray(values, np.float64)
+        row: Named = {"quantity": str(name), "mean": float(array.mean())}
+        row |= dict.fromkeys(("r_hat", "ess_bulk", "ess_tail"))
+        if array.min() != array.max():
+            row["r_hat"] = float(stats.rhat(array, **axes))
+            row["ess_bulk"] = float(stats.ess(array, **axes, method="bulk"))
+            row["ess_tail"] = float(stats.ess(array, **axes, method="tail", prob=(0.05, 0.95)))
+        rows.append(row)
+    return pl.DataFrame(rows, schema={"quantity": pl.String} | dict.fromkeys(list(rows[0])[1:], pl.Float64))

@@ -1,4 +1,4 @@
-"""Learners of coefficients of items and pairs: exact, by pseudo-likelihood (§4.3), by contrast (§4.2)."""
+"""Learners of points: exact, by pseudo-likelihood (§4.3), by contrast (§4.2); and the scale of λ by held-out lists."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from permrank.families.log_linear.factors import usual_scale
 from permrank.families.log_linear.kernels.arguments import Moves, Pairs, Partners, Positions
 from permrank.families.log_linear.kernels.moves import SWAP, advance_chains
 from permrank.families.log_linear.kernels.pseudo_likelihood import BY_RELOCATION, BY_SWAPS, BY_WINDOWS, EXACT
 from permrank.families.log_linear.lists import (
     Lists,
-    by_item,
     grouped,
     likelihoods,
     lists_of_rankings,
@@ -29,7 +29,7 @@ from permrank.learning.shards import Shard
 from permrank.randomness import stream_key
 from permrank.rankings.hold_out import keep_entries
 from permrank.rankings.rankings import Rankings
-from permrank.types import Float64Array
+from permrank.types import Array, Float64Array
 
 STRUCTURES = {"relocation": BY_RELOCATION, "swaps": BY_SWAPS, "windows": BY_WINDOWS, "exact": EXACT}
 CONTRASTS = ("contrastive", "persistent")
@@ -41,103 +41,50 @@ def precision_of(scale: float | None) -> float:
 
 
 class Parameters(NamedTuple):
-    """Coefficients of items (n_items, B) and of pairs (n_pairs,)."""
+    """Coefficients of items (n_items, B), factors of items (n_items, K) and users (n_users, K), λ of pairs (n_pairs,).
+
+    There are no rows of items where their coefficients are given.
+    """
 
     items: Float64Array
+    factors: Float64Array
+    users: Float64Array
     pairs: Float64Array
 
     def joined(self) -> Float64Array:
         """All of them in one vector."""
-        return np.concatenate((self.items.ravel(), self.pairs))
+        return np.concatenate([part.ravel() for part in self])
 
     def split(self, point: Float64Array) -> Parameters:
         """A vector as parameters of this shape."""
-        n = self.items.size
-        return Parameters(point[:n].reshape(self.items.shape), point[n:])
+        parts = np.split(point, np.cumsum([part.size for part in self])[:-1])
+        return Parameters(*(part.reshape(own.shape) for part, own in zip(parts, self, strict=True)))
 
+    def coefficients(self, items: Array, users: Array) -> Float64Array:
+        """Coefficients of (user, item) pairs: (n, B)."""
+        found = np.asarray(self.items[items])
+        if self.factors.size:
+            found[:, 0] += np.einsum("ek,ek->e", self.factors[items], self.users[users])
+        return found
 
-class Problem(NamedTuple):
-    """What a learner needs: lists, position functions, pairs, and the precisions of the Gaussian priors.
-
-    The lists are those of the rankings, or orders of them.
-    """
-
-    rankings: Rankings
-    lists: Lists
-    positions: Positions
-    pairs: Pairs
-    partners: Partners
-    precisions: Parameters
-    offset: Float64Array | None = None
-
-    @property
-    def start(self) -> Parameters:
-        """No preference at all; with an offset the coefficients of items are given, (n_entries, B), and not learnt."""
-        n_items = self.rankings.n_items if self.offset is None else 0
-        return Parameters(np.zeros((n_items, self.positions.table.shape[1])), np.zeros(self.pairs.items.size))
-
-    @property
-    def shards(self) -> list[Shard]:
-        """The lists in shards."""
-        return shards_of_lists(self.lists, self.pairs)
-
-    def unary(self, point: Parameters) -> Float64Array:
-        """Coefficients of all entries."""
-        return point.items[self.lists.items] if self.offset is None else self.offset
-
-    def of_items(self, of_entries: Float64Array, lists: Lists) -> Float64Array:
-        """Sums over the entries of each item whose coefficients are learnt."""
-        return by_item(of_entries, lists.items, self.rankings.n_items) if self.offset is None else of_entries[:0]
-
-
-def likelihood(
-    problem: Problem, shards: list[Shard], structure: int, width: int, point: Parameters
-) -> tuple[float, Parameters]:
-    """Weighted log-likelihood of all lists, cut into shards, by one of the structures, and its gradient."""
-    lists = problem.lists
-    values, of_entries, of_pairs = likelihoods(
-        shards, structure, width, problem.unary(point), problem.positions, problem.pairs, problem.partners, point.pairs
-    )
-    gradient = Parameters(problem.of_items(of_entries, lists), of_pairs)
-    return float(values @ lists.weights), gradient
-
-
-def maximise(problem: Problem, structure: int, width: int, linear: Parameters, tol: float) -> Learner[Parameters]:
-    """Posterior mode by L-BFGS: log-likelihood + linear part - Σ precision * parameter² / 2."""
-    shape = problem.start
-    precision, slope = problem.precisions.joined(), linear.joined()
-    shards = problem.shards
-
-    def descended(x: Float64Array) -> tuple[float, Float64Array]:
-        value, gradient = likelihood(problem, shards, structure, width, shape.split(x))
-        return float(0.5 * precision @ x**2 - slope @ x) - value, precision * x - slope - gradient.joined()
-
-    scale = 1.0 / (_curvature(problem) + precision)
-    return mapped(minimise(descended, shape.joined(), scale, tol=tol), shape.split)
+    def gradient(self, of_entries: Float64Array, of_pairs: Float64Array, items: Array, users: Array) -> Float64Array:
+        """Derivative in all of them from that in the coefficients of entries (n, B) and in λ, in one vector."""
+        (n_items, n_factors), slope = self.factors.shape, of_entries[:, 0]
+        of_factors, of_users = np.empty(self.factors.shape), np.empty(self.users.shape)
+        for k in range(n_factors):
+            of_factors[:, k] = np.bincount(items, slope * self.users[users, k], n_items)
+            of_users[:, k] = np.bincount(users, slope * self.factors[items, k], len(self.users))
+        of_items = self.items
+        if len(of_items):
+            of_items = np.column_stack([np.bincount(items, column, n_items) for column in of_entries.T])
+        return Parameters(of_items, of_factors, of_users, of_pairs).joined()
 
 
 class Task(NamedTuple):
-    """What to learn, from what, and how.
+    """What to learn, from what, and how; see the parameters of the models.
 
-    Attributes
-    ----------
-    rankings : Rankings
-    positions : Positions
-    pairs : Pairs
-    item_precision, pair_precision : float
-        Of the Gaussian priors.
-    width : int
-        Of windows.
-    n_relocations : int
-        The most items of a list that are relocated.
-    n_steps : int
-        Moves of a chain in a sweep; 0 for as many as the list has items.
-    tol : float
-    seed : int
-    scores : callable, optional
-        (users, items) to given coefficients (n, B), which are not learnt then.
-    move : int
-        Of the chains, a code of `kernels.log_linear_moves`.
+    width: of windows; move: a code of kernels/moves.py; scores: (users, items) to given coefficients (n, B), which are
+    not learnt then; factor_scale: None for maximum likelihood.
     """
 
     rankings: Rankings
@@ -152,29 +99,109 @@ class Task(NamedTuple):
     seed: int
     scores: Callable[[Any, Any], Float64Array] | None = None
     move: int = SWAP
+    n_factors: int = 0
+    factor_scale: float | None = None
+    intercepts: bool = True
 
     def problem(self, lists: Lists) -> Problem:
         """For these lists."""
-        offset = None
-        if self.scores is not None:
-            offset = self.scores(lists.entry_users(), lists.items)
-        shape = (self.rankings.n_items if offset is None else 0, self.positions.table.shape[1])
-        precisions = Parameters(
-            np.full(shape, self.item_precision), np.full(self.pairs.items.size, self.pair_precision)
+        offset = None if self.scores is None else self.scores(lists.entry_users(), lists.items)
+        n_items, k, scale = self.rankings.n_items, self.n_factors, self.factor_scale
+        rng = np.random.default_rng(self.seed)
+        spread = scale or (usual_scale(self.rankings) if k else 0.0)
+        start = Parameters(
+            np.zeros((n_items if offset is None else 0, self.positions.table.shape[1])),
+            0.3 * spread / np.sqrt(max(k, 1)) * rng.normal(size=(n_items, k)),
+            0.3 * rng.normal(size=(self.rankings.n_users, k)),
+            np.zeros(self.pairs.items.size),
         )
-        partners = partners_of(self.pairs)
-        return Problem(self.rankings, lists, self.positions, self.pairs, partners, precisions, offset)
+        of_factors = (k / scale**2, 1.0) if scale else (0.0, 0.0)
+        sizes = [part.size for part in start]
+        precision = np.repeat([self.item_precision, *of_factors, self.pair_precision], sizes)
+        free = np.repeat([float(self.intercepts), 1.0, 1.0, 1.0], sizes)
+        return Problem(self, lists, partners_of(self.pairs), start, precision, free, offset)
+
+
+class Problem(NamedTuple):
+    """What a learner needs: lists, those of the rankings or orders of them, where it starts, and Gaussian priors.
+
+    free: 0 for a parameter that is held. offset: (n_entries, B), given coefficients of the entries, or None.
+    """
+
+    task: Task
+    lists: Lists
+    partners: Partners
+    start: Parameters
+    precision: Float64Array
+    free: Float64Array
+    offset: Float64Array | None
+
+    @property
+    def shards(self) -> list[Shard]:
+        """The lists in shards."""
+        return shards_of_lists(self.lists, self.task.pairs)
+
+    def unary(self, point: Parameters) -> Float64Array:
+        """Coefficients of all entries."""
+        if self.offset is not None:
+            return self.offset
+        return point.coefficients(self.lists.items, self.lists.entry_users())
+
+    def statistics(self, point: Parameters, lists: Lists) -> Float64Array:
+        """Gradient of minus the energies of some lists."""
+        of_entries, of_pairs = statistics(lists, self.task.positions, self.task.pairs)
+        return point.gradient(of_entries, of_pairs, lists.items, lists.entry_users())
+
+    def scale(self) -> Float64Array:
+        """By which steps are scaled: diagonal of the information under equally likely rankings, and of the prior's.
+
+        That is Σ variance of g, and Σ weights for a pair. With factors, whose curvature changes with them, it is 1.
+        """
+        if self.start.factors.size:
+            return np.ones(self.precision.size)
+        lists, positions = self.lists, self.task.positions
+        lengths = np.diff(lists.indptr)
+        variance = np.zeros((positions.start.size, positions.table.shape[1]))
+        for n in np.unique(lengths):
+            variance[n] = positions.table[positions.start[n] : positions.start[n] + n].var(axis=0)
+        of_entries = variance[np.repeat(lengths, lengths)] * np.repeat(lists.weights, lengths)[:, None]
+        of_pairs = weights_of_pairs(self.task.rankings, self.task.pairs)
+        return self.start.gradient(of_entries, of_pairs, lists.items, lists.entry_users()) + 1.0 + self.precision
+
+
+def likelihood(
+    problem: Problem, shards: list[Shard], structure: int, width: int, point: Parameters
+) -> tuple[float, Float64Array]:
+    """Weighted log-likelihood of all lists, cut into shards, by one of the structures, and its gradient."""
+    lists, given = problem.lists, (problem.task.positions, problem.task.pairs, problem.partners, point.pairs)
+    values, of_entries, of_pairs = likelihoods(shards, problem.unary(point), structure, width, *given)
+    return float(values @ lists.weights), point.gradient(of_entries, of_pairs, lists.items, lists.entry_users())
+
+
+def maximise(
+    problem: Problem, structure: int, width: int, tol: float, linear: Float64Array | None = None
+) -> Learner[Parameters]:
+    """Posterior mode by L-BFGS: log-likelihood + linear part - Σ precision * parameter² / 2."""
+    precision, shards = problem.precision, problem.shards
+    slope = np.zeros(precision.size) if linear is None else linear
+
+    def descended(x: Float64Array) -> tuple[float, Float64Array]:
+        value, gradient = likelihood(problem, shards, structure, width, problem.start.split(x))
+        return float(0.5 * precision @ x**2 - slope @ x) - value, problem.free * (precision * x - slope - gradient)
+
+    found = minimise(descended, problem.start.joined(), 1.0 / problem.scale(), tol=tol)
+    return mapped(found, problem.start.split)
 
 
 def learner_of(learner: str, task: Task, n_sweeps: int, first: int = 0) -> Learner[Parameters]:
-    """Coefficients of items and pairs by one of the learners, in sweeps from the first on to n_sweeps."""
+    """Parameters by one of the learners, in sweeps from the first on to n_sweeps."""
     if learner in CONTRASTS:
         return _by_contrast(task, learner == "persistent", n_sweeps, first)
-    if learner == "exact":
+    if learner == "exact" and not task.n_factors:
         return _exact(task)
     problem = task.problem(strict_lists(task.rankings, task.seed))
     width = task.n_relocations if learner == "relocation" else task.width
-    return maximise(problem, STRUCTURES[learner], width, problem.start, task.tol)
+    return maximise(problem, STRUCTURES[learner], width, task.tol)
 
 
 def _exact(task: Task) -> Learner[Parameters]:
@@ -185,35 +212,34 @@ def _exact(task: Task) -> Learner[Parameters]:
     """
     lists = lists_of_rankings(task.rankings)
     problem = task.problem(grouped(lists) if task.scores is None else strict_order(lists))
-    said = _statistics(problem, lists) - _statistics(problem, problem.lists)
-    return maximise(problem, EXACT, 0, problem.start.split(said), task.tol)
+    said = problem.statistics(problem.start, lists) - problem.statistics(problem.start, problem.lists)
+    return maximise(problem, EXACT, 0, task.tol, said)
 
 
 def _by_contrast(task: Task, persistent: bool, n_sweeps: int, first: int) -> Learner[Parameters]:
     """Contrastive divergence (Hinton 2002; §4.2): raise what the lists say, lower what short chains from them say.
 
     Chains start from the lists in every sweep, or go on where they were (persistent; Tieleman 2008). Steps are scaled
-    by the curvature of the likelihood of equally likely rankings, fall like 1 / sqrt(sweep), and the answer is the mean
-    over the last half of the sweeps (Polyak and Juditsky 1992).
+    by the curvature, and fall like 1 / sqrt(sweep); those of factors are Adam's (Kingma and Ba 2015). The answer is the
+    mean over the last half of the sweeps (Polyak and Juditsky 1992).
     """
-    lists = strict_lists(task.rankings, task.seed)
-    problem = task.problem(lists)
-    said = _statistics(problem, lists_of_rankings(task.rankings))
-    start, precision = problem.start, problem.precisions.joined()
-    scale = _curvature(problem) + precision
-    strict = strict_order(lists)
+    lists, said_lists = strict_lists(task.rankings, task.seed), lists_of_rankings(task.rankings)
+    problem, strict = task.problem(lists), strict_order(lists)
+    start, scale = problem.start, problem.scale()
+    said, users = statistics(said_lists, task.positions, task.pairs), said_lists.entry_users()
 
     def steps(kept: State | None) -> Iterator[Step[Float64Array]]:
         point, chains = start.joined(), lists.orders.copy()
         mean, n_kept, done = np.zeros_like(point), 0, first
+        moments = np.zeros((2, point.size if task.n_factors else 0))
         if kept:
-            point, mean, n_kept, chains, done = (kept[name] for name in ("point", "mean", "n_kept", "chains", "done"))
+            point, moments, mean, n_kept, chains, done = (kept[name] for name in _STATE)
 
         def estimate() -> Float64Array:
             return mean if n_kept else point
 
         def state() -> State:
-            return {"point": point, "mean": mean, "n_kept": n_kept, "chains": chains, "done": done}
+            return dict(zip(_STATE, (point, moments, mean, n_kept, chains, done), strict=True))
 
         yield standing(estimate, state)
         for sweep in range(done, n_sweeps):
@@ -224,8 +250,14 @@ def _by_contrast(task: Task, persistent: bool, n_sweeps: int, first: int) -> Lea
                 lists.indptr, lists.items, chains, problem.unary(here), task.positions, task.pairs, here.pairs,
                 Moves(task.move, task.width, task.n_steps), stream_key(task.seed, sweep),
             )  # fmt: skip
-            gradient = said - _statistics(problem, strict._replace(orders=chains)) - precision * point
-            point = point + gradient / (scale * np.sqrt(1.0 + sweep / _SLOWER_AFTER))
+            drawn = problem.statistics(here, strict._replace(orders=chains))
+            gradient = here.gradient(*said, said_lists.items, users) - drawn - problem.precision * point
+            gradient = problem.free * gradient
+            if task.n_factors:
+                moments, step = _adam(moments, gradient, sweep)
+            else:
+                step = gradient / (scale * np.sqrt(1.0 + sweep / _SLOWER_AFTER))
+            point = point + step
             if 2 * sweep >= n_sweeps:
                 n_kept += 1
                 mean += (point - mean) / n_kept
@@ -235,6 +267,19 @@ def _by_contrast(task: Task, persistent: bool, n_sweeps: int, first: int) -> Lea
             yield Step(gap, estimate, state, converged=done == n_sweeps)
 
     return mapped(steps, start.split)
+
+
+def _adam(moments: Float64Array, gradient: Float64Array, sweep: int) -> tuple[Float64Array, Float64Array]:
+    """Moments and step after one more gradient."""
+    first, second = 0.9 * moments[0] + 0.1 * gradient, 0.99 * moments[1] + 0.01 * gradient**2
+    root = np.sqrt(second / (1.0 - 0.99 ** (sweep + 1))) + 1e-8
+    return np.stack((first, second)), _STEP * (first / (1.0 - 0.9 ** (sweep + 1)) / root)
+
+
+_STATE = ("point", "moments", "mean", "n_kept", "chains", "done")
+# Sweeps until the steps of contrastive learning have fallen to 1 / sqrt(2) of their first length; and those of factors:
+# a parameter crosses its prior's width in some tens of sweeps.
+_SLOWER_AFTER, _STEP = 10.0, 0.03
 
 
 def choose_pair_scale(learner: str, task: Task) -> float:
@@ -259,7 +304,7 @@ def choose_pair_scale(learner: str, task: Task) -> float:
     def value(index: int) -> float:
         if index not in found:
             trial = part._replace(pair_precision=_SCALES[index] ** -2.0)
-            structure = learner if learner in ("exact", "swaps", "windows") else "relocation"
+            structure = "relocation" if learner in CONTRASTS else learner
             point = run(learner_of(structure, trial, _TRIAL_SWEEPS), max_iter=_TRIAL_SWEEPS).estimate
             found[index] = likelihood(test, test.shards, BY_RELOCATION, task.n_relocations, point)[0]
         return found[index]
@@ -275,22 +320,3 @@ _SCALES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 _USUAL_SCALE = 0.05  # right for Sushi, where two items are ranked together by twenty people
 _FEWEST_LISTS, _TRIAL_SWEEPS = 50, 60
 _MOST_WORK = 2e6  # positions of relocated items: a search takes a minute or two
-# Sweeps until the steps of contrastive learning have fallen to 1 / sqrt(2) of their first length.
-_SLOWER_AFTER = 10.0
-
-
-def _statistics(problem: Problem, lists: Lists) -> Float64Array:
-    of_entries, of_pairs = statistics(lists, problem.positions, problem.pairs)
-    return Parameters(problem.of_items(of_entries, lists), of_pairs).joined()
-
-
-def _curvature(problem: Problem) -> Float64Array:
-    """Diagonal of the information under equally likely rankings: Σ variance of g, and Σ weights for a pair."""
-    lists, positions = problem.lists, problem.positions
-    lengths = np.diff(lists.indptr)
-    variance = np.zeros((positions.start.size, positions.table.shape[1]))
-    for n in np.unique(lengths):
-        variance[n] = positions.table[positions.start[n] : positions.start[n] + n].var(axis=0)
-    weights = np.repeat(lists.weights, lengths)
-    of_items = problem.of_items(variance[np.repeat(lengths, lengths)] * weights[:, None], lists)
-    return Parameters(of_items, weights_of_pairs(problem.rankings, problem.pairs)).joined() + 1.0

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
 from permrank.families.log_linear.kernels.arguments import Orders, Pairs, Partners, Positions
-from permrank.families.log_linear.kernels.counts import N_BINS, Entries, count_histogram, count_pairs, pair_weights
 from permrank.families.log_linear.kernels.pseudo_likelihood import list_likelihoods, list_statistics
 from permrank.learning.shards import MOST_BLOCKS, Shard, blocks_by_rows, gathered, shards_of
 from permrank.ragged import frozen, indptr_of, owners, positions, ranges
@@ -21,26 +21,16 @@ from permrank.types import Float64Array, Int32Array, Int64Array
 _MOST_CELLS = 2**25
 # Lists that two items must share to have a parameter; and numbers of pairs by which it is raised.
 _USUAL_COOCCURRENCE, _FEWEST_PAIRS, _MOST_PAIRS = 5, 2**18, 2**22
+# Of a longer list so many items, evenly spread, are looked for beside each item, and count for all.
+MOST_PARTNERS = 1024
+# Items whose pairs are counted at once; and counts that are told apart.
+_BLOCK, _N_BINS = 256, 65_536
 # Orders of a tied list that a learner of strict lists is shown, each with its part of the weight.
 N_SHUFFLES = 4
 
 
 class Lists(NamedTuple):
-    """Lists with their items ascending, and for every position the number of its item.
-
-    Attributes
-    ----------
-    indptr : int64 (n_lists + 1,)
-    items : int32 (n_entries,)
-        Items of a list, ascending.
-    orders : int64 (n_entries,)
-        Item at each position, as its number among those of the list.
-    levels : int32 (n_entries,)
-        Tie group of each position.
-    weights : float64 (n_lists,)
-    owners : int64 (n_lists,)
-        Index of the user of each list.
-    """
+    """Lists as `Orders`, with the tie group of each position, and the index of the user of each list (`owners`)."""
 
     indptr: Int64Array
     items: Int32Array
@@ -59,21 +49,29 @@ def no_pairs(n_items: int) -> Pairs:
     return Pairs(*frozen(np.zeros(n_items + 1, np.int64), np.zeros(0, np.int32)))
 
 
-def _entries(rankings: Rankings) -> Entries:
-    view = rankings.item_view
-    lists = rankings.entry_rankings(), rankings.indptr, rankings.items, rankings.weights
-    return Entries(*frozen(view.indptr, view.entries.astype(np.int64), *lists))
+def _together(rankings: Rankings) -> Iterator[tuple[int, Any]]:
+    """Weights of the lists that items share with larger ones: the first item of a block, and its sparse rows."""
+    lengths, shape = rankings.lengths, (rankings.n_rankings, rankings.n_items)
+    kept, of = np.minimum(lengths, MOST_PARTNERS), rankings.entry_rankings()
+    weights = (rankings.weights * lengths / np.maximum(kept, 1))[of]
+    items = sp.csr_array((weights, rankings.items, rankings.indptr), shape).T.tocsr()
+    # So many of each list, from another one on in the next.
+    some = (positions(rankings.indptr) * kept[of] + of) % lengths[of] < kept[of]
+    lists = sp.csr_array((np.ones(int(some.sum())), rankings.items[some], indptr_of(kept)), shape)
+    for first in range(0, rankings.n_items, _BLOCK):
+        block = sp.triu(items[first : first + _BLOCK] @ lists, first + 1, format="csr")
+        block.sort_indices()
+        yield first, block
 
 
 def pairs_of(rankings: Rankings, least: float) -> Pairs:
     """Pairs of items that are ranked together at least so often, by weight."""
-    entries, indptr = _entries(rankings), np.zeros(rankings.n_items + 1, np.int64)
-    count_pairs(entries, float(least), indptr, np.zeros(0, np.int32))
-    indptr = np.cumsum(indptr)
-    items = np.empty(int(indptr[-1]), np.int32)
-    if items.size:
-        count_pairs(entries, float(least), indptr, items)
-    return Pairs(*frozen(indptr, items))
+    counts, items = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)]
+    for _, block in _together(rankings):
+        kept = (block.data >= least) & (block.data > 0.0)
+        counts.append(np.bincount(owners(block.indptr)[kept], minlength=block.shape[0]))
+        items.append(block.indices[kept])
+    return Pairs(*frozen(indptr_of(np.concatenate(counts)), np.concatenate(items).astype(np.int32)))
 
 
 def usual_cooccurrence(rankings: Rankings) -> int:
@@ -86,34 +84,44 @@ def usual_cooccurrence(rankings: Rankings) -> int:
     n_items, lengths = rankings.n_items, rankings.lengths.astype(np.float64)
     if min(0.5 * n_items * (n_items - 1.0), 0.5 * float(np.sum(lengths**2)) / _USUAL_COOCCURRENCE) <= allowed:
         return _USUAL_COOCCURRENCE  # there cannot be as many
-    at_least = np.cumsum(count_histogram(_entries(rankings))[::-1])[::-1]
+    histogram = np.zeros(_N_BINS, np.int64)
+    for _, block in _together(rankings):
+        histogram += np.bincount(np.minimum(block.data.astype(np.int64), _N_BINS - 1), minlength=_N_BINS)
+    at_least = np.cumsum(histogram[::-1])[::-1]
     enough = np.flatnonzero(at_least[_USUAL_COOCCURRENCE:] <= allowed)
-    return _USUAL_COOCCURRENCE + (int(enough[0]) if enough.size else N_BINS - 1)
+    return _USUAL_COOCCURRENCE + (int(enough[0]) if enough.size else _N_BINS - 1)
 
 
 def partners_of(pairs: Pairs) -> Partners:
     """The same pairs with all partners of every item."""
-    row, column = owners(pairs.indptr), pairs.items.astype(np.int64)
-    both, partner = np.concatenate((row, column)), np.concatenate((column, row))
+    row, column = owners(pairs.indptr), pairs.items
+    both, partner = np.concatenate((row, column)), np.concatenate((column, row)).astype(np.int32)
     order = np.lexsort((partner, both))
     indptr = indptr_of(np.bincount(both, minlength=pairs.indptr.size - 1))
-    stored = np.tile(np.arange(row.size), 2)[order]
-    return Partners(*frozen(indptr, partner[order].astype(np.int32), stored))
+    return Partners(*frozen(indptr, partner[order], np.tile(np.arange(row.size), 2)[order]))
 
 
 def weights_of_pairs(rankings: Rankings, pairs: Pairs) -> Float64Array:
     """Weight of the lists in which the items of each pair are ranked together."""
-    return np.asarray(pair_weights(_entries(rankings), pairs))
+    found, rows, n_items = np.zeros(pairs.items.size), owners(pairs.indptr), rankings.n_items
+    for first, block in _together(rankings):
+        part = slice(*np.searchsorted(rows, (first, first + _BLOCK)))
+        keys = owners(block.indptr) * n_items + block.indices
+        wanted = (rows[part] - first) * n_items + pairs.items[part]
+        at = np.searchsorted(keys, wanted)
+        together = at < keys.size
+        together[together] = keys[at[together]] == wanted[together]
+        found[part][together] = block.data[at[together]]
+    return found
 
 
-def lists_of_rankings(rankings: Rankings, items: Int32Array | None = None) -> Lists:
-    """Rankings as they are, ties by their levels; ``items`` renumbers the entries."""
-    codes = rankings.items if items is None else items
-    by_item = np.lexsort((codes, rankings.entry_rankings()))
+def lists_of_rankings(rankings: Rankings) -> Lists:
+    """Rankings as they are, ties by their levels."""
+    by_item = np.lexsort((rankings.items, rankings.entry_rankings()))
     orders = np.empty(by_item.size, np.int64)
     orders[by_item] = positions(rankings.indptr)
-    users = rankings.ranking_users
-    return Lists(*frozen(rankings.indptr, codes[by_item], orders, rankings.levels, rankings.weights, users))
+    rest = rankings.levels, rankings.weights, rankings.ranking_users
+    return Lists(*frozen(rankings.indptr, rankings.items[by_item], orders, *rest))
 
 
 def strict_lists(rankings: Rankings, seed: int) -> Lists:
@@ -138,8 +146,7 @@ def grouped(lists: Lists) -> Lists:
     parts = [lists.items[a:b].tobytes() for a, b in zip(lists.indptr[:-1], lists.indptr[1:], strict=True)]
     groups: dict[bytes, int] = {}
     group = np.array([groups.setdefault(part, len(groups)) for part in parts], np.int64)
-    first = np.full(len(groups), -1, np.int64)
-    first[group[::-1]] = np.arange(group.size)[::-1]
+    first = np.unique(group, return_index=True)[1]
     entries = ranges(lists.indptr[first], lists.indptr[first + 1])
     indptr = indptr_of(np.diff(lists.indptr)[first])
     return Lists(
@@ -205,43 +212,22 @@ def shards_of_lists(lists: Lists, pairs: Pairs) -> list[Shard]:
 
 
 def likelihoods(
-    shards: list[Shard],
-    structure: int,
-    width: int,
-    unary: Float64Array,
-    positions: Positions,
-    pairs: Pairs,
-    partners: Partners,
-    pair_values: Float64Array,
+    shards: list[Shard], unary: Float64Array, *given: Any
 ) -> tuple[Float64Array, Float64Array, Float64Array]:
     """Log-likelihood of each list, and the weighted gradients of all entries (n_entries, B) and pairs (n_pairs,).
 
-    unary: (n_entries, B), coefficients of the entries; the rest as in `kernels.log_linear.list_likelihoods`.
+    unary: (n_entries, B), coefficients of the entries; given: structure, width, positions, pairs, partners and values
+    of pairs, as in `kernels.pseudo_likelihood.list_likelihoods`.
     """
-    job = partial(_likelihoods, structure, width, positions, pairs, partners, pair_values)
-    values, of_entries, of_pairs = gathered(job, shards, unary, level=1)
+    values, of_entries, of_pairs = gathered(partial(_likelihoods, given), shards, unary, level=1)
     return values, of_entries, of_pairs.sum(axis=0)
 
 
-def _likelihoods(
-    structure: int,
-    width: int,
-    positions: Positions,
-    pairs: Pairs,
-    partners: Partners,
-    pair_values: Float64Array,
-    shard: Shard,
-    unary: Float64Array,
-) -> tuple[Float64Array, ...]:
-    weights, items, orders, _ = shard.data
+def _likelihoods(given: tuple[Any, ...], shard: Shard, unary: Float64Array) -> tuple[Float64Array, ...]:
+    (structure, width, positions, pairs, partners, pair_values), (weights, items, orders, _) = given, shard.data
     slopes = np.zeros((items.size, positions.table.shape[1])), np.zeros((shard.n_blocks, pairs.items.size))
     lists = Orders(shard.indptrs[0], items, orders, weights)
-    given = lists, unary, positions, pairs, partners, pair_values
-    values = list_likelihoods(shard.bounds, structure, width, *given, *slopes)
+    values = list_likelihoods(
+        shard.bounds, structure, width, lists, unary, positions, pairs, partners, pair_values, *slopes
+    )
     return values, *slopes
-
-
-def by_item(of_entries: Float64Array, items: Int32Array, n_items: int) -> Float64Array:
-    """Sum over the entries of each item: (n_items, B)."""
-    columns = [np.bincount(items, column, minlength=n_items) for column in of_entries.T]
-    return np.column_stack(columns)

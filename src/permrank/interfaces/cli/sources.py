@@ -104,7 +104,7 @@ def reads_data(command: Callable[..., Any]) -> Callable[..., Any]:
 def open_rankings(source: str, **options: Any) -> pr.Rankings:
     """Read a file, or load a data set by its name; warnings as one line each."""
     from permrank.files.formats.about import with_about
-    from permrank.rankings.tops import check_unlisted
+    from permrank.rankings.choice_sets import check_unlisted
 
     given = {name: value for name, value in options.items() if value is not None}
     if not Path(source).exists() and source in pr.datasets.names():

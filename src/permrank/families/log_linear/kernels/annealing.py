@@ -12,7 +12,13 @@ import math
 
 import numpy as np
 
-from permrank.families.log_linear.kernels.energy import energy, insert, insertion_energies, softmax_of_energies
+from permrank.families.log_linear.kernels.energy import (
+    draw_state,
+    energy,
+    insert,
+    insertion_energies,
+    softmax_of_energies,
+)
 from permrank.kernels.jit import njit, prange
 from permrank.kernels.streams import derive, gumbel, uniform
 
@@ -28,68 +34,42 @@ def luce_log_probability(order, worths):
 
 
 @njit(error_model="numpy")
-def luce_insertion_energies(others, n_others, item, worths, tail, out):
-    """-log q of an item at each position among others, relative to the first: a single pass.
+def luce_insertion_energies(order, source, worths, tail, out):
+    """-log q of the item at ``source`` at each position, relative to the first, the others in their order: one pass.
 
-    Before it passes others[j] the stage after the item chooses from others[j:], afterwards from it and others[j + 1:].
+    Before it passes an item the stage after it chooses from that and all later ones, afterwards from itself and these.
     """
-    tail[n_others] = 0.0
-    for j in range(n_others - 1, -1, -1):
-        tail[j] = tail[j + 1] + worths[others[j]]
+    n, item = order.size, order[source]
+    tail[n - 1] = 0.0
+    for j in range(n - 2, -1, -1):
+        tail[j] = tail[j + 1] + worths[order[j] if j < source else order[j + 1]]
     out[0] = 0.0
-    for j in range(n_others):
+    for j in range(n - 1):
         out[j + 1] = out[j] - math.log(tail[j] / (worths[item] + tail[j + 1]))
 
 
 @njit(error_model="numpy")
 def _heat_bath(order, beta, n_steps, unary, basis, pair, worths, key):
     n = order.size
-    others, tail = np.empty(n - 1, order.dtype), np.empty(n)
-    of_model, of_luce, mixed, p = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    tail, of_model, of_luce, p = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     for t in range(n_steps):
         source = min(int(uniform(key, 2 * t) * n), n - 1)
-        others[:source] = order[:source]
-        others[source:] = order[source + 1 :]
-        insertion_energies(others, n - 1, order[source], unary, basis, pair, of_model)
-        luce_insertion_energies(others, n - 1, order[source], worths, tail, of_luce)
+        insertion_energies(order, source, unary, basis, pair, of_model)
+        luce_insertion_energies(order, source, worths, tail, of_luce)
         for j in range(n):
-            mixed[j] = beta * of_model[j] + (1.0 - beta) * of_luce[j]
-        softmax_of_energies(mixed, n, p)
-        u, target = uniform(key, 2 * t + 1), n - 1
-        for j in range(n):
-            u -= p[j]
-            if u < 0.0:
-                target = j
-                break
-        insert(order, source, target)
+            of_model[j] = beta * of_model[j] + (1.0 - beta) * of_luce[j]
+        softmax_of_energies(of_model, n, p)
+        insert(order, source, draw_state(p, n, uniform(key, 2 * t + 1)))
 
 
 @njit(error_model="numpy")
-def _gap(order, unary, basis, pair, worths):
-    """-E - log q, what the weight of a run is made of."""
-    return -energy(order, unary, basis, pair) - luce_log_probability(order, worths)
-
-
-@njit(error_model="numpy")
-def _forward_run(n_levels, n_steps, unary, basis, pair, worths, key):
-    n = worths.size
-    keys = np.empty(n)
-    for a in range(n):
-        keys[a] = -math.log(worths[a]) - gumbel(key, a)
-    order = np.argsort(keys)
+def _run(order, forward, n_levels, n_steps, unary, basis, pair, worths, key):
+    """Sum of -E - log q on the way from q to the model, or back: the log-weight of a run."""
     total = 0.0
-    for level in range(n_levels):
-        total += _gap(order, unary, basis, pair, worths) / n_levels
-        _heat_bath(order, (level + 1) / n_levels, n_steps, unary, basis, pair, worths, derive(key, level))
-    return total
-
-
-@njit(error_model="numpy")
-def _reverse_run(order, n_levels, n_steps, unary, basis, pair, worths, key):
-    total = 0.0
-    for level in range(n_levels, 0, -1):
+    for t in range(n_levels):
+        level = t if forward else n_levels - t
         _heat_bath(order, level / n_levels, n_steps, unary, basis, pair, worths, derive(key, level))
-        total += _gap(order, unary, basis, pair, worths) / n_levels
+        total -= (energy(order, unary, basis, pair) + luce_log_probability(order, worths)) / n_levels
     return total
 
 
@@ -99,12 +79,15 @@ def annealed_log_weights(starts, n_runs, n_levels, n_steps, unary, basis, pair, 
 
     log Z is near log mean e^w of the first and -log mean e^-w of the second.
     """
-    out = np.empty(n_runs + starts.shape[0])
+    n, out = worths.size, np.empty(n_runs + starts.shape[0])
     for r in prange(out.size):
-        if r < n_runs:
-            out[r] = _forward_run(n_levels, n_steps, unary, basis, pair, worths, derive(key, r))
+        own, forward = derive(key, r), r < n_runs
+        if forward:
+            races = np.empty(n)
+            for a in range(n):
+                races[a] = -math.log(worths[a]) - gumbel(own, a)
+            order = np.argsort(races)
         else:
-            out[r] = _reverse_run(
-                starts[r - n_runs].copy(), n_levels, n_steps, unary, basis, pair, worths, derive(key, r)
-            )
+            order = starts[r - n_runs].copy()
+        out[r] = _run(order, forward, n_levels, n_steps, unary, basis, pair, worths, own)
     return out

@@ -50,13 +50,6 @@ class Terms(NamedTuple):
     pair: Any
 
 
-class Mixture(NamedTuple):
-    """Moves are drawn by weights, cumulative (N_MOVES,); those of sublists are of this width."""
-
-    weights: Any
-    width: Any
-
-
 class Schedule(NamedTuple):
     """Of a chain the order after ``burn_in`` steps is kept, and then every ``thin``-th until there are ``size``."""
 

@@ -49,15 +49,15 @@ def swap_energy_delta(order, first, second, unary, basis, pair):
 
 
 @njit(error_model="numpy")
-def insertion_energies(others, n_others, item, unary, basis, pair, out):
-    """Energies of an item at each of the n_others + 1 positions among others, relative to the first position; §4.3.
+def insertion_energies(order, source, unary, basis, pair, out):
+    """Energies of the item at ``source`` at each position, relative to the first, the others in their order; §4.3.
 
-    A single pass: from position j to j + 1 the item passes others[j], and only these two change. ``basis`` is that of
-    the longer list.
+    A single pass: from position j to j + 1 the item passes one other, and only these two change.
     """
+    item = order[source]
     out[0] = 0.0
-    for j in range(n_others):
-        z = others[j]
+    for j in range(order.size - 1):
+        z = order[j] if j < source else order[j + 1]
         delta = 0.0
         for k in range(basis.shape[1]):
             delta += (unary[item, k] - unary[z, k]) * (basis[j, k] - basis[j + 1, k])
@@ -80,28 +80,6 @@ def insert(order, source, target):
 
 
 @njit(error_model="numpy")
-def insertion_energy_delta(order, source, target, unary, basis, pair):
-    """E(after) - E(before) of `insert`: O(|target - source|), a chain of swaps of neighbours."""
-    item = order[source]
-    delta = 0.0
-    if source < target:
-        for j in range(source, target):
-            z = order[j + 1]
-            for k in range(basis.shape[1]):
-                delta += (unary[item, k] - unary[z, k]) * (basis[j, k] - basis[j + 1, k])
-            if pair.shape[0] > 0:
-                delta += 2.0 * pair[item, z]
-    else:
-        for j in range(source, target, -1):
-            z = order[j - 1]
-            for k in range(basis.shape[1]):
-                delta += (unary[item, k] - unary[z, k]) * (basis[j, k] - basis[j - 1, k])
-            if pair.shape[0] > 0:
-                delta -= 2.0 * pair[item, z]
-    return delta
-
-
-@njit(error_model="numpy")
 def softmax_of_energies(energies, n, out):
     """Probabilities e^{-E} / Σ e^{-E} of n states into out; returns log Σ e^{-E}."""
     least = energies[0]
@@ -116,58 +94,52 @@ def softmax_of_energies(energies, n, out):
     return math.log(total) - least
 
 
-# Pairwise parameters are stored for pairs of items a < b, row by row: those of item a belong to the items
-# pair_items[pair_indptr[a]:pair_indptr[a + 1]], ascending.
+@njit(error_model="numpy")
+def draw_state(probabilities, n, u):
+    """One of n states by a number that is uniform on [0, 1)."""
+    for j in range(n - 1):
+        u -= probabilities[j]
+        if u < 0.0:
+            return j
+    return n - 1
 
 
 @njit(error_model="numpy")
-def pair_indices(items, pair_indptr, pair_items, indices):
-    """Where λ of each two items of a list is stored: indices[a, b] for a < b, or -1. ``items`` ascend.
+def pair_index(items, low, stop, wanted):
+    """First of the partners items[low:stop], which ascend, that is not smaller than the one wanted; by bisection."""
+    while low < stop:
+        middle = (low + stop) // 2
+        if items[middle] < wanted:
+            low = middle + 1
+        else:
+            stop = middle
+    return low
 
-    Looks each partner up by bisection, from where the one before it was found.
+
+@njit(error_model="numpy")
+def pair_indices(items, pairs):
+    """Where λ of each two items of a list, which ascend, is stored: (n, n), for a < b, or -1; (0, 0) without pairs.
+
+    Each partner is looked up from where the one before it was found.
     """
-    n = items.size
+    n = items.size if pairs.items.size > 0 else 0
+    indices = np.empty((n, n), np.int64)
     for a in range(n):
-        low, stop = pair_indptr[items[a]], pair_indptr[items[a] + 1]
+        low, stop = pairs.indptr[items[a]], pairs.indptr[items[a] + 1]
         for b in range(a + 1, n):
-            wanted = items[b]
-            high = stop
-            while low < high:
-                middle = (low + high) // 2
-                if pair_items[middle] < wanted:
-                    low = middle + 1
-                else:
-                    high = middle
-            indices[a, b] = low if low < stop and pair_items[low] == wanted else -1
+            low = pair_index(pairs.items, low, stop, items[b])
+            indices[a, b] = low if low < stop and pairs.items[low] == items[b] else -1
+    return indices
 
 
 @njit(error_model="numpy")
-def pair_table(indices, n, values):
-    """Antisymmetric (n, n) table of λ from their indices; 0 where there is none."""
+def pair_table(indices, values):
+    """Antisymmetric table of λ from their indices; 0 where there is none."""
+    n = indices.shape[0]
     table = np.zeros((n, n))
     for a in range(n):
         for b in range(a + 1, n):
             if indices[a, b] >= 0:
                 table[a, b] = values[indices[a, b]]
                 table[b, a] = -values[indices[a, b]]
-    return table
-
-
-@njit(error_model="numpy")
-def potentials_of(ascending, order, pair_indptr, pair_items, values):
-    """Table of λ of a list with the items ``ascending``, which stand at the positions ``order`` of the list.
-
-    It is (0, 0) if there are no pairwise parameters at all.
-    """
-    if pair_items.size == 0:
-        return np.zeros((0, 0))
-    n = ascending.size
-    indices = np.empty((n, n), np.int64)
-    pair_indices(ascending, pair_indptr, pair_items, indices)
-    table = np.zeros((n, n))
-    for a in range(n):
-        for b in range(a + 1, n):
-            if indices[a, b] >= 0:
-                table[order[a], order[b]] = values[indices[a, b]]
-                table[order[b], order[a]] = -values[indices[a, b]]
     return table

@@ -8,25 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from permrank.families.log_linear.kernels.energy import softmax_of_energies
+from permrank.families.log_linear.kernels.energy import pair_index, softmax_of_energies
 from permrank.kernels.jit import njit, prange
 
 EXPECTED, MODE, PUBLISHED = 0, 1, 2
-
-
-@njit(error_model="numpy")
-def _pair_value(a, b, pairs, pair_values):
-    """λ of item a before item b; 0 without a parameter."""
-    first, second, sign = (a, b, 1.0) if a < b else (b, a, -1.0)
-    low, high = pairs.indptr[first], pairs.indptr[first + 1]
-    stop = high
-    while low < high:
-        middle = (low + high) // 2
-        if pairs.items[middle] < second:
-            low = middle + 1
-        else:
-            high = middle
-    return sign * pair_values[low] if low < stop and pairs.items[low] == second else 0.0
 
 
 @njit(error_model="numpy")
@@ -53,7 +38,11 @@ def position_energies(item, own, items, levels, unary, basis, pairs, pair_values
                 for k in range(n_columns):
                     mean[k] += unary[e, k]
                 if pairs.items.size > 0:
-                    beside += _pair_value(item, items[e], pairs, pair_values)
+                    first_item, last_item = min(item, items[e]), max(item, items[e])
+                    stop = pairs.indptr[first_item + 1]
+                    index = pair_index(pairs.items, pairs.indptr[first_item], stop, last_item)
+                    if index < stop and pairs.items[index] == last_item:
+                        beside += pair_values[index] if item < items[e] else -pair_values[index]
         for _ in range(size):
             delta = 2.0 * beside / size
             for k in range(n_columns):
@@ -88,40 +77,30 @@ def _position_score(probabilities, n_positions, rule):
     return (n_positions - 1 - best + sure) / n_positions
 
 
-@njit(error_model="numpy")
-def _candidate(listed, u, candidates, c, positions, pairs, pair_values, rule, energies, probabilities):
-    """Mean score of candidate c over the lists of user u, each by its number of items."""
-    item, own = candidates.items[c], candidates.own[c]
-    total, weight = 0.0, 0.0
-    for r in range(listed.user_indptr[u], listed.user_indptr[u + 1]):
-        start, stop = listed.indptr[r], listed.indptr[r + 1]
-        items, levels, unary = listed.items[start:stop], listed.levels[start:stop], listed.unary[start:stop]
-        n_positions = np.int64(1)  # a literal would have the calls below compiled twice
-        for e in range(items.size):
-            if items[e] != item:
-                n_positions += 1
-        basis = positions.table[positions.start[n_positions] : positions.start[n_positions] + n_positions]
-        position_energies(item, own, items, levels, unary, basis, pairs, pair_values, energies)
-        softmax_of_energies(energies, n_positions, probabilities)
-        total += (n_positions - 1) * _position_score(probabilities, n_positions, rule)
-        weight += n_positions - 1
-    return total / weight if weight > 0.0 else np.nan
-
-
 @njit(error_model="numpy", parallel=True)
 def insertion_scores(listed, candidates, positions, pairs, pair_values, rule):
     """Score of candidates: the share of the user's listed items that each is expected to come before.
 
-    NaN for a user without a list.
+    It is the mean over the user's lists, each by its number of items; NaN for a user without a list.
     """
     out = np.empty(candidates.items.size)
     for u in prange(listed.user_indptr.size - 1):
-        longest = 0
-        for r in range(listed.user_indptr[u], listed.user_indptr[u + 1]):
+        first, last, longest = listed.user_indptr[u], listed.user_indptr[u + 1], 0
+        for r in range(first, last):
             longest = max(longest, listed.indptr[r + 1] - listed.indptr[r])
         energies, probabilities = np.empty(longest + 1), np.empty(longest + 1)
         for c in range(candidates.bounds[u], candidates.bounds[u + 1]):
-            out[c] = _candidate(
-                listed, np.int64(u), candidates, c, positions, pairs, pair_values, rule, energies, probabilities
-            )
+            item, total, weight = candidates.items[c], 0.0, 0.0
+            for r in range(first, last):
+                start, stop = listed.indptr[r], listed.indptr[r + 1]
+                n = np.int64(1) + np.count_nonzero(listed.items[start:stop] != item)
+                position_energies(
+                    item, candidates.own[c], listed.items[start:stop], listed.levels[start:stop],
+                    listed.unary[start:stop], positions.table[positions.start[n] : positions.start[n] + n], pairs,
+                    pair_values, energies,
+                )  # fmt: skip
+                softmax_of_energies(energies, n, probabilities)
+                total += (n - 1) * _position_score(probabilities, n, rule)
+                weight += n - 1
+            out[c] = total / weight if weight > 0.0 else np.nan
     return out

@@ -1,6 +1,6 @@
 """Likelihoods of lists and what they expect: the exact one, and the three pseudo-likelihoods of §4.3.
 
-Lists as in `log_linear_moves.advance_chains`. Relocations are in relocation.py. Every other function returns the
+Lists as in `moves.advance_chains`. Relocations are in relocation.py. Every other function returns the
 log-likelihood of one list, adds d/dγ to ``unary_gradient`` (n, B) and d/dλ to the upper triangle of ``pair_gradient``
 (n, n): for a < b the derivative in the parameter that is +λ if a comes first and -λ if b does.
 """
@@ -123,31 +123,20 @@ def windows(order, width, unary, basis, pair, unary_gradient, pair_gradient):
 
 
 @njit(error_model="numpy")
-def _basis(positions, n):
-    """Position functions of a list of n items, (n, B)."""
-    return positions.table[positions.start[n] : positions.start[n] + n]
-
-
-@njit(error_model="numpy")
 def _one_list(structure, width, lists, r, unary, positions, pairs, pair_values, unary_gradient, of_pairs):
     """`list_likelihoods` for list r; of_pairs: (n_pairs,), the gradient."""
     start, stop, weight = lists.indptr[r], lists.indptr[r + 1], lists.weights[r]
-    items, order, unary = lists.items[start:stop], lists.orders[start:stop], unary[start:stop]
-    n = order.size
-    basis, size = _basis(positions, n), n if pairs.items.size > 0 else 0
-    indices, slope = np.empty((size, size), np.int64), np.zeros((size, size))
-    pair_indices(items[:size], pairs.indptr, pairs.items, indices)
-    pair = pair_table(indices, size, pair_values)
-    own = np.zeros((n, basis.shape[1]))
+    n, order, unary = stop - start, lists.orders[start:stop], unary[start:stop]
+    basis = positions.table[positions.start[n] : positions.start[n] + n]
+    indices = pair_indices(lists.items[start:stop], pairs)
+    pair, own, slope = pair_table(indices, pair_values), np.zeros((n, basis.shape[1])), np.zeros(indices.shape)
     if structure == BY_SWAPS:
         value = swaps(order, unary, basis, pair, own, slope)
     else:
         value = windows(order, n if structure == EXACT else width, unary, basis, pair, own, slope)
-    for a in range(n):
-        for k in range(own.shape[1]):
-            unary_gradient[start + a, k] = weight * own[a, k]
-    for a in range(size):
-        for b in range(a + 1, size):
+    unary_gradient[start:stop] = weight * own
+    for a in range(indices.shape[0]):
+        for b in range(a + 1, n):
             if indices[a, b] >= 0:
                 of_pairs[indices[a, b]] += weight * slope[a, b]
     return value
@@ -181,32 +170,27 @@ def list_likelihoods(
 @njit(error_model="numpy")
 def _one_statistics(lists, r, levels, positions, pairs, unary_out, pair_out):
     """`list_statistics` for list r; pair_out: (n_pairs,)."""
-    start, stop, weight = lists.indptr[r], lists.indptr[r + 1], lists.weights[r]
-    items, order, levels = lists.items[start:stop], lists.orders[start:stop], levels[start:stop]
-    n = order.size
-    basis = _basis(positions, n)
-    first = 0
+    start, n, weight = lists.indptr[r], lists.indptr[r + 1] - lists.indptr[r], lists.weights[r]
+    items, order, levels = lists.items[start : start + n], lists.orders[start : start + n], levels[start : start + n]
+    table, first = positions.table[positions.start[n] :], 0
     while first < n:
         end = first + 1
         while end < n and levels[end] == levels[first]:
             end += 1
-        for k in range(basis.shape[1]):
+        for k in range(table.shape[1]):
             mean = 0.0
             for i in range(first, end):
-                mean += basis[i, k] / (end - first)
+                mean += table[i, k] / (end - first)
             for i in range(first, end):
                 unary_out[start + order[i], k] = weight * mean
         first = end
-    size = n if pairs.items.size > 0 else 0
-    indices = np.empty((size, size), np.int64)
-    pair_indices(items[:size], pairs.indptr, pairs.items, indices)
-    for i in range(size):
-        for j in range(i + 1, size):
-            if levels[i] != levels[j]:
-                a, b = order[i], order[j]
-                index, sign = (indices[a, b], weight) if a < b else (indices[b, a], -weight)
-                if index >= 0:
-                    pair_out[index] += sign
+    indices = pair_indices(items, pairs)
+    for i in range(indices.shape[0]):
+        for j in range(i + 1, n):
+            a, b = order[i], order[j]
+            index = indices[min(a, b), max(a, b)] if levels[i] != levels[j] else -1
+            if index >= 0:
+                pair_out[index] += weight if a < b else -weight
 
 
 @njit(error_model="numpy", parallel=True)

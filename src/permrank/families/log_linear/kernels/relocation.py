@@ -97,18 +97,16 @@ def _add_gradient(items, source, basis, weight, slopes, row, room):
 
 @njit(error_model="numpy")
 def _sources(items, n, most):
-    """How many items of a list are relocated, at most ``most``, and where the first of n / m positions is taken.
+    """Which items of a list are relocated, at most ``most``, from positions that are evenly spread: (n or most,).
 
     Which positions come depends on the list alone, not on where it stands among others.
     """
-    m = min(n, most)
-    return m, uniform(derive(np.uint64(items[0]), items[n - 1]), 0) if n > m else 0.0
-
-
-@njit(error_model="numpy")
-def _source(n, m, begin, t):
-    """The t-th position."""
-    return min(int((t + begin) * (n / m)), n - 1)
+    if n <= most:
+        return np.arange(n)
+    begin, out = uniform(derive(np.uint64(items[0]), items[n - 1]), 0), np.empty(most, np.int64)
+    for t in range(most):
+        out[t] = min(int((t + begin) * (n / most)), n - 1)
+    return out
 
 
 @njit(error_model="numpy")
@@ -116,23 +114,18 @@ def _by_item(lists, first, last, ranked, n_items, most):
     """Relocations of a block of lists, item by item: bounds (n_items + 1,), their lists and positions."""
     origin, bounds = lists.indptr[first], np.zeros(n_items + 2, np.int64)
     for r in range(first, last):
-        start, n = lists.indptr[r] - origin, lists.indptr[r + 1] - lists.indptr[r]
-        if n > 0:
-            m, begin = _sources(ranked.items[start:], n, most)
-            for t in range(m):
-                bounds[ranked.items[start + _source(n, m, begin, t)] + 2] += 1
+        start = lists.indptr[r] - origin
+        for source in _sources(ranked.items[start:], lists.indptr[r + 1] - lists.indptr[r], most):
+            bounds[ranked.items[start + source] + 2] += 1
     for item in range(n_items):
         bounds[item + 2] += bounds[item + 1]
     where, sources = np.empty(bounds[n_items + 1], np.int64), np.empty(bounds[n_items + 1], np.int64)
     for r in range(first, last):
-        start, n = lists.indptr[r] - origin, lists.indptr[r + 1] - lists.indptr[r]
-        if n > 0:
-            m, begin = _sources(ranked.items[start:], n, most)
-            for t in range(m):
-                source = _source(n, m, begin, t)
-                item = ranked.items[start + source]
-                where[bounds[item + 1]], sources[bounds[item + 1]] = r, source
-                bounds[item + 1] += 1
+        start = lists.indptr[r] - origin
+        for source in _sources(ranked.items[start:], lists.indptr[r + 1] - lists.indptr[r], most):
+            item = ranked.items[start + source]
+            where[bounds[item + 1]], sources[bounds[item + 1]] = r, source
+            bounds[item + 1] += 1
     return bounds[: n_items + 1], where, sources
 
 

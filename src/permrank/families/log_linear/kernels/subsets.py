@@ -34,38 +34,28 @@ def _subset_sums(pair):
 
 
 @njit(error_model="numpy")
-def _unary_table(coefficients, basis):
-    """Log-potential of each item at each position: (n, n_positions)."""
-    n, n_positions = coefficients.shape[0], basis.shape[0]
-    table = np.zeros((n, n_positions))
-    for a in range(n):
-        for p in range(n_positions):
-            for c in range(basis.shape[1]):
-                table[a, p] += coefficients[a, c] * basis[p, c]
-    return table
+def _tables(free, context, basis, pair, beside):
+    """What a state adds to -E, from tables.
 
-
-@njit(error_model="numpy")
-def _context_table(context, basis, k):
-    """Log-potential of each item of the context behind 0 to k free items: (n, k + 1), by their number."""
-    n = context.shape[0]
-    table = np.zeros((n, k + 1))
-    for i in range(n):
-        for size in range(k + 1):
-            for c in range(basis.shape[1]):
-                table[i, size] += context[i, c] * basis[i + size, c]
-    return table
-
-
-@njit(error_model="numpy")
-def _passed(beside):
-    """-Σ_{z < i} beside[a, z]: what a free item gets for coming after the first i of the context; (k, n + 1)."""
+    own: (k, k + n), log-potential of each free item at each position; fixed: (n, k + 1), of each item of the context,
+    by how many free ones are before it; passed: (k, n + 1), what a free item gets for coming after the first i of the
+    context; then what `_subset_sums` gives for the free items and the context, by the low and the high half of a set.
+    """
     k, n = beside.shape
-    table = np.zeros((k, n + 1))
+    own, fixed, passed = np.zeros((k, k + n)), np.zeros((n, k + 1)), np.zeros((k, n + 1))
+    for c in range(basis.shape[1]):
+        for a in range(k):
+            for p in range(k + n):
+                own[a, p] += free[a, c] * basis[p, c]
+        for i in range(n):
+            for size in range(k + 1):
+                fixed[i, size] += context[i, c] * basis[i + size, c]
     for a in range(k):
         for i in range(n):
-            table[a, i + 1] = table[a, i] - beside[a, i]
-    return table
+            passed[a, i + 1] = passed[a, i] - beside[a, i]
+    half, low, high = _subset_sums(pair)
+    _, low_c, high_c = _subset_sums(beside)
+    return own, fixed, passed, half, low, high, low_c, high_c
 
 
 @njit(error_model="numpy")
@@ -75,9 +65,7 @@ def prefix_sums(free, context, basis, pair, beside):
     F(S, i) = log [ Σ_{a in S} e^{F(S - a, i) + w(a)} + e^{F(S, i - 1) + w(context i)} ], O(2^k (n + 1) k).
     """
     k, n = beside.shape
-    own, fixed, passed = _unary_table(free, basis), _context_table(context, basis, k), _passed(beside)
-    half, low, high = _subset_sums(pair)
-    _, low_c, high_c = _subset_sums(beside)
+    own, fixed, passed, half, low, high, low_c, high_c = _tables(free, context, basis, pair, beside)
     mask = (1 << half) - 1
     out = np.full((1 << k, n + 1), -np.inf)
     out[0, 0] = 0.0
@@ -117,9 +105,7 @@ def exact_expectations(free, context, basis, pair, beside, before, ranks, positi
     P(a comes after exactly i of the context).
     """
     k, n = beside.shape
-    own, fixed, passed = _unary_table(free, basis), _context_table(context, basis, k), _passed(beside)
-    half, low, high = _subset_sums(pair)
-    _, low_c, high_c = _subset_sums(beside)
+    own, fixed, passed, half, low, high, low_c, high_c = _tables(free, context, basis, pair, beside)
     mask = (1 << half) - 1
     forward = prefix_sums(free, context, basis, pair, beside)
     log_z = forward[(1 << k) - 1, n]
@@ -162,9 +148,7 @@ def exact_expectations(free, context, basis, pair, beside, before, ranks, positi
 def exact_draws(free, context, basis, pair, beside, key, size):
     """Orders of free items (numbers below k) and context (k + i), drawn exactly, last position first: (size, k + n)."""
     k, n = beside.shape
-    own, fixed, passed = _unary_table(free, basis), _context_table(context, basis, k), _passed(beside)
-    half, low, high = _subset_sums(pair)
-    _, low_c, high_c = _subset_sums(beside)
+    own, fixed, passed, half, low, high, low_c, high_c = _tables(free, context, basis, pair, beside)
     mask = (1 << half) - 1
     forward = prefix_sums(free, context, basis, pair, beside)
     orders = np.empty((size, k + n), np.int64)
@@ -194,34 +178,3 @@ def exact_draws(free, context, basis, pair, beside, key, size):
             else:
                 i -= 1
     return orders
-
-
-@njit(error_model="numpy")
-def _members(members, unary, pair):
-    """Coefficients and pairs of some of the items of a list; no pairwise part becomes one of zeros."""
-    width = members.size
-    local, own = np.empty((width, unary.shape[1])), np.zeros((width, width))
-    for a in range(width):
-        local[a] = unary[members[a]]
-        if pair.shape[0] > 0:
-            for b in range(width):
-                own[a, b] = pair[members[a], members[b]]
-    return local, own
-
-
-@njit(error_model="numpy")
-def block_log_sum(members, start, unary, basis, pair):
-    """log Σ e^{-E} over the orders of some items at the positions from start on."""
-    local, own = _members(members, unary, pair)
-    nothing, beside = np.empty((0, basis.shape[1])), np.empty((members.size, 0))
-    return prefix_sums(local, nothing, basis[start : start + members.size], own, beside)[-1, 0]
-
-
-@njit(error_model="numpy")
-def many_log_sums(unary, basis, pair):
-    """Log Z of many coefficients of one list: unary (m, n, B) to (m,)."""
-    out = np.empty(unary.shape[0])
-    everybody = np.arange(unary.shape[1])
-    for m in range(out.size):
-        out[m] = block_log_sum(everybody, np.int64(0), unary[m], basis, pair)
-    return out

@@ -7,8 +7,8 @@ the list does, and twice that factor predicts better, on strict lists of 7 as on
 uses). Tied items share the mean of g over their positions, so that their own swaps say nothing. The objective is
 concave in s.
 
-Rows of ``theta``, users and the two passes are as in `kernels.factored`. Lists have the position function g of each
-entry, float64, in the place of its level. What swaps say is in swaps.py.
+Rows of ``theta``, users and the two passes are as in posterior/kernels/users.py. Lists have the position function g of
+each entry, float64, in the place of its level. What swaps say is in swaps.py.
 """
 
 from __future__ import annotations
@@ -224,25 +224,6 @@ def move_swap_users(lists, theta, precision, users, newton, noise, entries):
     return values
 
 
-@njit(error_model="numpy")
-def _several_draws(lists, u, theta, precision, user, key, draws, log_density):
-    n_factors, size = user.size, log_density.size
-    of_user, prior = _gathered(lists, u, theta), Gaussian(np.zeros(n_factors), precision)
-    _, lower, _ = _climb(lists, u, of_user, user, prior, Newton(_NEWTON_STEPS, 1e-6))
-    log_root = -0.5 * n_factors * math.log(2.0 * math.pi)
-    for k in range(n_factors):
-        log_root += math.log(lower[k, k])
-    noise = np.empty(n_factors)
-    for d in range(size):
-        log_density[d] = log_root
-        for k in range(n_factors):
-            noise[k] = normal(key, d * n_factors + k)
-            log_density[d] -= 0.5 * noise[k] * noise[k]
-        backward(lower, noise, n_factors)
-        for k in range(n_factors):
-            draws[d, k] = user[k] + noise[k]
-
-
 @njit(error_model="numpy", parallel=True)
 def swap_posterior_draws(lists, theta, precision, modes, key, size, log_density):
     """Draws of each user's vector from the Gaussian at its mode: (n_users, size, K); modes and log_density written."""
@@ -250,6 +231,18 @@ def swap_posterior_draws(lists, theta, precision, modes, key, size, log_density)
     draws = np.empty((n_users, size, n_factors))
     for i in prange(n_users):
         u = np.int64(i)
-        stream = derive(key, u)
-        _several_draws(lists, u, theta, precision, modes[u], stream, draws[u], log_density[u])
+        stream, of_user, noise = derive(key, u), _gathered(lists, u, theta), np.empty(n_factors)
+        prior = Gaussian(np.zeros(n_factors), precision)
+        _, lower, _ = _climb(lists, u, of_user, modes[u], prior, Newton(_NEWTON_STEPS, 1e-6))
+        log_root = -0.5 * n_factors * math.log(2.0 * math.pi)
+        for k in range(n_factors):
+            log_root += math.log(lower[k, k])
+        for d in range(size):
+            log_density[u, d] = log_root
+            for k in range(n_factors):
+                noise[k] = normal(stream, d * n_factors + k)
+                log_density[u, d] -= 0.5 * noise[k] * noise[k]
+            backward(lower, noise, n_factors)
+            for k in range(n_factors):
+                draws[u, d, k] = modes[u, k] + noise[k]
     return draws

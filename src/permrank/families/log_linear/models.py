@@ -1,39 +1,90 @@
-"""Pairwise log-linear model (§4.5.2): the order of every two items that are often ranked together has a parameter."""
+"""The two log-linear models: position-wise (§4.5.1) and pairwise (§4.5.2)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
-from permrank.core.estimates import Learnt
 from permrank.core.fitted import Fitted
 from permrank.core.person import Person
-from permrank.core.settings import choice, integer, number
+from permrank.core.settings import choice, flag, integer, number
 from permrank.errors import InputError
 from permrank.families.log_linear.base import METHODS, LogLinearRanker, coefficients_of
 from permrank.families.log_linear.estimate import LogLinearEstimate
 from permrank.families.log_linear.kernels.arguments import Candidates, Listed, Pairs
 from permrank.families.log_linear.kernels.insertion import EXPECTED, MODE, PUBLISHED, insertion_scores
-from permrank.families.log_linear.learning import Parameters, Task, choose_pair_scale, learner_of, precision_of
 from permrank.families.log_linear.lists import pairs_of, position_table, usual_cooccurrence
-from permrank.families.log_linear.normaliser import MOVES
-from permrank.learning.learner import Learner, State, in_turn, mapped
 from permrank.ragged import frozen, indptr_of, owners
 from permrank.rankings.rankings import Rankings
 from permrank.types import Array, Float64Array, Int64Array
 
-_PAIR_SWEEPS = 200
-_FACTORS = ("items", "users", "personal")  # names of what the draws give
 RULES = {"expected": EXPECTED, "mode": MODE, "published": PUBLISHED}
 
 
-@dataclass(frozen=True, eq=False)
-class PairwiseEstimate(LogLinearEstimate):
-    """A `LogLinearEstimate` with the scale of the pairs' prior."""
+class PositionwiseLogLinear(LogLinearRanker):
+    """Position-wise log-linear model of rankings with factors of users (§4.5.1).
 
-    pair_scale: float
+    P(ranking | u) ∝ exp Σ_i s_{π_i}^u g(i), with s_y^u = b_y + Σ_k W_uk H_ky and g decreasing: a Spearman model around
+    every user's own order. Prediction is sorting by s.
+
+    Attributes
+    ----------
+    item_draws_ : (n_kept, n_items, n_factors + 1)
+        Factors and intercept of every item, one slice a draw.
+    user_modes_ : (n_kept, n_users, n_factors)
+    personal_weight_ : float
+        Weight of the factors' part of a score: what suits pairs of items best that were held out of the lists while the
+        draws began. 1 for point estimates.
+
+    Examples
+    --------
+    >>> import permrank as pr
+    >>> rankings = pr.datasets.load("simulated", n_users=200, n_items=20)
+    >>> model = pr.PositionwiseLogLinear(n_factors=2, max_iter=30).fit(rankings)
+    >>> model.recommend("user-0001", k=3).height
+    3
+    """
+
+    assumes = "an item's position depends on a score from a few factors"
+    takes = "rankings and ratings, ties, weights"
+    reference = "Tran and Venkatesh (2010), section 4.5.1"
+
+    factor_scale: float | Literal["auto"] | None = number(
+        default="auto",
+        above=0.0,
+        also=("auto", None),
+        tune=(0.3, 3.0),
+        tune_also=("auto",),
+        help=(
+            'Standard deviation of the score that the factors make, a priori. "auto": 2 for strict rankings; '
+            "where there are ties sqrt(mean entries of a user / 25), at most 2. None, for point estimates: no "
+            "prior of users and items."
+        ),
+    )
+    method: str = choice(
+        default="posterior",
+        values=("posterior", *METHODS),
+        help=(
+            "``posterior``: users and items are drawn in turn, with the pseudo-likelihood of swaps, and answers "
+            "are averages. The others give point estimates, which overfit short lists: a pseudo-likelihood "
+            "(§4.3), exact maximum likelihood for lists of up to 16 items, or contrastive divergence (§4.2)."
+        ),
+    )
+    intercepts: bool = flag(default=True, help="Whether items have an intercept b_y; False is the paper's form.")
+
+    def _validate(self) -> None:
+        super()._validate()
+        if not self.intercepts and not self.n_factors:
+            raise InputError("intercepts=False with n_factors=0 leaves nothing to learn; give factors or intercepts")
+        if self.factor_scale is None and self.method == "posterior":
+            raise InputError("factor_scale=None is for point estimates; method='posterior' needs a prior")
+
+    def _scores(self, fitted: Fitted[LogLinearEstimate], person: Person, items: Int64Array) -> Float64Array:
+        return np.asarray(coefficients_of(fitted.estimate, person, items)[:, :, 0].mean(axis=0))
+
+    def _score_pairs(self, fitted: Fitted[LogLinearEstimate], who: Int64Array, what: Int64Array) -> Float64Array:
+        return fitted.estimate.mean_pairs(who, what)[:, 0]
 
 
 class PairwiseLogLinear(LogLinearRanker):
@@ -72,9 +123,7 @@ class PairwiseLogLinear(LogLinearRanker):
     assumes = "two items have an order that does not depend on the others"
     takes = "rankings and ratings, ties, weights"
     reference = "Tran and Venkatesh (2010), section 4.5.2"
-    _tabulates = True
-    estimate_type = PairwiseEstimate
-    pair_scale_ = Learnt[float]()
+    _paired = True
 
     method: str = choice(
         default="relocation",
@@ -133,68 +182,16 @@ class PairwiseLogLinear(LogLinearRanker):
         if self.degree > 1 and self.n_factors:
             raise InputError(f"degree={self.degree} with n_factors={self.n_factors}; take n_factors=0, or degree=1")
 
-    @property
-    def _degree(self) -> int:
-        return int(self.degree)
-
-    def _sweeps(self, rankings: Rankings) -> int:
-        return (self._draw_sweeps(rankings) if self.n_factors else 0) + (self.max_iter or _PAIR_SWEEPS)
-
-    def _learn(self, rankings: Rankings) -> Learner[PairwiseEstimate]:
-        self._check_lengths(rankings, self.method)
-        pairs = pairs_of(rankings, self._least(rankings))
-        task = Task(
-            rankings, position_table(rankings.lengths, self.position, self.degree), pairs,
-            precision_of(self.item_scale), 1.0, int(self.window), self._most_relocated, int(self.n_steps),
-            float(self.tol), int(self.seed), move=MOVES[self.move],
-        )  # fmt: skip
-        if self.n_factors:
-            return self._factors_then_pairs(rankings, task)
-        nobody = np.zeros((1, rankings.n_users, 0))
-        learner, scale = self._pairs_learner(task, self._sweeps(rankings))
-
-        def learned(point: Parameters) -> PairwiseEstimate:
-            return PairwiseEstimate(point.items[None].copy(), nobody, *pairs, point.pairs, 1.0, scale)
-
-        return mapped(learner, learned)
-
-    def _least(self, rankings: Rankings) -> float:
-        """How often two items must be ranked together to have a parameter."""
+    def _pairs(self, rankings: Rankings) -> Pairs:
+        """Those of items that are ranked together often enough."""
+        least: float = self.min_cooccurrence if self.min_cooccurrence != "auto" else usual_cooccurrence(rankings)
         if self.cooccurrence_above is not None:
-            return float(np.nextafter(self.cooccurrence_above, np.inf))
-        return usual_cooccurrence(rankings) if self.min_cooccurrence == "auto" else self.min_cooccurrence
-
-    def _pairs_learner(self, task: Task, n_sweeps: int, first: int = 0) -> tuple[Learner[Parameters], float]:
-        """Learner of the coefficients of pairs, and the standard deviation of their prior; 0 stands for none."""
-        scale = choose_pair_scale(self.method, task) if self.pair_scale == "auto" else self.pair_scale
-        task = task._replace(pair_precision=precision_of(scale))
-        return learner_of(self.method, task, n_sweeps, first), float(scale or 0.0)
-
-    def _factors_then_pairs(self, rankings: Rankings, task: Task) -> Learner[PairwiseEstimate]:
-        """Two stages: factors by draws, then pairs with the factors as they are."""
-        pairs, n_sweeps, in_all = task.pairs, self._draw_sweeps(rankings), self._sweeps(rankings)
-        draws = mapped(self._draws(rankings, n_sweeps), lambda found: dict(zip(_FACTORS, found, strict=True)))
-
-        def unpaired(found: State) -> PairwiseEstimate:
-            values, personal = np.zeros(pairs.items.size), float(found["personal"])
-            return PairwiseEstimate(found["items"], found["users"], *pairs, values, personal, 0.0)
-
-        def pairs_given(found: State) -> Learner[PairwiseEstimate]:
-            items, users, personal = (found[name] for name in _FACTORS)
-            personal = float(personal)
-            given = task._replace(scores=_mean_scores(items, users, personal))
-            learner, scale = self._pairs_learner(given, in_all, n_sweeps)
-
-            def learned(point: Parameters) -> PairwiseEstimate:
-                return PairwiseEstimate(items, users, *pairs, point.pairs, personal, scale)
-
-            return mapped(learner, learned)
-
-        return in_turn(draws, pairs_given, unpaired) if pairs.items.size else mapped(draws, unpaired)
+            least = float(np.nextafter(self.cooccurrence_above, np.inf))
+        return pairs_of(rankings, least)
 
     # Scores: where items enter the user's lists
 
-    def _scores(self, fitted: Fitted[PairwiseEstimate], person: Person, items: Int64Array) -> Float64Array:
+    def _scores(self, fitted: Fitted[LogLinearEstimate], person: Person, items: Int64Array) -> Float64Array:
         lists = [each for each in person.lists() if each[0].size]
         own = coefficients_of(fitted.estimate, person, items).mean(axis=0)
         if not lists:
@@ -208,7 +205,7 @@ class PairwiseLogLinear(LogLinearRanker):
         bounds = np.array([0, items.size])
         return self._inserted(fitted, Listed(users, indptr, codes, levels, unary), bounds, items, own)
 
-    def _score_pairs(self, fitted: Fitted[PairwiseEstimate], who: Int64Array, what: Int64Array) -> Float64Array:
+    def _score_pairs(self, fitted: Fitted[LogLinearEstimate], who: Int64Array, what: Int64Array) -> Float64Array:
         data, mean = fitted.rankings, fitted.estimate.mean_pairs
         order = np.argsort(who, kind="stable")
         bounds = np.searchsorted(who[order], np.arange(data.n_users + 1))
@@ -219,13 +216,13 @@ class PairwiseLogLinear(LogLinearRanker):
         return found
 
     def _inserted(
-        self, fitted: Fitted[PairwiseEstimate], listed: Listed, bounds: Array, items: Int64Array, own: Float64Array
+        self, fitted: Fitted[LogLinearEstimate], listed: Listed, bounds: Array, items: Int64Array, own: Float64Array
     ) -> Float64Array:
         """Where items enter lists; users without another item on theirs are asked against the average instead."""
         estimate, lengths = fitted.estimate, np.diff(listed.indptr)
         table = position_table(np.concatenate((lengths, lengths + 1)), self.position, estimate.degree)
         indptr, partners, values = frozen(estimate.pair_indptr, estimate.pair_items, estimate.pair_values)
-        candidates = Candidates(bounds, items.astype(np.int64), np.ascontiguousarray(own))
+        candidates = Candidates(bounds, items.astype(np.int32), np.ascontiguousarray(own))
         rule = RULES[self.insertion]
         found: Float64Array = insertion_scores(listed, candidates, table, Pairs(indptr, partners), values, rule)
         missing = np.isnan(found)
@@ -234,7 +231,7 @@ class PairwiseLogLinear(LogLinearRanker):
         return found
 
     def _against_the_average(
-        self, fitted: Fitted[PairwiseEstimate], own: Float64Array, items: Int64Array
+        self, fitted: Fitted[LogLinearEstimate], own: Float64Array, items: Int64Array
     ) -> Float64Array:
         """Without a list: the chance to come before an item of average coefficients and λ, in a list of two."""
         estimate, n_items = fitted.estimate, len(fitted.item_ids)
@@ -244,15 +241,3 @@ class PairwiseLogLinear(LogLinearRanker):
         average = estimate.coefficients(np.arange(n_items), None).mean(axis=(0, 1))
         d = (own - average) @ (basis[0] - basis[1]) + 2.0 * net[items] / n_items
         return np.asarray(1.0 / (1.0 + np.exp(-np.clip(d, -700.0, 700.0))))
-
-
-def _mean_scores(items: Array, users: Array, personal: float) -> Any:
-    """(users, items) to scores averaged over the draws, as coefficients (n, 1)."""
-
-    def scores(who: Array, what: Array) -> Float64Array:
-        total = np.zeros(len(what))
-        for theta, modes in zip(items, users, strict=True):
-            total += personal * np.einsum("ek,ek->e", theta[what, :-1], modes[who]) + theta[what, -1]
-        return total[:, None] / len(items)
-
-    return scores
