@@ -167,7 +167,7 @@ def of_the_service(folder: Path, trace: Trace) -> Iterator[tuple[str, str]]:
     from permrank.interfaces.server.settings import Settings
 
     dishes = ["toro", "ebi", "uni", "ika"]
-    with TestClient(create_app(Settings(db=str(folder / "polls.sqlite"))), base_url="http://localhost") as client:
+    with TestClient(create_app(Settings(db=str(folder / "polls.sqlite"))), base_url="http://localhost", client=("127.0.0.1", 1)) as client:
         made = client.post("/v1/polls", json={"title": "Where?", "items": [{"title": name} for name in dishes]}).json()
         path = f"/v1/polls/{made['id']}"
         key = client.post(f"{path}/people", json={"name": "ann"}).json()["key"]
