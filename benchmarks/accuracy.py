@@ -352,7 +352,7 @@ def main(table: Systems = SYSTEMS, description: str | None = __doc__) -> None:
     given = arguments(table, description)
     kept = {}
     if given.json and given.json.exists():
-        kept = {(r["system"], r["protocol"], r["seed"]): r for r in json.loads(given.json.read_text())}
+        kept = {(r["system"], r["protocol"], r["seed"]): r for r in json.loads(given.json.read_text(encoding="utf-8"))}
     systems = {name: system for name in given.systems if (system := table[name])}
     for name in set(given.systems) - set(systems):
         print(f"{name}: not in this version of permrank", file=sys.stderr)
@@ -366,7 +366,7 @@ def main(table: Systems = SYSTEMS, description: str | None = __doc__) -> None:
                 kept[name, protocol, seed] = result
                 print(_line(result), file=sys.stderr, flush=True)
                 if given.json:
-                    given.json.write_text(json.dumps(list(kept.values()), indent=1))
+                    given.json.write_text(json.dumps(list(kept.values()), indent=1), encoding="utf-8")
     print_tables(list(kept.values()), table)
 
 

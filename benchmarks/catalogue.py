@@ -58,7 +58,7 @@ def measured(dataset: str, system: str, seed: int) -> dict[str, Any]:
         done = subprocess.run(command, check=False, stdout=subprocess.DEVNULL)
         if done.returncode:
             return {"problem": f"ended with {done.returncode}"}
-        told: dict[str, Any] = json.loads(target.with_suffix(".json").read_text())
+        told: dict[str, Any] = json.loads(target.with_suffix(".json").read_text(encoding="utf-8"))
         return told | marks(asked, np.load(target), split.test.users, split.test.items) | {"n_users": int(asked.size)}
 
 
@@ -99,7 +99,7 @@ def main() -> None:
     options = parser.parse_args()
     rows = []
     if options.results and options.results.exists():
-        rows = [json.loads(line) for line in options.results.read_text().splitlines()]
+        rows = [json.loads(line) for line in options.results.read_text(encoding="utf-8").splitlines()]
     done = {(row["data"], row["seed"], row["system"]) for row in rows if "problem" not in row}
     systems = [name for name in (*PEERS, *OWN) if any(fnmatch(name, each) for each in options.systems)]
     for dataset in options.data:

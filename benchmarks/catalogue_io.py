@@ -158,9 +158,9 @@ def answer(learners: dict[str, Learner]) -> None:
     begin = time.perf_counter()
     np.save(target, best_items(job, scorer))
     told |= {"show_seconds": time.perf_counter() - begin, "megabytes": _peak_megabytes()}
-    Path(target).with_suffix(".json").write_text(json.dumps(told))  # peers print what they like
+    Path(target).with_suffix(".json").write_text(json.dumps(told), encoding="utf-8")  # peers print what they like
 
 
 def _peak_megabytes() -> float:
-    lines = Path("/proc/self/status").read_text().splitlines()
+    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 2**10

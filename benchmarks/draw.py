@@ -160,8 +160,8 @@ def main():
     for name in sys.argv[1:] or PICTURES:
         path = FOLDER / f"{name}.svg"
         PICTURES[name]().savefig(path, transparent=True, metadata={"Date": None, "Creator": None})
-        text = "\n".join(line.rstrip() for line in path.read_text().splitlines())
-        path.write_text(f"{text}\n")
+        text = "\n".join(line.rstrip() for line in path.read_text(encoding="utf-8").splitlines())
+        path.write_text(f"{text}\n", encoding="utf-8")
         assert path.stat().st_size < LARGEST, f"{path} is too large: {path.stat().st_size} bytes"
         print(f"{path}: {path.stat().st_size:,} bytes")
 

@@ -379,8 +379,8 @@ def main() -> None:
                 path = given.folder / (re.sub(r"[^A-Za-z0-9=]+", "-", f"{name} {system} {seed}") + ".json")
                 if not path.exists():
                     cell = measured(ROWS[name], system, seed, not given.order_only)
-                    path.write_text(json.dumps(cell))
-                cell = cells[name, system, seed] = json.loads(path.read_text())
+                    path.write_text(json.dumps(cell), encoding="utf-8")
+                cell = cells[name, system, seed] = json.loads(path.read_text(encoding="utf-8"))
                 text = f"{mean(cell):.4f} in {cell['seconds']:.1f} s" if "by_user" in cell else cell["problem"]
                 print(f"{name} seed {seed}, {system}: {text}", flush=True)
     print_table(cells)

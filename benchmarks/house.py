@@ -31,7 +31,7 @@ WIDE = 40  # lines of a function
 
 def trees() -> dict[Path, ast.Module]:
     """Every source file, parsed."""
-    return {path: ast.parse(path.read_text()) for path in sorted(SOURCE.rglob("*.py"))}
+    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(SOURCE.rglob("*.py"))}
 
 
 def is_kernel(node: ast.AST) -> bool:
@@ -49,7 +49,7 @@ def of_kernels(path: Path) -> bool:
 
 def sizes(files: dict[Path, ast.Module]) -> Iterator[tuple[str, object]]:
     """Lines, files, classes, kernels, functions; names that are defined more than once."""
-    lines = {path: len(path.read_text().splitlines()) for path in files}
+    lines = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in files}
     nodes = [(path, node) for path, tree in files.items() for node in ast.walk(tree)]
     classes = Counter(node.name for _, node in nodes if isinstance(node, ast.ClassDef))
     functions = [node for _, node in nodes if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
@@ -69,11 +69,17 @@ def sizes(files: dict[Path, ast.Module]) -> Iterator[tuple[str, object]]:
     )
     yield "definitions", ", ".join(f"{name} {classes[name]}" for name in ONCE)
     outside = [path for path in files if not of_kernels(path)]
-    spoken = sum(len(re.findall(r"\bAny\b", path.read_text())) for path in outside)
+    spoken = sum(len(re.findall(r"\bAny\b", path.read_text(encoding="utf-8"))) for path in outside)
     yield "Any per 1,000 lines outside kernels", round(1000 * spoken / sum(lines[path] for path in outside), 1)
-    yield "lines of tests", sum(len(path.read_text().splitlines()) for path in (ROOT / "tests").rglob("*.py"))
+    yield (
+        "lines of tests",
+        sum(len(path.read_text(encoding="utf-8").splitlines()) for path in (ROOT / "tests").rglob("*.py")),
+    )
     pages = [*(ROOT / "docs").rglob("*.md"), ROOT / "README.md"]
-    yield "words of docs and README", sum(len(p.read_text().split()) for p in pages if "_build" not in p.parts)
+    yield (
+        "words of docs and README",
+        sum(len(p.read_text(encoding="utf-8").split()) for p in pages if "_build" not in p.parts),
+    )
 
 
 def family_of(module: str) -> str | None:
@@ -167,7 +173,9 @@ def of_the_service(folder: Path, trace: Trace) -> Iterator[tuple[str, str]]:
     from permrank.interfaces.server.settings import Settings
 
     dishes = ["toro", "ebi", "uni", "ika"]
-    with TestClient(create_app(Settings(db=str(folder / "polls.sqlite"))), base_url="http://localhost", client=("127.0.0.1", 1)) as client:
+    with TestClient(
+        create_app(Settings(db=str(folder / "polls.sqlite"))), base_url="http://localhost", client=("127.0.0.1", 1)
+    ) as client:
         made = client.post("/v1/polls", json={"title": "Where?", "items": [{"title": name} for name in dishes]}).json()
         path = f"/v1/polls/{made['id']}"
         key = client.post(f"{path}/people", json={"name": "ann"}).json()["key"]

@@ -44,7 +44,7 @@ def peak_megabytes() -> float:
     """Largest resident memory of this process so far."""
     status = Path("/proc/self/status")
     if status.exists():  # getrusage would count what the parent held before this process was started from it
-        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+        line = next(line for line in status.read_text(encoding="utf-8").splitlines() if line.startswith("VmHWM"))
         return int(line.split()[1]) / 2**10
     import resource
 

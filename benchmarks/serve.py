@@ -71,16 +71,16 @@ class Server:
         for pid in [self.process.pid, *map(int, children.stdout.split())]:
             status = Path(f"/proc/{pid}/status")
             if status.exists():
-                lines = dict(line.split(":", 1) for line in status.read_text().splitlines())
+                lines = dict(line.split(":", 1) for line in status.read_text(encoding="utf-8").splitlines())
                 found[pid] = int(lines.get("VmRSS", "0 kB").split()[0]) / 1024
         return found
 
     def processor(self):
         """Processor seconds of the web processes so far."""
-        learner = [pid for pid in self.memory() if "refit" in Path(f"/proc/{pid}/cmdline").read_text()]
+        learner = [pid for pid in self.memory() if "refit" in Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8")]
         total = 0.0
         for pid in self.memory():
-            fields = Path(f"/proc/{pid}/stat").read_text().rsplit(") ", 1)[1].split()
+            fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rsplit(") ", 1)[1].split()
             total += 0.0 if pid in learner else (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
         return total
 

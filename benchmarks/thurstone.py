@@ -231,9 +231,11 @@ def main() -> None:
                 if not path.exists():
                     own = SETTINGS.get(row, {}) if system == "FactoredThurstone" else {}
                     found = ROWS[row](seed, SYSTEMS[system](**{"seed": seed, **own, **more}))
-                    path.write_text(json.dumps({"row": row, "system": system + told, "seed": seed, **found}))
-                print(path.read_text(), flush=True)
-    print_table([json.loads(path.read_text()) for path in sorted(given.folder.glob("*.json"))])
+                    path.write_text(
+                        json.dumps({"row": row, "system": system + told, "seed": seed, **found}), encoding="utf-8"
+                    )
+                print(path.read_text(encoding="utf-8"), flush=True)
+    print_table([json.loads(path.read_text(encoding="utf-8")) for path in sorted(given.folder.glob("*.json"))])
 
 
 def print_table(cells: list[dict[str, Any]]) -> None:

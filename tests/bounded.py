@@ -14,7 +14,7 @@ def at_most(n_bytes):
     before, status = resource.getrlimit(resource.RLIMIT_AS), Path("/proc/self/statm")
     if not status.exists():
         pytest.skip("the memory of a process is read from /proc")
-    used = int(status.read_text().split()[0]) * resource.getpagesize()
+    used = int(status.read_text(encoding="utf-8").split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + int(n_bytes), before[1]))
     try:
         yield

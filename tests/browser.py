@@ -53,7 +53,7 @@ def look_at(pages, widths, *, dark):
     loaded = "document.body.append(this.contentDocument.getElementById('probe').cloneNode(true))"
     plain = f'height="800" style="border:0" onload="{loaded}"'
     shown = (f'<iframe src="{where}" name="{name}" width="{width}" {plain}></iframe>' for name, width, where in frames)
-    outer.write_text(f"<!doctype html><body>{''.join(shown)}")
+    outer.write_text(f"<!doctype html><body>{''.join(shown)}", encoding="utf-8")
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         scheme = f"--blink-settings=preferredColorScheme={0 if dark else 1}"
         command = [CHROMIUM, *_FLAGS, scheme, f"--user-data-dir={profile}", "--dump-dom", outer.absolute().as_uri()]

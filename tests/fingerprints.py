@@ -238,10 +238,10 @@ def main() -> int:
                 found[f"{name} {settings} {kind}"] = fingerprint(getattr(pr, name)(**settings), data, kind)
         print(f"{name}: {time.perf_counter() - begin:.1f} s", flush=True)
     if options.out:
-        options.out.write_text(json.dumps(found, indent=1))
+        options.out.write_text(json.dumps(found, indent=1), encoding="utf-8")
     if not options.against:
         return 0
-    before = json.loads(options.against.read_text())
+    before = json.loads(options.against.read_text(encoding="utf-8"))
     changed = [
         f"{case}: {question} was {then}, is {found[case].get(question)}"
         for case in found

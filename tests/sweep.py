@@ -47,9 +47,9 @@ def failures(processor: str, seed: int, cache: Path, log: Path, options: list[st
     """Run pytest once, show what it says if anything failed, and return the names of what did."""
     variables = {"PERMRANK_TEST_SEED": str(seed), "NUMBA_CACHE_DIR": str(cache), **processor_variables(processor)}
     command = [sys.executable, "-m", "pytest", "-q", "--tb=short", "-rfE", *options]
-    with log.open("w") as output:
+    with log.open("w", encoding="utf-8") as output:
         code = subprocess.run(command, env={**os.environ, **variables}, stdout=output, stderr=output).returncode
-    told = log.read_text()
+    told = log.read_text(encoding="utf-8")
     if not code:
         return []
     print(told)

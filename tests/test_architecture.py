@@ -8,7 +8,7 @@ import pytest
 import permrank
 
 SOURCE = Path(permrank.__file__).parent
-PAGE = (Path(__file__).resolve().parents[1] / "docs" / "architecture.md").read_text()
+PAGE = (Path(__file__).resolve().parents[1] / "docs" / "architecture.md").read_text(encoding="utf-8")
 ROWS = re.findall(r"^\| ([^|]+) \| [^|]*`([\w/]+\.py)` \| `(\w+)` \|$", PAGE, re.MULTILINE)
 
 
@@ -18,7 +18,7 @@ def test_there_are_twenty_questions():
 
 @pytest.mark.parametrize(("question", "file", "name"), ROWS)
 def test_a_question_leads_to_a_name_in_a_file(question, file, name):
-    text = (SOURCE / file).read_text()
+    text = (SOURCE / file).read_text(encoding="utf-8")
     assert re.search(rf"^ *(class |def |async def )?{name}\b", text, re.MULTILINE), question
 
 

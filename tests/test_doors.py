@@ -36,13 +36,13 @@ def workplace(tmp_path, monkeypatch):
     orders = [",".join(some) for n in (2, 4) for some in permutations("1234", n)]
     header = f"# NUMBER ALTERNATIVES: 4\n# NUMBER VOTERS: {2 * len(orders)}\n# NUMBER UNIQUE ORDERS: {len(orders)}\n"
     header += "".join(f"# ALTERNATIVE NAME {k}: {name}\n" for k, name in enumerate("abcd", start=1))
-    (tmp_path / "ballots.toi").write_text(header + "".join(f"2: {order}\n" for order in orders))
+    (tmp_path / "ballots.toi").write_text(header + "".join(f"2: {order}\n" for order in orders), encoding="utf-8")
     return tmp_path
 
 
 @pytest.mark.parametrize("page", ["have-ratings", "have-ballots", "compare-models"])
 def test_the_commands_of_a_page_run_and_say_what_they_should(workplace, page):
-    text = (DOCS / f"{page}.md").read_text()
+    text = (DOCS / f"{page}.md").read_text(encoding="utf-8")
     lines = [line for block in re.findall(r"```console\n(.*?)```", text, re.S) for line in block.splitlines()]
     assert len(lines) >= 4
     for line in lines:
@@ -53,4 +53,4 @@ def test_the_commands_of_a_page_run_and_say_what_they_should(workplace, page):
     if page == "have-ratings":
         everybody = pl.read_parquet(workplace / "recommendations.parquet")
         assert everybody["user"].n_unique() == 40
-    assert "is best" in (workplace / "out.html").read_text()
+    assert "is best" in (workplace / "out.html").read_text(encoding="utf-8")

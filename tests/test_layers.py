@@ -60,7 +60,7 @@ ONLY_IN = {
 
 def imported_modules(path):
     """Modules that a file imports, lazily or not, for types or for use."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -143,7 +143,7 @@ def test_every_room_imports_only_what_lies_below_it():
 
 def private_names(path):
     """Attributes with an underscore of anything that is not defined in the file itself."""
-    tree = ast.parse(path.read_text())
+    tree = ast.parse(path.read_text(encoding="utf-8"))
     own = {node.name for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))}
     found = set()
     for node in ast.walk(tree):
@@ -178,32 +178,36 @@ def test_what_the_table_allows_is_needed():
 
 def test_an_import_upwards_is_noticed(tmp_path):
     wrong = tmp_path / "wrong.py"
-    wrong.write_text("from permrank.core.ranker import Ranker\nimport typer\nimport permrank as pr\n")
+    wrong.write_text("from permrank.core.ranker import Ranker\nimport typer\nimport permrank as pr\n", encoding="utf-8")
     assert len(list(violations(wrong, "permrank.rankings.wrong"))) == 3
     assert list(violations(wrong, "permrank.interfaces.cli.wrong")) == []
-    wrong.write_text("def later():\n    from permrank.families.latent.model import LatentPlackettLuce\n")
+    wrong.write_text(
+        "def later():\n    from permrank.families.latent.model import LatentPlackettLuce\n", encoding="utf-8"
+    )
     assert len(list(violations(wrong, "permrank.families.factored.wrong"))) == 1
-    wrong.write_text("from permrank.families.latent import model\n")
+    wrong.write_text("from permrank.families.latent import model\n", encoding="utf-8")
     assert len(list(violations(wrong, "permrank.families.factored.wrong"))) == 1
     assert list(violations(wrong, "permrank.families.latent.wrong")) == []
-    wrong.write_text("import pytest\n")
+    wrong.write_text("import pytest\n", encoding="utf-8")
     assert len(list(violations(wrong, "permrank.interfaces.cli.wrong"))) == 1
     assert list(violations(wrong, "permrank.testing.wrong")) == []
-    wrong.write_text("from permrank.families.latent.model import LatentPlackettLuce\n")
+    wrong.write_text("from permrank.families.latent.model import LatentPlackettLuce\n", encoding="utf-8")
     assert len(list(violations(wrong, "permrank.families.latent.kernels"))) == 1
     wrong.write_text(
-        "from permrank.families.latent.kernels.stages import BY_LIST\nfrom permrank.kernels.jit import njit\n"
+        "from permrank.families.latent.kernels.stages import BY_LIST\nfrom permrank.kernels.jit import njit\n",
+        encoding="utf-8",
     )
     assert list(violations(wrong, "permrank.families.latent.kernels.wrong")) == []
     assert len(list(violations(wrong, "permrank.kernels.wrong"))) == 1
     for name in ("core.ranker", "families.mallows.model", "evaluation.compare", "rankings.rankings", "posterior.chain"):
-        wrong.write_text(f"def later():\n    import permrank.{name}\n")
+        wrong.write_text(f"def later():\n    import permrank.{name}\n", encoding="utf-8")
         assert len(list(violations(wrong, "permrank.interfaces.server.wrong"))) == 1
     wrong.write_text(
-        "import permrank as pr\nfrom permrank.errors import InputError\nfrom permrank.types import Array\n"
+        "import permrank as pr\nfrom permrank.errors import InputError\nfrom permrank.types import Array\n",
+        encoding="utf-8",
     )
     assert list(violations(wrong, "permrank.interfaces.server.wrong")) == []
-    wrong.write_text("def f(a, b):\n    return a._learnt + b.fitted_._derived + self._own\n")
+    wrong.write_text("def f(a, b):\n    return a._learnt + b.fitted_._derived + self._own\n", encoding="utf-8")
     assert private_names(wrong) == {"_learnt", "_derived"}
-    wrong.write_text("import polars\n")
+    wrong.write_text("import polars\n", encoding="utf-8")
     assert len(list(violations(wrong, "permrank.posterior.kernels.wrong"))) == 1

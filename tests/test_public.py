@@ -23,7 +23,7 @@ def test_public_names_are_sorted_complete_and_loadable():
 
 
 def test_type_checkers_see_the_same_names_from_the_same_modules():
-    tree = ast.parse(Path(permrank.__file__).read_text())
+    tree = ast.parse(Path(permrank.__file__).read_text(encoding="utf-8"))
     (block,) = [node for node in tree.body if isinstance(node, ast.If)]
     seen = {alias.asname: (node.module, alias.name) for node in block.body for alias in node.names}
     modules = {name: tuple(home.rsplit(".", 1)) for name, home in permrank._MODULES.items()}
@@ -31,7 +31,7 @@ def test_type_checkers_see_the_same_names_from_the_same_modules():
 
 
 def test_every_public_name_is_in_the_reference():
-    reference = (Path(__file__).parent.parent / "docs" / "api.rst").read_text()
+    reference = (Path(__file__).parent.parent / "docs" / "api.rst").read_text(encoding="utf-8")
     documented = set(re.findall(r"auto(?:class|function):: (\w+)$", reference, re.MULTILINE))
     assert documented == set(permrank._HOME)
     for home in permrank._MODULES.values():

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from permrank.interfaces.cli.app import app
 
 ROOT = Path(__file__).resolve().parents[1]
-README = (ROOT / "README.md").read_text() if (ROOT / "README.md").exists() else ""
+README = (ROOT / "README.md").read_text(encoding="utf-8") if (ROOT / "README.md").exists() else ""
 
 
 def blocks(language):
@@ -25,10 +25,10 @@ def workplace(tmp_path, monkeypatch):
     rows = ["user,item,rating"]
     for user, ratings in {"ann": "534", "bob": "355", "cat": "445", "dan": "452"}.items():
         rows += [f"{user},{item},{rating}" for item, rating in zip(("toro", "ebi", "uni"), ratings, strict=True)]
-    (tmp_path / "ratings.csv").write_text("\n".join([*rows, "dan,ika,3", "cat,ika,5"]) + "\n")
+    (tmp_path / "ratings.csv").write_text("\n".join([*rows, "dan,ika,3", "cat,ika,5"]) + "\n", encoding="utf-8")
     header = "# NUMBER ALTERNATIVES: 3\n# NUMBER VOTERS: 3\n# NUMBER UNIQUE ORDERS: 2\n"
     names = "".join(f"# ALTERNATIVE NAME {k}: {name}\n" for k, name in enumerate("abc", start=1))
-    (tmp_path / "ballots.toi").write_text(header + names + "2: 1,{2,3}\n1: 3,1\n")
+    (tmp_path / "ballots.toi").write_text(header + names + "2: 1,{2,3}\n1: 3,1\n", encoding="utf-8")
     return tmp_path
 
 
@@ -49,4 +49,4 @@ def test_the_commands_of_the_readme_run(workplace):
 
 def test_the_test_command_of_the_readme_is_what_ci_runs_as_a_stranger():
     assert "make test" in "".join(blocks("console"))
-    assert "\nstranger make test\n" in (ROOT / ".ci" / "run").read_text()
+    assert "\nstranger make test\n" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")

@@ -65,7 +65,7 @@ def outcomes(tmp_path):
     """Runs a file of tests in a pytest of its own, with these variables: names of tests by outcome."""
 
     def run(code, **variables):
-        (tmp_path / "test_it.py").write_text(code)
+        (tmp_path / "test_it.py").write_text(code, encoding="utf-8")
         options = ["-c", ROOT / "pyproject.toml", "-o", "addopts=-p requirements", "-rA", "-p", "no:cacheprovider"]
         command = [sys.executable, "-m", "pytest", *options, tmp_path]
         environment = {**os.environ, "PERMRANK_DATA": "", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", **variables}

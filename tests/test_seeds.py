@@ -73,8 +73,8 @@ True
 
 
 def test_the_sweep_names_what_fails_and_where(tmp_path):
-    (tmp_path / "test_luck.py").write_text(LUCK)
-    (tmp_path / "luck.md").write_text(DOCUMENT)
+    (tmp_path / "test_luck.py").write_text(LUCK, encoding="utf-8")
+    (tmp_path / "luck.md").write_text(DOCUMENT, encoding="utf-8")
     root = Path(__file__).resolve().parents[1]
     command = [sys.executable, root / "tests/sweep.py", "--seeds", "0", "3", "--processors", "generic"]
     options = ["--tests", tmp_path, "--", "-p", "no:cacheprovider", "-c", root / "pyproject.toml"]

@@ -41,10 +41,10 @@ def outcome_of(folder, chosen):
 
 
 def test_the_model_of_the_guide_keeps_the_contract_and_one_that_does_not_is_found(tmp_path):
-    examples = doctest.DocTestParser().get_examples(GUIDE.read_text())
+    examples = doctest.DocTestParser().get_examples(GUIDE.read_text(encoding="utf-8"))
     (model,) = [one.source for one in examples if one.source.startswith("class FirstPlaces")]
-    (tmp_path / "mymodels.py").write_text("".join(one.source for one in examples[:5]) + model)
-    (tmp_path / "test_mymodels.py").write_text(TESTS)
+    (tmp_path / "mymodels.py").write_text("".join(one.source for one in examples[:5]) + model, encoding="utf-8")
+    (tmp_path / "test_mymodels.py").write_text(TESTS, encoding="utf-8")
     done = outcome_of(tmp_path, "TestFirstPlaces")
     assert done.returncode == 0, done.stdout
     assert " passed" in done.stdout

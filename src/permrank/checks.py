@@ -76,10 +76,13 @@ def free_bytes() -> int:
     """Memory that is free in this machine, or in this container if it may have less."""
     found = []
     with contextlib.suppress(OSError, StopIteration, ValueError, IndexError):
-        lines = _MEMORY.read_text().splitlines()
+        lines = _MEMORY.read_text(encoding="utf-8").splitlines()
         found.append(next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable")))
     with contextlib.suppress(OSError, ValueError):  # "max" is no number, and no limit
-        found.append(int((_CONTAINER / "memory.max").read_text()) - int((_CONTAINER / "memory.current").read_text()))
+        found.append(
+            int((_CONTAINER / "memory.max").read_text(encoding="utf-8"))
+            - int((_CONTAINER / "memory.current").read_text(encoding="utf-8"))
+        )
     return min(found, default=_USUAL_MEMORY)
 
 

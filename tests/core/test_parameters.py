@@ -47,11 +47,11 @@ def test_memory_that_is_not_there_is_asked_for_in_vain(monkeypatch, tmp_path):
     monkeypatch.setattr(checks, "_MEMORY", tmp_path / "meminfo")
     monkeypatch.setattr(checks, "_CONTAINER", tmp_path)
     assert checks.free_bytes() == 8 * 2**30
-    (tmp_path / "meminfo").write_text("MemTotal: 9 kB\nMemAvailable:    1048576 kB\n")
-    (tmp_path / "memory.max").write_text("max\n")
+    (tmp_path / "meminfo").write_text("MemTotal: 9 kB\nMemAvailable:    1048576 kB\n", encoding="utf-8")
+    (tmp_path / "memory.max").write_text("max\n", encoding="utf-8")
     assert checks.free_bytes() == 2**30
-    (tmp_path / "memory.max").write_text(f"{2**29}\n")
-    (tmp_path / "memory.current").write_text(f"{2**28}\n")
+    (tmp_path / "memory.max").write_text(f"{2**29}\n", encoding="utf-8")
+    (tmp_path / "memory.current").write_text(f"{2**28}\n", encoding="utf-8")
     assert checks.free_bytes() == 2**28
     (tmp_path / "memory.max").unlink()
     checks.require_memory(2**29, "arrays", "nothing")

@@ -47,11 +47,11 @@ def install(tmp_path, monkeypatch):
     made = []
 
     def put(module, value, name="Offered", source=SOURCE):
-        (folder / f"{module}.py").write_text(source)
+        (folder / f"{module}.py").write_text(source, encoding="utf-8")
         info = folder / f"{module}-2.0.dist-info"
         info.mkdir()
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module}\nVersion: 2.0\n")
-        (info / "entry_points.txt").write_text(f"[permrank.models]\n{name} = {value}\n")
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module}\nVersion: 2.0\n", encoding="utf-8")
+        (info / "entry_points.txt").write_text(f"[permrank.models]\n{name} = {value}\n", encoding="utf-8")
         made.append(module)
 
     yield put
@@ -122,7 +122,7 @@ def test_what_is_no_model_is_refused(wrong, message, tmp_path):
 
 
 def test_a_file_cannot_have_a_module_imported(tmp_path, monkeypatch):
-    (tmp_path / "trap.py").write_text("raise SystemExit('imported')")
+    (tmp_path / "trap.py").write_text("raise SystemExit('imported')", encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
     path = tmp_path / "m"
     pr.Borda().fit(RANKINGS).save(path)

@@ -327,12 +327,12 @@ def test_a_split_keeps_its_question(rated, tmp_path):
     assert loaded == split
     assert loaded.question == "find"
     assert pr.evaluate(pr.Popularity(), loaded).metrics[:2] == ["ndcg", "recall"]
-    header = json.loads((tmp_path / "s" / "split.json").read_text())
-    (tmp_path / "s" / "split.json").write_text(json.dumps(header | {"question": "why"}))
+    header = json.loads((tmp_path / "s" / "split.json").read_text(encoding="utf-8"))
+    (tmp_path / "s" / "split.json").write_text(json.dumps(header | {"question": "why"}), encoding="utf-8")
     with pytest.raises(FormatError, match="asks 'why'"):
         pr.Split.load(tmp_path / "s")
     del header["question"]  # as older files are
-    (tmp_path / "s" / "split.json").write_text(json.dumps(header))
+    (tmp_path / "s" / "split.json").write_text(json.dumps(header), encoding="utf-8")
     assert pr.Split.load(tmp_path / "s").question == "order"
 
 

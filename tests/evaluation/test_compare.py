@@ -402,7 +402,7 @@ def test_few_people_and_single_fits_are_undecided(rankings, tmp_path):
     assert found.to_dict()["undecided"] == found.why_undecided()
     assert found.differences().is_empty()
     found.report(tmp_path / "out.html")
-    assert "No model can be called best. 3 people decide nothing" in (tmp_path / "out.html").read_text()
+    assert "No model can be called best. 3 people decide nothing" in (tmp_path / "out.html").read_text(encoding="utf-8")
     assert pr.compare([pr.MeanRating()], few, protocol=pr.Given(5)).table()["verdict"].to_list() == ["undecided"]
     once = pr.compare([pr.MeanRating(), pr.Random()], rankings, protocol=pr.Given(5), fits=1)
     assert once.table()["verdict"].to_list() == ["undecided"] * 2

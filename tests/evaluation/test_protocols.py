@@ -168,20 +168,20 @@ def test_damaged_and_altered_splits_are_refused(rankings, tmp_path):
         split.save(folder)
     with pytest.raises(FormatError, match="is not a saved split"):
         pr.Split.load(tmp_path)
-    lines = (folder / "test.csv").read_text().splitlines()
-    (folder / "test.csv").write_text("\n".join(lines[:-1]) + "\n")
+    lines = (folder / "test.csv").read_text(encoding="utf-8").splitlines()
+    (folder / "test.csv").write_text("\n".join(lines[:-1]) + "\n", encoding="utf-8")
     with pytest.raises(FormatError, match=r"test.csv has changed since"):
         pr.Split.load(folder)
-    header = json.loads((folder / "split.json").read_text())
+    header = json.loads((folder / "split.json").read_text(encoding="utf-8"))
     for change in (
         {"format": 9},
         {"parts": {}},
         {"parts": {"train": {"file": "../x.csv", "fingerprint": ""}, "test": header["parts"]["test"]}},
     ):
-        (folder / "split.json").write_text(json.dumps(header | change))
+        (folder / "split.json").write_text(json.dumps(header | change), encoding="utf-8")
         with pytest.raises(FormatError):
             pr.Split.load(folder)
-    (folder / "split.json").write_text("{")
+    (folder / "split.json").write_text("{", encoding="utf-8")
     with pytest.raises(FormatError, match="damaged"):
         pr.Split.load(folder)
 

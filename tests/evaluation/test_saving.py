@@ -69,8 +69,8 @@ def test_a_metric_of_ones_own_keeps_its_title_and_direction_but_not_its_function
 def test_the_page_of_what_was_loaded_is_the_page_of_what_was_saved(found, loaded, tmp_path):
     for each, name in ((found, "one"), (loaded, "two")):
         each.report(tmp_path / name)
-    assert (tmp_path / "one").read_text() == (tmp_path / "two").read_text()
-    assert "Comparison of models on dishes" in (tmp_path / "one").read_text()
+    assert (tmp_path / "one").read_text(encoding="utf-8") == (tmp_path / "two").read_text(encoding="utf-8")
+    assert "Comparison of models on dishes" in (tmp_path / "one").read_text(encoding="utf-8")
 
 
 def test_a_folder_is_new_and_whole_or_refused(found, loaded, tmp_path):
@@ -81,16 +81,16 @@ def test_a_folder_is_new_and_whole_or_refused(found, loaded, tmp_path):
         found.save(tmp_path / "no" / "kept")
     with pytest.raises(FormatError, match="is not a saved comparison"):
         pr.Comparison.load(tmp_path)
-    header = json.loads((kept / "comparison.json").read_text())
+    header = json.loads((kept / "comparison.json").read_text(encoding="utf-8"))
     for changed, words in (({"format": 2}, "has format 2"), ({"results": [{}]}, "is damaged"), ({"k": None}, None)):
-        (kept / "comparison.json").write_text(json.dumps(header | changed))
+        (kept / "comparison.json").write_text(json.dumps(header | changed), encoding="utf-8")
         if words:
             with pytest.raises(FormatError, match=words):
                 pr.Comparison.load(kept)
-    (kept / "comparison.json").write_text("[")
+    (kept / "comparison.json").write_text("[", encoding="utf-8")
     with pytest.raises(FormatError, match="is damaged"):
         pr.Comparison.load(kept)
-    (kept / "comparison.json").write_text(json.dumps(header))
+    (kept / "comparison.json").write_text(json.dumps(header), encoding="utf-8")
     people = (kept / "people.parquet").read_bytes()
     (kept / "people.parquet").write_bytes(people[:-1] + b"x")
     with pytest.raises(FormatError, match="has changed since"):

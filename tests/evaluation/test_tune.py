@@ -170,7 +170,7 @@ def test_a_study_of_other_work_and_a_file_that_is_none_are_refused(ratings, tmp_
         pr.tune(MODEL, ratings, trials=1, study=path, splits=2)
     with pytest.raises(InputError, match=r"other work \(model='MeanRating', parameters="):
         pr.tune(pr.Borda(), ratings, trials=1, study=path)
-    (tmp_path / "note").write_text("not a database\n" * 100)
+    (tmp_path / "note").write_text("not a database\n" * 100, encoding="utf-8")
     with pytest.raises(FormatError, match="is not a study"):
         pr.tune(MODEL, ratings, trials=1, study=tmp_path / "note")
     with pytest.raises(InputError, match="is a folder"):

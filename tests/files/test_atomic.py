@@ -61,7 +61,7 @@ def as_somebody():
 
 def test_an_interrupted_write_leaves_the_old_file_and_no_other(tmp_path):
     path = tmp_path / "file.csv"
-    path.write_text("old")
+    path.write_text("old", encoding="utf-8")
 
     def write_half():
         with atomic_write(path) as file:
@@ -70,7 +70,7 @@ def test_an_interrupted_write_leaves_the_old_file_and_no_other(tmp_path):
 
     with pytest.raises(RuntimeError, match="half"):
         write_half()
-    assert path.read_text() == "old"
+    assert path.read_text(encoding="utf-8") == "old"
     assert [*tmp_path.iterdir()] == [path]
 
 
@@ -164,11 +164,11 @@ def test_links_in_a_circle_and_into_no_folder_are_refused(tmp_path):
 
 def test_other_names_of_a_file_keep_the_old_content(tmp_path):
     path, other = tmp_path / "file", tmp_path / "other"
-    path.write_text("old")
+    path.write_text("old", encoding="utf-8")
     other.hardlink_to(path)
     write(path)
-    assert path.read_text() == "new"
-    assert other.read_text() == "old"
+    assert path.read_text(encoding="utf-8") == "new"
+    assert other.read_text(encoding="utf-8") == "old"
 
 
 def test_folders_and_sockets_are_refused_and_stay(tmp_path):
@@ -275,12 +275,12 @@ for ending in ("csv", "parquet", "jsonl", "soc"):
 
 def test_a_disk_that_fills_up_costs_the_new_file_only(tmp_path):
     for ending in ("csv", "parquet", "jsonl", "soc"):
-        (tmp_path / f"file.{ending}").write_text("old")
+        (tmp_path / f"file.{ending}").write_text("old", encoding="utf-8")
     done = subprocess.run([sys.executable, "-c", LIMITED, tmp_path], capture_output=True, text=True, check=True)
     assert [line.split()[0] for line in done.stdout.splitlines()] == ["csv", "parquet", "jsonl", "soc"], done
     for line in done.stdout.splitlines():
         assert f"file.{line.split()[0]}" in line
-    assert sorted(path.read_text() for path in tmp_path.iterdir()) == ["old"] * 4
+    assert sorted(path.read_text(encoding="utf-8") for path in tmp_path.iterdir()) == ["old"] * 4
 
 
 def test_what_killed_writers_left_is_removed_and_nothing_else(tmp_path):

@@ -115,19 +115,20 @@ def test_an_edit_in_another_file_never_meets_old_code(warm, tmp_path):
     cache.mkdir()
     (tmp_path / "permrank" / "kernels" / "caller.py").write_text(
         "from permrank.kernels.jit import njit\nfrom permrank.kernels.streams import derive\n\n\n"
-        "@njit\ndef caller(key):\n    return derive(key, 3)\n"
+        "@njit\ndef caller(key):\n    return derive(key, 3)\n",
+        encoding="utf-8",
     )
     program = "from permrank.kernels.caller import caller; print(caller(5))"
     before = answer(start("-c", program, cache=cache, source=tmp_path))[0]
     streams = tmp_path / "permrank" / "kernels" / "streams.py"
-    text = streams.read_text()
+    text = streams.read_text(encoding="utf-8")
     assert "0x6A09E667F3BCC908" in text
-    streams.write_text(text.replace("0x6A09E667F3BCC908", "0x6A09E667F3BCC909"))
+    streams.write_text(text.replace("0x6A09E667F3BCC908", "0x6A09E667F3BCC909"), encoding="utf-8")
     after = answer(start("-c", program, cache=cache, source=tmp_path))[0]
     fresh = answer(start("-c", program, cache=tmp_path / "fresh", source=tmp_path))[0]
     assert before != after == fresh
     # The next edit comes while a process runs: what it has imported is not kept under the name of what is there now.
-    edit = f"import pathlib; pathlib.Path({str(streams)!r}).write_text({text!r})"
+    edit = f"import pathlib; pathlib.Path({str(streams)!r}).write_text({text!a}, encoding='utf-8')"
     program = f"from permrank.kernels.caller import caller; {edit}; print(caller(5))"
     assert answer(start("-c", program, cache=tmp_path / "other", source=tmp_path))[0] == after
     program = "from permrank.kernels.caller import caller; print(caller(5))"
@@ -166,7 +167,7 @@ def test_a_read_only_package_and_home_do_without_a_cache_and_say_so_once(warm, t
     home.mkdir()
     shutil.copytree(PACKAGE, tmp_path / "permrank", ignore=shutil.ignore_patterns("__pycache__"))
     ballots = tmp_path / "ballots.csv"
-    ballots.write_text("user,item,rank\nann,toro,1\nann,ebi,2\n")
+    ballots.write_text("user,item,rank\nann,toro,1\nann,ebi,2\n", encoding="utf-8")
     read_only(home)
     read_only(tmp_path / "permrank")
     options = {
@@ -222,7 +223,7 @@ def test_the_digest_of_a_file_covers_all_that_it_reaches_and_nothing_else(monkey
 
     def digest_after(edited=None):
         for name, text in sources.items():
-            (kernels / name).write_text(text + ("\n# edited" if name == edited else ""))
+            (kernels / name).write_text(text + ("\n# edited" if name == edited else ""), encoding="utf-8")
         jit._digest_of_sources.cache_clear()
         jit._source.cache_clear()
         return jit._digest_of_sources(kernels / "a.py")
@@ -238,7 +239,7 @@ def test_the_digest_of_a_file_covers_all_that_it_reaches_and_nothing_else(monkey
 def test_kernels_import_each_other_by_their_full_names():
     """Which is how the digest finds them; and nothing but kernels, so that it covers all there is."""
     for path in {*PACKAGE.rglob("kernels/**/*.py"), *PACKAGE.rglob("kernels.py")}:
-        text = path.read_text()
+        text = path.read_text(encoding="utf-8")
         for module in re.findall(r"from permrank\.(\S*kernels) import", text):
             assert not PACKAGE.joinpath(*module.split(".")).is_dir(), path
         assert "from numba import" not in text or path.name == "jit.py", path

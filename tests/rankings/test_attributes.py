@@ -221,12 +221,17 @@ def test_frames_and_files_know_the_same_usual_names(columns, rating, tmp_path):
 
 
 def test_files_about_items_are_read_beside_the_rankings(tmp_path):
-    (tmp_path / "ratings.csv").write_text("userId,movieId,rating,timestamp\n1,1,4.5,0\n1,2,3,0\n2,1,2,0\n")
+    (tmp_path / "ratings.csv").write_text(
+        "userId,movieId,rating,timestamp\n1,1,4.5,0\n1,2,3,0\n2,1,2,0\n", encoding="utf-8"
+    )
     (tmp_path / "movies.csv").write_text(
         'movieId,title,genres\n1,"American President, The (1995)",Comedy|Drama\n2,Café (2011),(no genres listed)\n'
-        "3,Third (1999),Comedy|Drama\n"
+        "3,Third (1999),Comedy|Drama\n",
+        encoding="utf-8",
     )
-    (tmp_path / "users.tsv").write_text("id\tage\tzip\tmember\n1\t30\t01234\ttrue\n2\t\t00001\tfalse\n")
+    (tmp_path / "users.tsv").write_text(
+        "id\tage\tzip\tmember\n1\t30\t01234\ttrue\n2\t\t00001\tfalse\n", encoding="utf-8"
+    )
     found = pr.read(tmp_path / "ratings.csv", items=tmp_path / "movies.csv", users=tmp_path / "users.tsv")
     assert found.item_attributes.rows() == [
         (1, "American President, The (1995)", ["Comedy", "Drama"], 1995),
@@ -242,7 +247,7 @@ def test_files_about_items_are_read_beside_the_rankings(tmp_path):
 
 
 def _renamed(path):
-    path.write_text(path.read_text().replace("id\t", "number\t", 1))
+    path.write_text(path.read_text(encoding="utf-8").replace("id\t", "number\t", 1), encoding="utf-8")
     return path
 
 

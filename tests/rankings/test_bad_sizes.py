@@ -15,7 +15,7 @@ LONG = "x" * 1_000_000
 def read_text(tmp_path):
     def run(text, name="file.csv", **options):
         path = tmp_path / name
-        path.write_text(text)
+        path.write_text(text, encoding="utf-8")
         return pr.read(path, **options)
 
     return run

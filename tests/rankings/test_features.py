@@ -180,8 +180,8 @@ def test_similar_users_are_linked_by_attributes_that_count_alike(rankings, tmp_p
     assert by_age["weight"].min() > 0
     scaled = known.with_users({"user": people["user"], "age": [2000 * age for age in people["age"]]})
     assert scaled.with_links(similar=2).links.equals(known.with_links(similar=2).links)
-    (tmp_path / "r.csv").write_text("user,item,rating\nann,x,1\nbob,y,2\ncat,y,2\n")
-    (tmp_path / "u.csv").write_text("user,age\nann,20\nbob,24\ncat,60\n")
+    (tmp_path / "r.csv").write_text("user,item,rating\nann,x,1\nbob,y,2\ncat,y,2\n", encoding="utf-8")
+    (tmp_path / "u.csv").write_text("user,age\nann,20\nbob,24\ncat,60\n", encoding="utf-8")
     for number in (1, "1"):
         data = pr.read(tmp_path / "r.csv", users=tmp_path / "u.csv", links=number)
         assert data.links.select("user", "friend").rows()[-1] == ("cat", "bob")
@@ -201,13 +201,13 @@ def test_archives_and_files_bring_links(tmp_path):
     assert data.links.rows() == [(1, 2, 1.0), (3, 1, 1.0)]
     assert data.user_ids.attributes.links.learnt is False  # until with_links() says so
     assert data.with_links().user_ids.attributes.links.learnt is True
-    (tmp_path / "r.csv").write_text("user,item,rating\nann,x,1\nbob,y,2\n")
-    (tmp_path / "f.csv").write_text("user,friend\nann,bob\n")
-    (tmp_path / "i.csv").write_text("item,size\nx,1.5\ny,2.5\nz,0.5\n")
+    (tmp_path / "r.csv").write_text("user,item,rating\nann,x,1\nbob,y,2\n", encoding="utf-8")
+    (tmp_path / "f.csv").write_text("user,friend\nann,bob\n", encoding="utf-8")
+    (tmp_path / "i.csv").write_text("item,size\nx,1.5\ny,2.5\nz,0.5\n", encoding="utf-8")
     data = pr.read(tmp_path / "r.csv", items=tmp_path / "i.csv", links=tmp_path / "f.csv", features=True)
     assert data.features("item").names == ["size"]
     assert data.user_ids.attributes.links.learnt is True
-    (tmp_path / "f.csv").write_text("user,friend\nzoe,tim\n")
+    (tmp_path / "f.csv").write_text("user,friend\nzoe,tim\n", encoding="utf-8")
     with pytest.raises(FormatError, match=r"f\.csv: no user"):
         pr.read(tmp_path / "r.csv", links=tmp_path / "f.csv")
 

@@ -190,7 +190,7 @@ def test_description_and_repr_say_that_there_is_no_order():
 @pytest.fixture
 def read_text(tmp_path):
     def read(text, name="clicks.csv", **options):
-        (tmp_path / name).write_text(text)
+        (tmp_path / name).write_text(text, encoding="utf-8")
         return pr.read(tmp_path / name, **options)
 
     return read
@@ -278,9 +278,9 @@ def test_a_count_beside_an_order_is_still_the_weight_of_the_ranking(read_text):
 def test_sets_are_written_as_they_are_read(tmp_path):
     path = tmp_path / "clicks.csv"
     pr.Rankings.from_interactions({"user": [1, 1, 1], "item": [*"abb"]}).write(path)
-    assert path.read_text() == "user,item,count\n1,a,1.0\n1,b,2.0\n"
+    assert path.read_text(encoding="utf-8") == "user,item,count\n1,a,1.0\n1,b,2.0\n"
     pr.Rankings.from_interactions({"user": [1, 1], "item": [*"ab"]}).write(path)
-    assert path.read_text() == "user,item,rank\n1,a,1\n1,b,1\n"  # as before there were counts
+    assert path.read_text(encoding="utf-8") == "user,item,rank\n1,a,1\n1,b,1\n"  # as before there were counts
 
 
 @pytest.mark.parametrize(
@@ -313,5 +313,7 @@ def test_an_archive_of_orders_is_not_read_as_interactions(tmp_path):
 def test_sets_are_never_taken_for_ballots(tmp_path):
     rng = np.random.default_rng(3)
     users, items = rng.integers(0, 300, 900), np.minimum(rng.geometric(0.3, 900), 8)
-    (tmp_path / "x.csv").write_text("user,item\n" + "".join(f"{u},{i}\n" for u, i in zip(users, items, strict=True)))
+    (tmp_path / "x.csv").write_text(
+        "user,item\n" + "".join(f"{u},{i}\n" for u, i in zip(users, items, strict=True)), encoding="utf-8"
+    )
     assert not pr.read(tmp_path / "x.csv").has_order  # a ChoiceSetWarning would be an error here

@@ -26,7 +26,7 @@ def measured() -> Iterator[Cost]:
     """Measure a block; memory where Linux lets a process reset its own high-water mark, else not."""
     cost, before = Cost(), None
     with contextlib.suppress(OSError, ValueError):
-        _CLEAR.write_text("5")  # 5 resets VmHWM to what is held now
+        _CLEAR.write_text("5", encoding="utf-8")  # 5 resets VmHWM to what is held now
         before = _kilobytes("VmRSS")
     begin = time.perf_counter()
     try:
@@ -38,7 +38,9 @@ def measured() -> Iterator[Cost]:
 
 
 def _kilobytes(name: str) -> int:
-    return next(int(line.split()[1]) for line in _STATUS.read_text().splitlines() if line.startswith(name))
+    return next(
+        int(line.split()[1]) for line in _STATUS.read_text(encoding="utf-8").splitlines() if line.startswith(name)
+    )
 
 
 class Deadline:

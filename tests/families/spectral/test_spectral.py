@@ -131,5 +131,5 @@ def test_the_picture_has_the_effects_and_the_parts(tmp_path):
     pytest.importorskip("matplotlib")
     save_plot(pr.SpectralAnalysis().fit(random_ballots(4, 9)), tmp_path / "small.svg")
     save_plot(pr.SpectralAnalysis().fit(random_ballots(9, 9)), tmp_path / "large.png")
-    assert "<svg" in (tmp_path / "small.svg").read_text()
+    assert "<svg" in (tmp_path / "small.svg").read_text(encoding="utf-8")
     assert (tmp_path / "large.png").read_bytes().startswith(b"\x89PNG")

@@ -19,7 +19,11 @@ def test_every_preflib_file_has_the_voters_and_alternatives_of_its_header(folder
     files = sorted((folder / "preflib").iterdir())
     assert len(files) == 10
     for file in files:
-        header = dict(line[2:].split(": ", 1) for line in file.read_text().splitlines() if line.startswith("# NUMBER"))
+        header = dict(
+            line[2:].split(": ", 1)
+            for line in file.read_text(encoding="utf-8").splitlines()
+            if line.startswith("# NUMBER")
+        )
         rankings = pr.read(file, unlisted="ignore")
         assert rankings.weights.sum() == int(header["NUMBER VOTERS"])
         assert rankings.n_items == int(header["NUMBER ALTERNATIVES"])

@@ -68,6 +68,6 @@ def test_how_a_game_was_won_is_no_draw(read_text):
 @pytest.mark.parametrize("header", ["voter,first,second,third", "Choice 1,Choice 2,Choice 3", "id,1st,2nd", "1,2,3"])
 def test_a_rank_in_each_column_is_refused_with_what_to_do(tmp_path, header):
     path = tmp_path / "ballots.csv"
-    path.write_text(f"{header}\n" + ",".join("abcd"[: header.count(",") + 1]) + "\n")
+    path.write_text(f"{header}\n" + ",".join("abcd"[: header.count(",") + 1]) + "\n", encoding="utf-8")
     with pytest.raises(FormatError, match=r"a row for each rank"):
         pr.read(path)

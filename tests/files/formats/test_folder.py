@@ -135,13 +135,13 @@ def test_every_changed_byte_is_noticed(written):
 
 def forged(path, name, change, **header):
     """Change an array and give it a header that says so: what somebody would do who means harm."""
-    whole = json.loads((path / folders.HEADER).read_text()) | header
+    whole = json.loads((path / folders.HEADER).read_text(encoding="utf-8")) | header
     whole.pop("sha256")
     if name is not None:
         numbers = np.fromfile(path / name, whole["arrays"][name])
         change(numbers).tofile(path / name)
     whole["sha256"] = folders._digest(whole)
-    (path / folders.HEADER).write_text(json.dumps(whole))
+    (path / folders.HEADER).write_text(json.dumps(whole), encoding="utf-8")
 
 
 @pytest.mark.parametrize(

@@ -236,14 +236,14 @@ def test_a_cut_archive_says_so(tmp_path):
 @pytest.mark.parametrize("header", ["weight", "Count", "votes", "counts", "weights"])
 def test_a_column_of_counts_is_taken_for_weights(tmp_path, header):
     path = tmp_path / "b.csv"
-    path.write_text(f"ballot,item,rank,{header}\n1,a,1,3\n1,b,2,3\n2,b,1,2\n2,a,2,2\n")
+    path.write_text(f"ballot,item,rank,{header}\n1,a,1,3\n1,b,2,3\n2,b,1,2\n2,a,2,2\n", encoding="utf-8")
     assert pr.read(path).weights.tolist() == [3, 2]
 
 
 @pytest.mark.parametrize(("name", "separator", "word"), [("x.csv", ";", "semicolons"), ("x.tsv", ",", "commas")])
 def test_another_separator_is_recognised_in_the_error(tmp_path, name, separator, word):
     path = tmp_path / name
-    path.write_text("user,item,rating\n1,a,3\n".replace(",", separator))
+    path.write_text("user,item,rating\n1,a,3\n".replace(",", separator), encoding="utf-8")
     with pytest.raises(FormatError, match=f"seems to be separated by {word}"):
         pr.read(path)
 
@@ -260,7 +260,7 @@ def test_what_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
     for bound in ("MOST_UNPACKED", "memory"):
         with monkeypatch.context() as patched:
             if bound == "memory":
-                (tmp_path / "meminfo").write_text("MemAvailable: 40 kB\n")
+                (tmp_path / "meminfo").write_text("MemAvailable: 40 kB\n", encoding="utf-8")
                 for name in free:
                     patched.setattr(name, tmp_path / "meminfo")
             else:
@@ -292,7 +292,7 @@ def test_a_small_file_is_not_unpacked_to_hundreds_of_times_its_size(tmp_path, na
 
 def test_ballots_are_completed_before_equal_ones_are_merged(tmp_path):
     path = tmp_path / "b.jsonl"
-    path.write_text('["a", "b"]\n["a"]\n["b"]\n')
+    path.write_text('["a", "b"]\n["a"]\n["b"]\n', encoding="utf-8")
     for ballots in (
         pr.read(path, unlisted="last"),
         pr.Rankings.from_lists([["a", "b"], ["a"], ["b"]], unlisted="last"),
@@ -302,7 +302,7 @@ def test_ballots_are_completed_before_equal_ones_are_merged(tmp_path):
 
 
 def test_a_format_that_is_no_word_is_refused(tmp_path):
-    (tmp_path / "x.csv").write_text("user,item,rating\n1,a,3\n")
+    (tmp_path / "x.csv").write_text("user,item,rating\n1,a,3\n", encoding="utf-8")
     with pytest.raises(InputError, match="format=3, expected one of"):
         pr.read(tmp_path / "x.csv", format=3)
 

@@ -22,7 +22,7 @@ BODY = "5: 3,{1,4},2\n2: 2\n1: {1,2}\n"
 @pytest.fixture
 def read_text(tmp_path):
     def run(text, name="x.toi", **options):
-        (tmp_path / name).write_text(text)
+        (tmp_path / name).write_text(text, encoding="utf-8")
         return pr.read(tmp_path / name, **options)
 
     return run
@@ -117,7 +117,7 @@ def test_a_line_of_a_million_spaces_takes_no_time(read_text):
 
 def test_what_is_written_has_the_usual_header(tmp_path):
     pr.Rankings.from_lists([["a", "b"], ["b", "a"]], weights=[2, 1]).write(tmp_path / "vote.soc")
-    text = (tmp_path / "vote.soc").read_text()
+    text = (tmp_path / "vote.soc").read_text(encoding="utf-8")
     for line in (
         "# FILE NAME: vote.soc", "# DATA TYPE: soc", "# NUMBER ALTERNATIVES: 2", "# NUMBER VOTERS: 3",
         "# NUMBER UNIQUE ORDERS: 2", "# ALTERNATIVE NAME 1: a", "# ALTERNATIVE NAME 2: b", "2: 1,2", "1: 2,1",

@@ -114,7 +114,7 @@ def test_the_first_row_that_repeats_is_named_wherever_the_other_one_is(small, tm
 def test_files_of_a_pattern_are_read_in_order(tmp_path):
     frame = pl.DataFrame({"user": [1, 1, 2, 2], "item": [1, 2, 1, 1], "rating": [1.0, 2.0, 3.0, 4.0]})
     folder = in_parts(frame, tmp_path / "parts", 2)
-    (folder / "other.csv").write_text("nothing")
+    (folder / "other.csv").write_text("nothing", encoding="utf-8")
     found = pr.read(folder / "part-*.parquet", duplicates="last")
     assert found.ratings.tolist() == [2.0, 1.0, 4.0]
     with pytest.raises(InputError, match="no file fits"):

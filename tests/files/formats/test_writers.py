@@ -148,7 +148,7 @@ def test_merged_ballots_with_plain_weights_always_fit_preflib(data, tmp_path):
     path = tmp_path / "file.soi"
     rankings.write(path)
     assert pr.read(path) == rankings
-    assert f"# NUMBER VOTERS: {sum(counts)}\n" in path.read_text()
+    assert f"# NUMBER VOTERS: {sum(counts)}\n" in path.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("ending", TABLES)
@@ -169,13 +169,13 @@ def test_ratings_and_a_random_order_inside_ties_both_survive(ending, tmp_path):
 def test_ratings_that_tell_the_order_are_written_without_ranks(tmp_path):
     rankings = pr.Rankings.from_ratings({"user": ["a", "a"], "item": ["x", "y"], "rating": [1, 2]})
     rankings.write(tmp_path / "file.csv")
-    assert (tmp_path / "file.csv").read_text() == "user,item,rating\na,y,2.0\na,x,1.0\n"
+    assert (tmp_path / "file.csv").read_text(encoding="utf-8") == "user,item,rating\na,y,2.0\na,x,1.0\n"
 
 
 def test_strings_that_look_like_integers_are_marked_in_the_header(tmp_path):
     rankings = pr.Rankings.from_lists({"1": ["10", "9"], "2": ["9"]})
     rankings.write(tmp_path / "file.tsv")
-    assert (tmp_path / "file.tsv").read_text().startswith("user:str\titem:str\trank\n")
+    assert (tmp_path / "file.tsv").read_text(encoding="utf-8").startswith("user:str\titem:str\trank\n")
     assert pr.read(tmp_path / "file.tsv") == rankings
 
 
@@ -272,9 +272,9 @@ def test_a_format_is_one_entry_of_the_table(monkeypatch, tmp_path):
     monkeypatch.setitem(FORMATS, "arrows", Format(parse, write, endings=("arrows",)))
     ballots = pr.Rankings.from_lists([["b", "a"], ["a", "c"]])
     ballots.write(tmp_path / "x.arrows")
-    assert (tmp_path / "x.arrows").read_text() == "b > a\na > c\n"
+    assert (tmp_path / "x.arrows").read_text(encoding="utf-8") == "b > a\na > c\n"
     assert pr.read(tmp_path / "x.arrows") == ballots
-    (tmp_path / "x.txt").write_text("b > a\na > c\n")
+    (tmp_path / "x.txt").write_text("b > a\na > c\n", encoding="utf-8")
     assert pr.read(tmp_path / "x.txt", format=".Arrows") == ballots
     with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
         archive.write(tmp_path / "x.arrows", "x.arrows")

@@ -164,7 +164,7 @@ def test_settings_reach_the_model(ballots, tmp_path):
 
 def test_an_estimate_that_does_not_exist_is_explained(tmp_path):
     path = tmp_path / "b.jsonl"
-    path.write_text('["a", "b", "c"]\n["b", "a", "c"]\n')
+    path.write_text('["a", "b", "c"]\n["b", "a", "c"]\n', encoding="utf-8")
     result = run("fit", path, "-m", "PlackettLuce", "-o", tmp_path / "m.permrank", code=1)
     assert "never ranked above another item: 'c'" in result.stderr
     assert not (tmp_path / "m.permrank").exists()
@@ -198,7 +198,9 @@ def test_info_describes_data_models_and_lists(ballots, model):
 
 def test_whole_numbers_are_shown_whole(tmp_path):
     path = tmp_path / "b.jsonl"
-    path.write_text('{"ranking": ["a", "b"], "weight": 43942}\n{"ranking": ["b", "a"], "weight": 1}\n')
+    path.write_text(
+        '{"ranking": ["a", "b"], "weight": 43942}\n{"ranking": ["b", "a"], "weight": 1}\n', encoding="utf-8"
+    )
     assert "43,943" in run("info", path).output
     assert "43,943" in str(pr.read(path).describe())
 
@@ -221,7 +223,7 @@ def test_the_list_of_data_sets_can_be_read_on_80_columns(monkeypatch):
 )
 def test_columns_are_named_alike_in_every_command(tmp_path, header, options):
     path = tmp_path / "x.csv"
-    path.write_text(f"{header}\n1,a,1,2\n1,b,2,2\n2,b,1,1\n2,a,2,1\n")
+    path.write_text(f"{header}\n1,a,1,2\n1,b,2,2\n2,b,1,1\n2,a,2,1\n", encoding="utf-8")
     assert json.loads(run("info", path, *options, "--json").output)["total_weight"] == 3
     run("fit", path, *options, "-o", tmp_path / "m.permrank")
     assert pr.load(tmp_path / "m.permrank").rankings_.weights.tolist() == [2, 1]
@@ -243,13 +245,13 @@ def test_columns_are_named_alike_in_every_command(tmp_path, header, options):
 )
 def test_errors_about_columns_name_the_options_of_the_shell(tmp_path, header, options, told):
     path = tmp_path / "x.csv"
-    path.write_text(f"{header}\n{','.join('1' for _ in header.split(','))}\n")
+    path.write_text(f"{header}\n{','.join('1' for _ in header.split(','))}\n", encoding="utf-8")
     assert told in run("info", path, *options, code=1).stderr
 
 
 def test_the_library_names_its_own_arguments_after_the_shell_has_named_options(tmp_path):
     path = tmp_path / "x.csv"
-    path.write_text("who,what,stars\n1,1,1\n")
+    path.write_text("who,what,stars\n1,1,1\n", encoding="utf-8")
     run("info", path, code=1)
     with pytest.raises(FormatError, match=r"pass user=, item= and rating= \(or rank=\) with"):
         pr.read(path)
@@ -257,14 +259,14 @@ def test_the_library_names_its_own_arguments_after_the_shell_has_named_options(t
 
 def test_choices_can_be_named_from_the_shell(tmp_path):
     path = tmp_path / "x.csv"
-    path.write_text("better,worse\na,b\nb,a\na,b\n")
+    path.write_text("better,worse\na,b\nb,a\na,b\n", encoding="utf-8")
     options = ["--winner", "better", "--loser", "worse"]
     assert json.loads(run("info", path, *options, "--json").output)["total_weight"] == 3
 
 
 def test_items_without_an_estimate_can_be_left_out(tmp_path):
     path, model = tmp_path / "b.jsonl", tmp_path / "m.permrank"
-    path.write_text('["a", "b", "c"]\n["b", "a", "c"]\n')
+    path.write_text('["a", "b", "c"]\n["b", "a", "c"]\n', encoding="utf-8")
     refused = run("fit", path, "-m", "PlackettLuce", "-o", model, code=1).stderr
     assert "--set prior=gaussian" in refused
     assert "--drop-inestimable" in refused
@@ -298,7 +300,7 @@ def test_nothing_left_to_recommend_is_said(model):
 
 def test_an_id_may_hold_what_separates_a_list(tmp_path):
     path, model = tmp_path / "b.jsonl", tmp_path / "m.permrank"
-    path.write_text('["a, b", "x = y", "c"]\n["c", "x = y", "a, b"]\n')
+    path.write_text('["a, b", "x = y", "c"]\n["c", "x = y", "a, b"]\n', encoding="utf-8")
     run("fit", path, "-o", model)
     for given in ("a, b", "a, b > x = y", "x = y"):
         rows = json.loads(run("recommend", model, "--list", given, "--json").stdout)
@@ -352,7 +354,7 @@ def test_engines_are_looked_at_before_anything_is_read(tmp_path):
 
 def test_integer_ids_can_be_typed(tmp_path):
     data, model = tmp_path / "d.csv", tmp_path / "m.permrank"
-    data.write_text("user,item,rating\n1,10,5\n1,20,3\n2,20,4\n2,10,2\n2,30,3\n1,30,4\n")
+    data.write_text("user,item,rating\n1,10,5\n1,20,3\n2,20,4\n2,10,2\n2,30,3\n1,30,4\n", encoding="utf-8")
     run("fit", data, "-o", model, "-s", "prior=gamma")
     assert "unknown user 'x'" in run("recommend", model, "x", code=1).stderr
     assert len(json.loads(run("rank", model, 10, 20, "-u", 1, "--json").output)) == 2
@@ -364,7 +366,7 @@ def test_the_demo_shows_two_people_what_is_found_and_a_comparison(tmp_path):
         assert part in words
     ours, everybody = (int(re.search(rf"{name} +(\d+)%", words)[1]) for name in ("Recommender", "Popularity"))
     assert ours > everybody
-    assert "One person" in (tmp_path / "demo.html").read_text()
+    assert "One person" in (tmp_path / "demo.html").read_text(encoding="utf-8")
     assert run("demo", "--seed", 5, "--report", tmp_path / "other.html").output != words
 
 
@@ -404,10 +406,10 @@ def test_none_is_a_word_where_it_is_the_default_and_nothing_elsewhere():
 
 def test_clicks_are_read_as_sets_without_order(tmp_path):
     path = tmp_path / "clicks.csv"
-    path.write_text("user,item,clicks\nann,a,2\nann,b,1\nbob,a,1\n")
+    path.write_text("user,item,clicks\nann,a,2\nann,b,1\nbob,a,1\n", encoding="utf-8")
     assert "sets without order" in run("info", path).output
     assert json.loads(run("info", path, "--json").output)["total_count"] == 4
-    path.write_text("user,item,mood\nann,a,2\nann,b,1\nbob,a,1\n")
+    path.write_text("user,item,mood\nann,a,2\nann,b,1\nbob,a,1\n", encoding="utf-8")
     failed = run("info", path, code=1).output
     assert "pass --kind interactions" in " ".join(failed.split())
     assert "sets without order" in run("info", path, "--kind", "interactions").output

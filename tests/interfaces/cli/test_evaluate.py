@@ -92,17 +92,17 @@ def test_a_model_that_ran_out_of_time_is_marked_in_its_row(ratings, tmp_path, mo
     assert len(rows) == 2  # one for each question
     assert not any("worse" in row for row in rows)
     assert "best" in told
-    assert "cut off after 0 s" in page.read_text()
+    assert "cut off after 0 s" in page.read_text(encoding="utf-8")
     found = json.loads(run(*asked, "--json").stdout)
     assert [(row["verdict"], row["cut_off"]) for row in found["table"]].count(("cut off", 0.0)) == 1
     only = run("compare", ratings, "-m", slow, "--max-seconds", 0, "--report", page).stdout
     assert "cut off after 0 s" in only
-    assert "no model can be called best" in page.read_text()
+    assert "no model can be called best" in page.read_text(encoding="utf-8")
 
 
 def test_compare_writes_a_report(ratings, tmp_path):
     run("compare", ratings, "--models", "MeanRating,Random", "--report", tmp_path / "out.html")
-    assert "MeanRating</strong> is best" in (tmp_path / "out.html").read_text()
+    assert "MeanRating</strong> is best" in (tmp_path / "out.html").read_text(encoding="utf-8")
     wrong = run("compare", ratings, "--models", "Random", "--report", tmp_path / "no" / "out.html", code=1)
     assert "does not exist" in wrong.stderr
 
@@ -114,7 +114,7 @@ def test_a_comparison_can_be_kept_and_shown_again(ratings, tmp_path):
     again = run("compare", tmp_path / "kept", "--report", tmp_path / "two.html")
     assert again.stdout == first
     assert "seed 0" not in again.stderr  # nothing is fitted
-    assert (tmp_path / "one.html").read_text() == (tmp_path / "two.html").read_text()
+    assert (tmp_path / "one.html").read_text(encoding="utf-8") == (tmp_path / "two.html").read_text(encoding="utf-8")
     assert "exists; give --save the name" in run(*asked, "--save", tmp_path / "kept", code=1).stderr
     assert "does not exist" in run(*asked, "--save", tmp_path / "no" / "kept", code=1).stderr
 
@@ -170,7 +170,7 @@ def test_compare_asks_both_questions_in_two_tables(chosen, tmp_path, monkeypatch
     assert "Catalogue(share=0.2" in find
     assert "Lower is better: popularity@10" in " ".join(find.split())
     assert max(map(len, told.splitlines())) <= 100
-    text = page.read_text()
+    text = page.read_text(encoding="utf-8")
     assert text.index("Ordering what you see") < text.index("Finding what you would choose")
     assert "Popularity</strong> is best" in text[text.index("Finding what") :]
     found = json.loads(run("compare", chosen, "--models", "Popularity,Random", "--json").stdout)
@@ -201,7 +201,7 @@ def test_one_question_where_the_other_was_not_asked_or_means_nothing(chosen, tmp
     same.write(tmp_path / "same.csv")
     told = run("compare", tmp_path / "same.csv", "--models", "Borda,Random", "--report", tmp_path / "out.html").stdout
     assert "Finding what you would choose is left out: people list most of the items" in " ".join(told.split())
-    assert "Finding what you would choose is left out" in (tmp_path / "out.html").read_text()
+    assert "Finding what you would choose is left out" in (tmp_path / "out.html").read_text(encoding="utf-8")
     found = json.loads(run("evaluate", tmp_path / "same.csv", "-m", "Borda", "--json").stdout)
     assert "finding" not in found
     assert "list most" in found["finding_left_out"]

@@ -24,7 +24,7 @@ LISTS |= {f"u{n}": ["toro", "ebi", "ika", "uni"] for n in range(8)}
 
 def guide_source():
     """The imports and the first class of the guide."""
-    examples = doctest.DocTestParser().get_examples(GUIDE.read_text())
+    examples = doctest.DocTestParser().get_examples(GUIDE.read_text(encoding="utf-8"))
     (model,) = [one.source for one in examples if one.source.startswith("class FirstPlaces")]
     return "".join(one.source for one in examples[:5]) + "\n\n" + model
 
@@ -40,7 +40,7 @@ def folder(tmp_path, monkeypatch):
     """A folder with the model and data, which is the current one."""
     work = tmp_path / "work"
     work.mkdir()
-    (work / "mymodels.py").write_text(guide_source())
+    (work / "mymodels.py").write_text(guide_source(), encoding="utf-8")
     pr.Rankings.from_lists(LISTS).write(work / "data.csv")
     monkeypatch.chdir(work)
     monkeypatch.setattr(sys, "path", list(sys.path))
@@ -51,7 +51,7 @@ def folder(tmp_path, monkeypatch):
 def command(folder, *arguments, options=()):
     """Run the command in a process of its own; a script's folder, not the current one, is on its path."""
     script = folder.parent / "permrank"
-    script.write_text("from permrank.interfaces.cli.app import main\nmain()\n")
+    script.write_text("from permrank.interfaces.cli.app import main\nmain()\n", encoding="utf-8")
     line = [sys.executable, *options, str(script), *arguments]
     return subprocess.run(line, capture_output=True, text=True, cwd=folder, check=False)
 
@@ -94,7 +94,7 @@ def test_every_command_takes_it(folder):
 
 
 def test_two_classes_of_one_name_cannot_be_asked_for_at_once(folder):
-    Path("twin.py").write_text(guide_source())
+    Path("twin.py").write_text(guide_source(), encoding="utf-8")
     done = run("compare", "data.csv", "-m", "mymodels:FirstPlaces", "-m", "twin:FirstPlaces", code=1)
     assert "the name 'FirstPlaces' is taken by the registered mymodels.FirstPlaces; rename twin.F" in done.output
 
@@ -114,7 +114,7 @@ def test_a_model_that_declares_its_parameters_is_tuned_checked_and_described(fol
 
 
 def test_a_model_that_declares_nothing_works_and_has_nothing_to_choose(folder):
-    Path("bare.py").write_text(with_constructor("smoothing=1.0"))
+    Path("bare.py").write_text(with_constructor("smoothing=1.0"), encoding="utf-8")
     run("fit", "data.csv", "-m", "bare:FirstPlaces", "-s", "smoothing=0.5")
     (row,) = json.loads(run("info", "bare:FirstPlaces", "--json").output)
     assert row == {"parameter": "smoothing", "default": "1.0", "allowed": "", "help": ""}
@@ -171,7 +171,7 @@ def test_names_and_settings_are_told_apart():
     ],
 )
 def test_what_cannot_be_had_says_why(folder, source, name, error, message):
-    Path("wrong.py").write_text(source)
+    Path("wrong.py").write_text(source, encoding="utf-8")
     try:
         with pytest.raises(error, match=message):
             make_model(name, [])
@@ -180,13 +180,13 @@ def test_what_cannot_be_had_says_why(folder, source, name, error, message):
 
 
 def test_a_parameter_without_a_default_is_named(folder):
-    Path("mymodels.py").write_text(with_constructor("smoothing"))
+    Path("mymodels.py").write_text(with_constructor("smoothing"), encoding="utf-8")
     with pytest.raises(InputError, match="FirstPlaces cannot be made without smoothing"):
         make_model("mymodels:FirstPlaces", [])
 
 
 def test_a_module_may_have_the_name_of_a_model(folder):
-    (folder / "borda.py").write_text(guide_source())
+    (folder / "borda.py").write_text(guide_source(), encoding="utf-8")
     assert class_named("borda:FirstPlaces").__module__ == "borda"
     assert name_and_settings("borda:FirstPlaces:smoothing=2") == ("borda:FirstPlaces", ["smoothing=2"])
     assert name_and_settings("borda:prior_strength=2") == ("borda", ["prior_strength=2"])

@@ -51,7 +51,7 @@ def test_plot_writes_a_picture_and_says_what_else_there_is(teams, tmp_path):
     text = run("plot", teams, "-o", tmp_path / "worths.svg").output
     assert "worths written to" in text
     assert "learning" in text
-    picture = (tmp_path / "worths.svg").read_text()
+    picture = (tmp_path / "worths.svg").read_text(encoding="utf-8")
     assert all(team in picture for team in BASEBALL_SUMMARY)
     read = json.loads(run("plot", teams, "--kind", "learning", "-o", tmp_path / "l.png", "--json").output)
     assert read["kind"] == "learning"

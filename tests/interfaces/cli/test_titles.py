@@ -104,8 +104,8 @@ def test_filters(folder):
     ],
 )  # fmt: skip
 def test_errors_speak_of_options_and_name_the_nearest(folder, arguments, message):
-    (folder / "twice.csv").write_text("user,item,rating\n1,1,2\n1,1,3\n")
-    (folder / "ratings.dta").write_text("x")
+    (folder / "twice.csv").write_text("user,item,rating\n1,1,2\n1,1,3\n", encoding="utf-8")
+    (folder / "ratings.dta").write_text("x", encoding="utf-8")
     files = ("m", "twice.csv", "ratings.csv", "nothing.csv", "ratings.dta")
     said = run(*(folder / word if word in files else word for word in arguments), code=1).stderr
     assert message in said.replace("\n", " ")

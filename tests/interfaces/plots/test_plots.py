@@ -176,7 +176,7 @@ def test_pictures_are_written_whole_the_same_twice_and_with_readable_text(sixty,
     for name in ("a.svg", "b.svg", "c.png", "d.pdf"):
         sixty.plot(path=tmp_path / name, n_items=12)
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
-    assert sixty.worths()["item"][0] in (tmp_path / "a.svg").read_text()
+    assert sixty.worths()["item"][0] in (tmp_path / "a.svg").read_text(encoding="utf-8")
     assert (tmp_path / "a.svg").stat().st_size < 60_000
     assert (tmp_path / "c.png").read_bytes().startswith(b"\x89PNG")
     assert (tmp_path / "d.pdf").read_bytes().startswith(b"%PDF")
@@ -222,7 +222,7 @@ def log_linear():
 
 def test_chains_are_drawn(log_linear, tmp_path):
     save_chains(log_linear, tmp_path / "c.svg", "ann", ["b", "c"], size=50)
-    assert "svg" in (tmp_path / "c.svg").read_text()[:300]
+    assert "svg" in (tmp_path / "c.svg").read_text(encoding="utf-8")[:300]
     save_plot(log_linear, tmp_path / "m.png")
     assert (tmp_path / "m.png").read_bytes().startswith(b"\x89PNG")
     with pytest.raises(InputError, match="nothing"):
@@ -263,5 +263,5 @@ def test_the_curve_is_drawn_beside_the_memberships(latent, tmp_path):
     curved.fitted_ = latent.fitted_.with_estimate(curve=curve)
     for path in (tmp_path / "one.svg", tmp_path / "two.svg"):
         save_plot(latent if path.name == "one.svg" else curved, path)
-    assert "log P(position" not in (tmp_path / "one.svg").read_text()
+    assert "log P(position" not in (tmp_path / "one.svg").read_text(encoding="utf-8")
     assert (tmp_path / "two.svg").stat().st_size > (tmp_path / "one.svg").stat().st_size

@@ -59,7 +59,7 @@ def test_the_built_documentation_fits_has_formulas_and_a_silent_console(dark):
 def test_the_probe_sees_what_runs_over_the_edge_and_what_the_console_says(tmp_path):
     path = tmp_path / "wide.html"
     loud = "<script>console.error('loud')</script>"
-    path.write_text(f"<!doctype html><body><p style='width: 700px'>wide</p>{loud}</body>")
+    path.write_text(f"<!doctype html><body><p style='width: 700px'>wide</p>{loud}</body>", encoding="utf-8")
     found, console = look_at([path], [400], dark=False)
     one = found["wide.html", 400]
     assert [name.startswith("P.") for name in one["beyond"]] == [True]

@@ -56,7 +56,7 @@ def written(tmp_path_factory):
     path = tmp_path_factory.mktemp("report") / "out.html"
     found.command = "permrank compare 'x' <y>"
     found.report(path, title="a & b")
-    return path.read_text(), found
+    return path.read_text(encoding="utf-8"), found
 
 
 def test_the_page_is_nested_well_and_says_what_was_found(written):
@@ -128,7 +128,7 @@ def test_nobody_succeeding_still_gives_a_page(tmp_path):
     splits = [pr.Given(5).split(rankings)]
     found = pr.compare({"broken": pr.PlackettLuce(tol=-1.0)}, splits)
     found.report(tmp_path / "out.html", title="y")
-    assert "No model gave a result" in (tmp_path / "out.html").read_text()
+    assert "No model gave a result" in (tmp_path / "out.html").read_text(encoding="utf-8")
 
 
 ATTACKS = (
@@ -157,7 +157,7 @@ def test_no_attack_gets_through_wherever_it_is_written(tmp_path):
     words = " ".join(ATTACKS)
     found.command = found.data = words
     found.report(tmp_path / "out.html")
-    page = (tmp_path / "out.html").read_text()
+    page = (tmp_path / "out.html").read_text(encoding="utf-8")
     reader = Reader()
     reader.feed(page)
     assert reader.open == []
@@ -182,7 +182,7 @@ def test_a_metric_of_which_lower_is_better_is_drawn_and_named_as_such(tmp_path):
     found = pr.compare(models, splits, metrics=[wrong, "ndcg"])
     found.report(tmp_path / "out.html", title="y")
     reader = Reader()
-    reader.feed((tmp_path / "out.html").read_text())
+    reader.feed((tmp_path / "out.html").read_text(encoding="utf-8"))
     text = " ".join(" ".join(reader.text).split())
     assert "By items <above>, Pooled is best" in text
     assert re.search(r"Lower is better: [^.]*items <above>[,.]", text)
@@ -222,7 +222,7 @@ def test_random_does_not_squeeze_the_others(written):
 def test_gains_add_up(tmp_path):
     rankings = pr.datasets.load("simulated", n_users=100, n_items=20, list_length=10, separation=0.0)
     pr.compare([pr.Borda(), pr.Random()], rankings, protocol=pr.Given(6)).report(tmp_path / "out.html")
-    page = (tmp_path / "out.html").read_text()
+    page = (tmp_path / "out.html").read_text(encoding="utf-8")
     shares = re.search(r"class='gain'>(\d+)% gain<.*?class='loss'>(\d+)% lose<.*?, (\d+)% have the same", page, re.S)
     assert sum(map(int, shares.groups())) == pytest.approx(100, abs=1)
     chart = re.search(r'<svg class="chart"[^>]*Differences of.*?</svg>', page, re.S)[0]
@@ -252,7 +252,7 @@ def test_a_page_ordered_by_calibration_claims_no_tests(tmp_path):
     models["Pairs"] = pr.BradleyTerry(prior="gaussian")
     found = pr.compare(models, splits, metrics=["calibration_error"])
     found.report(tmp_path / "out.html", title="y")
-    page = (tmp_path / "out.html").read_text()
+    page = (tmp_path / "out.html").read_text(encoding="utf-8")
     assert "differences are not tested" in page
     assert "untested" in page
     assert "randomisation" not in page

@@ -122,7 +122,7 @@ def test_without_the_extra_the_command_says_how_to_install_it(monkeypatch):
 
 def test_items_come_from_lines_and_tables(tmp_path):
     lines, table, bare = tmp_path / "a.txt", tmp_path / "a.csv", tmp_path / "b.csv"
-    lines.write_text("Pizza; wood-fired\n\nRamen\tnoodles; in soup\n")
+    lines.write_text("Pizza; wood-fired\n\nRamen\tnoodles; in soup\n", encoding="utf-8")
     assert [(one.title, one.about) for one in poll_of("x", lines).items] == [
         ("Pizza", "wood-fired"),
         ("Ramen", "noodles; in soup"),
@@ -135,7 +135,7 @@ def test_items_come_from_lines_and_tables(tmp_path):
     for encoding in ("utf-8", "utf-8-sig", "utf-16"):
         bare.write_text("Pizza\nÑoquis\n", encoding=encoding)
         assert [one.title for one in poll_of("x", bare).items] == ["Pizza", "Ñoquis"]
-    lines.write_text("only one\n")
+    lines.write_text("only one\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"items"):
         poll_of("x", lines)
 
@@ -201,7 +201,7 @@ def served(tmp_path_factory):
         finally:
             server.send_signal(signal.SIGINT)
             server.wait(timeout=120)
-    assert "Traceback" not in output.read_text()
+    assert "Traceback" not in output.read_text(encoding="utf-8")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
@@ -211,7 +211,7 @@ def test_one_command_starts_a_poll_with_links_and_lets_in_who_has_one_once_it_is
         assert ask("GET", "/health/ready") == {"status": "ready"}
     with pytest.raises(urllib.error.HTTPError, match="401"):
         ask("GET", "/v1/polls")
-    text = output.read_text()
+    text = output.read_text(encoding="utf-8")
     assert "What shall we cook?: 10 items\n" in text
     assert re.search(r"vote: +(http://127.0.0.1:\d+/join/pr_\S+)", text), text
     poll = ask("GET", "/v1/polls", key=re.search(r"all polls: .*/join/(pr_\S+)", text)[1])["polls"][0]["id"]
@@ -225,7 +225,7 @@ def test_one_command_starts_a_poll_with_links_and_lets_in_who_has_one_once_it_is
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 def test_lists_that_are_sent_are_learnt_by_a_process_of_its_own_and_all_change_over(served):
     ask, output, folder = served
-    key = re.search(r"lists: +(pr_\S+)", output.read_text())[1]
+    key = re.search(r"lists: +(pr_\S+)", output.read_text(encoding="utf-8"))[1]
     question = {"ranking": ["dish 2"], "k": 1}
 
     def told():

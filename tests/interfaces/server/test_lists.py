@@ -160,7 +160,7 @@ def test_tastes_of_people_who_were_erased_meanwhile_are_not_kept(tmp_path, monke
 
 
 def test_a_model_file_that_is_being_replaced_does_not_end_learning(tmp_path):
-    (tmp_path / "m.permrank").write_text("half of a model")
+    (tmp_path / "m.permrank").write_text("half of a model", encoding="utf-8")
     made = Store(tmp_path / "a.sqlite")
     learner = Learner(Settings(str(made.path), str(tmp_path / "m.permrank")), lambda seconds: None)
     assert not learner._is_needed(made)
@@ -244,8 +244,8 @@ def test_whoever_is_erased_during_a_refit_is_not_in_what_it_makes(tmp_path, file
         made = learn(client)
         assert pr.load(versions.file_of(client.app_state.store, made)).rankings_.n_users == 4
         # What a writer that was killed has left goes with the next version.
-        (tmp_path / "a.sqlite.models" / f".{made - 1:08d}.permrank.0123456789ab.tmp").write_text(NAME)
-        (tmp_path / "a.sqlite.models" / "notes.txt").write_text("of somebody else")
+        (tmp_path / "a.sqlite.models" / f".{made - 1:08d}.permrank.0123456789ab.tmp").write_text(NAME, encoding="utf-8")
+        (tmp_path / "a.sqlite.models" / "notes.txt").write_text("of somebody else", encoding="utf-8")
         learn(client)
         assert NAME.encode() not in texts(tmp_path)
         assert (tmp_path / "a.sqlite.models" / "notes.txt").exists()

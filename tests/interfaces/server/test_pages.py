@@ -320,7 +320,7 @@ def test_recommendations_change_with_the_list(base, person):
 
 def violations(page):
     """What axe finds wrong, by rule and first place; it is run by the debugger, as the page's own policy forbids it."""
-    page.evaluate(AXE.read_text())
+    page.evaluate(AXE.read_text(encoding="utf-8"))
     return page.evaluate("axe.run().then((found) => found.violations.map((one) => [one.id, one.nodes[0].html]))")
 
 
