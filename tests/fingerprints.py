@@ -164,7 +164,7 @@ def questions(model: Any, data: pr.Rankings, name: str) -> dict[str, Any]:
     for question, ask in asked.items():
         try:
             found[question] = digest(ask())
-        except (pr.errors.PermrankError, AttributeError) as error:
+        except (pr.errors.PermrankError, AttributeError, ValueError) as error:
             found[question] = f"{type(error).__name__}"
     return found
 
@@ -190,7 +190,7 @@ def grown(model: Any, data: pr.Rankings) -> dict[str, str]:
     for name, change in changes.items():
         try:
             found[name] = digest(change())
-        except (pr.errors.PermrankError, AttributeError, TypeError) as error:
+        except (pr.errors.PermrankError, AttributeError, TypeError, ValueError) as error:
             found[name] = type(error).__name__
     return found
 
