@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 import weakref
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -47,7 +47,7 @@ def rank(person: Person, items: Iterable[object], *, k: int | None = None, inter
 
 
 def recommend(
-    fitted: Fitted[Any],
+    fitted: Fitted,
     users: object,
     k: int = 10,
     *,
@@ -86,7 +86,7 @@ def recommend(
 
 
 def prefers_pairs(
-    fitted: Fitted[Any], users: Iterable[object], items: Iterable[object], others: Iterable[object]
+    fitted: Fitted, users: Iterable[object], items: Iterable[object], others: Iterable[object]
 ) -> Float64Array:
     """Probabilities that each user ranks the one item before the other: see `Ranker.prefers_pairs`."""
     fitted.require_pairs("prefers_pairs")
@@ -99,7 +99,7 @@ def prefers_pairs(
     return fitted.prefers_pairs(who, first, second)
 
 
-def each_pair(fitted: Fitted[Any], who: Int64Array, first: Int64Array, second: Int64Array) -> Float64Array:
+def each_pair(fitted: Fitted, who: Int64Array, first: Int64Array, second: Int64Array) -> Float64Array:
     """As `prefers_pairs` for indices of users and items, user by user."""
     found, places = np.full(who.size, 0.5), np.flatnonzero(first != second)
     places = places[np.argsort(who[places], kind="stable")]
@@ -111,7 +111,7 @@ def each_pair(fitted: Fitted[Any], who: Int64Array, first: Int64Array, second: I
 
 
 def _recommended(
-    fitted: Fitted[Any], users: object, allowed: BoolArray, k: int, *, exclude_listed: bool, shown: dict[str, bool]
+    fitted: Fitted, users: object, allowed: BoolArray, k: int, *, exclude_listed: bool, shown: dict[str, bool]
 ) -> pl.DataFrame:
     """The best k items of the allowed ones that a user, or each of several, has not listed."""
     several = isinstance(users, Iterable) and not isinstance(users, str)
@@ -149,7 +149,7 @@ def _without_rows(frame: pl.DataFrame, shown: dict[str, bool]) -> pl.DataFrame:
 
 
 def _best_frame(
-    fitted: Fitted[Any],
+    fitted: Fitted,
     people: Sequence[Person],
     found: Sequence[tuple[Int64Array, Int64Array, Float64Array]],
 ) -> pl.DataFrame:
@@ -200,7 +200,7 @@ def _with_uncertainty(
     return frame
 
 
-def _notice_catalogue(fitted: Fitted[Any], people: Sequence[Person]) -> None:
+def _notice_catalogue(fitted: Fitted, people: Sequence[Person]) -> None:
     """Say once for each fitted model that only orders what is listed that a catalogue asks for more."""
     n_items = len(fitted.item_ids)
     if fitted.settings.finds or n_items < _CATALOGUE or fitted.estimate in _noticed:

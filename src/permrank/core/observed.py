@@ -17,7 +17,7 @@ _STARS = 101
 SOMEBODY = Vocabulary(pl.Series("user", [0], dtype=pl.Int64), "user")
 
 
-def _ratings(said: Mapping[Any, Any]) -> list[float]:
+def _ratings(said: Mapping[object, Any]) -> list[float]:
     try:
         return [float(value) for value in said.values()]
     except (TypeError, ValueError) as error:
@@ -41,7 +41,7 @@ def _require_on_scale(ratings: list[float], known: Rankings) -> None:
             raise InputError(f"rating {rating:g} is not on the scale of the training data, {low:g} to {high:g}")
 
 
-def _id_of(entry: Any, items: Vocabulary) -> Any:
+def _id_of(entry: object, items: Vocabulary) -> object:
     """The id of an item that may be given by its title; of each in a tie."""
     if items.titles is None:
         return entry

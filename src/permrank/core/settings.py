@@ -54,7 +54,7 @@ class Declaration(ABC):
         Another parameter and the value that it must have for this one to matter.
     """
 
-    default: Any = None
+    default: object = None
     help: str = ""
     kw_only: bool = True
     when: tuple[str, object] | None = None
@@ -171,7 +171,7 @@ class Categorical(Declaration):
     'kendall, spearman'
     """
 
-    values: tuple[Any, ...]
+    values: tuple[object, ...]
     _: KW_ONLY
     tune: tuple[Any, ...] = ()
 
@@ -194,7 +194,7 @@ class Categorical(Declaration):
 class Flag(Categorical):
     """True or False; `tune` chooses with ``tune=(True, False)``."""
 
-    values: tuple[Any, ...] = (True, False)
+    values: tuple[object, ...] = (True, False)
 
     def check(self, name: str, value: object) -> None:
         """Raise unless it is a truth value."""
@@ -249,7 +249,7 @@ def number(*, default: object, **options: Any) -> Any:
     return Float(default=default, **options)
 
 
-def choice(*, default: object, values: Iterable[Any], **options: Any) -> Any:
+def choice(*, default: object, values: Iterable[object], **options: Any) -> Any:
     """One of several words; options are those of `Categorical`."""
     return Categorical(tuple(values), default=default, **options)
 
@@ -274,7 +274,7 @@ class Settings:
 
     parameters: ClassVar[dict[str, Declaration]] = {}
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
         own = {name: value for name, value in vars(cls).items() if isinstance(value, Declaration)}
         kept = {name: value for name, value in cls.parameters.items() if name in own or name not in vars(cls)}
@@ -326,7 +326,7 @@ class Settings:
         return f"{type(self).__name__}({differing})"
 
 
-def parameter_names(model: type[Any]) -> list[str]:
+def parameter_names(model: type) -> list[str]:
     """Names of the constructor's arguments."""
     several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     return [name for name, found in inspect.signature(model).parameters.items() if found.kind not in several]

@@ -10,14 +10,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
 from permrank.errors import EstimateError
 from permrank.types import Float64Array, Named
 
-E = TypeVar("E")
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar as TypeVarWithDefault  # `typing` has it from Python 3.13 on
+
+    E = TypeVarWithDefault("E", default=Any)
+else:
+    E = TypeVar("E")
 E_co = TypeVar("E_co", covariant=True)
 F = TypeVar("F")
 State: TypeAlias = Named
@@ -130,10 +135,10 @@ class Run(Generic[E]):
 class Hook:
     """What is done after every sweep, in the order in which hooks are given; a hook overrides what it needs."""
 
-    def resume(self, run: Run[Any], kept: State) -> None:
+    def resume(self, run: Run, kept: State) -> None:
         """Take up what `state` gave to an earlier run."""
 
-    def after_sweep(self, run: Run[Any]) -> None:
+    def after_sweep(self, run: Run) -> None:
         """Look at the sweep; setting ``run.stopped`` makes it the last."""
 
     def state(self) -> State:
