@@ -10,12 +10,13 @@ import polars as pl
 from permrank.errors import FormatError, InputError, PermrankError, argument
 from permrank.files.formats import FORMATS, Contents, Format, format_named, format_of
 from permrank.files.formats.about import with_about
-from permrank.files.formats.contents import Kind, existing_file
+from permrank.files.formats.contents import existing_file
 from permrank.files.formats.folder import is_folder_of_rankings, open_folder
 from permrank.files.formats.parquet import parquet_files
 from permrank.processes import refuse_after_fork
 from permrank.rankings.build import DUPLICATES, Duplicates
 from permrank.rankings.choice_sets import Unlisted, check_unlisted, warn_of_choice_set
+from permrank.rankings.columns import Kind
 from permrank.rankings.rankings import Rankings
 
 
