@@ -30,7 +30,7 @@ from permrank.rankings.build import (
 from permrank.rankings.columns import Roles
 from permrank.rankings.frames import Locate, Table
 from permrank.rankings.rankings import Rankings
-from permrank.rankings.vocabulary import INT32_MAX, Encoder, Vocabulary
+from permrank.rankings.vocabulary import INT32_MAX, Vocabulary
 from permrank.types import Array, Int32Array, Int64Array
 
 _ROW = "\0row"  # no column of a file is called so
@@ -168,14 +168,14 @@ def _second_walk(files: ParquetFiles, roles: Roles, known: _Known) -> tuple[Int3
 
 def _coded(files: ParquetFiles, roles: Roles, known: _Known) -> Iterator[tuple[Table, Int32Array, Int32Array]]:
     """Batches, and the indices of the users and items of their rows."""
-    encoders = Encoder(known.user_ids), Encoder(known.item_ids)
     for table, *_ in _walk(files, roles):
         if table.frame.height:
+            users, items = _ids(table, roles)
             try:
-                users, items = (one.codes(ids) for one, ids in zip(encoders, _ids(table, roles), strict=True))
+                codes = known.user_ids.codes(users), known.item_ids.codes(items)
             except UnknownIdError as error:
                 raise _changed(files) from error
-            yield table, users, items
+            yield table, *codes
 
 
 def _changed(files: ParquetFiles) -> FormatError:
