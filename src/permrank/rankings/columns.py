@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 import polars as pl
@@ -142,15 +142,18 @@ def _bare(name: str) -> str:
     return head if colon and tail in TYPES else name
 
 
-def _word_in_file(name: str) -> str:
-    return plain_word(_bare(original_name(name)))
+def plain_words(names: Iterable[str]) -> dict[str, str]:
+    """The plain word of each column of a frame."""
+    return {name: plain_word(name) for name in names}
 
 
-def matching(role: str, names: Sequence[str], word: Callable[[str], str] = plain_word) -> list[str]:
-    """Columns that are called by a synonym, of the first tuple of `SYNONYMS` that any column is called by."""
-    words = [word(name) for name in names]
+def matching(role: str, words: Mapping[str, str]) -> list[str]:
+    """Columns that are called by a synonym, of the first tuple of `SYNONYMS` that any column is called by.
+
+    ``words``: the plain word of each column.
+    """
     for synonyms in SYNONYMS[role]:
-        matches = [name for name, called in zip(names, words, strict=True) if called in synonyms]
+        matches = [name for name, word in words.items() if word in synonyms]
         if matches:
             return matches
     return []
@@ -169,7 +172,7 @@ def column_of(role: str, given: str | None, names: Sequence[str]) -> str:
     """The column of a frame for a role: the given one, or the one called by the role or a synonym of it."""
     if given is not None or role in names:
         return given or role
-    matches = matching(role, names)
+    matches = matching(role, plain_words(names))
     if len(matches) > 1:
         raise InputError(
             f"several columns could be the {role}: {listed(matches)}; pass {argument(role)} with the right one"
@@ -183,11 +186,11 @@ def column_of_ids(kind: Literal["user", "item"], given: str | None, names: Seque
         if given not in names:
             raise FormatError(f"{where} has no column {given!r}; its columns are {listed(names)}")
         return given
-    words = [plain_word(name) for name in names]
+    words = plain_words(names)
     tiers = (*SYNONYMS[kind][:2], ("id", "key", "index"), *SYNONYMS[kind][2:])
     matches: list[str] = []
     for synonyms in tiers:
-        matches = matches or [name for name, word in zip(names, words, strict=True) if word in synonyms]
+        matches = matches or [name for name, word in words.items() if word in synonyms]
     if len(matches) == 1:
         return matches[0]
     problem = f"several columns could be the {kind}" if matches else f"no column is recognised as the {kind}"
@@ -200,11 +203,12 @@ def column_of_ids(kind: Literal["user", "item"], given: str | None, names: Seque
 def find_roles(names: Sequence[str], given: Mapping[str, str], where: str, kind: Kind | None = None) -> Roles:
     """Give columns their roles: those the caller names, then those whose header is a synonym."""
     columns: dict[str, str | None] = {role: _named(role, name, names, where) for role, name in given.items()}
+    words = {name: plain_word(_bare(original_name(name))) for name in names}
     if kind == "interactions":
-        return _interaction_roles(names, columns, where)
+        return _interaction_roles(words, columns, where)
     for role in _RECOGNISED:
         if role not in given and _RIVALS.get(role, set()).isdisjoint(given):
-            columns[role] = _only_match(role, role, names, where)
+            columns[role] = _only_match(role, role, words, where)
     columns = {role: name for role, name in columns.items() if name is not None}
     anonymous = "user" not in columns and "ballot" in columns
     user = columns.get("user", columns.get("ballot"))
@@ -212,13 +216,13 @@ def find_roles(names: Sequence[str], given: Mapping[str, str], where: str, kind:
     by_pair = "winner" in columns and "loser" in columns
     if not (by_entry or by_pair):
         if "user" not in columns or "item" not in columns:
-            raise _not_recognised(names, columns, where)
-        return _roles_without_order(names, given, columns, where)
+            raise _not_recognised(words, columns, where)
+        return _roles_without_order(words, given, columns, where)
     if by_entry:
         unread = {"winner", "loser", "draw"}
     else:
         unread = {"item", "rating", "rank", "ranking", "entry_count"}
-        results = matching("result", names, _word_in_file)
+        results = matching("result", words)
         if results:
             columns.setdefault("draw", results[0])
     read: Named = {role: columns.get(role) for role in (*ROLES[1:], "entry_count") if role not in unread}
@@ -226,18 +230,18 @@ def find_roles(names: Sequence[str], given: Mapping[str, str], where: str, kind:
 
 
 def _roles_without_order(
-    names: Sequence[str], given: Mapping[str, str], columns: Mapping[str, str | None], where: str
+    words: Mapping[str, str], given: Mapping[str, str], columns: Mapping[str, str | None], where: str
 ) -> Roles:
     """Users and items, and no column that is known to order them: interactions, unless some other column might."""
     named = {role: columns[role] for role in given}
     used = {columns["user"], columns["item"], named.get("weight")}
     harmless = (*SYNONYMS["count"][0], *SYNONYMS["time"][0])
-    if "ranking" in given or any(name not in used and _word_in_file(name) not in harmless for name in names):
-        raise _not_recognised(names, columns, where)
-    return _interaction_roles(names, named, where)
+    if "ranking" in given or any(name not in used and word not in harmless for name, word in words.items()):
+        raise _not_recognised(words, columns, where)
+    return _interaction_roles(words, named, where)
 
 
-def _interaction_roles(names: Sequence[str], named: Mapping[str, str | None], where: str) -> Roles:
+def _interaction_roles(words: Mapping[str, str], named: Mapping[str, str | None], where: str) -> Roles:
     """Roles of a table that is read as interactions, whatever else is in it."""
     for role in named:
         if role not in ("user", "item", "weight"):
@@ -246,12 +250,12 @@ def _interaction_roles(names: Sequence[str], named: Mapping[str, str | None], wh
                 f"{argument('kind', 'interactions')} out"
             )
     synonyms = {"user": "user", "item": "item", "weight": "count"}
-    roles: Named = {role: named.get(role) or _only_match(role, of, names, where) for role, of in synonyms.items()}
+    roles: Named = {role: named.get(role) or _only_match(role, of, words, where) for role, of in synonyms.items()}
     missing = [role for role in ("user", "item") if roles[role] is None]
     if missing:
-        _refuse_wrong_separator(names, where)
+        _refuse_wrong_separator([*words], where)
         raise FormatError(
-            f"{where}: no column for {' and '.join(missing)} is recognised among {listed(names)}; pass "
+            f"{where}: no column for {' and '.join(missing)} is recognised among {listed([*words])}; pass "
             f"{' and '.join(map(argument, missing))} with the names of the columns"
         )
     return Roles(**roles, sets=True)
@@ -266,9 +270,9 @@ def _named(role: str, name: str, names: Sequence[str], where: str) -> str:
     raise FormatError(f"{where} has no column {name!r} (passed as {argument(role)}); its columns are {listed(names)}")
 
 
-def _only_match(role: str, of: str, names: Sequence[str], where: str) -> str | None:
+def _only_match(role: str, of: str, words: Mapping[str, str], where: str) -> str | None:
     """The one column that is called by a synonym; None if there is none."""
-    matches = matching(of, names, _word_in_file)
+    matches = matching(of, words)
     if len(matches) > 1:
         raise FormatError(
             f"{where} has several columns that could be the {role}: {listed(matches)}; pass {argument(role)} with "
@@ -277,17 +281,17 @@ def _only_match(role: str, of: str, names: Sequence[str], where: str) -> str | N
     return matches[0] if matches else None
 
 
-def _not_recognised(names: Sequence[str], columns: Mapping[str, str | None], where: str) -> FormatError:
+def _not_recognised(words: Mapping[str, str], columns: Mapping[str, str | None], where: str) -> FormatError:
     missing = [role for role in ("user", "item") if role not in columns]
     if "user" in missing and "ballot" in columns:
         missing.remove("user")
     if "rank" not in columns and "rating" not in columns:
         missing.append("rating or rank")
-    _refuse_wrong_separator(names, where)
-    _refuse_columns_of_ranks(names, where)
+    _refuse_wrong_separator([*words], where)
+    _refuse_columns_of_ranks(words, where)
     user, item, rating, rank, winner, loser = map(argument, ("user", "item", "rating", "rank", "winner", "loser"))
     return FormatError(
-        f"{where}: no column for {' and '.join(missing)} is recognised among {listed(names)}; pass {user}, "
+        f"{where}: no column for {' and '.join(missing)} is recognised among {listed([*words])}; pass {user}, "
         f"{item} and {rating} (or {rank}) with the names of the columns, or {winner} and {loser} for choices; pass "
         f"{argument('kind', 'interactions')} if nothing orders the items, as with clicks and purchases"
     )
@@ -302,13 +306,13 @@ def _refuse_wrong_separator(names: Sequence[str], where: str) -> None:
             )
 
 
-def _refuse_columns_of_ranks(names: Sequence[str], where: str) -> None:
+def _refuse_columns_of_ranks(words: Mapping[str, str], where: str) -> None:
     """Say what to do with a ballot a row: first, second, third; choice1, choice2; 1st, 2nd."""
-    words = {_word_in_file(name): name for name in reversed(names)}
+    names = {word: name for name, word in reversed([*words.items()])}
     for first, second in (("first", "second"), ("1st", "2nd"), ("1", "2")):
         for head in _HEADS_OF_RANKS:
-            name = words.get(head + first)
-            if name is not None and head + second in words:
+            name = names.get(head + first)
+            if name is not None and head + second in names:
                 raise FormatError(
                     f"{where} seems to have a ballot in each row and a rank in each column, from {name!r} on; write a "
                     "row for each rank instead, with columns user, item and rank; in Python: permrank.Rankings."

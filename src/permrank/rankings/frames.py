@@ -11,7 +11,7 @@ import polars as pl
 from permrank.errors import InputError, UnknownIdError, shown
 from permrank.processes import refuse_after_fork
 from permrank.rankings.build import MOST_RATING, bad_weights, rating_problem, weight_problem
-from permrank.rankings.columns import Roles, column_of, matching, plain_word
+from permrank.rankings.columns import Roles, column_of, matching, plain_words
 from permrank.rankings.vocabulary import id_series
 from permrank.types import Array, BoolArray, Float64Array
 
@@ -115,8 +115,9 @@ class Table(NamedTuple):
             return series.fill_null(value=False).to_numpy()
         if series.dtype.is_nested() or series.dtype == pl.Object:
             raise InputError(f"column {shown(name)} (draw) is {series.dtype}, expected true or false, numbers or text")
-        is_result = bool(matching("result", [name]))
-        drawn, clear = _draws_of(series, is_result=is_result, is_score=is_result and plain_word(name) == "score")
+        words = plain_words([name])
+        is_result = bool(matching("result", words))
+        drawn, clear = _draws_of(series, is_result=is_result, is_score=words[name] == "score")
         wanted = "" if is_result else "1 or 0, true or false, blank, "
         self._refuse_first(
             (~clear).to_numpy(),

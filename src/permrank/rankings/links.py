@@ -12,7 +12,7 @@ from scipy.spatial import KDTree
 
 from permrank.errors import InputError, shown
 from permrank.ragged import owners
-from permrank.rankings.columns import matching
+from permrank.rankings.columns import matching, plain_words
 from permrank.rankings.features import Features
 from permrank.rankings.frames import Table, ids_like
 from permrank.types import Array, Float64Array, Int64Array, Named
@@ -128,10 +128,12 @@ def links_of(
             raise InputError(f"{where} has no column {given!r}; its columns are {', '.join(names)}")
     if len(names) < 2:
         raise InputError(f"{where} has {len(names)} column; expected one of users and one of their friends")
-    user = user or [*matching("linked user", names), *names][0]
-    others = [name for name in names if name != user]
-    friend = friend or [*matching("friend", others), *others][0]
-    weight = weight or next(iter(matching("link weight", [name for name in others if name != friend])), None)
+    words = plain_words(names)
+    user = user or [*matching("linked user", words), *names][0]
+    del words[user]
+    friend = friend or [*matching("friend", words), *words][0]
+    words.pop(friend, None)
+    weight = weight or next(iter(matching("link weight", words)), None)
     ids = [ids_like(table.ids(name, "user"), like).rename(role) for name, role in ((user, "user"), (friend, "friend"))]
     made = pl.DataFrame([*ids, pl.Series("weight", table.weights(weight))])
     made = (
