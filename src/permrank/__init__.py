@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from permrank.families.spectral.model import SpectralAnalysis as SpectralAnalysis
     from permrank.families.thurstone.model import FactoredThurstone as FactoredThurstone
     from permrank.files import datasets as datasets
-    from permrank.files.formats.readers import read as read
+    from permrank.files.formats import read as read
     from permrank.interfaces import plots as plots
     from permrank.interfaces.fit import fit as fit
     from permrank.learning.checkpoints import Checkpoint as Checkpoint
@@ -103,7 +103,7 @@ _HOME = {
     "hold_out": "permrank.rankings.hold_out",
     "likelihood_ratio_test": "permrank.evaluation.likelihood_ratio",
     "load": "permrank.core.model_files",
-    "read": "permrank.files.formats.readers",
+    "read": "permrank.files.formats",
     "register": "permrank.core.registry",
     "tune": "permrank.evaluation.tune",
 }

@@ -17,7 +17,7 @@ from permrank.errors import InputError, NotSupportedError
 from permrank.kernels.top_k import best_items
 from permrank.rankings.rankings import Rankings
 from permrank.rankings.validate import require_rankings
-from permrank.rankings.vocabulary import Vocabulary, encode_with
+from permrank.rankings.vocabulary import Vocabulary
 from permrank.types import Array, BoolArray, Float64Array, Int32Array, Int64Array, Named
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ class Fitted(Generic[E]):
             return rankings.items
         ranked = np.unique(rankings.items)
         table = np.full(rankings.n_items, -1, np.int32)
-        table[ranked] = encode_with(rankings.item_ids.take(ranked.astype(np.int64)), self.item_ids)
+        table[ranked] = self.item_ids.codes(rankings.item_ids.take(ranked.astype(np.int64)))
         return table[rankings.items]
 
     # What the model answers, on indices
