@@ -8,7 +8,6 @@ import numpy as np
 import polars as pl
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from permrank.families.catalogue.descent import descend
 
 import permrank as pr
 from graded import random_entries
@@ -19,6 +18,7 @@ from permrank.families.catalogue.entries import Entries
 from permrank.families.catalogue.grading import choose_scale
 from permrank.families.catalogue.implicit import Data, choose_exponent, numbers_of_factors
 from permrank.families.catalogue.ranker import entries_of
+from permrank.learning.held_out import descend
 from permrank.posterior.co_listing import were_chosen
 from permrank.testing import ModelContract
 from permrank.testing.forging import header_of, resigned
