@@ -76,11 +76,11 @@ def recommend(
     if items is None and not include_new:
         allowed[featured] = False
     shown = {"probability": probability, "interval": interval}
-    found = _recommended(fitted, users, allowed, int(k), exclude_listed=exclude_listed, shown=shown)
+    frame = _recommended(fitted, users, allowed, int(k), exclude_listed=exclude_listed, shown=shown)
     if not include_new:
-        return found
+        return frame
     cold = fitted.item_ids.take(featured)
-    return found.with_columns(
+    return frame.with_columns(
         stands_on=pl.when(pl.col("item").is_in(cold.implode())).then(pl.lit("features")).otherwise(pl.lit("rankings"))
     )
 
@@ -101,13 +101,13 @@ def prefers_pairs(
 
 def each_pair(fitted: Fitted, who: Int64Array, first: Int64Array, second: Int64Array) -> Float64Array:
     """As `prefers_pairs` for indices of users and items, user by user."""
-    found, places = np.full(who.size, 0.5), np.flatnonzero(first != second)
+    probabilities, places = np.full(who.size, 0.5), np.flatnonzero(first != second)
     places = places[np.argsort(who[places], kind="stable")]
     for mine in np.split(places, np.flatnonzero(np.diff(who[places])) + 1):
         if mine.size:
             (person,) = fitted.known([who[mine[0]]])
-            found[mine] = fitted.prefers(person, first[mine], second[mine])
-    return found
+            probabilities[mine] = fitted.prefers(person, first[mine], second[mine])
+    return probabilities
 
 
 def _recommended(
@@ -117,13 +117,13 @@ def _recommended(
     several = isinstance(users, Iterable) and not isinstance(users, str)
     people = [fitted.person(user) for user in users] if several else [fitted.person(users)]  # type: ignore[attr-defined]
     _notice_catalogue(fitted, people)
-    size, found = max(1, _BLOCK // max(len(fitted.item_ids), 1)), []
+    size, blocks = max(1, _BLOCK // max(len(fitted.item_ids), 1)), []
     for first in range(0, len(people), size):
         block = people[first : first + size]
-        found.append(fitted.best(block, k, allowed, exclude_listed=exclude_listed))
-    frame = _best_frame(fitted, people, found)
+        blocks.append(fitted.best(block, k, allowed, exclude_listed=exclude_listed))
+    frame = _best_frame(fitted, people, blocks)
     if any(shown.values()) and fitted.finds_by_order and fitted.knows_ranks:
-        lengths, chosen, _ = _joined(found)
+        lengths, chosen, _ = _joined(blocks)
         bounds, parts = indptr_of(lengths), []
         for person, start, stop in zip(people, bounds[:-1], bounds[1:], strict=True):
             items = np.flatnonzero(allowed & _unlisted(person) if exclude_listed else allowed)
@@ -133,11 +133,11 @@ def _recommended(
     return frame if several else frame.drop("user")
 
 
-def _joined(found: Sequence[tuple[Int64Array, Int64Array, Float64Array]]) -> tuple[Array, Array, Array]:
+def _joined(blocks: Sequence[tuple[Int64Array, Int64Array, Float64Array]]) -> tuple[Array, Array, Array]:
     """What `Fitted.best` found of all blocks."""
-    if not found:
+    if not blocks:
         return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
-    lengths, items, scores = zip(*found, strict=True)
+    lengths, items, scores = zip(*blocks, strict=True)
     return np.concatenate(lengths), np.concatenate(items), np.concatenate(scores)
 
 
@@ -151,11 +151,11 @@ def _without_rows(frame: pl.DataFrame, shown: dict[str, bool]) -> pl.DataFrame:
 def _best_frame(
     fitted: Fitted,
     people: Sequence[Person],
-    found: Sequence[tuple[Int64Array, Int64Array, Float64Array]],
+    blocks: Sequence[tuple[Int64Array, Int64Array, Float64Array]],
 ) -> pl.DataFrame:
     """What `Fitted.best` found as a frame, with ``user`` first; somebody new has no id."""
-    (lengths, items, scores), known = _joined(found), fitted.user_ids.ids
-    ids = known.rename("user").gather(pl.Series([person.index for person in people], dtype=pl.UInt32))
+    (lengths, items, scores), every = _joined(blocks), fitted.user_ids.ids
+    ids = every.rename("user").gather(pl.Series([person.index for person in people], dtype=pl.UInt32))
     user = ids.gather(np.repeat(np.arange(len(people)), lengths))
     named = named_columns(fitted.item_ids, items)
     return pl.DataFrame({"user": user, "rank": 1 + positions(indptr_of(lengths)), **named, "score": scores})

@@ -92,12 +92,12 @@ class Fitted(Generic[E]):
 
     def derived(self, name: str, make: Callable[[], T]) -> T:
         """What follows from the value, worked out when it is first asked for. Two threads may both work it out."""
-        found: T
+        value: T
         if name in self._derived:
-            found = self._derived[name]
+            value = self._derived[name]
         else:
-            found = self._derived[name] = make()
-        return found
+            value = self._derived[name] = make()
+        return value
 
     # Who is asked
 
@@ -143,11 +143,11 @@ class Fitted(Generic[E]):
         """Indices of items by id or title, of all if None; an unknown one raises, and so does one given twice."""
         if items is None:
             return np.arange(len(self.item_ids))
-        found = self.item_ids.find_all(items)
-        if found.size and np.bincount(found).max() > 1:
-            twice = self.item_ids[int(np.bincount(found).argmax())]
+        indices = self.item_ids.find_all(items)
+        if indices.size and np.bincount(indices).max() > 1:
+            twice = self.item_ids[int(np.bincount(indices).argmax())]
             raise InputError(f"item {twice!r} is given twice; give every item once")
-        return found
+        return indices
 
     def aligned(self, rankings: Rankings) -> Int32Array:
         """Item indices of other rankings in the numbering of the model; an unknown item raises."""

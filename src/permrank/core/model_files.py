@@ -218,5 +218,5 @@ def _unpack_ids(tensors: Named, name: str, kind: AttributeKind) -> Vocabulary:
     if len(ids) > 1 and not (ids[1:] > ids[:-1]).all():
         raise FormatError(f"{kind} ids are not sorted")
     about = tensors.get(f"{name}.attributes")
-    known = None if about is None else Attributes.from_json(about.astype(np.uint8).tobytes(), kind)
-    return Vocabulary(ids, kind).with_attributes(known)
+    attributes = None if about is None else Attributes.from_json(about.astype(np.uint8).tobytes(), kind)
+    return Vocabulary(ids, kind).with_attributes(attributes)

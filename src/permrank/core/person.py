@@ -69,11 +69,11 @@ class Person:
         if self.is_nobody:
             return []
         source, index = (self.fitted.rankings, self.index or 0) if self.rankings is None else (self.rankings, 0)
-        codes, found = self.fitted.aligned(source), []
+        codes, lists = self.fitted.aligned(source), []
         for ranking in range(int(source.user_indptr[index]), int(source.user_indptr[index + 1])):
             part = slice(int(source.indptr[ranking]), int(source.indptr[ranking + 1]))
-            found.append((codes[part].astype(np.int64), source.levels[part]))
-        return found
+            lists.append((codes[part].astype(np.int64), source.levels[part]))
+        return lists
 
     def listed(self) -> Int32Array:
         """Items that the person has listed, by their index."""

@@ -35,10 +35,10 @@ class Questions(Settings):
         """What was learnt, from what, and with which settings."""
         refuse_after_fork()
         refuse_unsafe_threads()
-        found: Fitted | None = vars(self).get("_fitted")
-        if found is None:
+        fitted: Fitted | None = vars(self).get("_fitted")
+        if fitted is None:
             raise NotFittedError(f"this {type(self).__name__} is not fitted; call fit(rankings) first")
-        return found
+        return fitted
 
     @fitted_.setter
     def fitted_(self, fitted: Fitted) -> None:

@@ -287,9 +287,9 @@ class Settings:
 
     def _validate(self) -> None:
         """Raise unless every setting is what it may be; a model extends it by what concerns several."""
-        known = parameter_names(type(self))
+        names = parameter_names(type(self))
         for name, declaration in self.parameters.items():
-            if name in known:  # a subclass may have settled it
+            if name in names:  # a subclass may have settled it
                 declaration.check(name, getattr(self, name))
 
     # As scikit-learn has them
@@ -303,10 +303,10 @@ class Settings:
 
         An unknown name raises and nothing is changed.
         """
-        known = parameter_names(type(self))
+        names = parameter_names(type(self))
         for name in parameters:
-            if name not in known:
-                raise UnknownIdError(f"parameter of {type(self).__name__}", name, known)
+            if name not in names:
+                raise UnknownIdError(f"parameter of {type(self).__name__}", name, names)
         for name, value in parameters.items():
             setattr(self, name, value)
         return self
@@ -329,7 +329,7 @@ class Settings:
 def parameter_names(model: type) -> list[str]:
     """Names of the constructor's arguments."""
     several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    return [name for name, found in inspect.signature(model).parameters.items() if found.kind not in several]
+    return [name for name, parameter in inspect.signature(model).parameters.items() if parameter.kind not in several]
 
 
 def _give_constructor(cls: type[Settings]) -> None:
@@ -354,9 +354,9 @@ def _give_constructor(cls: type[Settings]) -> None:
     signature = inspect.Signature([itself, *given])
 
     def __init__(self: Settings, *arguments: object, **options: object) -> None:  # noqa: N807
-        found = signature.bind(self, *arguments, **options).arguments
+        bound = signature.bind(self, *arguments, **options).arguments
         for name, declaration in declared.items():
-            setattr(self, name, found.get(name, declaration.default))
+            setattr(self, name, bound.get(name, declaration.default))
 
     __init__.__signature__ = signature  # type: ignore[attr-defined]
     __init__.__qualname__ = f"{cls.__qualname__}.__init__"
@@ -373,7 +373,7 @@ def _documented(text: str, declared: dict[str, Declaration]) -> str:
         lines += textwrap.wrap(one.help, 108, initial_indent="    ", subsequent_indent="    ")
     section = textwrap.indent("\n".join(lines), "    ")
     for title in ("    Attributes\n", "    Examples\n"):
-        before, found, after = text.partition(title)
-        if found:
+        before, there, after = text.partition(title)
+        if there:
             return f"{before}{section}\n\n{title}{after}"
     return f"{text.rstrip()}\n\n{section}\n    "

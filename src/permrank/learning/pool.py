@@ -38,9 +38,9 @@ class Parcel(NamedTuple):
 
 def pack(value: object) -> Parcel:
     """Arrays are not copied."""
-    found: list[pickle.PickleBuffer] = []
-    stream = pickle.dumps(value, protocol=5, buffer_callback=found.append)
-    views = [buffer.raw() for buffer in found]
+    buffers: list[pickle.PickleBuffer] = []
+    stream = pickle.dumps(value, protocol=5, buffer_callback=buffers.append)
+    views = [buffer.raw() for buffer in buffers]
     return Parcel(stream, [np.frombuffer(view, np.uint8) for view in views], [view.readonly for view in views])
 
 
