@@ -92,13 +92,13 @@ class Table(NamedTuple):
             self._refuse_first(far, lambda row: f"{rating_problem(values[row])}, or drop the row")
         return values
 
-    def weights(self, name: str | None) -> Float64Array:
+    def weights(self, name: str | None, what: str = "weight") -> Float64Array:
         """A column of weights: positive, and not so large or small that sums of them would be wrong; ones without."""
         if name is None:
             return np.ones(self.frame.height)
-        numbers = self.numbers(name, "weight")
+        numbers = self.numbers(name, what)
         self._refuse_first(
-            bad_weights(numbers), lambda row: f"{weight_problem(numbers[row])}; correct it or drop the row"
+            bad_weights(numbers), lambda row: f"{weight_problem(numbers[row], what)}; correct it or drop the row"
         )
         return numbers
 
