@@ -109,8 +109,8 @@ def _mean_positions(rankings: Rankings) -> Float64Array:
 
 def _correlation(first: Float64Array, second: Float64Array) -> float:
     """Spearman's, over items of which both are known; 0 if one of them is constant."""
-    known = np.isfinite(first) & np.isfinite(second)
-    a, b = (_centred_ranks(values[known]) for values in (first, second))
+    both = np.isfinite(first) & np.isfinite(second)
+    a, b = (_centred_ranks(values[both]) for values in (first, second))
     norm = np.sqrt((a @ a) * (b @ b))
     return float(a @ b / norm) if norm > 0 else 0.0
 
@@ -123,8 +123,8 @@ def _centred_ranks(values: Float64Array) -> Float64Array:
 
 def _spread(listed: Float64Array, values: Float64Array) -> float:
     """Standard deviation of values in [-1, 1] as log-odds, each item counted as often as it is listed."""
-    known = np.isfinite(values) & (listed > 0)
-    odds, weights = 2 * np.arctanh(np.clip(values[known], -0.99, 0.99)), listed[known] / listed[known].sum()
+    valid = np.isfinite(values) & (listed > 0)
+    odds, weights = 2 * np.arctanh(np.clip(values[valid], -0.99, 0.99)), listed[valid] / listed[valid].sum()
     return float(np.sqrt(weights @ (odds - weights @ odds) ** 2))
 
 

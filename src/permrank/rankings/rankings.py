@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from functools import cached_property
 from itertools import starmap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import polars as pl
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from permrank.rankings.describe import Description
+
+T = TypeVar("T")
 
 _PIECE = 2**20
 
@@ -115,6 +118,20 @@ class Rankings:
         for array in self._arrays:
             array.setflags(write=False)
 
+    @cached_property
+    def _derived(self) -> dict[Callable[..., Any], Any]:
+        return {}
+
+    def _once(self, make: Callable[[Rankings], T]) -> T:
+        """What a function makes of these rankings, made once and kept with them."""
+        if make not in self._derived:
+            self._derived[make] = make(self)
+        made: T = self._derived[make]
+        return made
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_derived"}
+
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         for array in self._arrays:
@@ -128,8 +145,8 @@ class Rankings:
     def _attached(self, entries: Any = slice(None)) -> dict[str, Any]:
         """What else is known, of some of the entries: options of `Rankings` that are made of these."""
         named = {"ratings": self.ratings, "counts": self.counts}
-        known = {name: array[entries] for name, array in named.items() if array is not None}
-        return known | {"anonymous": self.anonymous}
+        attached = {name: array[entries] for name, array in named.items() if array is not None}
+        return attached | {"anonymous": self.anonymous}
 
     @classmethod
     def _trusted(cls, *arrays: Any, **options: Any) -> Rankings:

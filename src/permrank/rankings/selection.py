@@ -35,9 +35,7 @@ def select(self: Rankings, users: Iterable[object] | None = None, items: Iterabl
     >>> rankings.select(items=["toro", "uni"]).lists()
     [['toro', 'uni']]
     """
-    keep_user = _mask(self.user_ids, users)
-    keep_item = _mask(self.item_ids, items)
-    return _forget(restrict(self, keep_user, keep_item), self, keep_user, keep_item)
+    return restrict(self, _mask(self.user_ids, users), _mask(self.item_ids, items), forget=True)
 
 
 def drop(self: Rankings, users: Iterable[object] = (), items: Iterable[object] = ()) -> Rankings:
@@ -49,16 +47,7 @@ def drop(self: Rankings, users: Iterable[object] = (), items: Iterable[object] =
     >>> pr.Rankings.from_lists({"ann": ["toro", "ebi"], "bob": ["ebi"]}).drop(users=["bob"]).n_users
     1
     """
-    keep_user, keep_item = ~_mask(self.user_ids, users), ~_mask(self.item_ids, items)
-    return _forget(restrict(self, keep_user, keep_item), self, keep_user, keep_item)
-
-
-def _forget(left: Rankings, before: Rankings, keep_user: BoolArray, keep_item: BoolArray) -> Rankings:
-    """Nothing is known any more of who and what was left out; of those that have no ranking at all, still."""
-    for kept, keep, had in ((left.user_ids, keep_user, before.user_ids), (left.item_ids, keep_item, before.item_ids)):
-        if kept.attributes is not None and not keep.all():
-            kept.attributes = kept.attributes.without(had.ids.filter(~keep))
-    return left
+    return restrict(self, ~_mask(self.user_ids, users), ~_mask(self.item_ids, items), forget=True)
 
 
 def _mask(vocabulary: Vocabulary, chosen: Iterable[object] | None) -> BoolArray:
@@ -69,8 +58,8 @@ def _mask(vocabulary: Vocabulary, chosen: Iterable[object] | None) -> BoolArray:
     return mask
 
 
-def restrict(rankings: Rankings, keep_user: BoolArray, keep_item: BoolArray) -> Rankings:
-    """Only the users and items that are marked; what is known of the others is kept."""
+def restrict(rankings: Rankings, keep_user: BoolArray, keep_item: BoolArray, *, forget: bool = False) -> Rankings:
+    """Only the users and items that are marked; attributes of the others are kept, or forgotten."""
     user_of_ranking = rankings.ranking_users
     keep_entry = np.repeat(keep_user[user_of_ranking], rankings.lengths) & keep_item[rankings.items]
     left = np.bincount(rankings.entry_rankings()[keep_entry], minlength=rankings.n_rankings)
@@ -85,10 +74,17 @@ def restrict(rankings: Rankings, keep_user: BoolArray, keep_item: BoolArray) -> 
         items=new_item[rankings.items[keep_entry]],
         levels=renumbered(rankings.levels[keep_entry], indptr),
         weights=rankings.weights[keep_ranking],
-        user_ids=Vocabulary(rankings.user_ids.ids.filter(keep_user), "user", rankings.user_ids.attributes),
-        item_ids=Vocabulary(rankings.item_ids.ids.filter(keep_item), "item", rankings.item_ids.attributes),
+        user_ids=_kept(rankings.user_ids, keep_user, forget=forget),
+        item_ids=_kept(rankings.item_ids, keep_item, forget=forget),
         **rankings._attached(keep_entry),
     )
+
+
+def _kept(vocabulary: Vocabulary, keep: BoolArray, *, forget: bool) -> Vocabulary:
+    attributes = vocabulary.attributes
+    if forget and attributes is not None and not keep.all():  # of ids without any ranking, what was known still is
+        attributes = attributes.without(vocabulary.ids.filter(~keep))
+    return Vocabulary(vocabulary.ids.filter(keep), vocabulary.kind, attributes)
 
 
 def merged(self: Rankings) -> Rankings:

@@ -13,6 +13,7 @@ import polars as pl
 from permrank.errors import FormatError
 from permrank.files.formats.contents import Contents, Put, lines_of
 from permrank.rankings.attributes import AttributeKind, Attributes
+from permrank.rankings.build import MOST_RATING, rating_problem, weight_problem
 from permrank.rankings.columns import Roles
 from permrank.rankings.constructors import from_values
 from permrank.rankings.frames import Table
@@ -154,6 +155,12 @@ class _Parser:
             number = float("inf")
         if not np.isfinite(number):
             raise self.error(f"{role} {_short(value)} is not a finite number")
+        if role == "rating":
+            problem = rating_problem(number) if abs(number) > MOST_RATING else None
+        else:
+            problem = weight_problem(number, role)
+        if problem is not None:
+            raise self.error(problem)
         return number
 
     def error(self, complaint: str) -> FormatError:

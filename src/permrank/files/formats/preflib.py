@@ -138,8 +138,8 @@ def _read_orders(lines: list[str], n: int, where: str) -> _Orders:
 def _check_counts(counts: dict[str, int], orders: _Orders, where: str) -> None:
     n_orders, n_unused = len(orders.weights), len(orders.unused)
     # An order that nobody gave may be counted or not.
-    found = {"NUMBER VOTERS": {sum(orders.weights)}, "NUMBER UNIQUE ORDERS": {n_orders, n_orders + n_unused}}
-    for key, values in found.items():
+    counted = {"NUMBER VOTERS": {sum(orders.weights)}, "NUMBER UNIQUE ORDERS": {n_orders, n_orders + n_unused}}
+    for key, values in counted.items():
         if key in counts and counts[key] not in values:
             raise FormatError(
                 f"{where}: the header says {key}: {counts[key]}, but the lines below make {max(values)}; "
