@@ -8,7 +8,6 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from permrank.core import pictures as _pictures
 from permrank.families import MODELS as _MODELS
 
 # Nothing runs here: type checkers and editors follow imports, not the table below, and would take every name to be of
@@ -69,7 +68,7 @@ if TYPE_CHECKING:
     from permrank.interfaces import plots as plots
     from permrank.interfaces.fit import fit as fit
     from permrank.learning.checkpoints import Checkpoint as Checkpoint
-    from permrank.learning.ray_engine import RayEngine as RayEngine
+    from permrank.learning.engines import RayEngine as RayEngine
     from permrank.rankings.hold_out import hold_out as hold_out
     from permrank.rankings.rankings import Rankings as Rankings
 
@@ -92,7 +91,7 @@ _HOME = {
     "Person": "permrank.core.person",
     "Ranker": "permrank.core.ranker",
     "Rankings": "permrank.rankings.rankings",
-    "RayEngine": "permrank.learning.ray_engine",
+    "RayEngine": "permrank.learning.engines",
     "Split": "permrank.evaluation.split",
     "Tuning": "permrank.evaluation.tune",
     "Validation": "permrank.evaluation.validation",
@@ -116,14 +115,6 @@ _MODULES = {
     "plots": "permrank.interfaces.plots",
 }
 __all__ = sorted([*_HOME, *_MODULES])
-
-
-def _plot(*arguments: Any, **options: Any) -> Any:
-    """Pictures are drawn by a layer above the models, which ask for it here."""
-    return importlib.import_module(_MODULES["plots"]).plot(*arguments, **options)
-
-
-_pictures.draw = _plot
 
 
 def __getattr__(name: str) -> Any:

@@ -13,8 +13,7 @@ from permrank.core.distribution import RankingDistribution
 from permrank.core.estimates import Estimate
 from permrank.core.observed import SOMEBODY, observed
 from permrank.core.person import Person
-from permrank.core.refusals import refuse
-from permrank.errors import InputError
+from permrank.errors import InputError, NotSupportedError
 from permrank.kernels.top_k import best_items
 from permrank.rankings.rankings import Rankings
 from permrank.rankings.validate import require_rankings
@@ -26,6 +25,17 @@ if TYPE_CHECKING:
 
 E = TypeVar("E", bound=Estimate)
 T = TypeVar("T")
+
+_PERSONAL = ("Recommender", "FactoredPlackettLuce")
+_LIKENESS = (*_PERSONAL, "LatentPlackettLuce", "PairwiseFactorisation")
+# Some of the models that answer a question, the usual ones first; other questions are about probabilities.
+ABLE: dict[str, tuple[str, ...]] = {
+    "explain": _PERSONAL,
+    "similar_items": _LIKENESS,
+    "similar_users": _LIKENESS,
+    "tie_groups": ("PlackettLuce", "BradleyTerry", *_PERSONAL),
+}
+PROBABLE = ("PlackettLuce", *_PERSONAL, "LatentPlackettLuce")
 
 
 @dataclass(frozen=True)
@@ -229,7 +239,8 @@ class Fitted(Generic[E]):
 
     def refuse(self, question: str) -> NoReturn:
         """Raise an error that names models which can answer."""
-        refuse(self.name, question)
+        able = [name for name in ABLE.get(question, PROBABLE) if name != self.name]
+        raise NotSupportedError(f"{self.name} cannot answer {question}(); {', '.join(able[:-1])} and {able[-1]} can")
 
     @property
     def featured_items(self) -> Int64Array:
