@@ -69,8 +69,8 @@ if TYPE_CHECKING:
     from permrank.interfaces.fit import fit as fit
     from permrank.learning.checkpoints import Checkpoint as Checkpoint
     from permrank.learning.engines import RayEngine as RayEngine
-    from permrank.rankings.hold_out import hold_out as hold_out
     from permrank.rankings.rankings import Rankings as Rankings
+    from permrank.rankings.selection import hold_out as hold_out
 
 __version__ = "0.2.0.dev0"
 
@@ -100,7 +100,7 @@ _HOME = {
     "evaluate": "permrank.evaluation.evaluate",
     "fit": "permrank.interfaces.fit",
     "goodness_of_fit": "permrank.evaluation.goodness_of_fit",
-    "hold_out": "permrank.rankings.hold_out",
+    "hold_out": "permrank.rankings.selection",
     "likelihood_ratio_test": "permrank.evaluation.likelihood_ratio",
     "load": "permrank.core.model_files",
     "read": "permrank.files.formats",

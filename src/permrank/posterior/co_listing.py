@@ -15,8 +15,7 @@ import numpy as np
 
 from permrank.kernels.cooccurrence import row_sums
 from permrank.learning.linear_algebra import singular_values
-from permrank.ragged import frozen, owners
-from permrank.rankings.item_view import entries_by_item
+from permrank.ragged import entries_by_item, frozen, owners
 from permrank.rankings.rankings import Rankings
 from permrank.types import Array, Float64Array
 

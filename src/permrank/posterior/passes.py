@@ -14,8 +14,7 @@ from permrank.posterior.kernels.arguments import NO_NOISE, Entries, Items, Kept,
 from permrank.posterior.kernels.items import item_steps, item_sums, steps_from_sums
 from permrank.posterior.kernels.odds import threshold_sums
 from permrank.posterior.problem import Problem, UserPass
-from permrank.ragged import frozen, indptr_of, owners, ranges
-from permrank.rankings.item_view import entries_by_item
+from permrank.ragged import entries_by_item, frozen, indptr_of, owners, ranges
 from permrank.types import Float64Array, Int32Array, Int64Array, Key
 
 # Adding up a block must cost little beside its entries: 128 entries of an item for each, but never below 4 blocks.

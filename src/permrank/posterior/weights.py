@@ -19,7 +19,7 @@ from scipy.optimize import minimize
 from permrank.posterior.co_listing import co_listing_coordinates
 from permrank.posterior.passes import People
 from permrank.posterior.problem import Problem
-from permrank.rankings.hold_out import held_out_entries, keep_entries
+from permrank.rankings.selection import held_out_entries, keep_entries
 from permrank.types import Float64Array, Int64Array
 
 # At least so much of a list is held out, at most the other; in between so many entries of a list of usual length.

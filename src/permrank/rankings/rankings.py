@@ -13,10 +13,9 @@ import polars as pl
 from numpy.typing import DTypeLike
 
 from permrank.processes import refuse_after_fork
-from permrank.ragged import new_blocks, owners, read_only
+from permrank.ragged import ItemView, entries_by_item, new_blocks, owners, read_only
 from permrank.rankings import constructors, joining, lists, selection, with_attributes
 from permrank.rankings.build import compact
-from permrank.rankings.item_view import ItemView, entries_by_item
 from permrank.rankings.vocabulary import Vocabulary
 from permrank.types import Array, Float64Array, Int32Array, Int64Array
 

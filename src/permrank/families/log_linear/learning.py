@@ -27,8 +27,8 @@ from permrank.learning.lbfgs import minimise
 from permrank.learning.learner import Learner, State, Step, mapped, run, standing
 from permrank.learning.shards import Shard
 from permrank.randomness import stream_key
-from permrank.rankings.hold_out import keep_entries
 from permrank.rankings.rankings import Rankings
+from permrank.rankings.selection import keep_entries
 from permrank.types import Array, Float64Array
 
 STRUCTURES = {"relocation": BY_RELOCATION, "swaps": BY_SWAPS, "windows": BY_WINDOWS, "exact": EXACT}

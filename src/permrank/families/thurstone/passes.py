@@ -22,8 +22,7 @@ from permrank.kernels.lists import Lists
 from permrank.learning.shards import Shard, blocks_by_entries, gathered, n_blocks_of, shards_of
 from permrank.posterior.kernels.arguments import NOTHING_KEPT, Entries, Items, Noise
 from permrank.posterior.kernels.items import item_steps, item_sums, steps_from_sums
-from permrank.ragged import frozen, owners
-from permrank.rankings.item_view import entries_by_item
+from permrank.ragged import entries_by_item, frozen, owners
 from permrank.types import Array, Float64Array, Int64Array, Key
 
 # Adding up a block must cost little beside its slots: 32 slots of an item for each, but never below 4 blocks.
