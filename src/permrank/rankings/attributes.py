@@ -1,4 +1,4 @@
-"""What is known of users and items beside their ids: a title, and columns of any kind, kept by id.
+"""Attributes of users and items, by id: a title, and columns of any kind.
 
 One store serves titles, filters and features. It may know ids that no ranking has (films that nobody has rated yet),
 and it need not know all that the rankings have.
@@ -65,7 +65,7 @@ class Attributes:
         return self.frame.columns[0]
 
     def of(self, ids: pl.Series) -> pl.DataFrame:
-        """The columns of some ids, in their order, nulls where nothing is known."""
+        """The rows of some ids, in their order, null for ids without a row."""
         asked = pl.DataFrame({self.kind: ids})
         if ids.dtype != self.frame[self.kind].dtype:  # there are no ids
             asked = asked.with_columns(pl.col(self.kind).cast(self.frame[self.kind].dtype))

@@ -197,7 +197,7 @@ class Features:
         return np.array([of[column.attribute] for column in self.columns], np.int64)
 
     def of(self, ids: object) -> Float64Array:
-        """The columns of some ids, in their order, (n_ids, n_columns); 0 for those of whom nothing is known."""
+        """The columns of some ids, in their order, (n_ids, n_columns); 0 for ids without attributes."""
         dtype = self.attributes.frame[self.kind].dtype
         asked = ids if isinstance(ids, pl.Series) else pl.Series(self.kind, ids, dtype=dtype)  # type: ignore[arg-type]
         rows = self.attributes.of(asked)

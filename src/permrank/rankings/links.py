@@ -1,4 +1,4 @@
-"""Links between users: who is whose friend, trusts whom or is like whom, kept by id like all that is known of users."""
+"""Links between users, by id: friendship, trust, likeness."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def links_of_groups(users: pl.Series, groups: pl.Series) -> Links:
 
 
 def links_of_similar(attributes: Attributes, k: int) -> Links:
-    """Links of every user of whom something is known to the k nearest, weighted 1 / (1 + (distance / s)²).
+    """Links of every user with attributes to the k nearest, weighted 1 / (1 + (distance / s)²).
 
     s is the median distance of those who differ. Attributes are encoded as for models (rankings/features.py), without
     curves, and each counts alike: the columns of an attribute have a total variance of 1.

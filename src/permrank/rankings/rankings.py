@@ -22,6 +22,7 @@ from permrank.types import Array, Float64Array, Int32Array, Int64Array
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from permrank.rankings.attributes import AttributeKind
     from permrank.rankings.describe import Description
 
 T = TypeVar("T")
@@ -142,7 +143,7 @@ class Rankings:
         return [array for array in [*arrays, self.counts] if array is not None]
 
     def _attached(self, entries: Any = slice(None)) -> dict[str, Any]:
-        """What else is known, of some of the entries: options of `Rankings` that are made of these."""
+        """Ratings and counts of some entries, and ``anonymous``: options of `Rankings` that are made of these."""
         named = {"ratings": self.ratings, "counts": self.counts}
         attached = {name: array[entries] for name, array in named.items() if array is not None}
         return attached | {"anonymous": self.anonymous}
@@ -184,12 +185,12 @@ class Rankings:
 
     @property
     def item_attributes(self) -> pl.DataFrame:
-        """What is known of each item, in the order of `item_ids`: ``item``, and what `with_items` gave."""
+        """Attributes of each item, in the order of `item_ids`: ``item``, and what `with_items` gave."""
         return self.item_ids.table
 
     @property
     def user_attributes(self) -> pl.DataFrame:
-        """What is known of each user, in the order of `user_ids`: ``user``, and what `with_users` gave."""
+        """Attributes of each user, in the order of `user_ids`: ``user``, and what `with_users` gave."""
         return self.user_ids.table
 
     # Sizes and views
@@ -205,6 +206,9 @@ class Rankings:
         """Ids of the items."""
         refuse_after_fork()
         return self._item_ids
+
+    def _ids_of(self, kind: AttributeKind) -> Vocabulary:
+        return self.item_ids if kind == "item" else self.user_ids
 
     @property
     def n_users(self) -> int:
@@ -283,7 +287,7 @@ class Rankings:
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 over all that is ranked; equal for equal rankings, whatever else is known of users and items."""
+        """SHA-256 over all that is ranked; equal for equal rankings, whatever the attributes of users and items."""
         digest = hashlib.sha256()
         for vocabulary in (self.user_ids, self.item_ids):
             digest.update(repr((vocabulary.is_integer, len(vocabulary))).encode())

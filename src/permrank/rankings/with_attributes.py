@@ -1,4 +1,4 @@
-"""What is known of items and users beside the rankings: titles, attributes, features and links."""
+"""Side information of items and users: titles, attributes, features and links."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def with_users(self: Rankings, frame: object, *, user: str | None = None, title:
 
 
 def _with(rankings: Rankings, kind: AttributeKind, attributes: Attributes) -> Rankings:
-    vocabulary = rankings.item_ids if kind == "item" else rankings.user_ids
+    vocabulary = rankings._ids_of(kind)
     given = attributes.frame[kind]
     if len(vocabulary) and not given.is_in(vocabulary.ids.implode()).any():
         raise InputError(
@@ -118,14 +118,15 @@ def with_features(self: Rankings, items: Chosen = None, users: Chosen = None) ->
     """
     of_kind: dict[str, Attributes | None] = {}
     nothing_known = []
-    for kind, given in (("item", items), ("user", users)):
+    kinds: tuple[tuple[AttributeKind, Chosen], ...] = (("item", items), ("user", users))
+    for kind, given in kinds:
         rankings = self
         chosen: list[str] | None = None
         if isinstance(given, (list, tuple)) and all(isinstance(name, str) for name in given):
             chosen = list(given)
         elif given is not None and given is not False:
             rankings = with_items(self, given) if kind == "item" else with_users(self, given)
-        attributes = (rankings.item_ids if kind == "item" else rankings.user_ids).attributes
+        attributes = rankings._ids_of(kind).attributes
         columns = [] if attributes is None else attributes.frame.columns[1:]
         for name in chosen or ():
             if name not in columns:
@@ -226,24 +227,24 @@ def _replaced(rankings: Rankings, items: Attributes | None, users: Attributes | 
 
 def features(self: Rankings, kind: AttributeKind) -> Features | None:
     """What models learn from, of ``"item"`` or ``"user"``: how each attribute is encoded; None if nothing is."""
-    return Features.learnt_from((self.item_ids if kind == "item" else self.user_ids).attributes)
+    return Features.learnt_from(self._ids_of(kind).attributes)
 
 
 def links(self: Rankings) -> pl.DataFrame | None:
-    """Who is linked with whom, by id: ``user``, ``friend``, ``weight``; None if nothing is known of that."""
+    """Who is linked with whom, by id: ``user``, ``friend``, ``weight``; None without links."""
     attributes = self.user_ids.attributes
     return None if attributes is None or attributes.links is None else attributes.links.frame
 
 
 def to_learn_from(rankings: Rankings) -> tuple[str, ...]:
-    """Those of `KINDS` that these rankings say are to be learnt from; nothing is worked out."""
+    """Which of `KINDS` models learn from in these rankings; nothing is computed."""
     items, users = rankings.item_ids.attributes, rankings.user_ids.attributes
-    told = (
+    learnt = (
         items is not None and bool(items.features),
         users is not None and bool(users.features),
         users is not None and users.links is not None and users.links.learnt,
     )
-    return tuple(kind for kind, there in zip(KINDS, told, strict=True) if there)
+    return tuple(kind for kind, there in zip(KINDS, learnt, strict=True) if there)
 
 
 def with_featured(rankings: Rankings) -> Rankings:

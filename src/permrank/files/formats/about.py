@@ -63,7 +63,7 @@ LINK_FILES = ("trust.txt", "friends.csv", "links.csv")
 def with_about(
     rankings: Rankings, items: object, users: object, links: object = None, *, features: bool = False
 ) -> Rankings:
-    """Rankings with what frames or files say about their items and users; None says nothing.
+    """Rankings with attributes and links from frames or files; None adds nothing.
 
     Models learn from links that are given; from attributes if ``features`` says so. A number in the place of links,
     also as text, links everybody with so many users of like attributes.
@@ -83,7 +83,7 @@ def with_about(
 def _added(
     given: object, parse: Callable[[bytes, str, str], pl.DataFrame], add: Callable[[object], Rankings]
 ) -> Rankings:
-    """Rankings with what a frame or a file says; ``parse`` makes a frame of the content of a text file."""
+    """Rankings with the rows of a frame or a file; ``parse`` makes a frame of the content of a text file."""
     if not isinstance(given, str | Path):
         return add(given)
     file, where = existing_file(given), str(given)
@@ -135,14 +135,14 @@ def parse_about(data: bytes, name: str, where: str) -> pl.DataFrame:
 
 
 def with_archived(rankings: Rankings, files: Mapping[str, Callable[[], bytes]], where: str) -> Rankings:
-    """Rankings with what an archive says about their items and users; ``files``: contents of its files by name."""
+    """Rankings with the attributes in an archive; ``files``: contents of its files by name."""
     attributes: dict[str, Attributes] = {}
     for kind, names in FILES.items():
         name = next((name for name in names if name in files), None)
         if name is not None:
             frame = parse_about(files[name](), name, f"{where}/{name}")
             if frame.width > 1:  # ids alone say nothing
-                ids = (rankings.item_ids if kind == "item" else rankings.user_ids).ids
+                ids = rankings._ids_of(kind).ids
                 attributes[f"{kind}s"] = attributes_of(frame, kind, like=ids, where=f"{where}/{name}")
     return with_archived_links(attached(rankings, **attributes) if attributes else rankings, files, where)
 

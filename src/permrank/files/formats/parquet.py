@@ -86,7 +86,7 @@ class ParquetFiles:
         return Source(self.names, lambda wanted: Table(self.frame(wanted), self.locate), is_text=False)
 
     def locate(self, row: int) -> str:
-        """Words for a row, by its number among those of all files."""
+        """Name of a row, by its number among those of all files."""
         starts = list(accumulate((self._sizes[number] for number in range(len(self.files) - 1)), initial=0))
         number = bisect_right(starts, row) - 1
         return self._words(number, row - starts[number], 0)

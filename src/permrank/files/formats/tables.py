@@ -126,7 +126,7 @@ def write_delimited(rankings: Rankings, separator: str) -> Put:
 
 
 def write_parquet(rankings: Rankings) -> Put:
-    """A Parquet file that reads back the same; what is known of users and items goes to its metadata."""
+    """A Parquet file that reads back the same; attributes of users and items go to its metadata."""
     table = table_of(rankings)
     about = {"items": rankings.item_ids.attributes, "users": rankings.user_ids.attributes}
     metadata = {f"{_METADATA}{name}": each.to_json() for name, each in about.items() if each is not None}
