@@ -6,7 +6,7 @@ Every public name is loaded when it is first used, so that ``import permrank`` i
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from permrank.families import MODELS as _MODELS
 
@@ -117,7 +117,7 @@ _MODULES = {
 __all__ = sorted([*_HOME, *_MODULES])
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name in _MODULES:
         return importlib.import_module(_MODULES[name])
     if name in _HOME:

@@ -126,7 +126,7 @@ class Ranker(Questions, ABC):
     # What follows from these, and is overridden where there is a quicker way
 
     def _rows(self, fitted: Fitted, people: Sequence[Person]) -> Array:
-        every = np.arange(len(fitted.item_ids))
+        every = np.arange(fitted.n_items)
         return np.array([self._scores(fitted, person, every) for person in people]).reshape(len(people), every.size)
 
     def _score_pairs(self, fitted: Fitted, who: Int64Array, what: Int64Array) -> Float64Array:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import ArrayLike
 
 from permrank.errors import FormatError
 from permrank.files.atomic import atomic_write
@@ -112,12 +113,12 @@ def as_json(value: Named) -> str:
     return json.dumps(value, default=_plain)
 
 
-def _tensor(value: Any) -> Array:
+def _tensor(value: ArrayLike) -> Array:
     array = np.asarray(value)
     return np.array(array, array.dtype.newbyteorder("<"), order="C", copy=None)  # np.ascontiguousarray makes 0-d 1-d
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any) -> object:
     if isinstance(value, np.ndarray):
         return value.tolist()
     if isinstance(value, np.generic):

@@ -132,7 +132,7 @@ class OpenedRankings(Rankings):
         """What is made of these is no folder."""
         return Rankings._trusted(*arrays, **options)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         whole = [getattr(self, name) for name in _NEEDED]
         return _rebuilt, (whole, self._user_ids, self._item_ids, self._attached())
 
