@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 import permrank as pr
 from permrank.errors import ConvergenceWarning, InputError
 from permrank.families.matrix.learning import Data, Design, Objective, Penalties, mean_curvature, noise_penalty
-from permrank.families.matrix.relevance import relevance
+from permrank.families.matrix.losses import relevance
 
 MODELS = {
     "squared pairs": lambda **kw: pr.PairwiseFactorisation(**{"loss": "squared", **kw}),
@@ -31,9 +31,9 @@ def planted(n_users=400, seed=0, **options):
 def test_the_gradient_of_the_whole_objective_is_its_difference(make):
     rankings = planted(30, ties=4, list_length=8).rankings
     data, rng = Data.of(rankings), np.random.default_rng(0)
-    design = Design(rng.normal(size=(30, 2)), rng.normal(size=(rankings.n_entries, 3)))
+    design = Design(rng.normal(size=(30, 2)), rng.normal(size=(rankings.n_entries, 3)), intercepts=True, n_factors=3)
     penalties = Penalties(rng.uniform(0.1, 1, 30), rng.uniform(0.1, 1, 30), 0.3, 0.2)
-    objective = Objective(data, make()._loss(rankings, rankings), design, penalties, 3, True)
+    objective = Objective(data, make()._loss(rankings, rankings), design, penalties)
     point = 0.5 * rng.normal(size=objective.size)
     gradient = objective(point)[1]
     for direction in rng.normal(size=(4, point.size)):

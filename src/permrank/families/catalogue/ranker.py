@@ -83,12 +83,6 @@ class CatalogueRanker(Ranker):
     def _prepared(self, rankings: Rankings) -> Rankings:
         return with_featured(rankings)
 
-    def _featured_items(self, fitted: Fitted[Any]) -> Int64Array:
-        rankings = fitted.rankings
-        if rankings.features("item") is None:
-            return np.zeros(0, np.int64)
-        return np.flatnonzero(np.bincount(rankings.items, minlength=rankings.n_items) == 0)
-
     def _by_features(self, fitted: Fitted[Any]) -> ByFeatures:
         """How scores depend on features, by some of the users."""
         rankings, features = fitted.rankings, fitted.rankings.features("item")
