@@ -8,11 +8,10 @@ both times the weight of the ranking.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from permrank.kernels.jit import njit, prange
+from permrank.kernels.logistic import logistic, softplus
 from permrank.kernels.streams import bits, derive
 
 
@@ -141,16 +140,6 @@ def hinge_pairs(indptr, weights, levels, smoothing, scores, gradient):
     return values
 
 
-@njit(error_model="numpy")
-def _logistic(d):
-    """log(1 + e^-d) and minus its derivative 1 / (1 + e^d), without overflow."""
-    if d > 0.0:
-        e = math.exp(-d)
-        return math.log1p(e), e / (1.0 + e)
-    e = math.exp(d)
-    return math.log1p(e) - d, 1.0 / (1.0 + e)
-
-
 @njit(error_model="numpy", parallel=True)
 def logistic_pairs(indptr, weights, numbers, levels, n_partners, key, scores, gradient):
     """Σ log(1 + e^{-d_ij}), all pairs of a list of up to 2 ``n_partners`` entries, an unbiased estimate beyond.
@@ -170,7 +159,7 @@ def logistic_pairs(indptr, weights, numbers, levels, n_partners, key, scores, gr
                 if levels[j] != levels[first]:
                     first = j
                 for i in range(start, first):
-                    value, slope = _logistic(scores[i] - scores[j])
+                    value, slope = softplus(scores[j] - scores[i]), logistic(scores[j] - scores[i])
                     values[r] += value
                     gradient[i] -= slope
                     gradient[j] += slope
@@ -191,7 +180,7 @@ def logistic_pairs(indptr, weights, numbers, levels, n_partners, key, scores, gr
                         if other >= first:
                             other += end - first
                         i, j = (other, e) if other < e else (e, other)
-                        value, slope = _logistic(scores[i] - scores[j])
+                        value, slope = softplus(scores[j] - scores[i]), logistic(scores[j] - scores[i])
                         values[r] += share * value
                         gradient[i] -= share * slope
                         gradient[j] += share * slope
