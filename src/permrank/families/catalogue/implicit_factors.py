@@ -142,7 +142,7 @@ class ImplicitFactors(CatalogueRanker):
 
         return steps
 
-    def _check(self, fitted: Fitted[Any]) -> None:
+    def _check(self, fitted: Fitted) -> None:
         super()._check(fitted)
         found = fitted.estimate.item_factors.shape[1]
         if found != self.n_factors:

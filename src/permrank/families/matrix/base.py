@@ -104,19 +104,19 @@ class MatrixRanker(Ranker):
 
     # Scores
 
-    def _scores(self, fitted: Fitted[Any], person: Person, items: Int64Array) -> Float64Array:
+    def _scores(self, fitted: Fitted, person: Person, items: Int64Array) -> Float64Array:
         learnt: FactorEstimate = fitted.estimate
         own = np.einsum("ik,k->i", learnt.item_factors[items], _factors(learnt, person))
         return np.asarray(learnt.item_intercepts[items] + own)
 
-    def _score_pairs(self, fitted: Fitted[Any], who: Int64Array, what: Int64Array) -> Float64Array:
+    def _score_pairs(self, fitted: Fitted, who: Int64Array, what: Int64Array) -> Float64Array:
         learnt: FactorEstimate = fitted.estimate
         own = np.einsum("ek,ek->e", learnt.user_factors[who], learnt.item_factors[what])
         return np.asarray(learnt.item_intercepts[what] + own)
 
     # New users: the items stay as they are
 
-    def _meet(self, fitted: Fitted[Any], rankings: Rankings, **about: Any) -> Named:
+    def _meet(self, fitted: Fitted, rankings: Rankings, **about: Any) -> Named:
         return {"factors": self._factors_of(fitted, rankings)[0]}
 
     def fold_in_many(self, rankings: Rankings) -> Float64Array:
@@ -138,14 +138,14 @@ class MatrixRanker(Ranker):
 
     # Likeness, by the cosine of factors
 
-    def _item_likeness(self, fitted: Fitted[Any], item: int) -> Float64Array:
+    def _item_likeness(self, fitted: Fitted, item: int) -> Float64Array:
         factors = fitted.estimate.item_factors
         return mean_cosine(factors[None], factors[None, item])
 
-    def _user_likeness(self, fitted: Fitted[Any], person: Person) -> Float64Array:
+    def _user_likeness(self, fitted: Fitted, person: Person) -> Float64Array:
         return mean_cosine(fitted.estimate.user_factors[None], _factors(fitted.estimate, person)[None])
 
-    def _check(self, fitted: Fitted[Any]) -> None:
+    def _check(self, fitted: Fitted) -> None:
         super()._check(fitted)
         n_users, n_items = fitted.rankings.n_users, fitted.rankings.n_items
         users, items = (n_users, self.n_factors), (n_items, self.n_factors)

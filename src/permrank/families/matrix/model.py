@@ -120,10 +120,10 @@ class PairwiseFactorisation(MatrixRanker):
         constants = int(self.n_partners), stream_key(self.seed)
         return Loss("logistic", constants, indptr, frozen(weights, np.arange(rankings.n_rankings)), of_entries)
 
-    def _has_pairs(self, fitted: Fitted[Any]) -> bool:
+    def _has_pairs(self, fitted: Fitted) -> bool:
         return self.loss == "logistic"
 
-    def _prefers(self, fitted: Fitted[Any], person: Person, first: Int64Array, second: Int64Array) -> Float64Array:
+    def _prefers(self, fitted: Fitted, person: Person, first: Int64Array, second: Int64Array) -> Float64Array:
         """1 / (1 + e^-d), which the logistic loss alone says."""
         behind = self._scores(fitted, person, second) - self._scores(fitted, person, first)
         return np.asarray(1.0 / (1.0 + np.exp(np.clip(behind, -700.0, 700.0))))
@@ -327,13 +327,13 @@ class ListNet(OnePenaltyRanker, LuceChoiceRanker):
             learnt.user_factors, learnt.item_factors, learnt.item_intercepts, *fit.penalties, weights
         )
 
-    def _scores(self, fitted: Fitted[Any], person: Person, items: Int64Array) -> Float64Array:
+    def _scores(self, fitted: Fitted, person: Person, items: Int64Array) -> Float64Array:
         scores = super()._scores(fitted, person, items)
         if person.index is None:  # of a new user nothing but the list is known: features of user and item are average
             return scores
         return scores + self._by_pairs(fitted, np.full(items.size, person.index), items)
 
-    def _score_pairs(self, fitted: Fitted[Any], who: Int64Array, what: Int64Array) -> Float64Array:
+    def _score_pairs(self, fitted: Fitted, who: Int64Array, what: Int64Array) -> Float64Array:
         return super()._score_pairs(fitted, who, what) + self._by_pairs(fitted, who, what)
 
     def _by_pairs(self, fitted: Fitted[WeightedEstimate], users: Int64Array, items: Int64Array) -> Float64Array:
@@ -354,7 +354,7 @@ class ListNet(OnePenaltyRanker, LuceChoiceRanker):
         both = rankings.features("item"), self._pair_features(rankings)
         return [name for features in both if features is not None for name in features.names]
 
-    def _check(self, fitted: Fitted[Any]) -> None:
+    def _check(self, fitted: Fitted) -> None:
         super()._check(fitted)
         fitted.estimate.check_shapes(feature_weights=(len(self._names(fitted.rankings)),))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -199,7 +199,7 @@ class BradleyTerry(WorthRanker, OneOrderRanker):
     def outcomes(self, item: object, other: object) -> Outcomes:
         """Probabilities that ``item`` wins, ties and loses against ``other``."""
         fitted: Fitted[PairEstimate] = self.fitted_
-        settings: Any = fitted.settings
+        settings = self._learnt_with
         items = fitted.item_ids.find_all([item, other])
         return Outcomes(*np.exp(settings._log_outcomes(fitted, items[:1], items[1:])[:, 0]).tolist())
 
@@ -230,7 +230,7 @@ class BradleyTerry(WorthRanker, OneOrderRanker):
         With ``ties="half"`` a tie has the mean of the two orders, and with ``"ignore"`` 0.
         """
         fitted: Fitted[PairEstimate] = self.fitted_
-        settings: Any = fitted.settings
+        settings = self._learnt_with
         items = fitted.aligned(rankings)
         lengths = rankings.lengths
         if lengths.max(initial=0) > 2:
@@ -265,7 +265,7 @@ class BradleyTerry(WorthRanker, OneOrderRanker):
         With ``ties="ignore"`` ties stay ties.
         """
         fitted: Fitted[PairEstimate] = self.fitted_
-        settings: Any = fitted.settings
+        settings = self._learnt_with
         design = comparisons_to_draw(fitted.rankings, settings.ties)
         first = design.indptr[:-1][design.lengths == 2]
         logs = settings._log_outcomes(fitted, design.items[first], design.items[first + 1])
