@@ -55,9 +55,9 @@ if TYPE_CHECKING:
     from permrank.families.log_linear.models import PairwiseLogLinear as PairwiseLogLinear
     from permrank.families.log_linear.models import PositionwiseLogLinear as PositionwiseLogLinear
     from permrank.families.mallows.model import Mallows as Mallows
-    from permrank.families.matrix.cofirank import CofiRank as CofiRank
-    from permrank.families.matrix.listnet import ListNet as ListNet
-    from permrank.families.matrix.pairwise_factorisation import PairwiseFactorisation as PairwiseFactorisation
+    from permrank.families.matrix.model import CofiRank as CofiRank
+    from permrank.families.matrix.model import ListNet as ListNet
+    from permrank.families.matrix.model import PairwiseFactorisation as PairwiseFactorisation
     from permrank.families.pairwise.bradley_terry import BradleyTerry as BradleyTerry
     from permrank.families.pairwise.latent_preference import LatentPreference as LatentPreference
     from permrank.families.plackett_luce.model import PlackettLuce as PlackettLuce

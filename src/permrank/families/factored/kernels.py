@@ -269,7 +269,7 @@ def _add_gradient(items, user, residual, curvature, gradient):
 
 @njit(error_model="numpy")
 def _add_damping_gradient(indptr, first, last, weights, scores, means, gradient):
-    """gradient[i] += weight * (s_i - Σ_j p_i(j) s_j), as `kernels.damping.damping_gradient`."""
+    """gradient[i] += weight * (s_i - Σ_j p_i(j) s_j), the slope in ρ_i (paper, §3.1)."""
     start = indptr[first]
     for r in range(first, last):
         for e in range(indptr[r], indptr[r + 1] - 1):

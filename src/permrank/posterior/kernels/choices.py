@@ -170,7 +170,7 @@ def ranking_terms(lists, r, origin, law, room):
         total += scores[e]
     strict = levels[stop - 1] == n - 1
     if damping.size > 0:
-        value = damped_ranking(scores, damping, work[5:], room.sums, made, expected, True)
+        value = damped_ranking(scores, damping, work[5:], room.sums, made, expected)
         for e in range(n):
             exposure[e], made[e] = work[9, e], (damping[e] if e < n - 1 else 0.0) - made[e]
     elif largest - lowest < NARROW and (ties == BRESLOW or (strict and ties != PARTITION)):

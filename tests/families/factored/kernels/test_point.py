@@ -1,14 +1,17 @@
 """The user pass of the factored model's point estimate."""
 
+from itertools import pairwise
+
 import numba
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import softmax
 
 import permrank as pr
 from permrank.families.factored.kernels import Steps, Sums, _room, add_blocks, climb_users
 from permrank.kernels.lists import Lists
-from permrank.kernels.luce.damping import damped_statistics, damping_gradient, damping_sequence
+from permrank.kernels.luce.damping import damped_statistics, damping_sequence
 from permrank.kernels.luce.likelihood import BRESLOW, EFRON, EXACT, PARTITION, stage_statistics
 from permrank.posterior.kernels.arguments import NO_NOISE, Entries, Newton, Prior, Users
 from permrank.posterior.kernels.choices import Law, bend, ranking_terms
@@ -170,9 +173,12 @@ def test_damping_has_the_values_and_derivatives_of_its_own_kernel(kind):
     values, _, sums, _, in_damping, _ = climb(rankings, theta, users, BRESLOW, 0, damping)
     expected, residual, _, scores = log_posteriors(rankings, theta, users, BRESLOW, damping)
     assert_allclose(values, expected, rtol=1e-6, atol=1e-6)
-    assert_allclose(
-        in_damping, damping_gradient(rankings.indptr, scores, damping, rankings.weights), rtol=1e-5, atol=1e-5
-    )
+    slopes = np.zeros(8)  # by the definition, stage by stage
+    for r, (a, b) in enumerate(pairwise(rankings.indptr)):
+        for i in range(b - a - 1):
+            shares = softmax(damping[i] * scores[a + i : b])
+            slopes[i] += rankings.weights[r] * (scores[a + i] - shares @ scores[a + i : b])
+    assert_allclose(in_damping, slopes, rtol=1e-5, atol=1e-5)
     intercept = np.zeros(rankings.n_items)
     np.add.at(intercept, rankings.items, residual)
     assert_allclose(sums[:, K], intercept, rtol=1e-5, atol=1e-5)
