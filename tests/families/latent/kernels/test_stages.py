@@ -8,8 +8,13 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from permrank.families.latent.kernels.draws import latent_rankings, top_by_subsets
-from permrank.families.latent.kernels.membership import given_log_likelihoods, integrated_log_likelihoods, memberships
+from permrank.families.latent.kernels.membership import (
+    given_log_likelihoods,
+    integrated_log_likelihoods,
+    latent_rankings,
+    memberships,
+    top_by_subsets,
+)
 from permrank.families.latent.kernels.stages import (
     BRESLOW,
     BY_LIST,
