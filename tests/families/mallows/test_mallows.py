@@ -12,7 +12,7 @@ from permrank.errors import AccuracyWarning, InputError
 from permrank.families.mallows import kemeny
 from permrank.families.mallows.kernels.kemeny import order_cost
 from permrank.families.mallows.kernels.mallows import (
-    Communities,
+    Centres,
     Draws,
     Listed,
     expected_distance,
@@ -21,8 +21,9 @@ from permrank.families.mallows.kernels.mallows import (
     log_normalisers,
     precedence,
     repeated_insertion,
+    spearman_precedence,
+    spearman_rankings,
 )
-from permrank.families.mallows.kernels.spearman import spearman_precedence, spearman_rankings
 from permrank.ragged import frozen
 from permrank.randomness import stream_key
 from permrank.testing import ModelContract
@@ -120,7 +121,7 @@ def list_probability(ranking, orders):
 def test_probabilities_of_ties_top_k_and_partial_lists_are_sums_over_the_orders_that_agree():
     orders = enumerated(CENTRE, THETA)
     centres, thetas = np.array([CENTRE]), np.array([THETA])
-    communities, log_z = Communities(centres, np.argsort(centres, axis=1), thetas), log_normalisers(THETA, 5)[None, :]
+    communities, log_z = Centres(centres, np.argsort(centres, axis=1), thetas), log_normalisers(THETA, 5)[None, :]
     draws = Draws(stream_key(1), 20_000)
     found = np.exp(list_log_probabilities(arrays_of(LISTS), communities, log_z, draws))[:, 0]
     wanted = [list_probability(ranking, orders) for ranking in LISTS]
@@ -132,7 +133,7 @@ def test_probabilities_of_ties_top_k_and_partial_lists_are_sums_over_the_orders_
 def test_expected_pairs_are_those_of_the_orders_that_agree():
     orders = enumerated(CENTRE, THETA)
     centres, thetas = np.array([CENTRE]), np.array([THETA])
-    communities, chances = Communities(centres, np.argsort(centres, axis=1), thetas), precedence(THETA, 5)[None, :]
+    communities, chances = Centres(centres, np.argsort(centres, axis=1), thetas), precedence(THETA, 5)[None, :]
     for ranking in LISTS:
         n_draws, tolerance = (1, 1e-12) if sum(map(len, ranking)) == 5 else (20_000, 0.03)
         draws, ones = Draws(stream_key(2), n_draws), np.ones((1, 1))

@@ -106,7 +106,7 @@ def e_step_of(data: CommunityData, n_communities: int) -> EStep:
 def _statistics(worths: Float64Array, rules: Rules, shard: Shard, mixture: Float64Array) -> tuple[Float64Array, ...]:
     (user_indptr, indptr), (outer, weights, items, levels) = shard.indptrs, shard.data
     lists = Lists(user_indptr, indptr, items, levels, weights)
-    return latent_statistics(shard.bounds, lists, outer, worths, mixture, rules)
+    return tuple(latent_statistics(shard.bounds, lists, outer, worths, mixture, rules))
 
 
 class Priors(NamedTuple):

@@ -233,16 +233,16 @@ class LogLinearRanker(Ranker):
             rankings, self.position, self.n_factors, float(task.factor_scale or 0.0), self.n_draws, self.seed, n_sweeps,
             bool(self.intercepts),
         )  # fmt: skip
-        named = mapped(draws, lambda found: dict(zip(_FACTORS, found, strict=True)))
+        named = mapped(draws, lambda drawn: dict(zip(_FACTORS, drawn, strict=True)))
 
-        def unpaired(found: State) -> LogLinearEstimate:
-            items, users, personal = (found[name] for name in _FACTORS)
+        def unpaired(drawn: State) -> LogLinearEstimate:
+            items, users, personal = (drawn[name] for name in _FACTORS)
             if not self.n_factors:  # the posterior of the items alone is narrow: its mean will do
                 items, users = items.mean(axis=0, keepdims=True), users[:1]
             return LogLinearEstimate(items, users, *pairs, np.zeros(pairs.items.size), float(personal))
 
-        def pairs_given(found: State) -> Learner[LogLinearEstimate]:
-            without = unpaired(found)
+        def pairs_given(drawn: State) -> Learner[LogLinearEstimate]:
+            without = unpaired(drawn)
             items, users, personal = without.item_draws, without.user_modes, without.personal_weight
 
             def mean_scores(who: Array, what: Array) -> Float64Array:
@@ -280,8 +280,8 @@ class LogLinearRanker(Ranker):
         items, estimate = fitted.aligned(rankings), fitted.estimate
         if not estimate.n_factors:
             return np.zeros((rankings.n_users, len(estimate.item_draws), 0))
-        found = modes_of(rankings, items, estimate.item_draws, estimate.n_factors, self.position)
-        return np.ascontiguousarray(found.transpose(1, 0, 2))
+        modes = modes_of(rankings, items, estimate.item_draws, estimate.n_factors, self.position)
+        return np.ascontiguousarray(modes.transpose(1, 0, 2))
 
     def fold_in_many(self, rankings: Rankings) -> Float64Array:
         """Factors of many new users at once, parallel over users: (n_users, n_kept, n_factors)."""
@@ -302,7 +302,7 @@ class LogLinearRanker(Ranker):
         if pair.size:
             pair[k:, :k] = tie_means(pair[k:, :k], levels)
             pair[:k, k:] = -pair[k:, :k].T
-        coefficients = coefficients_of(fitted.estimate, person, codes.astype(np.int64))
+        coefficients = fitted.estimate.coefficients(codes.astype(np.int64), person)
         return [Question(own[:k].copy(), tie_means(own[k:], levels), basis, pair) for own in coefficients]
 
     def _law(self, fitted: Fitted[LogLinearEstimate], person: Person, items: Int64Array) -> LogLinear:
@@ -416,14 +416,6 @@ class LogLinearRanker(Ranker):
         settings, rankings = _settings(fitted), require_rankings(rankings)
         given = rankings, fitted.aligned(rankings), settings.position, settings.seed
         return log_likelihoods(fitted.estimate, *given)
-
-
-def coefficients_of(estimate: LogLinearEstimate, person: Person, items: Int64Array) -> Float64Array:
-    """Coefficients of items for a person under every draw: (n_draws, n, B)."""
-    modes: Float64Array | None = person.state.get("modes")
-    if person.index is not None:
-        modes = np.asarray(estimate.user_modes[:, person.index], np.float64)
-    return estimate.coefficients(items, modes)
 
 
 def _settings(fitted: Fitted[Any]) -> LogLinearRanker:

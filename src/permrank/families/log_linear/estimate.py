@@ -9,6 +9,7 @@ import numpy as np
 
 from permrank.checks import require_memory
 from permrank.core.estimates import Estimate
+from permrank.core.person import Person
 from permrank.errors import InputError
 from permrank.families.log_linear.kernels.arguments import Pairs
 from permrank.families.log_linear.kernels.energy import pair_indices
@@ -65,14 +66,17 @@ class LogLinearEstimate(Estimate):
         rank = np.argsort(order)
         return table[np.ix_(rank, rank)]
 
-    def coefficients(self, items: Int64Array, modes: Float64Array | None) -> Float64Array:
-        """Coefficients of items for a user with these modes (n_draws, K), or for nobody: (n_draws, n, B)."""
-        chosen = np.asarray(self.item_draws[:, items], np.float64)
-        k = self.n_factors
-        users = np.zeros((len(self.item_draws), k)) if modes is None else modes
-        found = chosen[:, :, k:].copy()
-        found[:, :, 0] += self.personal_weight * np.einsum("dik,dk->di", chosen[:, :, :k], users)
-        return found
+    def coefficients(self, items: Int64Array, person: Person | None = None) -> Float64Array:
+        """Coefficients of items for a person, or for nobody in particular, under every draw: (n_draws, n, B)."""
+        chosen, k = np.asarray(self.item_draws[:, items], np.float64), self.n_factors
+        modes: Float64Array = np.zeros((len(self.item_draws), k))
+        if person is not None and person.index is not None:
+            modes = np.asarray(self.user_modes[:, person.index], np.float64)
+        elif person is not None:
+            modes = person.state.get("modes", modes)
+        own = chosen[:, :, k:].copy()
+        own[:, :, 0] += self.personal_weight * np.einsum("dik,dk->di", chosen[:, :, :k], modes)
+        return own
 
     def mean_pairs(self, users: Array, items: Array) -> Float64Array:
         """Coefficients of (user, item) pairs averaged over the draws, (n, B)."""

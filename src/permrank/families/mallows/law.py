@@ -6,9 +6,13 @@ import numpy as np
 
 from permrank.core.distribution import RankingDistribution
 from permrank.errors import InputError
-from permrank.families.mallows.kernels.mallows import log_normalisers, repeated_insertion
+from permrank.families.mallows.kernels.mallows import (
+    completions,
+    log_normalisers,
+    repeated_insertion,
+    spearman_rankings,
+)
 from permrank.families.mallows.kernels.mallows_lists import list_log_likelihoods
-from permrank.families.mallows.kernels.spearman import completions, spearman_rankings
 from permrank.ragged import frozen
 from permrank.randomness import generator, stream_key
 from permrank.types import Float64Array, Int32Array, Int64Array

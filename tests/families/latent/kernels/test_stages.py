@@ -3,7 +3,6 @@
 import itertools
 import math
 
-import numba
 import numpy as np
 import pytest
 from scipy.stats import chi2
@@ -29,6 +28,7 @@ from permrank.ragged import frozen
 from permrank.randomness import stream_key
 from permrank.testing.oracles import community_probability as probability
 from permrank.testing.oracles import stage_terms
+from threads import by_threads
 
 MIXING = {"stage": BY_STAGE, "list": BY_LIST}
 
@@ -141,14 +141,7 @@ def test_the_bits_are_the_same_for_one_thread_and_two(mixing):
     orders = [rng.permutation(30)[: rng.integers(1, 20)] for _ in range(400)]
     worths, _ = tables(5, 30, 5)
     thetas = rng.dirichlet(np.ones(5), size=400)
-    before, found = numba.get_num_threads(), []
-    try:
-        for n_threads in (1, numba.config.NUMBA_NUM_THREADS):
-            numba.set_num_threads(n_threads)
-            found.append(statistics(orders, worths, thetas, mixing))
-    finally:
-        numba.set_num_threads(before)
-    for one, other in zip(*found, strict=True):
+    for one, other in zip(*by_threads(lambda: statistics(orders, worths, thetas, mixing)), strict=True):
         np.testing.assert_array_equal(one, other)
 
 
@@ -219,15 +212,8 @@ def test_given_memberships_give_the_likelihood_of_the_definition(mixing):
     worths, _ = tables(11, 4, 2)
     orders = np.array(list(itertools.permutations(range(4))), np.int32)
     theta = np.random.default_rng(12).dirichlet(np.ones(2), size=24)
-    found = given_log_likelihoods(
-        np.arange(0, 97, 4),
-        orders.ravel(),
-        np.tile(np.arange(4, dtype=np.int32), 24),
-        worths,
-        theta,
-        EFRON,
-        MIXING[mixing],
-    )
+    lists = np.arange(0, 97, 4), orders.ravel(), np.tile(np.arange(4, dtype=np.int32), 24)
+    found = given_log_likelihoods(*lists, worths, theta, EFRON, MIXING[mixing])
     wanted = [math.log(probability(order, worths, own, mixing)) for order, own in zip(orders, theta, strict=True)]
     np.testing.assert_allclose(found, wanted, rtol=1e-12)
 

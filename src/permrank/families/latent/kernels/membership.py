@@ -69,7 +69,7 @@ def memberships(lists, worths, prior, rules, max_iter, tol):
     """
     user_indptr, indptr, items, levels, weights = lists
     n_users = user_indptr.size - 1
-    found = np.empty((n_users, prior.size))
+    thetas = np.empty((n_users, prior.size))
     for u in prange(n_users):
         first, last = indptr[user_indptr[u]], indptr[user_indptr[u + 1]]
         table, weight = np.empty((last - first, prior.size)), np.empty(last - first)
@@ -79,12 +79,12 @@ def memberships(lists, worths, prior, rules, max_iter, tol):
             table[n : n + part.shape[0]] = part
             weight[n : n + part.shape[0]] = weights[r]
             n += part.shape[0]
-        found[u] = prior / prior.sum()
+        thetas[u] = prior / prior.sum()
         if n > 0 and rules.mixing == BY_LIST:
-            _posterior(table[:n], weight[:n], prior, found[u])
+            _posterior(table[:n], weight[:n], prior, thetas[u])
         elif n > 0:
-            _mode(table[:n], weight[:n], prior, max_iter, tol, found[u])
-    return found
+            _mode(table[:n], weight[:n], prior, max_iter, tol, thetas[u])
+    return thetas
 
 
 @njit(error_model="numpy")
