@@ -35,32 +35,77 @@ _LIST_SWEEPS, _STAGE_SWEEPS = 40, 25
 _USUAL_STRENGTH, _USUAL_TOTAL = 4.0, 8.0
 
 
-class LeftOut(NamedTuple):
-    """Lists of held-out users with one item left out, the item and where it was.
+class Split(NamedTuple):
+    """Held-out people, and the data of the others.
 
     Attributes
     ----------
     lists : Lists
-        One user and one list each.
+        Lists of the held-out with one item left out, one user and one list each.
     candidates : int64 (n,)
         Items that were left out.
     first, last : int64 (n,)
         The positions, from 0, where they were; more than one for an item that was tied.
+    train : CommunityData
+    begin : Fit
+        Where learning starts.
     """
 
     lists: Lists
     candidates: Int64Array
     first: Int64Array
     last: Int64Array
+    train: CommunityData
+    begin: Fit
+
+    @classmethod
+    def of(cls, data: CommunityData, n_communities: int, seed: int) -> Split:
+        """Every fifth user is held out; of very many users some are not looked at."""
+        users = np.arange(0, data.n_users, max(1, -(-data.n_users // _MOST_USERS)))
+        aside = np.arange(users.size) % 5 == 4
+        train = data.of_users(users[~aside])
+        return cls(*left_out(data.of_users(users[aside]).lists), train, starts(train, n_communities, 1, seed))
+
+    @property
+    def possible(self) -> bool:
+        """Whether anything is held out."""
+        return self.candidates.size > 0
+
+    def scores(self, mixing: int, strength: float, total: float) -> Float64Array:
+        """Log-probabilities of the positions of left-out items, learnt with these settings."""
+        if mixing == BY_LIST:
+            fit = warmed(self.train, strength, self.begin, _LIST_SWEEPS)
+            prior = fit.mixtures[0, 0]
+        else:
+            warm = warmed(self.train, strength, self.begin)
+            priors = Priors(strength, total * warm.mixtures[:, 0])
+            start, prior = members(self.train, warm, priors.concentration), priors.concentration[0]
+            fit = run(learner_of(self.train, priors, BY_STAGE, start, 0.0, True), max_iter=_STAGE_SWEEPS).estimate
+        rules, worths = Rules(self.train.ties, mixing), worth_table(fit.scores[0])
+        theta = memberships(self.lists, worths, prior, rules, 100, 1e-6)
+        positions = self.candidates, self.first, self.last
+        return np.asarray(position_log_probabilities(self.lists, worths, theta, *positions, rules))
+
+    def priors(self, mixing: int, strength: Any, total: Any) -> tuple[float, float]:
+        """What serves held-out people best; "auto" is chosen, the first before the second, and numbers are kept."""
+        usual = _USUAL_TOTAL if total == "auto" else float(total)
+        if strength == "auto":
+            strength = _USUAL_STRENGTH
+            if self.possible:
+                strength = choose_by_held_out(STRENGTHS, lambda each: self.scores(mixing, each, usual)).best
+        strength = float(strength)
+        if total == "auto" and mixing == BY_STAGE and self.possible:
+            usual = choose_by_held_out(TOTALS, lambda each: self.scores(mixing, strength, each)).best
+        return strength, usual
 
 
-def left_out(lists: Lists) -> LeftOut:
-    """Leave out the items of every list in turn, evenly spread over long lists."""
+def left_out(lists: Lists) -> tuple[Lists, Int64Array, Int64Array, Int64Array]:
+    """Leave out the items of every list in turn, evenly spread over long lists; see `Split`."""
     rankings, entries = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-    for r, (first, end) in enumerate(itertools.pairwise(lists.indptr)):
-        if end - first > 2:
-            n = min(int(end - first), _MOST_LEFT_OUT)
-            entries.append(first + np.linspace(0, end - first - 1, n).astype(np.int64))
+    for r, (begin, end) in enumerate(itertools.pairwise(lists.indptr)):
+        if end - begin > 2:
+            n = min(int(end - begin), _MOST_LEFT_OUT)
+            entries.append(begin + np.linspace(0, end - begin - 1, n).astype(np.int64))
             rankings.append(np.full(n, r))
     ranking, entry = np.concatenate(rankings), np.concatenate(entries)
     start, stop = lists.indptr[ranking], lists.indptr[ranking + 1]
@@ -74,61 +119,7 @@ def left_out(lists: Lists) -> LeftOut:
         lists.items[entry].astype(np.int64), np.searchsorted(keys, own, side="left") - start,
         np.searchsorted(keys, own, side="right") - 1 - start,
     )  # fmt: skip
-    return LeftOut(Lists(*parts), candidates, first, last)
-
-
-def position_scores(test: LeftOut, fit: Fit, prior: Float64Array, rules: Rules) -> Float64Array:
-    """Log-probability of each left-out item's position under the first start of a fit."""
-    worths = worth_table(fit.scores[0])
-    theta = memberships(test.lists, worths, prior, rules, 100, 1e-6)
-    positions = test.candidates, test.first, test.last
-    return np.asarray(position_log_probabilities(test.lists, worths, theta, *positions, rules))
-
-
-class Split(NamedTuple):
-    """Lists of held-out people, the data of the others, and where learning from these starts."""
-
-    test: LeftOut
-    train: CommunityData
-    begin: Fit
-
-    @classmethod
-    def of(cls, data: CommunityData, n_communities: int, seed: int) -> Split:
-        """Every fifth user is held out; of very many users some are not looked at."""
-        users = np.arange(0, data.n_users, max(1, -(-data.n_users // _MOST_USERS)))
-        aside = np.arange(users.size) % 5 == 4
-        train = data.of_users(users[~aside])
-        return cls(left_out(data.of_users(users[aside]).lists), train, starts(train, n_communities, 1, seed))
-
-    @property
-    def possible(self) -> bool:
-        """Whether anything is held out."""
-        return self.test.candidates.size > 0
-
-    def scores(self, mixing: int, strength: float, total: float) -> Float64Array:
-        """Log-probabilities of the positions of left-out items, learnt with these settings."""
-        rules = Rules(self.train.ties, mixing)
-        if mixing == BY_LIST:
-            fit = warmed(self.train, strength, self.begin, _LIST_SWEEPS)
-            return position_scores(self.test, fit, fit.mixtures[0, 0], rules)
-        warm = warmed(self.train, strength, self.begin)
-        prior = total * warm.mixtures[:, 0]
-        fit = members(self.train, warm, prior)
-        learner = learner_of(self.train, Priors(strength, prior), BY_STAGE, fit, 0.0, True)
-        fit = run(learner, max_iter=_STAGE_SWEEPS).estimate
-        return position_scores(self.test, fit, prior[0], rules)
-
-    def priors(self, mixing: int, strength: Any, total: Any) -> tuple[float, float]:
-        """What serves held-out people best; "auto" is chosen, the first before the second, and numbers are kept."""
-        usual = _USUAL_TOTAL if total == "auto" else float(total)
-        if strength == "auto":
-            strength = _USUAL_STRENGTH
-            if self.possible:
-                strength = choose_by_held_out(STRENGTHS, lambda each: self.scores(mixing, each, usual)).best
-        strength = float(strength)
-        if total == "auto" and mixing == BY_STAGE and self.possible:
-            usual = choose_by_held_out(TOTALS, lambda each: self.scores(mixing, strength, each)).best
-        return strength, usual
+    return Lists(*parts), candidates, first, last
 
 
 def choose_priors(
@@ -152,7 +143,7 @@ def choose_number(data: CommunityData, mixing: int, strength: Any, total: Any, s
 
     if not Split.of(data, 1, seed).possible:
         return np.zeros((0, 3)), 1
-    # One more than there are held-out people is not tried.
+    # Of the numbers from that of the held-out people on only the first is tried.
     n_tried = 1 + sum(number < data.n_users // 5 for number in NUMBERS)
     choice = choose_by_held_out(NUMBERS[:n_tried], score)
     errors = choice.scores.std(axis=1) / np.sqrt(choice.scores.shape[1])

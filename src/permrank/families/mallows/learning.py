@@ -24,6 +24,7 @@ from permrank.families.mallows.kernels.mallows import (
     list_log_probabilities,
     log_normalisers,
     precedence,
+    spearman_precedence,
 )
 from permrank.families.mallows.kernels.mallows_lists import list_log_likelihoods
 from permrank.families.mallows.law import MOST_WORK
@@ -92,10 +93,10 @@ class Kendall(NamedTuple):
     ) -> tuple[Float64Array, Float64Array]:
         """`log_probabilities`, exact where that is possible, and standard errors."""
         logs = np.stack([log_normalisers(theta, self.n_items) for theta in mixture.dispersions])
-        exact_or_drawn: tuple[Float64Array, Float64Array] = list_log_likelihoods(
-            *lists.listed, *mixture.communities, logs, self.key, n_draws, MOST_WORK
+        values, errors = list_log_likelihoods(
+            lists.listed, mixture.communities, logs, Draws(self.key, n_draws), MOST_WORK
         )
-        return exact_or_drawn
+        return values, errors
 
     def maximise(self, lists: WeightedLists, mixture: Mixture, shares: Float64Array) -> Mixture:
         """Kemeny order of the expected pairs, and the dispersion whose mean distance is the observed one."""
@@ -113,6 +114,12 @@ class Kendall(NamedTuple):
     def expected(self, theta: float) -> float:
         """Mean distance."""
         return expected_distance(theta, self.n_items)
+
+    def precedence(self, theta: float) -> Float64Array:
+        """P(the i-th item of the centre comes before the j-th): (n, n)."""
+        gap = np.arange(self.n_items)[None, :] - np.arange(self.n_items)[:, None]
+        chances = precedence(theta, self.n_items)[np.abs(gap)]
+        return np.asarray(np.where(gap > 0, chances, 1.0 - chances))
 
 
 def _listed(shard: Shard) -> Listed:
@@ -167,6 +174,10 @@ class Spearman(NamedTuple):
         """Mean distance."""
         value, slope = completions(theta, self.n_items, -1, -1)
         return float(slope[0] / value[0])
+
+    def precedence(self, theta: float) -> Float64Array:
+        """P(the i-th item of the centre comes before the j-th): (n, n)."""
+        return np.asarray(spearman_precedence(theta, self.n_items))
 
     def _distances(self, lists: WeightedLists, centres: Int64Array) -> Float64Array:
         """Of every list from every centre, (n_lists, K)."""

@@ -20,7 +20,7 @@ from permrank.core.ranker import Ranker
 from permrank.core.settings import MOST_DRAWS, MOST_SWEEPS, choice, integer, number, random_seed
 from permrank.errors import AccuracyWarning, InputError
 from permrank.families.mallows.inference import mallows_data, mallows_summary
-from permrank.families.mallows.kernels.mallows import MOST_ITEMS, precedence, spearman_precedence
+from permrank.families.mallows.kernels.mallows import MOST_ITEMS
 from permrank.families.mallows.law import MallowsMixture
 from permrank.families.mallows.learning import (
     LARGEST_DISPERSION,
@@ -162,15 +162,9 @@ class Mallows(Ranker):
 
     def _learned(self, rankings: Rankings, distance: Distance, mixture: Mixture) -> MallowsEstimate:
         """Largest communities first, with all that answers need."""
-        n = rankings.n_items
         order = np.argsort(-mixture.weights, kind="stable")
         mixture = Mixture._make(part[order] for part in mixture)
-        if isinstance(distance, Spearman):
-            table = np.stack([spearman_precedence(theta, n) for theta in mixture.dispersions])
-        else:
-            gap = np.arange(n)[None, :] - np.arange(n)[:, None]
-            rows = np.stack([precedence(theta, n) for theta in mixture.dispersions])
-            table = np.where(gap > 0, rows[:, np.abs(gap)], 1.0 - rows[:, np.abs(gap)])
+        table = np.stack([distance.precedence(theta) for theta in mixture.dispersions])
         memberships = responsibilities(lists_to_learn(rankings), mixture, distance)[0]
         return MallowsEstimate(mixture.centres, mixture.dispersions, mixture.weights, memberships, mixture.gaps, table)
 

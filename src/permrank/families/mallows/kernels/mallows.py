@@ -89,7 +89,7 @@ def _drawn_steps(theta, n_choices, u):
 
 
 @njit(error_model="numpy")
-def _log_geometric(theta, n_choices):
+def log_geometric(theta, n_choices):
     """log Σ_{v < n_choices} e^{-θ v}."""
     if theta * n_choices < 1e-9:
         return math.log(n_choices)
@@ -117,7 +117,7 @@ def insert_around(centre, theta, level_of, n_wanted, key, order):
                     low = p + 1
                 elif other > level and high == t:
                     high = p
-            log_weight += _log_geometric(theta, high - low + 1) - theta * (t - high) - _log_geometric(theta, t + 1)
+            log_weight += log_geometric(theta, high - low + 1) - theta * (t - high) - log_geometric(theta, t + 1)
         p = high - _drawn_steps(theta, high - low + 1, uniform(key, t))
         for q in range(t, p, -1):
             order[q] = order[q - 1]
@@ -136,7 +136,7 @@ def repeated_insertion(centre, theta, key, size):
 
 
 @njit
-def _block_log_probability(items, levels, positions, theta, log_z):
+def block_log_probability(items, levels, positions, theta, log_z):
     """log P of a complete list with ties."""
     n = items.size
     crossed, value, size = 0, 0.0, 1
@@ -172,7 +172,7 @@ def list_log_probabilities(lists, communities, log_z, draws):
                 first, last = min(first, positions[z, items[e]]), max(last, positions[z, items[e]])
             # All items, or neighbours in the centre: the others lie before or after all of them and change nothing.
             if last - first + 1 == end - start:
-                out[r, z] = _block_log_probability(
+                out[r, z] = block_log_probability(
                     items[start:end], levels[start:end], positions[z], thetas[z], log_z[z]
                 )
                 continue
