@@ -12,7 +12,7 @@ from permrank.core.estimates import Estimate
 from permrank.core.person import Person
 from permrank.errors import InputError
 from permrank.families.log_linear.kernels.arguments import Pairs
-from permrank.families.log_linear.kernels.energy import pair_indices
+from permrank.families.log_linear.kernels.energy import pair_indices, pair_table
 from permrank.families.log_linear.lists import position_functions
 from permrank.ragged import frozen, owners
 from permrank.types import Array, Float64Array, Int32Array, Int64Array
@@ -57,14 +57,10 @@ class LogLinearEstimate(Estimate):
         require_memory(24.0 * len(items) ** 2, what, "ask about fewer items, or for somebody with a shorter list")
         order = np.argsort(items)
         ascending, *pairs = frozen(items[order].astype(np.int32), self.pair_indptr, self.pair_items)
-        indices = pair_indices(ascending, Pairs(*pairs))
-        stored = np.triu(indices >= 0, 1)
-        table = np.zeros(indices.shape)
-        table[stored] = self.pair_values[indices[stored]]
-        del indices
-        table -= table.T
+        # A copy, as learners hand it over: the kernel is compiled for one kind of array.
+        table = pair_table(pair_indices(ascending, Pairs(*pairs)), self.pair_values.copy())
         rank = np.argsort(order)
-        return table[np.ix_(rank, rank)]
+        return np.asarray(table[np.ix_(rank, rank)])
 
     def coefficients(self, items: Int64Array, person: Person | None = None) -> Float64Array:
         """Coefficients of items for a person, or for nobody in particular, under every draw: (n_draws, n, B)."""
