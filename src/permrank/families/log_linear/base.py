@@ -286,7 +286,7 @@ class LogLinearRanker(Ranker):
     def fold_in_many(self, rankings: Rankings) -> Float64Array:
         """Factors of many new users at once, parallel over users: (n_users, n_kept, n_factors)."""
         fitted = self.fitted_
-        return _settings(fitted)._modes_of(fitted, rankings)
+        return self._learnt_with._modes_of(fitted, rankings)
 
     # Questions about some items beside the rest of the user's list
 
@@ -341,7 +341,7 @@ class LogLinearRanker(Ranker):
         person, chosen = fitted.person(user), fitted.items(items)
         require_drawable(size, seed, len(fitted.item_ids))
         ids = np.asarray(fitted.item_ids.take(chosen).to_list())
-        law = _settings(fitted)._law(fitted, person, chosen)
+        law = self._learnt_with._law(fitted, person, chosen)
         return np.asarray(ids[law.sample(int(size), int(seed), move=move)])
 
     def diagnose(
@@ -387,7 +387,7 @@ class LogLinearRanker(Ranker):
         require_drawable(int(n_chains) * int(size), seed, len(fitted.item_ids))
         if indices.size < 2:
             raise InputError(f"{indices.size} items cannot be ranked in several ways; give two or more")
-        law = _settings(fitted)._law(fitted, person, indices)
+        law = self._learnt_with._law(fitted, person, indices)
         orders, energies = law.chains(law.questions[-1], int(n_chains), int(size), seed, move)
         return orders, energies, fitted.item_ids.take(indices).to_list()
 
@@ -413,12 +413,6 @@ class LogLinearRanker(Ranker):
         values, errors : float64 (n_rankings,)
         """
         fitted: Fitted[LogLinearEstimate] = self.fitted_
-        settings, rankings = _settings(fitted), require_rankings(rankings)
+        settings, rankings = self._learnt_with, require_rankings(rankings)
         given = rankings, fitted.aligned(rankings), settings.position, settings.seed
         return log_likelihoods(fitted.estimate, *given)
-
-
-def _settings(fitted: Fitted[Any]) -> LogLinearRanker:
-    """What a model of this family was learnt with."""
-    settings: Any = fitted.settings
-    return settings  # type: ignore[no-any-return]

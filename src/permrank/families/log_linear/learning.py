@@ -22,6 +22,7 @@ from permrank.families.log_linear.lists import (
     strict_order,
     weights_of_pairs,
 )
+from permrank.learning.held_out import LINE, descend
 from permrank.learning.lbfgs import minimise
 from permrank.learning.learner import Learner, State, Step, mapped, run, standing
 from permrank.learning.shards import Shard
@@ -296,20 +297,17 @@ def choose_pair_scale(learner: str, task: Task) -> float:
     part = task._replace(rankings=keep_entries(rankings, np.repeat(seen, lengths)), tol=1e-6)
     test = part.objective(strict_lists(keep_entries(rankings, np.repeat(held, lengths)), task.seed))
     shards, structure = test.shards, "relocation" if learner in CONTRASTS else learner
-    values: dict[int, float] = {}
 
-    def value(index: int) -> float:
-        if index not in values:
-            trial = part._replace(pair_precision=_SCALES[index] ** -2.0)
-            point = run(learner_of(structure, trial, _TRIAL_SWEEPS), max_iter=_TRIAL_SWEEPS).estimate
-            values[index] = test.likelihood(shards, BY_RELOCATION, task.n_relocations, point)[0]
-        return values[index]
+    def error(step: tuple[int, ...]) -> float:
+        index = _SCALES.index(_USUAL_SCALE) + step[0]
+        if not 0 <= index < len(_SCALES):
+            return np.inf
+        trial = part._replace(pair_precision=_SCALES[index] ** -2.0)
+        point = run(learner_of(structure, trial, _TRIAL_SWEEPS), max_iter=_TRIAL_SWEEPS).estimate
+        return -test.likelihood(shards, BY_RELOCATION, task.n_relocations, point)[0]
 
-    index = _SCALES.index(_USUAL_SCALE)
-    for step in (-1, 1):
-        while 0 <= index + step < len(_SCALES) and value(index + step) > value(index):
-            index += step
-    return _SCALES[index]
+    (walked,), _ = descend(error, len(_SCALES) + 2, directions=LINE)
+    return _SCALES[_SCALES.index(_USUAL_SCALE) + walked]
 
 
 _SCALES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
