@@ -8,14 +8,12 @@ import numpy as np
 
 from permrank.learning.learner import State
 from permrank.posterior import odds
-from permrank.posterior.effects import effects_of
 from permrank.posterior.kernels.arguments import NOTHING_KEPT, Items, Kept, Newton, Noise
 from permrank.posterior.passes import Move, Passes, People
 from permrank.posterior.prior_means import (
-    ItemPrior,
+    ScaledItemPrior,
     UserPrior,
-    coefficients,
-    explained,
+    effects_of_features,
     recentre,
     restore,
     state_of,
@@ -52,7 +50,7 @@ class Sampler:
         if problem.odds and not start:
             self.theta = odds.started(self.theta, problem)
         self._user_precision = np.ones(n_columns)
-        self._prior = ItemPrior(problem, n_factors, scale)
+        self._prior = ScaledItemPrior(problem, n_factors, scale)
         self._users = UserPrior(problem, n_factors)
         self.use(problem, settled=start is not None)
 
@@ -71,14 +69,14 @@ class Sampler:
 
     def position(self) -> State:
         """What `go_on` needs."""
-        here = {"theta": self.theta, "modes": self.modes, "slopes": self.slopes, "draws": self.draws}
+        here = {"theta": self.theta, "modes": self.modes, "draws": self.draws, "slopes": self.slopes}
         return here if self.problem.known.is_nothing else here | state_of(self._prior, self._users)
 
     def use(self, problem: Problem, *, settled: bool = True) -> None:
         """Go on with other lists of the same users and items."""
         self.problem = problem
         self.draws, self._passes = self.modes.copy(), Passes(problem, self.modes.shape[1])
-        self._prior = ItemPrior(problem, self._n_factors, self._scale, self._prior)
+        self._prior = ScaledItemPrior(problem, self._n_factors, self._scale, self._prior)
         self._prior.update(self.theta, settled=settled)
         self._users = UserPrior(problem, self._n_factors, self._users)
         self._users.update(self.draws, self.modes)
@@ -162,10 +160,9 @@ class Sampler:
 
     def _effects(self) -> tuple[Array, ...]:
         """What features and links are worth at present, if there are any."""
-        if self.problem.known.is_nothing:
-            return ()
-        found = coefficients(self._prior, self._users, self.problem, self._n_factors)
-        return effects_of(found, *explained(self._prior, self._users, self.problem, found))
+        items, n_factors = self._prior, self._n_factors
+        slopes = items.slopes[:, [*range(n_factors), items.slopes.shape[1] - 1]]
+        return effects_of_features(items, self._users, self.problem, slopes, 1.0 / items.precision[:n_factors])
 
     @property
     def noise(self) -> Float64Array:

@@ -11,7 +11,7 @@ from scipy.special import ndtr
 import permrank as pr
 from permrank.families.thurstone import questions
 from permrank.families.thurstone.kept import Mean
-from permrank.families.thurstone.problem import Problem
+from permrank.families.thurstone.problem import problem_of
 from permrank.interfaces.fit import choose_model
 from permrank.learning.shards import LocalEngine, using
 from permrank.testing import ModelContract
@@ -268,10 +268,9 @@ def test_ratings_have_thresholds_and_levels():
 
 def test_a_ballot_cast_thrice_is_three_people():
     ballots = pr.Rankings.from_lists([["a", "b", "c"], ["c", "b", "a"]], weights=[30, 10])
-    nothing = np.zeros((3, 0))
-    problem = Problem.of(ballots, one_draw=True, thresholds=np.zeros(0), co_listing=nothing, popularity=True)
-    assert problem.n_users == 40
-    assert problem.first_copies.tolist() in ([0, 30], [0, 10])
+    problem, first = problem_of(ballots, np.zeros(0), np.zeros((3, 0)))
+    assert problem.rankings.n_users == 40
+    assert first.tolist() in ([0, 30], [0, 10])
     model = pr.FactoredThurstone(1, max_iter=20).fit(ballots)
     assert len(model.user_scores_) == 2
     assert np.isfinite(model.score(model.user_ids[1])).all()

@@ -13,10 +13,11 @@ import numpy as np
 
 from permrank.errors import InputError
 from permrank.families.factored.damped_law import damped_likelihoods
-from permrank.families.factored.estimate import FactoredEstimate, Said
+from permrank.families.factored.estimate import FactoredEstimate
 from permrank.families.factored.kernels import Steps, Sums, climb_users
 from permrank.families.factored.point import blocks_of_users
 from permrank.kernels.lists import Lists
+from permrank.posterior.estimate import Evidence
 from permrank.posterior.kernels.choices import Law
 from permrank.ragged import frozen
 from permrank.rankings.rankings import Rankings
@@ -28,17 +29,17 @@ _STEPS, _CONJUGATE = 30, 30
 _DIFFERENCE = 1e-5
 
 
-def fold_in(estimate: FactoredEstimate, said: Said) -> Float64Array:
+def fold_in(estimate: FactoredEstimate, evidence: Evidence) -> Float64Array:
     """Modes of new users, (n_users, 1, K); ties are put into a random order, the same one for the same seed."""
-    rankings, said_items = said.rankings, said.items
+    rankings, listed = evidence.rankings, evidence.items
     if rankings.has_ties:
-        aligned = rankings.items is said_items
+        aligned = rankings.items is listed
         shuffled = rankings.shuffled_ties(estimate.seed)
         # Only the order of tied entries changes: each keeps its number in the model.
         number = np.zeros(rankings.n_items, np.int32)
-        number[rankings.items] = said_items
-        rankings, said_items = shuffled, shuffled.items if aligned else number[shuffled.items]
-    (items,) = frozen(said_items)
+        number[rankings.items] = listed
+        rankings, listed = shuffled, shuffled.items if aligned else number[shuffled.items]
+    (items,) = frozen(listed)
     (theta,) = estimate.item_draws
     n_items, size = theta.shape
     modes = np.zeros((rankings.n_users, size - 1), np.float32)
@@ -69,9 +70,9 @@ def _laplace(estimate: FactoredEstimate, lists: list[Any], weights: Any, mode: F
     return 0.5 * (precision + precision.T)
 
 
-def user_draws(estimate: FactoredEstimate, said: Said, modes: Float64Array, size: int) -> Float64Array:
+def user_draws(estimate: FactoredEstimate, evidence: Evidence, modes: Float64Array, size: int) -> Float64Array:
     """Draws of one user's vector from the Laplace approximation at the mode (1, K): (1, size, K)."""
-    (_, bounds, items, _, weights), _ = estimate.lists(said)
+    (_, bounds, items, _, weights), _ = estimate.lists(evidence)
     mode = modes[0]
     lists = np.split(items, bounds[1:-1]) if weights.size else []
     lower = np.linalg.cholesky(_laplace(estimate, lists, weights, mode))
@@ -79,9 +80,9 @@ def user_draws(estimate: FactoredEstimate, said: Said, modes: Float64Array, size
     return np.asarray(mode + np.linalg.solve(lower.T, noise).T)[None]
 
 
-def log_likelihoods(estimate: FactoredEstimate, said: Said, size: int) -> tuple[Float64Array, Float64Array]:
+def log_likelihoods(estimate: FactoredEstimate, evidence: Evidence, size: int) -> tuple[Float64Array, Float64Array]:
     """Log-probability of each ranking, its user integrated over the prior by importance sampling, and its error."""
-    rankings, items = said.rankings, said.items
+    rankings, items = evidence.rankings, evidence.items
     if rankings.has_ties:
         raise InputError("log_likelihood under damping is defined for strict orders only, and these rankings have ties")
     n, theta, precision = rankings.n_rankings, estimate.item_draws[0].astype(np.float64), estimate.precisions()
@@ -89,7 +90,7 @@ def log_likelihoods(estimate: FactoredEstimate, said: Said, size: int) -> tuple[
         np.arange(n + 1), rankings.indptr, rankings.items, rankings.levels, np.ones(n), rankings.user_ids,
         rankings.item_ids,
     )  # fmt: skip
-    modes = fold_in(estimate, Said(alone, items))[:, 0]
+    modes = fold_in(estimate, Evidence(alone, items))[:, 0]
     rng, values, errors = np.random.default_rng(1), np.empty(n), np.empty(n)
     for r in range(n):
         own = items[rankings.indptr[r] : rankings.indptr[r + 1]]

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from permrank.families.factored.estimate import FactoredEstimate, Said
+from permrank.families.factored.estimate import FactoredEstimate
 from permrank.posterior.co_listing import coordinate_parts
+from permrank.posterior.estimate import Evidence
 from permrank.posterior.kernels.arguments import NO_NOISE, Entries, Newton, Prior, Users
 from permrank.posterior.kernels.users import move_users
 from permrank.types import Float64Array, Int64Array
 
 
 def contributions(
-    estimate: FactoredEstimate, said: Said, modes: Float64Array, item: int, shares: Float64Array
+    estimate: FactoredEstimate, evidence: Evidence, modes: Float64Array, item: int, shares: Float64Array
 ) -> tuple[Int64Array, Float64Array]:
     """Listed items, and what each adds to the score of an item for the user beyond what it adds to items on average.
 
@@ -26,18 +27,19 @@ def contributions(
 
     modes: of the user under every draw or near them, (n_kept, K). shares: (n_items,), of the items in the average.
     """
-    (lists, ties), coordinates, precision = estimate.lists(said), estimate.coordinates(said), estimate.precisions()
+    (lists, ties), coordinates = estimate.lists(evidence), estimate.coordinates(evidence)
+    precision = estimate.precisions()
     items = lists.items
     real = items < estimate.n_items
     parts = coordinate_parts(np.asarray(estimate.co_listing), items[real])
     n_dimensions, total, beyond = estimate.co_listing.shape[1], np.zeros(items.size), np.zeros(estimate.n_columns)
-    pull = np.zeros((len(modes), 0)) if said.pull is None else said.pull
-    strength = 1.0 if said.pull is None else float(said.pull[0, -1])
+    pull = np.zeros((len(modes), 1, 0)) if evidence.pull is None else evidence.pull
+    strength = 1.0 if evidence.pull is None else float(evidence.pull[0, 0, -1])
     away = estimate.item_factors[item].astype(np.float64) - shares @ estimate.item_factors.astype(np.float64)
     for d, stored in enumerate(estimate.item_draws):
         theta = stored.astype(np.float64)
         prior, mode = (
-            Prior(coordinates, estimate.slopes(d), precision, pull[d : d + 1]),
+            Prior(coordinates, estimate.slopes(d), precision, pull[d]),
             modes[d][None].copy(),
         )
         users, entries = Users(mode, np.empty_like(mode)), Entries(np.empty(items.size), np.empty(items.size))

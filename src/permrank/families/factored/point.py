@@ -316,10 +316,12 @@ def point_estimate(
         found = best.estimate
         factors = learnt_damping(found.slopes) if found.slopes.size else damped
         return FactoredEstimate(
-            found.theta[None], found.users, found.theta[:, :-1], found.theta[:, -1],
-            np.eye(n_factors, dtype=np.float32)[None], 0.0, 1.0, np.zeros(0), np.zeros((rankings.n_items, 0)),
-            np.zeros((1, 0, n_factors), np.float32), np.zeros((1, rankings.n_items), np.float32), np.zeros((0, 3)),
-            factors if factors.size else np.ones(1), 1.0, 0.0, start_objectives=best.objectives, **settings._rules(),
+            item_draws=found.theta[None], user_factors=found.users, item_factors=found.theta[:, :-1],
+            item_intercepts=found.theta[:, -1], bases=np.eye(n_factors, dtype=np.float32)[None], factor_scale=0.0,
+            thresholds=np.zeros(0), co_listing=np.zeros((rankings.n_items, 0)),
+            user_slopes=np.zeros((1, 0, n_factors), np.float32),
+            item_variances=np.zeros((1, rankings.n_items), np.float32),
+            damping=factors if factors.size else np.ones(1), start_objectives=best.objectives, **settings._rules(),
         )  # fmt: skip
 
     key, n_starts = stream_key(settings.seed), int(settings.n_starts)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from permrank.families.thurstone.estimate import Asked, Chains, Said, ThurstoneEstimate
+from permrank.core.fitted import Fitted
+from permrank.core.person import Person
+from permrank.families.thurstone.estimate import Asked, Chains, ThurstoneEstimate
 from permrank.families.thurstone.kernels.answers import pair_probabilities
 from permrank.families.thurstone.kernels.users import Rounds
+from permrank.posterior.estimate import Evidence
 from permrank.ragged import indptr_of
 from permrank.randomness import stream_key
-from permrank.types import Array, Float64Array, Int64Array
+from permrank.types import Array, Float64Array, Int64Array, Named
 
 # Rounds of a user's chain for each kept draw when probabilities are asked for: with 64 of those, 256 in all.
 N_ROUNDS = 4
@@ -31,43 +34,43 @@ def pair_draws(
 
 
 def pairs_of_users(
-    estimate: ThurstoneEstimate, said: Said, chains: Chains, pairs: Array, counts: Int64Array
+    estimate: ThurstoneEstimate, evidence: Evidence, chains: Chains, pairs: Array, counts: Int64Array
 ) -> Float64Array:
     """P(first before second) of pairs of items (n_pairs, 2), so many for each user in turn: (n_pairs,)."""
     n_rounds = int(np.clip(_VISITS // max(chains.components.size, 1), 1, N_ROUNDS))
-    asked = estimate.asked(said, pairs.ravel())
+    asked = estimate.asked(evidence, pairs.ravel())
     return np.asarray(pair_draws(estimate, asked, chains, indptr_of(counts), n_rounds).mean(axis=0))
 
 
 def utilities(
-    estimate: ThurstoneEstimate, said: Said, chains: Chains, items: Int64Array
+    estimate: ThurstoneEstimate, evidence: Evidence, chains: Chains, items: Int64Array
 ) -> tuple[Float64Array, Float64Array]:
     """Means and deviations of one user's utilities given the factors: (n_kept * rounds, n_items) both.
 
-    A deviation is 0 where the user has spoken of the item: its utility is drawn itself.
+    A deviation is 0 where the user has listed the item: its utility is drawn itself.
     """
-    asked = estimate.asked(said, items)
-    place = np.full(asked.used.size, -1)
+    asked = estimate.asked(evidence, items)
+    slot_of = np.full(asked.used.size, -1)
     if estimate.one_draw:
-        place[asked.said.slot_items] = np.arange(asked.said.slot_items.size)
-    slots, rows = place[asked.items], np.arange(len(chains.x))[:, None]
-    spoken, drawn, z = slots >= 0, [], np.full(0, -1)
+        slot_of[asked.statements.slot_items] = np.arange(asked.statements.slot_items.size)
+    slots, rows = slot_of[asked.items], np.arange(len(chains.x))[:, None]
+    listed, drawn, z = slots >= 0, [], np.full(0, -1)
     for turn in range(N_ROUNDS):
         chains.advance(asked, _ONE_ROUND, stream_key(estimate.seed, 3, turn))
         if not np.array_equal(z, chains.components):  # else what was gathered is still right
             z = chains.components.copy()
             theta = asked.population.theta[rows, z, asked.items]
-            deviations = np.where(spoken, 0.0, np.sqrt(asked.population.variances[rows, z, asked.items]))
+            deviations = np.where(listed, 0.0, np.sqrt(asked.population.variances[rows, z, asked.items]))
         means = np.matmul(theta[..., :-1], chains.draws[:, 0, :, None])[..., 0] + theta[..., -1]
-        means[:, spoken] = chains.x[:, slots[spoken]]
+        means[:, listed] = chains.x[:, slots[listed]]
         drawn.append((means, deviations))
     means, deviations = (np.concatenate(parts) for parts in zip(*drawn, strict=True))
     return means, deviations
 
 
-def uncertainty(estimate: ThurstoneEstimate, said: Said, chains: Chains, items: Int64Array) -> Float64Array:
+def uncertainty(estimate: ThurstoneEstimate, evidence: Evidence, chains: Chains, items: Int64Array) -> Float64Array:
     """Variance of one user's utilities of items, over the draws, from one round of each chain."""
-    asked = estimate.asked(said, np.zeros(0, np.int64))
+    asked = estimate.asked(evidence, np.zeros(0, np.int64))
     chains.advance(asked, _ONE_ROUND, stream_key(estimate.seed, 7))
     rows = np.arange(len(chains.x))
     several, z = estimate.shares.shape[1] > 1, chains.components[:, 0]
@@ -76,5 +79,26 @@ def uncertainty(estimate: ThurstoneEstimate, said: Said, chains: Chains, items: 
     variances = np.var(np.matmul(theta[..., :-1], drawn)[..., 0] + theta[..., -1], axis=0, dtype=np.float64)
     variances += np.mean(estimate.noise_variances[rows, z], axis=0, dtype=np.float64)
     if estimate.one_draw:
-        variances[asked.used[asked.said.slot_items]] = chains.x.var(axis=0)
+        variances[asked.used[asked.statements.slot_items]] = chains.x.var(axis=0)
     return np.asarray(variances[items])
+
+
+def state_of(estimate: ThurstoneEstimate, evidence: Evidence) -> Named:
+    """Where the chains of somebody new stand, and what follows for scores."""
+    chains, items = estimate.chains(evidence)
+    own = {"means": chains.means[:, 0], "components": chains.components[:, 0]}
+    slots = {"utilities": chains.x, "residuals": chains.residuals.mean(axis=0), "slot_items": items}
+    return {name: np.asarray(array, np.float64) for name, array in (own | slots).items()}
+
+
+def chains_of(fitted: Fitted[ThurstoneEstimate], person: Person, evidence: Evidence) -> Chains:
+    """Where the chains of one person stand."""
+    estimate, index = fitted.estimate, person.index
+    if index is None:
+        state = person.state
+    elif len(estimate.utilities):
+        slots = slice(*estimate.slot_indptr[index : index + 2].tolist())
+        state = {"utilities": estimate.utilities[:, slots], "components": estimate.user_components[:, index]}
+    else:
+        state = state_of(estimate, evidence)
+    return Chains.at(state["utilities"], state["components"][:, None], estimate.n_columns)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from permrank.families.thurstone.estimate import Said, ThurstoneEstimate
+from permrank.families.thurstone.estimate import ThurstoneEstimate
 from permrank.families.thurstone.kernels.orthants import ghk
+from permrank.posterior.estimate import Evidence
 from permrank.ragged import frozen, indptr_of, ranges
 from permrank.randomness import stream_key
 from permrank.types import Float64Array
@@ -15,14 +16,14 @@ from permrank.types import Float64Array
 _GROUPS, _POINTS, _DOUBLED = 8, 1, 9
 
 
-def log_likelihoods(estimate: ThurstoneEstimate, said: Said, error: float) -> tuple[Float64Array, Float64Array]:
+def log_likelihoods(estimate: ThurstoneEstimate, evidence: Evidence, error: float) -> tuple[Float64Array, Float64Array]:
     """Values and standard errors, with the user integrated over the prior."""
-    rankings = said.rankings
+    rankings = evidence.rankings
     values, errors = np.zeros(rankings.n_rankings), np.zeros(rankings.n_rankings)
     left, n_points = np.arange(rankings.n_rankings), _POINTS
     longest = int(rankings.lengths.max(initial=1))
-    alphas, coordinates = np.sqrt(_primes(longest)) % 1.0, estimate.coordinates(said, alone=True)
-    used, numbers = np.unique(said.items, return_inverse=True)
+    alphas, coordinates = np.sqrt(_primes(longest)) % 1.0, estimate.coordinates(evidence, alone=True)
+    used, numbers = np.unique(evidence.items, return_inverse=True)
     theta, variances, shares = (
         np.ascontiguousarray(array, np.float64)
         for array in (estimate.item_draws[:, :, used], estimate.noise_variances[:, :, used], estimate.shares)

@@ -7,7 +7,8 @@ import polars as pl
 
 from permrank.core.answers import named_columns
 from permrank.families.thurstone import answers
-from permrank.families.thurstone.estimate import Chains, Said, ThurstoneEstimate
+from permrank.families.thurstone.estimate import Chains, ThurstoneEstimate
+from permrank.posterior.estimate import Evidence
 from permrank.randomness import stream_key
 from permrank.rankings.vocabulary import Vocabulary
 from permrank.types import Float64Array, Int64Array
@@ -37,8 +38,8 @@ def information(x: Float64Array, pairs: Int64Array | None = None) -> Float64Arra
     answer = above if pairs is None else (x[:, pairs[:, 0]] > x[:, pairs[:, 1]]).astype(np.float32)
     share = answer.mean(axis=0)
     covariance = answer.T @ above / np.float32(len(x)) - np.outer(share, above.mean(axis=0))
-    known = share * (1.0 - share)
-    return np.asarray(2.0 * np.sum(covariance**2, axis=1) / np.where(known > 0.0, known, 1.0), np.float64)
+    variance = share * (1.0 - share)
+    return np.asarray(2.0 * np.sum(covariance**2, axis=1) / np.where(variance > 0.0, variance, 1.0), np.float64)
 
 
 def sure(x: Float64Array, order: Int64Array, k: int) -> float:
@@ -48,14 +49,14 @@ def sure(x: Float64Array, order: Int64Array, k: int) -> float:
 
 
 def next_pairs(
-    estimate: ThurstoneEstimate, said: Said, chains: Chains, items: Int64Array, n: int, ids: Vocabulary
+    estimate: ThurstoneEstimate, evidence: Evidence, chains: Chains, items: Int64Array, n: int, ids: Vocabulary
 ) -> pl.DataFrame:
     """The pairs of items whose answers tell most about one user; see `FactoredThurstone.ask`."""
     if items.size > _MOST_ASKED:
-        spread = answers.uncertainty(estimate, said, chains, items)
+        spread = answers.uncertainty(estimate, evidence, chains, items)
         items = items[np.sort(np.argsort(-spread, kind="stable")[:_MOST_ASKED])]
     pairs = np.column_stack(np.triu_indices(items.size, 1))
-    x = simulated(*answers.utilities(estimate, said, chains, items), int(stream_key(estimate.seed, 5)))
+    x = simulated(*answers.utilities(estimate, evidence, chains, items), int(stream_key(estimate.seed, 5)))
     gains = information(x)
     best = np.argsort(-gains, kind="stable")[:n]
     first, second = items[pairs[best]].T
@@ -66,7 +67,9 @@ def next_pairs(
     return pl.DataFrame({"rank": rank, **one, **other, "probability": told, "gain": gains[best]})
 
 
-def certainty(estimate: ThurstoneEstimate, said: Said, chains: Chains, items: Int64Array, order: Int64Array) -> float:
+def certainty(
+    estimate: ThurstoneEstimate, evidence: Evidence, chains: Chains, items: Int64Array, order: Int64Array
+) -> float:
     """Probability that the first of the items are these, in this order, for one user."""
-    x = simulated(*answers.utilities(estimate, said, chains, items), int(stream_key(estimate.seed, 6)))
+    x = simulated(*answers.utilities(estimate, evidence, chains, items), int(stream_key(estimate.seed, 6)))
     return sure(x, order, order.size)

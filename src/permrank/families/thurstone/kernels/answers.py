@@ -21,8 +21,11 @@ def _slot_of(items, y):
 
 
 @njit(error_model="numpy")
-def _pair(order, given, theta, variances, mean, items, x, flip, first, second):
-    """P(first before second) given x, or for what was said about, given all of x but one of them; mean: of w."""
+def _pair(order, given, theta, variances, mean, spread, items, x, flip, first, second):
+    """P(first before second) given x, or for what was said about, given all of x but one of them.
+
+    mean: of w; spread: its deviation a priori.
+    """
     size = mean.size
     a, b = _slot_of(items, first), _slot_of(items, second)
     if a >= 0 and b >= 0:
@@ -43,7 +46,7 @@ def _pair(order, given, theta, variances, mean, items, x, flip, first, second):
         variance += variances[y]
         for k in range(size):
             gap += sign * theta[y, k] * mean[k]
-            difference[k] += sign * theta[y, k]
+            difference[k] += sign * theta[y, k] * spread
     return cdf(gap / math.sqrt(variance + factors_variance(given, difference)))
 
 
@@ -69,11 +72,14 @@ def pair_probabilities(said, population, centres, fresh, x, components, pair_ind
 def _pairs_of_user(d, u, said, population, centre, fresh, x, z, pair_indptr, pairs, out):
     items, order = said.slot_items[said.slot_indptr[u] : said.slot_indptr[u + 1]], order_of(u, said)
     measure_blocks(order, x)
-    theta, variances, mean = population.theta[d, z], population.variances[d, z], np.empty(centre.size)
+    theta, variances, mean = population.theta[d, z], population.variances[d, z], np.empty(centre.size - 1)
     given, _ = condition(items, theta, variances, centre, x)
     factors_mean(given, mean)
-    mean += centre
+    for k in range(mean.size):
+        mean[k] = centre[mean.size] * mean[k] + centre[k]
     spoken = items[: 0 if fresh else items.size]
     for p in range(pair_indptr[u], pair_indptr[u + 1]):
         first, second = pairs[p, 0], pairs[p, 1]
-        out[p] = _pair(order, given, theta, variances, mean, spoken, x, population.flips[d], first, second)
+        out[p] = _pair(
+            order, given, theta, variances, mean, centre[mean.size], spoken, x, population.flips[d], first, second
+        )

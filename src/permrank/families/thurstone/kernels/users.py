@@ -213,7 +213,7 @@ def _move_user(d, u, said, population, centre, rounds, key, x, z, w, mean, resid
             continue
         factors_mean(given, w)
         for k in range(w.size):
-            mean[k] += (w[k] + centre[k]) / rounds.kept
+            mean[k] += (centre[w.size] * w[k] + centre[k]) / rounds.kept
         for s in range(x.size):
             left = given.residual[s]
             for k in range(w.size):
@@ -222,7 +222,7 @@ def _move_user(d, u, said, population, centre, rounds, key, x, z, w, mean, resid
         if i == rounds.burn_in + rounds.kept - 1:
             draw_factors(given, key, counter, w)
             for k in range(w.size):
-                w[k] += centre[k]
+                w[k] = centre[w.size] * w[k] + centre[k]
     if ordered and flip > 0.0:
         measure_blocks(order, x)
         flips, total = count_flips(order, x)
@@ -233,10 +233,11 @@ def _move_user(d, u, said, population, centre, rounds, key, x, z, w, mean, resid
 def move_users(said, population, centres, rounds, key, before, x, components, draws, means, residuals):
     """Some rounds of all moves of all users, under each draw of the items.
 
-    Streams of users that others come ``before`` are numbered after theirs. centres: (n_draws, n_users, K). Written are
-    x: (n_draws, n_slots), components: (n_draws, n_users), draws of w and their means given x over the rounds that are
-    kept, (n_draws, n_users, K), and what these leave of x, (n_draws, n_slots). Returns for every draw and user the
-    log-density of x before the last round, with w integrated out, the flips and the answers, (n_draws, n_users, 3).
+    Streams of users that others come ``before`` are numbered after theirs. centres: (n_draws, n_users, K + 1), prior
+    means and deviations of w. Written are x: (n_draws, n_slots), components: (n_draws, n_users), draws of w and their
+    means given x over the rounds that are kept, (n_draws, n_users, K), and what these leave of x, (n_draws, n_slots).
+    Returns for every draw and user the log-density of x before the last round, with w integrated out, the flips and the
+    answers, (n_draws, n_users, 3).
     """
     n_draws, n_users = components.shape
     values = np.empty((n_draws, n_users, 3))
