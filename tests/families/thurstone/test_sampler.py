@@ -8,7 +8,7 @@ import permrank as pr
 from permrank.families.thurstone import full, priors, thresholds
 from permrank.families.thurstone import sampler as module
 from permrank.families.thurstone.kernels.orders import Statements
-from permrank.families.thurstone.passes import Passes
+from permrank.families.thurstone.passes import UtilityPasses
 from permrank.families.thurstone.problem import Observations, problem_of
 from permrank.families.thurstone.sampler import Sampler
 from permrank.posterior import regression
@@ -129,7 +129,7 @@ def say(sampler, rng, cut=3):
         True,
     )  # fmt: skip
     sampler.observed = sampler.observed._replace(statements=said)
-    sampler._passes = Passes(said, ITEMS)
+    sampler._passes = UtilityPasses(said, ITEMS)
     sampler.state = state._replace(x=np.take_along_axis(x, order, axis=1).ravel())
 
 
@@ -263,7 +263,7 @@ def say_some(sampler, rng):
     arrays = frozen(np.arange(USERS + 1), indptr, place, place, indptr, order[said].astype(np.int32), nothing)
     statements = Statements(*arrays, True)
     sampler.observed = sampler.observed._replace(statements=statements)
-    sampler._passes = Passes(statements, ITEMS)
+    sampler._passes = UtilityPasses(statements, ITEMS)
     sampler.state = state._replace(x=np.take_along_axis(x, order, axis=1)[said], draws=draws)
 
 

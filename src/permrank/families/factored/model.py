@@ -35,9 +35,7 @@ from permrank.core.settings import (
 )
 from permrank.errors import InputError, NotSupportedError
 from permrank.families.factored import damped, undamped
-from permrank.families.factored.damped_law import DampedLuce
 from permrank.families.factored.estimate import TIES, FactoredEstimate, check_damping, rule_of
-from permrank.families.factored.explain import contributions
 from permrank.families.factored.learning import growing, grown, learner, usual_sweeps
 from permrank.families.factored.new_items import FactoredItems
 from permrank.learning.fit import Job, as_digest
@@ -483,7 +481,7 @@ class FactoredPlackettLuce(Ranker):
     def _law(self, fitted: Fitted[FactoredEstimate], person: Person, items: Int64Array) -> RankingDistribution:
         scores = self._score_draws(fitted, person, items)
         if fitted.estimate.is_damped:
-            return DampedLuce(scores, fitted.estimate.damping_of(items.size))
+            return damped.DampedLuce(scores, fitted.estimate.damping_of(items.size))
         return LuceMixture(scores)
 
     def log_likelihood(self, rankings: Rankings) -> Float64Array:
@@ -532,7 +530,7 @@ class FactoredPlackettLuce(Ranker):
         data = fitted.rankings
         often = np.bincount(data.items, data.entry_weights(), data.n_items)
         evidence, near = evidence_of(fitted, person), _near_modes(fitted, person)
-        listed, parts = contributions(fitted.estimate, evidence, near, item, often / often.sum())
+        listed, parts = undamped.contributions(fitted.estimate, evidence, near, item, often / often.sum())
         items, inverse = np.unique(listed, return_inverse=True)
         rest = float(self._scores(fitted, person, np.array([item]))[0] - parts.sum())
         return Reasons(

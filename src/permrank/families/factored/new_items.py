@@ -8,7 +8,7 @@ import numpy as np
 
 from permrank.core.fitted import Fitted
 from permrank.families.factored.estimate import FactoredEstimate
-from permrank.posterior.kernels.arguments import NOTHING_KEPT, Items, Newton, Noise
+from permrank.posterior.kernels.arguments import NO_MEANS, Items, Newton, Noise
 from permrank.posterior.new_items import Beginning, factors_in_mean
 from permrank.posterior.passes import Move, Passes
 from permrank.posterior.prior_means import ItemPrior, ScaledItemPrior
@@ -75,7 +75,7 @@ class FactoredItems:
                 move = Move(problem.pass_over_users(), theta, np.ones(n_columns), slopes, np.uint64(0), False, held)
                 passes.users(move, own.copy(), own.copy(), pull)
                 given = Items(theta, centre, precision)
-                step = passes.items(given, own, Noise(np.uint64(0), False), NOTHING_KEPT)[index]
+                step = passes.items(given, own, Noise(np.uint64(0), False), NO_MEANS)[index]
                 if estimate.odds:
                     step[-2] = 0.0
                 theta[index] += np.clip(step, -1.0, 1.0)

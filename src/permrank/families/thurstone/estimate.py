@@ -256,7 +256,7 @@ def is_rated(statements: Statements) -> bool:
 
 
 def first_utilities(depth: Array, slot_indptr: Int64Array) -> Float64Array:
-    """Normal scores by depth in the partial order of each user: utilities that agree with all that was said."""
+    """Normal scores by depth in the partial order of each user: utilities that agree with all that is observed."""
     owner = owners(slot_indptr)
     deepest = np.zeros(slot_indptr.size - 1)
     np.maximum.at(deepest, owner, depth)

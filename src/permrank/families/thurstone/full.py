@@ -14,8 +14,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import multigammaln
 
-from permrank.families.thurstone.sampler import Sampler
-from permrank.families.thurstone.state import State
+from permrank.families.thurstone.sampler import GibbsState, Sampler
 from permrank.randomness import stream_key
 from permrank.types import Float64Array
 
@@ -30,7 +29,7 @@ _OWN = 0.5
 class FullSampler(Sampler):
     """State of the draws; ``strengths`` of the state are ν, m, κ, λ, ``shape`` is Ω beside μ_0."""
 
-    def _start(self, n_components: int) -> State:
+    def _start(self, n_components: int) -> GibbsState:
         state, n = super()._start(n_components), self.problem.rankings.n_items
         means, rng = state.theta[0, :, -1], np.random.default_rng(int(stream_key(int(self._key), 8)))
         theta = np.zeros((n_components, n, n + 1))

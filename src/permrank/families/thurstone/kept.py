@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from permrank.families.thurstone.estimate import ThurstoneEstimate
-from permrank.families.thurstone.sampler import Sampler
-from permrank.families.thurstone.state import State
+from permrank.families.thurstone.sampler import GibbsState, Sampler
 from permrank.learning.learner import State as Kept
 from permrank.learning.mean_product import MeanProduct
 from permrank.posterior.effects import EFFECTS
@@ -37,7 +36,7 @@ class Mean:
         self._product = MeanProduct(n_users, n_items, min(RANK * self._size, n_items))
         self._items = np.zeros(n_items)
 
-    def add(self, state: State, users: Int64Array) -> None:
+    def add(self, state: GibbsState, users: Int64Array) -> None:
         """Add a draw, with items as they are kept."""
         items, k = state.theta.astype(np.float16).astype(np.float64), self._n_factors
         own = np.einsum("z,zy->y", state.shares, items[..., -1])
@@ -87,7 +86,7 @@ class Collected:
     def _of_slots(self, values: Array) -> Array:
         return np.asarray(values if self._slots is None else values[..., self._slots])
 
-    def parts(self, sampler: Sampler, state: State) -> Named:
+    def parts(self, sampler: Sampler, state: GibbsState) -> Named:
         """What is kept of a state of the sampler."""
         x, components = self._of_slots(state.x), state.components[self._users]
         kept = slice(None) if self._few and self._problem.thresholds.size == 0 else slice(0)

@@ -30,11 +30,10 @@ from permrank.core.settings import (
     random_seed,
 )
 from permrank.errors import InputError, NotSupportedError
-from permrank.families.thurstone import answers, questions
+from permrank.families.thurstone import answers
 from permrank.families.thurstone.estimate import Chains, ThurstoneEstimate
-from permrank.families.thurstone.law import NormalUtilities
+from permrank.families.thurstone.law import NormalUtilities, log_likelihoods
 from permrank.families.thurstone.learning import Begun, is_full, learner_of, usual_sweeps
-from permrank.families.thurstone.likelihood import log_likelihoods
 from permrank.families.thurstone.new_items import ThurstoneItems
 from permrank.learning.fit import Job, as_digest
 from permrank.learning.learner import Learner
@@ -425,7 +424,7 @@ class FactoredThurstone(Ranker):
             raise InputError(f"{items.size} candidates; a question is about two, so give at least two")
         evidence = evidence_of(fitted, person)
         chains = answers.chains_of(fitted, person, evidence)
-        return questions.next_pairs(fitted.estimate, evidence, chains, items, int(n), fitted.item_ids)
+        return answers.next_pairs(fitted.estimate, evidence, chains, items, int(n), fitted.item_ids)
 
     @staticmethod
     def information(utilities: Float64Array, pairs: Int64Array | None = None) -> Float64Array:
@@ -437,7 +436,7 @@ class FactoredThurstone(Ranker):
         pairs : int (n_pairs, 2), optional
             All by default, as `numpy.triu_indices` has them.
         """
-        return questions.information(utilities, pairs)
+        return answers.information(utilities, pairs)
 
     def sure(self, user: object, k: int = 1, items: Iterable[object] | None = None) -> float:
         """Return the probability that the present order of the best k of the items, all by default, is right.
@@ -449,7 +448,7 @@ class FactoredThurstone(Ranker):
         require_int("k", k, 1)
         order = np.lexsort((chosen, -fitted.scores(person, chosen)))
         evidence = evidence_of(fitted, person)
-        return questions.certainty(
+        return answers.certainty(
             fitted.estimate, evidence, answers.chains_of(fitted, person, evidence), chosen, order[: int(k)]
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
@@ -10,10 +11,9 @@ from scipy.special import ndtri
 from permrank.families.thurstone.estimate import first_utilities
 from permrank.families.thurstone.kernels.conditioning import Population
 from permrank.families.thurstone.kernels.users import Rounds
-from permrank.families.thurstone.passes import Passes, People
+from permrank.families.thurstone.passes import People, UtilityPasses
 from permrank.families.thurstone.priors import _FACTORS, ItemPrior
 from permrank.families.thurstone.problem import Observations
-from permrank.families.thurstone.state import State
 from permrank.families.thurstone.thresholds import Proposal
 from permrank.learning.learner import State as Kept
 from permrank.posterior.kernels.arguments import Items
@@ -21,6 +21,42 @@ from permrank.posterior.prior_means import UserPrior, recentre, restore, state_o
 from permrank.posterior.problem import Problem
 from permrank.randomness import stream_key
 from permrank.types import Array, Float64Array, Key
+
+_NOTHING = np.zeros(0)
+
+
+class GibbsState(NamedTuple):
+    """All that a sweep depends on, beside the priors of items and users.
+
+    Attributes
+    ----------
+    x, components, draws, means, residuals
+        See `People`.
+    theta : float64 (n_components, n_items, n_columns + 1)
+        Loadings on the factors, on the users' level if there are ratings, and mean of every item.
+    variances : float64 (n_components, n_items)
+    shares : float64 (n_components,)
+    thresholds : float64 (n_thresholds,)
+    flip : float
+    shape : float64 (n_items, n_items + 1)
+        Of a full covariance: what the covariances and the means of all components have in common.
+    strengths : float64 (4,)
+        How closely they follow it; see `FullSampler`.
+    """
+
+    x: Float64Array
+    components: Array
+    draws: Float64Array
+    means: Float64Array
+    residuals: Float64Array
+    theta: Float64Array
+    variances: Float64Array
+    shares: Float64Array
+    thresholds: Float64Array
+    flip: float
+    shape: Float64Array = _NOTHING
+    strengths: Float64Array = _NOTHING
+
 
 # Scans of a user's slots in a sweep: one costs little beside the matrices that are made once a sweep.
 _SCANS = 2
@@ -37,7 +73,7 @@ class Sampler:
 
     Attributes
     ----------
-    state : State
+    state : GibbsState
     items, users : ItemPrior, UserPrior
         Priors, with what is drawn of them.
     """
@@ -47,14 +83,14 @@ class Sampler:
     ) -> None:
         self.problem, self.observed, self._key, self._item_noise = problem, observed, key, item_noise
         self._n_factors, self._rated, self._number = n_factors, problem.odds, 0
-        self._passes = Passes(observed.statements, problem.rankings.n_items)
+        self._passes = UtilityPasses(observed.statements, problem.rankings.n_items)
         self.items = ItemPrior(problem, n_factors, n_components)
         self.users = UserPrior(problem, n_factors, exact=True)
         self.state = self._start(n_components)
         self.items.hold(self.items.flat(self.state.theta), self.items.slopes)
         self.users.hold(self.users.slopes, self.state.draws, self.state.means)
 
-    def _start(self, n_components: int) -> State:
+    def _start(self, n_components: int) -> GibbsState:
         problem, rng = self.problem, np.random.default_rng(int(stream_key(int(self._key), 7)))
         n_users, n_items = problem.rankings.n_users, problem.rankings.n_items
         size = self._n_factors + self._rated
@@ -71,7 +107,7 @@ class Sampler:
             x += 0.0 if not self.observed.contradicted else 0.1 * rng.normal(size=x.size)
             mentions = np.bincount(statements.slot_items, minlength=n_items)
             theta[..., -1] = np.bincount(statements.slot_items, x, n_items) / (mentions + 5.0)
-        return State(
+        return GibbsState(
             x, rng.integers(n_components, size=n_users), np.zeros((n_users, size)), np.zeros((n_users, size)),
             np.zeros(x.size), theta, np.ones((n_components, n_items)), np.full(n_components, 1.0 / n_components),
             thresholds, 0.05 if self.observed.contradicted else 0.0,
@@ -83,7 +119,7 @@ class Sampler:
 
     def go_on(self, kept: Kept) -> None:
         """Go on from the position that an earlier run was left in."""
-        self.state = State(**{name: kept[name] for name in State._fields})
+        self.state = GibbsState(**{name: kept[name] for name in GibbsState._fields})
         restore(self.items, self.users, self.items.flat(self.state.theta), kept)
         self.users.hold(kept["slopes"].copy(), self.state.draws, self.state.means)
 
@@ -147,7 +183,7 @@ class Sampler:
             rate = _NOISE[1] + 0.5 * sums[..., 0]
             self.state = self.state._replace(variances=rate / rng.standard_gamma(_NOISE[0] + 0.5 * sums[..., 1]))
 
-    def as_kept(self) -> State:
+    def as_kept(self) -> GibbsState:
         """The state with what is not known of the popularity of items that nobody lists."""
         rng = np.random.default_rng(int(stream_key(int(self._key), self._number, 9)))
         return self.state._replace(theta=self.items.with_popularity(self.state.theta, rng))
