@@ -15,7 +15,7 @@ from permrank.families.thurstone.kernels.conditioning import Population
 from permrank.families.thurstone.kernels.orders import Statements, depths
 from permrank.families.thurstone.kernels.users import Rounds, move_users
 from permrank.families.thurstone.problem import statements_of
-from permrank.learning.mean_product import onto
+from permrank.learning.linear_algebra import onto
 from permrank.posterior.estimate import DrawsEstimate, Evidence
 from permrank.ragged import frozen, owners
 from permrank.randomness import stream_key

@@ -9,7 +9,7 @@ import numpy as np
 from permrank.families.thurstone.estimate import ThurstoneEstimate
 from permrank.families.thurstone.sampler import GibbsState, Sampler
 from permrank.learning.learner import State as Kept
-from permrank.learning.mean_product import MeanProduct
+from permrank.learning.linear_algebra import MeanProduct
 from permrank.posterior.effects import EFFECTS
 from permrank.posterior.effects import stacked as stacked_effects
 from permrank.ragged import indptr_of, ranges

@@ -14,9 +14,9 @@ from permrank.families.thurstone.full import FullSampler
 from permrank.families.thurstone.kept import MOST_KEPT, RANK, Collected
 from permrank.families.thurstone.problem import Observations, problem_of
 from permrank.families.thurstone.sampler import Sampler
-from permrank.learning.blas import unthreaded
 from permrank.learning.learner import Learner, Step, standing
 from permrank.learning.learner import State as Kept
+from permrank.learning.linear_algebra import unthreaded
 from permrank.posterior.co_listing import co_listing_coordinates
 from permrank.posterior.known import Known
 from permrank.posterior.problem import thresholds_of

@@ -16,7 +16,7 @@ from permrank.core.answers import mean_cosine
 from permrank.core.distribution import RankingDistribution
 from permrank.core.estimates import Learnt
 from permrank.core.fitted import Fitted
-from permrank.core.fitting import learnt_by, more_rankings
+from permrank.core.fitting import Job, as_digest, learnt_by, more_rankings
 from permrank.core.person import Person
 from permrank.core.ranker import Ranker
 from permrank.core.settings import (
@@ -35,7 +35,6 @@ from permrank.families.thurstone.estimate import Chains, ThurstoneEstimate
 from permrank.families.thurstone.law import NormalUtilities, log_likelihoods
 from permrank.families.thurstone.learning import Begun, is_full, learner_of, usual_sweeps
 from permrank.families.thurstone.new_items import ThurstoneItems
-from permrank.learning.fit import Job, as_digest
 from permrank.learning.learner import Learner
 from permrank.posterior.estimate import Evidence
 from permrank.posterior.known import Known
@@ -247,8 +246,8 @@ class FactoredThurstone(Ranker):
             return learner_of(settings, everything, n_sweeps, Begun(before, indices))
 
         digest = as_digest(before.item_draws[-1]) + settings._started_from(everything)
-        job = Job(type(self).__name__, learner, n_sweeps, everything, self.get_params(), digest)
-        self.fitted_ = learnt_by(settings, job, callback, verbose, checkpoint)
+        job = Job(settings, everything, learner, n_sweeps, digest)
+        self.fitted_ = learnt_by(job, callback, verbose, checkpoint)
         return self
 
     def fold_in_item(
