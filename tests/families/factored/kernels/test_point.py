@@ -14,7 +14,7 @@ from permrank.kernels.lists import Lists
 from permrank.kernels.luce.damping import damped_statistics, damping_sequence
 from permrank.kernels.luce.likelihood import BRESLOW, EFRON, EXACT, PARTITION, stage_statistics
 from permrank.posterior.kernels.arguments import NO_NOISE, Entries, Newton, Prior, Users
-from permrank.posterior.kernels.choices import Law, bend, ranking_terms
+from permrank.posterior.kernels.choices import Law, directional_curvature, ranking_terms
 from permrank.posterior.kernels.users import move_users
 from permrank.ragged import frozen
 
@@ -142,7 +142,7 @@ def test_scores_of_any_size_are_as_good(ties):
 
 
 @pytest.mark.parametrize("strict", [True, False])
-def test_the_bend_along_a_change_is_the_second_difference(strict):
+def test_the_curvature_along_a_change_is_the_second_difference(strict):
     rng = np.random.default_rng(5)
     n = 12
     levels = np.arange(n) if strict else np.array([0, 0, 1, 2, 2, 2, 3, 4, 5, 5, 6, 6])
@@ -159,7 +159,7 @@ def test_the_bend_along_a_change_is_the_second_difference(strict):
     assert known
     h = 1e-3
     second = (2 * value - terms(h)[0] - terms(-h)[0]) / h**2
-    assert_allclose(bend(work[1], work[2], change, n), second, rtol=1e-5)
+    assert_allclose(directional_curvature(work[1], work[2], change, n), second, rtol=1e-5)
     # The bound that the conjugate gradients use: the variance over all stages together.
     expected = work[1] * np.cumsum(work[2])
     centred = change - (expected @ change) / expected.sum()
