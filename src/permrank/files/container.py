@@ -89,7 +89,7 @@ def read_header(content: bytes, path: Path, kind: str = "model") -> Named:
     try:
         header = json.loads(content[8 : 8 + length])["__metadata__"]
         version, digest = str(header["format"]), str(header["sha256"])
-        found = str(header.get("kind", "model"))
+        stated = str(header.get("kind", "model"))
         signature = digest.encode()
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise spoiled from error
@@ -103,8 +103,8 @@ def read_header(content: bytes, path: Path, kind: str = "model") -> Named:
     blanked.update(memoryview(content)[len(begin) :])
     if blanked.hexdigest() != digest:
         raise spoiled
-    if found != kind:
-        raise FormatError(f"{path} is a permrank {found[:20]}, not a {kind}; give another file")
+    if stated != kind:
+        raise FormatError(f"{path} is a permrank {stated[:20]}, not a {kind}; give another file")
     return dict(header)
 
 

@@ -18,7 +18,7 @@ from permrank.learning.learner import Learner, State, Step, standing
 from permrank.learning.linear_algebra import unthreaded
 from permrank.posterior.problem import Problem
 from permrank.posterior.sampler import QUIET_SWEEPS, Sampler, Start
-from permrank.posterior.store import Found, Keeper
+from permrank.posterior.store import Draw, Keeper
 from permrank.posterior.weights import HeldOut, Weights, best_weights, hold_out_folds, hold_out_pairs
 from permrank.randomness import stream_key
 from permrank.types import Float64Array, Int64Array, Key
@@ -114,7 +114,7 @@ class Observed:
         """Whether this sweep is one to keep."""
         return sweep >= first and (sweep - first) % self.spacing == 0
 
-    def add(self, found: Found, personal: float) -> None:
+    def add(self, found: Draw, personal: float) -> None:
         """Look at a draw that is kept."""
         first, second = self._items
         rows = found.items[first] - found.items[second]

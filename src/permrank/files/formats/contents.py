@@ -1,4 +1,4 @@
-"""What a parser is handed of a file: its bytes, unpacked and checked, and how they are to be read."""
+"""The input of a parser: the bytes of a file, unpacked and checked, and how they are to be read."""
 
 from __future__ import annotations
 
