@@ -26,6 +26,7 @@ from permrank.learning.hooks import ending_at_once
 from permrank.randomness import stream_key
 from permrank.rankings.rankings import Rankings
 from permrank.rankings.selection import restrict
+from permrank.types import Named
 
 # Fits of a model that draws, on all splits together, for data of at most so many entries; one by one costs more there.
 _USUAL_FITS = ((5_000, 10), (50_000, 5), (np.inf, 3))
@@ -163,7 +164,7 @@ def is_random(model: Ranker) -> bool:
 def _with_seed(model: Ranker, seed: int) -> Ranker:
     """A copy with this seed, of the models that it is made of too."""
     values = model.get_params()
-    changed: dict[str, Any] = {n: _with_seed(each, seed) for n, each in values.items() if isinstance(each, Ranker)}
+    changed: Named = {n: _with_seed(each, seed) for n, each in values.items() if isinstance(each, Ranker)}
     return model.clone().set_params(**changed, **({"seed": seed} if "seed" in values else {}))
 
 

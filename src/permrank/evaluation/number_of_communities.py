@@ -19,7 +19,7 @@ from permrank.randomness import generator
 from permrank.rankings.rankings import Rankings
 from permrank.rankings.selection import repeated
 from permrank.rankings.validate import require_rankings
-from permrank.types import Float64Array, Named
+from permrank.types import Float64Array, Int64Array, Named
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -125,7 +125,7 @@ def _with(model: Ranker, number: int) -> Ranker:
     return model.clone().set_params(n_communities=int(number))
 
 
-def _held_out(model: Ranker, data: Rankings, number: int, fold: Any, folds: int) -> Float64Array:
+def _held_out(model: Ranker, data: Rankings, number: int, fold: Int64Array, folds: int) -> Float64Array:
     """Log-probability of every ranking of the data, from a fit without its fold."""
     names = np.array(data.user_ids.ids.to_list(), object)
     values = np.empty(data.n_rankings)

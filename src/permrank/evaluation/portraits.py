@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -101,7 +100,7 @@ def _predicted(model: Ranker, test: Rankings, user: object, person: object) -> p
     return frame.with_columns(true=pl.Series([ranks[name] for name in frame["item"]]))
 
 
-def _named(block: Any, label: Callable[[object], str]) -> str:
+def _named(block: object, label: Callable[[object], str]) -> str:
     if isinstance(block, set):
         named = sorted(map(label, block))
         return " = ".join(named[:_MOST_TIED]) + (f" = … ({len(named)} tied)" if len(named) > _MOST_TIED else "")

@@ -101,7 +101,7 @@ def trials_of(study: optuna.Study) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=kinds)
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 

@@ -64,7 +64,7 @@ class ItemLikelihood(Protocol[D_co]):
 def with_item(
     fitted: Fitted[D],
     item: str | int,
-    features: Mapping[str, Any] | None,
+    features: Mapping[str, object] | None,
     rankings: Rankings | None,
     likelihood: ItemLikelihood[D],
 ) -> Fitted[D]:
@@ -80,7 +80,7 @@ def with_item(
     return Fitted(fitted.settings, data, likelihood.enlarged(index, begin, mentions), fitted.trace)
 
 
-def _enlarged_data(rankings: Rankings, item: str | int, features: Mapping[str, Any] | None) -> Rankings:
+def _enlarged_data(rankings: Rankings, item: str | int, features: Mapping[str, object] | None) -> Rankings:
     """The training data over one item more, of which features may be known."""
     encoder = rankings.features("item")
     if features is not None and encoder is None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
 import polars as pl
@@ -20,10 +19,10 @@ from permrank.posterior.problem import one_user
 from permrank.ragged import frozen
 from permrank.rankings.rankings import Rankings
 from permrank.rankings.selection import restrict
-from permrank.types import Float64Array, Int64Array
+from permrank.types import Float64Array, Friends, Int64Array, Named
 
 
-def evidence_of(fitted: Fitted[Any], person: Person) -> Evidence:
+def evidence_of(fitted: Fitted, person: Person) -> Evidence:
     """What is known of a person: rankings, features and friends."""
     if person.rankings is not None:
         known = (person.state.get(name) for name in ("features", "pull"))
@@ -33,7 +32,7 @@ def evidence_of(fitted: Fitted[Any], person: Person) -> Evidence:
     return _of_training(fitted, np.array([index]), Evidence(rankings, rankings.items))
 
 
-def evidence_of_users(fitted: Fitted[Any], users: Int64Array) -> Evidence:
+def evidence_of_users(fitted: Fitted, users: Int64Array) -> Evidence:
     """The same of users of the training data, in ascending order of their indices."""
     kept = np.zeros(fitted.rankings.n_users, bool)
     kept[users] = True
@@ -42,10 +41,10 @@ def evidence_of_users(fitted: Fitted[Any], users: Int64Array) -> Evidence:
 
 
 def evidence_of_new(
-    fitted: Fitted[Any],
+    fitted: Fitted,
     rankings: Rankings,
-    features: Mapping[str, Any] | None = None,
-    friends: Iterable[object] | Mapping[Any, float] | None = None,
+    features: Mapping[str, object] | None = None,
+    friends: Friends | None = None,
 ) -> Evidence:
     """What is known of somebody new."""
     evidence = Evidence(rankings, fitted.aligned(rankings))
@@ -71,12 +70,12 @@ def modes_of_many(estimate: DrawsEstimate, users: Int64Array) -> Float64Array:
     return np.stack([estimate.near_modes(each) for each in factors], axis=1)
 
 
-def _graph_of(fitted: Fitted[Any]) -> UserGraph | None:
+def _graph_of(fitted: Fitted) -> UserGraph | None:
     """Links that the model has learnt from."""
     return Known.of(fitted.rankings).graph if np.size(fitted.estimate.link_strength) else None
 
 
-def _of_training(fitted: Fitted[Any], users: Int64Array, evidence: Evidence) -> Evidence:
+def _of_training(fitted: Fitted, users: Int64Array, evidence: Evidence) -> Evidence:
     """With features and friends of users of the training data, where the model has learnt from such."""
     if fitted.estimate.n_user_features:
         evidence = evidence._replace(features=Known.of(fitted.rankings).users[users])
@@ -90,14 +89,14 @@ def _of_training(fitted: Fitted[Any], users: Int64Array, evidence: Evidence) -> 
     return evidence._replace(pull=pull)
 
 
-def _coordinates(fitted: Fitted[Any]) -> Float64Array:
+def _coordinates(fitted: Fitted) -> Float64Array:
     """What the prior means of known users depend on: (n_users, n_dimensions + n_features)."""
     data, table = fitted.rankings, np.asarray(fitted.estimate.co_listing, np.float64)
     listed = user_coordinates(table, *frozen(data.user_bounds, data.items))
     return np.hstack((listed, Known.of(data).users))
 
 
-def _pull(fitted: Fitted[Any], graph: UserGraph, friends: Int64Array, weights: Float64Array) -> Float64Array:
+def _pull(fitted: Fitted, graph: UserGraph, friends: Int64Array, weights: Float64Array) -> Float64Array:
     """What friends say under every draw: τ Σ_v a_v (W_v - mean_v) / (1 + τ Σ a), and s (1 + τ Σ a)."""
     estimate = fitted.estimate
     coordinates = fitted.derived("user_coordinates", lambda: _coordinates(fitted))
@@ -109,7 +108,7 @@ def _pull(fitted: Fitted[Any], graph: UserGraph, friends: Int64Array, weights: F
     return np.column_stack((mean, np.full(len(mean), float(graph.scale(tau)) * strength)))
 
 
-def effects(fitted: Fitted[Any], level: float = 0.9) -> pl.DataFrame:
+def effects(fitted: Fitted, level: float = 0.9) -> pl.DataFrame:
     """What features and links are worth, with intervals: see `FactoredPlackettLuce.effects`."""
     require_between("level", level, 0.0, 1.0)
     estimate, data = fitted.estimate, fitted.rankings
@@ -135,6 +134,6 @@ def effects(fitted: Fitted[Any], level: float = 0.9) -> pl.DataFrame:
         for of, item, user, draws in rows
         for d in (np.asarray(draws, np.float64),)
     ]
-    words: dict[str, Any] = dict.fromkeys(("of", "item_feature", "user_feature"), pl.String)
-    numbers: dict[str, Any] = dict.fromkeys(("mean", "deviation", "low", "high"), pl.Float64)
+    words: Named = dict.fromkeys(("of", "item_feature", "user_feature"), pl.String)
+    numbers: Named = dict.fromkeys(("mean", "deviation", "low", "high"), pl.Float64)
     return pl.DataFrame(told, schema=words | numbers, orient="row")

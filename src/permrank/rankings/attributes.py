@@ -21,7 +21,7 @@ from permrank.types import Named
 
 AttributeKind: TypeAlias = Literal["user", "item"]
 # What a column may be, by the names that files use.
-_TYPES: dict[str, Any] = {
+_TYPES: Named = {
     "int": pl.Int64,
     "float": pl.Float64,
     "bool": pl.Boolean,

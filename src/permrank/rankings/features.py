@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -205,7 +205,7 @@ class Features:
         table[~asked.is_in(self.attributes.frame[self.kind].implode()).to_numpy()] = 0.0
         return table
 
-    def of_row(self, row: Mapping[str, Any]) -> Float64Array:
+    def of_row(self, row: Mapping[str, object]) -> Float64Array:
         """The columns of somebody or something new, by attribute; what is not given is missing: (n_columns,)."""
         attributes = self.attributes.frame.columns[1:]
         for name in row:

@@ -17,7 +17,7 @@ from permrank.ragged import ItemView, entries_by_item, new_blocks, owners, read_
 from permrank.rankings import constructors, joining, lists, selection, with_attributes
 from permrank.rankings.build import compact
 from permrank.rankings.vocabulary import Vocabulary
-from permrank.types import Array, Float64Array, Int32Array, Int64Array
+from permrank.types import Array, Float64Array, Int32Array, Int64Array, Named
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -129,10 +129,10 @@ class Rankings:
         made: T = self._derived[make]
         return made
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> Named:
         return {name: value for name, value in self.__dict__.items() if name != "_derived"}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: Named) -> None:
         self.__dict__.update(state)
         for array in self._arrays:
             array.setflags(write=False)  # copies and pickles of arrays can be written
@@ -142,7 +142,7 @@ class Rankings:
         arrays = [self.user_indptr, self.indptr, self.items, self.levels, self.weights, self.ratings]
         return [array for array in [*arrays, self.counts] if array is not None]
 
-    def _attached(self, entries: Any = slice(None)) -> dict[str, Any]:
+    def _attached(self, entries: Any = slice(None)) -> Named:
         """Ratings and counts of some entries, and ``anonymous``: options of `Rankings` that are made of these."""
         named = {"ratings": self.ratings, "counts": self.counts}
         attached = {name: array[entries] for name, array in named.items() if array is not None}

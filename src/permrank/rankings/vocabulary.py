@@ -6,14 +6,14 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
 from permrank.errors import InputError, UnknownIdError, shown
 from permrank.processes import refuse_after_fork
-from permrank.types import Int32Array, Int64Array
+from permrank.types import Int32Array, Int64Array, Named
 
 if TYPE_CHECKING:
     from permrank.rankings.attributes import Attributes
@@ -129,7 +129,7 @@ class Vocabulary:
         table[own - own[0]] = np.arange(own.size, dtype=np.int32)
         return table
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> Named:
         return {name: self.__dict__[name] for name in ("_ids", "kind", "attributes")}  # what is looked up is made anew
 
     def take(self, indices: Int64Array) -> pl.Series:

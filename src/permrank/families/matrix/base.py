@@ -92,7 +92,7 @@ class MatrixRanker(Ranker):
         table = (table - table.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
         return Design(np.asarray(table), none, intercepts=True, n_factors=self.n_factors)
 
-    def _learn(self, rankings: Rankings) -> Learner[Any]:
+    def _learn(self, rankings: Rankings) -> Learner:
         data = Data.of(rankings)
         loss, shrinkage = self._loss(rankings, rankings), self._shrinkage(rankings)
         learner = learner_of(data, loss, self._design(data), shrinkage, tol=self.tol, seed=self.seed)

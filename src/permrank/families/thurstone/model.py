@@ -251,7 +251,7 @@ class FactoredThurstone(Ranker):
         return self
 
     def fold_in_item(
-        self, item: str | int, *, features: Mapping[str, Any] | None = None, rankings: Rankings | None = None
+        self, item: str | int, *, features: Mapping[str, object] | None = None, rankings: Rankings | None = None
     ) -> Self:
         """A model that knows one item more, without retraining; users and other items stay as they are.
 
