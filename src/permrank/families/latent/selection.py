@@ -146,5 +146,4 @@ def choose_number(data: CommunityData, mixing: int, strength: Any, total: Any, s
     # Of the numbers from that of the held-out people on only the first is tried.
     n_tried = 1 + sum(number < data.n_users // 5 for number in NUMBERS)
     choice = choose_by_held_out(NUMBERS[:n_tried], score)
-    errors = choice.scores.std(axis=1) / np.sqrt(choice.scores.shape[1])
-    return np.column_stack((choice.candidates, choice.means, errors)), choice.best
+    return np.column_stack((choice.candidates, choice.means, choice.errors)), choice.best
