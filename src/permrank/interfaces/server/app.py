@@ -141,7 +141,7 @@ def warm_up() -> None:
     items = [{"id": name, "title": name} for name in "wxyz"]
     ballots = Ballots(people, {"a": 1, "b": 2}, 2, 2)
     GroupResult(items, ballots)
-    next_question(list("wxyz"), people["a"], Common(Buckets(1.0, 1.0)).scores("", list("wxyz"), ballots, "b"))
+    next_question(list("wxyz"), people["a"], Common(Buckets(1.0, 1.0)).scores("", list("wxyz"), "b", ballots))
 
 
 # Pages

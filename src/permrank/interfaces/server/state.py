@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import json
 import time
 from collections.abc import AsyncIterator
@@ -105,14 +106,20 @@ class Polls:
         return ballots
 
     async def question(self, poll: str, who: str | None, kind: str, *, hidden: bool) -> dict[str, Any]:
-        """The next question to a person; where the result is hidden, what others think plays no part in it."""
+        """The next question to a person; where the result is hidden, what others think plays no part in it.
 
-        def work() -> dict[str, Any]:
-            ballots, ids = self.ballots(poll), [item["id"] for item in items_of(self.store, poll)]
-            common = np.zeros(len(ids)) if hidden else self._common.scores(poll, ids, ballots, who)
-            return next_question(ids, ballots.people.get(who or "", Person()), common, kind)
+        What others think and the question are two jobs, so that nobody waits for both.
+        """
+        ids = [item["id"] for item in items_of(self.store, poll)]
 
-        return await self.turns.run(poll, work, ("question", who, kind, hidden))
+        def question() -> dict[str, Any]:
+            return next_question(ids, self.ballots(poll).people.get(who or "", Person()), common, kind)
+
+        common = np.zeros(len(ids))
+        if not hidden:
+            fit = functools.partial(self._common.scores, poll, ids, who)
+            common = await self.turns.run(poll, lambda: fit(self.ballots(poll)), ("common", who))
+        return await self.turns.run(poll, question, ("question", who, kind, hidden))
 
     # Streams
 
