@@ -65,6 +65,7 @@ def test_the_command_refuses_before_it_serves(tmp_path, monkeypatch):
         (["model.permrank"], "not a permrank model"),
         (["folder"], "cannot be read"),
         (["--admin-key", "short"], "hexadecimal"),
+        (["--admin-key", ""], "hexadecimal"),
         (["--db", "none/a.sqlite"], "no folder"),
         (["--db", "folder"], "not a regular file"),
         (["--db", "text.sqlite"], "not a database"),
