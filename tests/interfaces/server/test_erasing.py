@@ -10,7 +10,7 @@ import time
 import pytest
 
 import permrank as pr
-from interfaces_server import bearer, new_poll, person, send, serving
+from interfaces_server import bearer, eventually, new_poll, person, send, serving
 from permrank.interfaces.server import erasing, learning, polls, store
 from permrank.interfaces.server.app import create_app
 from permrank.interfaces.server.bodies import Item, NewPoll
@@ -179,10 +179,7 @@ def reading(path):
 
 
 def until_none_is_pending(client):
-    until = time.monotonic() + 60.0
-    while erasing.n_pending(client.app_state.store):
-        assert time.monotonic() < until
-        time.sleep(0.02)
+    eventually(lambda: erasing.n_pending(client.app_state.store) == 0)
 
 
 NAME = "ann-with-a-rare-name"

@@ -3,14 +3,13 @@
 import json
 import logging
 import shutil
-import time
 
 import numpy as np
 import polars as pl
 import pytest
 
 import permrank as pr
-from interfaces_server import new_poll, person, send, serving
+from interfaces_server import eventually, new_poll, person, send, serving
 from permrank.interfaces.server import erasing, learning, versions
 from permrank.interfaces.server.learning import Learner
 from permrank.interfaces.server.settings import Settings
@@ -50,10 +49,7 @@ def learn(client):
 
 
 def until_served(client, version):
-    until = time.monotonic() + 60.0
-    while client.get("/v1/model").json()["version"] != version:
-        assert time.monotonic() < until
-        time.sleep(0.05)
+    eventually(lambda: client.get("/v1/model").json()["version"] == version)
 
 
 def texts(folder):

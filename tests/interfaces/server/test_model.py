@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import permrank as pr
-from interfaces_server import new_poll, person, send, serving
+from interfaces_server import eventually, new_poll, person, send, serving
 from permrank.interfaces.server import learning
 from permrank.interfaces.server.results import Ballots, Person
 from permrank.interfaces.server.serving import loaded
@@ -110,12 +110,8 @@ def test_what_a_person_says_counts_at_once_is_learnt_and_can_be_erased(client, m
     learnt = loaded(version, str(file_of(state.store, version)), time.time()).model
     assert "newcomer" in learnt.user_ids
     assert learnt.rankings_.lists("newcomer") == [items[3:6]]
-    until = time.monotonic() + 120.0
-    while client.get("/v1/model").json()["version"] != version and time.monotonic() < until:
-        time.sleep(0.1)
-    told = client.get("/v1/model").json()
-    assert told["version"] == version
-    assert told["people"] == model.rankings_.n_users + 1
+    eventually(lambda: client.get("/v1/model").json()["version"] == version)
+    assert client.get("/v1/model").json()["people"] == model.rankings_.n_users + 1
     assert client.delete("/v1/model/people/newcomer").json()["answers"] == 1
     assert not learning.model_is_due(state.store, settings)
 

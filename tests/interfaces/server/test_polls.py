@@ -278,16 +278,3 @@ def test_a_failed_job_takes_no_other_with_it_and_a_full_disk_is_said(tmp_path):
         found = client.post(f"/v1/polls/{poll['id']}/answers", json={"answers": answers}, headers=ann)
         assert found.status_code == 507
         assert found.json()["remedy"]
-
-
-def test_a_store_refuses_what_is_not_its_own(tmp_path):
-    path = tmp_path / "other.sqlite"
-    with sqlite3.connect(path) as db:
-        db.execute("CREATE TABLE other (x)")
-    with pytest.raises(pr.errors.FormatError, match="version 0"):
-        Store(path)
-    path.write_bytes(b"not a database at all" * 100)
-    with pytest.raises(pr.errors.FormatError, match="--db"):
-        Store(path)
-    with pytest.raises(pr.errors.InputError, match="no folder"):
-        Store(tmp_path / "none" / "a.sqlite")
