@@ -26,7 +26,7 @@ from permrank.errors import InputError
 from permrank.interfaces.server.polls import Erasure, items_of, n_erasures, note_erasure
 from permrank.interfaces.server.problems import Problem
 from permrank.interfaces.server.results import Ballots
-from permrank.interfaces.server.serving import Version, loaded, person_id, place_of, require_once
+from permrank.interfaces.server.serving import Version, loaded, person_id, place_of, require_once, tier_of
 from permrank.interfaces.server.settings import ENVIRONMENT, Settings, learner_environment
 from permrank.interfaces.server.store import Store
 from permrank.interfaces.server.versions import (
@@ -40,7 +40,6 @@ from permrank.interfaces.server.versions import (
     is_wanted,
     model_is_due,
     remove_files,
-    something_to_learn,
 )
 
 MODEL = "model"
@@ -79,7 +78,7 @@ def usable_list(version: Version, person: str | int, said: Any) -> Said:
         raise Problem(422, "the model knows ballots and no people", remedy="serve a model of people")
     if isinstance(said, dict) != (wanted == "ratings"):
         raise Problem(422, f"the model learns from {wanted}", field=wanted, remedy=f"send {wanted}, and nothing else")
-    tiers = [[place_of(version, item, wanted) for item in (one if isinstance(one, list) else [one])] for one in said]
+    tiers = [[place_of(version, item, wanted) for item in tier_of(one)] for one in said]
     require_once(version, [item for tier in tiers for item in tier], wanted)
     found: Any = [[version.ids[at] for at in tier] for tier in tiers]
     if known.ratings is not None:
@@ -267,7 +266,7 @@ class Learner:
 
     def _is_needed(self, store: Store) -> bool:
         try:
-            return something_to_learn(store, self.settings)
+            return model_is_due(store, self.settings) or bool(changed_polls(store))
         except Exception:  # a model file that is being replaced, a locked database: learning goes on afterwards
             _log.exception("whether there is something to learn cannot be found out; it is looked again")
             return False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -26,7 +27,7 @@ from permrank.interfaces.server.learning import MODEL, Said, erase_lists, keep_l
 from permrank.interfaces.server.polls import n_erasures
 from permrank.interfaces.server.polls_api import ERRORS, PENDING, All, Limit, Who, erased
 from permrank.interfaces.server.problems import Problem
-from permrank.interfaces.server.serving import Version, age, id_of, person_id, place_of
+from permrank.interfaces.server.serving import Version, id_of, person_id, place_of
 from permrank.interfaces.server.state import State
 from permrank.interfaces.server.turns import T
 
@@ -40,7 +41,7 @@ def _opened(who: Caller, state: State, right: Right = "model") -> Version:
 
 
 def _stamp(version: Version) -> dict[str, Any]:
-    return {"version": version.number, "age": round(age(version), 1)}
+    return {"version": version.number, "age": round(max(0.0, time.time() - version.created), 1)}
 
 
 @router.get("", summary="Which model")

@@ -151,7 +151,8 @@ class Polls:
         told = None
         try:
             while True:
-                now = json.dumps({"as_of": self.state(poll)[0], "state": self.poll_state(poll)})
+                row = self.store.row("SELECT state FROM polls WHERE id = ?", poll)
+                now = json.dumps({"as_of": self.state(poll)[0], "state": "gone" if row is None else row["state"]})
                 yield f"event: change\ndata: {now}\n\n" if now != told else ": here\n\n"
                 told = now
                 changed.clear()
@@ -159,11 +160,6 @@ class Polls:
                     await asyncio.wait_for(changed.wait(), _SIGN)
         finally:
             del self._streams[changed]
-
-    def poll_state(self, poll: str) -> str:
-        """Open, closed or gone."""
-        row = self.store.row("SELECT state FROM polls WHERE id = ?", poll)
-        return "gone" if row is None else str(row[0])
 
     async def _look(self) -> None:
         """Wake the streams when the file has changed, whoever changed it."""
