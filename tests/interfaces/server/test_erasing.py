@@ -10,7 +10,7 @@ import time
 import pytest
 
 import permrank as pr
-from interfaces_server import bearer, eventually, new_poll, person, send, serving
+from interfaces_server import NAME, bearer, eventually, holding, new_poll, person, send, serving
 from permrank.interfaces.server import erasing, learning, polls, store
 from permrank.interfaces.server.app import create_app
 from permrank.interfaces.server.bodies import Item, NewPoll
@@ -155,19 +155,6 @@ def test_nothing_outlives_its_poll(tmp_path, hasty):
 # Files
 
 
-def holding(folder, *texts):
-    """Files that hold one of these texts."""
-    return sorted(
-        {
-            path.name
-            for path in folder.rglob("*")
-            if path.is_file()
-            for text in texts
-            if text.encode() in path.read_bytes()
-        }
-    )
-
-
 @contextlib.contextmanager
 def reading(path):
     """A program that reads the file in one long transaction."""
@@ -180,9 +167,6 @@ def reading(path):
 
 def until_none_is_pending(client):
     eventually(lambda: erasing.n_pending(client.app_state.store) == 0)
-
-
-NAME = "ann-with-a-rare-name"
 
 
 @pytest.mark.parametrize("what", ["person", "poll"])
@@ -211,24 +195,16 @@ def test_while_somebody_reads_an_erasure_is_pending_and_then_it_is_done(tmp_path
 
 def test_what_is_pending_is_done_after_a_restart(tmp_path):
     path = tmp_path / "a.sqlite"
-    with reading_later(path) as db:
+    store.Store(path).close()
+    with reading(path):
         with serving(path) as client:
             poll = new_poll(client)
             ann = person(client, poll, NAME)
-            db.execute("BEGIN")
-            db.execute("SELECT count(*) FROM people").fetchall()
             assert client.delete(f"/v1/polls/{poll['id']}/people/me", headers=ann).status_code == 202
         assert holding(tmp_path, NAME)
     with serving(path) as client:
         until_none_is_pending(client)
         assert holding(tmp_path, NAME) == []
-
-
-@contextlib.contextmanager
-def reading_later(path):
-    store.Store(path).close()
-    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
-        yield db
 
 
 def test_the_first_of_many_rows_is_read_and_nothing_goes_on_being_read(tmp_path):

@@ -218,7 +218,8 @@ class SkipAnswer(Said):
     items: Annotated[list[ItemId], Field(min_length=2, max_length=20)]
 
 
-Answer = Annotated[ListAnswer | TiersAnswer | PairAnswer | BestWorstAnswer | SkipAnswer, Field(discriminator="kind")]
+AnyAnswer = ListAnswer | TiersAnswer | PairAnswer | BestWorstAnswer | SkipAnswer
+Answer = Annotated[AnyAnswer, Field(discriminator="kind")]
 
 
 class NewAnswers(Body):

@@ -14,15 +14,7 @@ from fastapi import Path as PathParameter
 import permrank as pr
 from permrank.errors import NotSupportedError
 from permrank.interfaces.server.access import Caller, Right
-from permrank.interfaces.server.bodies import (
-    Explain,
-    PersonList,
-    Prefers,
-    Rank,
-    Recommend,
-    RecommendMany,
-    Someone,
-)
+from permrank.interfaces.server.bodies import Explain, PersonList, Prefers, Rank, Recommend, RecommendMany, Someone
 from permrank.interfaces.server.learning import MODEL, Said, erase_lists, keep_list, usable_list
 from permrank.interfaces.server.polls import n_erasures
 from permrank.interfaces.server.polls_api import ERRORS, PENDING, All, Limit, Who, erased
