@@ -22,7 +22,7 @@ from permrank.evaluation.metrics import Metric, find_metric
 from permrank.evaluation.protocols import Protocol
 from permrank.evaluation.split import Split
 from permrank.evaluation.usual import usual_protocol
-from permrank.learning.interrupts import ending_at_once
+from permrank.learning.hooks import ending_at_once
 from permrank.randomness import stream_key
 from permrank.rankings.rankings import Rankings
 from permrank.rankings.selection import restrict

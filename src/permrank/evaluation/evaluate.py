@@ -22,7 +22,7 @@ from permrank.evaluation.resources import Deadline, measured
 from permrank.evaluation.scoring import cross_entropies, hidden_lists, log_likelihoods, pair_probabilities
 from permrank.evaluation.significance import interval
 from permrank.evaluation.split import Question, Split, part_of
-from permrank.learning.interrupts import ending_at_once
+from permrank.learning.hooks import ending_at_once
 from permrank.rankings.rankings import Rankings
 from permrank.rankings.validate import require_rankings
 from permrank.types import BoolArray, Float64Array, Int64Array, Named

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from permrank.checks import require_int
-from permrank.core.assignments import assignments_frame
+from permrank.core.answers import assignments_frame
 from permrank.core.estimates import Estimate, Learnt
 from permrank.core.fitted import Fitted
 from permrank.core.person import Person
@@ -191,7 +191,7 @@ class CommunityRanker(Ranker):
         float64 (n_rankings,), or two of them
         """
         fitted: Fitted[CommunityEstimate] = self.fitted_
-        settings: Any = fitted.settings
+        settings = self._learnt_with
         rankings = require_rankings(rankings)
         if new not in ("integrated", "maximised"):
             raise InputError(f"new={new!r}, expected 'integrated' or 'maximised'")

@@ -30,6 +30,7 @@ from permrank.interfaces.server.results import Ballots
 from permrank.interfaces.server.serving import Version, loaded, person_id, place_of, require_once, tier_of
 from permrank.interfaces.server.settings import ENVIRONMENT, Settings, learner_environment
 from permrank.interfaces.server.store import Store
+from permrank.types import Named
 
 MODEL = "model"
 """What erasures of the model's people are noted under: no poll is called so."""
@@ -188,7 +189,7 @@ def find_communities(store: Store, poll: str) -> None:
     store.write(tell).result()
 
 
-def communities_of(ballots: Ballots, ids: list[str]) -> list[dict[str, Any]]:
+def communities_of(ballots: Ballots, ids: list[str]) -> list[Named]:
     """Tastes, largest first: share and the items that set each apart; none where one taste explains people as well."""
     lists = [person.ranking for person in ballots.people.values() if person.ranking and len(person.ranking) > 2]
     if len(lists) < versions.FEWEST:

@@ -9,7 +9,7 @@ import json
 import time
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from fastapi import Request
@@ -25,6 +25,7 @@ from permrank.interfaces.server.serving import Serving
 from permrank.interfaces.server.settings import Settings
 from permrank.interfaces.server.store import Job, Store, T
 from permrank.interfaces.server.turns import Turns
+from permrank.types import Named
 
 # Polls whose results are kept; how often the file is looked at for what other processes wrote; a sign of life.
 _KEPT, _LOOK, _SIGN = 64, 0.25, 15.0
@@ -105,14 +106,14 @@ class Polls:
         self._ballots[poll] = (gone, ballots)
         return ballots
 
-    async def question(self, poll: str, who: str | None, kind: str, *, hidden: bool) -> dict[str, Any]:
+    async def question(self, poll: str, who: str | None, kind: str, *, hidden: bool) -> Named:
         """The next question to a person; where the result is hidden, what others think plays no part in it.
 
         What others think and the question are two jobs, so that nobody waits for both.
         """
         ids = [item["id"] for item in items_of(self.store, poll)]
 
-        def question() -> dict[str, Any]:
+        def question() -> Named:
             return next_question(ids, self.ballots(poll).people.get(who or "", Person()), common, kind)
 
         common = np.zeros(len(ids))
