@@ -175,6 +175,7 @@ def test_while_somebody_reads_an_erasure_is_pending_and_then_it_is_done(tmp_path
     with serving(path) as client:
         poll, other = new_poll(client), new_poll(client)
         ann, bob = person(client, poll, NAME), person(client, other, "bob")
+        assert client.delete(f"/v1/polls/{poll['id']}/people/me", headers=person(client, poll)).is_success  # is noted
         send(client, poll, ann, {"kind": "list", "ranking": ["curry"]})
         address = f"/v1/polls/{poll['id']}" + ("/people/me" if what == "person" else "")
         with reading(path):
@@ -204,6 +205,25 @@ def test_what_is_pending_is_done_after_a_restart(tmp_path):
         assert holding(tmp_path, NAME)
     with serving(path) as client:
         until_none_is_pending(client)
+        assert holding(tmp_path, NAME) == []
+
+
+def test_an_attempt_that_fails_is_not_the_last(tmp_path, monkeypatch):
+    attempts, forget = [], erasing.forget
+
+    def failing(made):
+        attempts.append(made)
+        if len(attempts) < 4:
+            raise sqlite3.OperationalError("database or disk is full")
+        return forget(made)
+
+    monkeypatch.setattr(erasing, "forget", failing)
+    monkeypatch.setattr(erasing, "_LOOK", 0.01)
+    with serving(tmp_path / "a.sqlite") as client:
+        poll = new_poll(client)
+        client.delete(f"/v1/polls/{poll['id']}/people/me", headers=person(client, poll, NAME))
+        until_none_is_pending(client)
+        assert len(attempts) >= 4
         assert holding(tmp_path, NAME) == []
 
 
