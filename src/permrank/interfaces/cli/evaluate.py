@@ -6,7 +6,7 @@ import functools
 import sys
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,6 +16,8 @@ from permrank.interfaces.cli.sources import DataSource, Reading, open_rankings, 
 from permrank.interfaces.output import Json, apart_from, print_json, say, show, show_values
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from permrank.types import Named
 
 _SPLITTING = "How to split"
@@ -249,7 +251,7 @@ def tune(
     if protocol != "auto" or n is not None:
         chosen = protocol_of(given.train if isinstance(given, pr.Split) else given, data, protocol, n, time, reading)
 
-    def tell(done: Any) -> None:
+    def tell(done: pl.DataFrame) -> None:
         row = done.row(done.height - 1, named=True)
         score = "" if row["score"] is None else f"{row['score']:.4f}"
         result = ", ".join(filter(None, (score, row["note"])))

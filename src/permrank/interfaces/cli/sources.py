@@ -86,7 +86,7 @@ Reading: TypeAlias = dict[str, Any]
 """What a command is told of how data are to be read, by the names of `permrank.read`."""
 
 
-def reads_data(command: Callable[..., Any]) -> Callable[..., Any]:
+def reads_data(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options of all commands that read data; they arrive as its dict ``reading``."""
     options = inspect.signature(_read, eval_str=True).parameters
     signature = inspect.signature(command, eval_str=True)
@@ -97,9 +97,9 @@ def reads_data(command: Callable[..., Any]) -> Callable[..., Any]:
     ]
 
     @functools.wraps(command)
-    def wrapped(**given: Any) -> Any:
+    def wrapped(**given: Any) -> None:
         reading = {name: given.pop(name) for name in options}
-        return command(**given, reading=reading)
+        command(**given, reading=reading)
 
     wrapped.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     wrapped.__annotations__ = {each.name: each.annotation for each in parameters}

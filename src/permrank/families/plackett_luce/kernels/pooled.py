@@ -22,18 +22,6 @@ Array = NDArray[Any]
 NARROW = 300.0
 
 
-@njit(error_model="numpy")
-def all_strict(indptr, levels):
-    """Whether no ranking has a tie."""
-    for r in range(indptr.size - 1):
-        ties = 0
-        for e in range(indptr[r] + 1, indptr[r + 1]):
-            ties += levels[e] == levels[e - 1]
-        if ties > 0:
-            return False
-    return True
-
-
 @njit(error_model="numpy", parallel=True)
 def strict_sums(bounds, indptr, items, worths, weights, longest):
     """Sums over strict rankings from a table of worths, one row for each block of rankings; no exp at all.
@@ -165,17 +153,15 @@ def _add_blocks(indptr, items, levels, scores, weights, chosen, ties, informatio
             first = last
 
 
-@njit(error_model="numpy")
-def _strict_and_narrow(indptr, levels, scores):
+def _strict_and_narrow(indptr: Array, levels: Array, scores: Array) -> Array:
     """Whether each ranking is without ties, with worths that can be multiplied."""
-    found = np.empty(indptr.size - 1, np.bool_)
-    for r in range(found.size):
-        start, stop, ties, low, high = indptr[r], indptr[r + 1], 0, np.inf, -np.inf
-        for e in range(start, stop):
-            low, high = min(low, scores[e]), max(high, scores[e])
-            ties += e > start and levels[e] == levels[e - 1]
-        found[r] = ties == 0 and stop > start and high - low < NARROW
-    return found
+    owner = np.repeat(np.arange(indptr.size - 1), np.diff(indptr))
+    tied = (owner[1:] == owner[:-1]) & (levels[1:] == levels[:-1])
+    low, high = np.full(indptr.size - 1, np.inf), np.full(indptr.size - 1, -np.inf)
+    np.minimum.at(low, owner, scores)
+    np.maximum.at(high, owner, scores)
+    strict = np.bincount(owner[1:], tied, indptr.size - 1) == 0
+    return np.asarray(strict & (np.diff(indptr) > 0) & (high - low < NARROW))
 
 
 def observed_information(
