@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
@@ -11,10 +11,11 @@ import numpy as np
 from permrank.types import Float64Array
 
 T = TypeVar("T")
-Step: TypeAlias = tuple[int, int]
+Step: TypeAlias = tuple[int, ...]
 
-# Directions of a search: one less of the second setting is tried first.
-_SIDEWAYS: tuple[Step, ...] = ((0, -1), (1, 0), (-1, 0), (0, 1))
+# Directions of a search: along two settings, one less of the second first; or along one.
+PLANE: tuple[Step, ...] = ((0, -1), (1, 0), (-1, 0), (0, 1))
+LINE: tuple[Step, ...] = ((-1,), (1,))
 
 
 class HeldOutChoice(NamedTuple, Generic[T]):
@@ -84,8 +85,9 @@ def descend(
     error: Callable[[Step], T],
     most: int,
     less: Callable[[T, T], bool] = operator.lt,  # type: ignore[assignment]
+    directions: Sequence[Step] = PLANE,
 ) -> tuple[Step, Mapping[Step, T]]:
-    """Search a lattice of two settings for the least error, where errors are dear to measure and flat near their least.
+    """Search a lattice of settings for the least error, where errors are dear to measure and flat near their least.
 
     It goes from 0 to a neighbour with a smaller error as long as there is one, and measures at most so many. A
     direction that has helped is tried again first. ``less``: whether an error is smaller than another. Returns the
@@ -96,14 +98,14 @@ def descend(
     >>> descend(lambda step: (step[0] - 2) ** 2 + (step[1] + 1) ** 2, most=20)[0]
     (2, -1)
     """
-    best: Step = (0, 0)
-    errors, left = {best: error(best)}, list(_SIDEWAYS)
+    best: Step = (0,) * len(directions[0])
+    errors, left = {best: error(best)}, list(directions)
     while left and len(errors) < most:
-        ahead = (best[0] + left[0][0], best[1] + left[0][1])
+        ahead = tuple(map(operator.add, best, left[0]))
         if ahead not in errors:
             errors[ahead] = error(ahead)
         if less(errors[ahead], errors[best]):
-            best, left = ahead, [left[0], *(other for other in _SIDEWAYS if other != left[0])]
+            best, left = ahead, [left[0], *(other for other in directions if other != left[0])]
         else:
             left = left[1:]
     return best, errors
