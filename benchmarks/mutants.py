@@ -44,6 +44,7 @@ STATISTICS = "evaluation/test_statistics.py"
 THURSTONE = "families/thurstone/test_model.py"
 MALLOWS = "families/mallows/test_mallows.py"
 PAIRS = "evaluation/test_simultaneous.py"
+ERASING = "interfaces/server/test_erasing.py"
 
 MUTANTS = (
     Mutant(
@@ -282,6 +283,27 @@ MUTANTS = (
         "stream_key(split.seed, digest, fit)",
         "stream_key(split.seed, digest)",
         ("evaluation/test_compare.py::test_every_fit_has_its_own_seed_and_is_the_same_again",),
+    ),
+    Mutant(
+        "erasing: the journal is full after the rebuild",
+        "interfaces/server/erasing.py",
+        "_is_rebuilt(db) and _is_empty(db)",
+        "_is_rebuilt(db)",
+        (f"{ERASING}::test_of_thousands_who_are_erased_nothing_is_left_between_rows_either",),
+    ),
+    Mutant(
+        "erasing: an attempt that fails is the last",
+        "interfaces/server/erasing.py",
+        "                done, pause = False, _LOOK\n",
+        "                return\n",
+        (f"{ERASING}::test_an_attempt_that_fails_is_not_the_last",),
+    ),
+    Mutant(
+        "erasing: the notes of a deleted poll keep its id",
+        "interfaces/server/polls.py",
+        "UPDATE erasures SET poll = '' WHERE poll = ?",
+        "UPDATE erasures SET poll = poll WHERE poll = ?",
+        (f"{ERASING}::test_while_somebody_reads_an_erasure_is_pending_and_then_it_is_done",),
     ),
 )
 

@@ -220,7 +220,8 @@ async def attack(server, poll, keys, seconds, statuses):
             keys[n // 3 % len(keys)],
             (("POST", "answers"), ("GET", "question"), ("GET", "result"))[n % 3],
         )
-        ranking = {"kind": "list", "ranking": [f"item {k}" for k in rng.sample(range(1000), 20)]}
+        order = [f"item {k}" for k in rng.sample(range(1000), 1000)]
+        ranking = {"kind": "tiers", "ranking": [order[:500], order[500:]]}  # what takes longest
         reader, writer = await asyncio.open_connection("127.0.0.1", server.port, local_addr=("127.0.0.2", 0))
         method, body = ("POST", {"answers": [ranking]}) if what == "answers" else ("GET", None)
         status = "no answer"  # until the end

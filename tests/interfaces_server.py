@@ -83,6 +83,15 @@ def eventually(holds, seconds=120.0):
         time.sleep(0.01)
 
 
+NAME = "ann-with-a-rare-name"
+
+
+def holding(folder, *texts):
+    """Files that hold one of these texts."""
+    contents = {path.name: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+    return [name for name, content in contents.items() if any(text.encode() in content for text in texts)]
+
+
 class _Forwarder(http.server.BaseHTTPRequestHandler):
     """A reverse proxy: sends on what it gets, and says for whom."""
 

@@ -13,7 +13,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from interfaces_server import listening, proxied
+from interfaces_server import bearer, listening, proxied
 from permrank.interfaces.cli.app import app as command
 from permrank.interfaces.server import run
 from permrank.interfaces.server.access import make_key
@@ -78,7 +78,7 @@ NEEDS = {
     "PUT /v1/model/people/{person}": "lists", "DELETE /v1/model/people/{person}": "lists",
 }  # fmt: skip
 GRANTS = {
-    None: set(), "of another poll": set(),
+    None: set(), "of another poll": set(), "person of another poll": set(),
     "server": {SERVER, "admin", "vote", "read", "model", "lists"},
     "admin": {"admin", "vote", "read"}, "vote": {"vote", "read"}, "read": {"read"}, "person": {"vote", "read"},
     "model": {"model"}, "lists": {"model", "lists"},
@@ -135,7 +135,8 @@ def poll_with_keys(store):
         keys = {role: make_key(db, role, poll) for role in ("admin", "vote", "read")}
         keys |= {role: make_key(db, role) for role in ("model", "lists")}
         keys["server"], keys["of another poll"] = make_key(db, "admin"), make_key(db, "admin", other)
-        return poll, keys | {"person": add_person(db, poll, None)[1], None: None}
+        keys["person of another poll"] = add_person(db, other, None)[1]
+        return poll, keys | {"person": add_person(db, poll, None)[1]}
 
     return store.write(job).result()
 
@@ -165,11 +166,8 @@ async def status(app, method, path, body, headers, address, version="1.1"):
     return messages[0]["status"], b"".join(message.get("body", b"") for message in messages[1:]).decode()
 
 
-async def everything(app, caller, way):
+async def everything(app, poll, headers, address="127.0.0.1"):
     """The status of every route for somebody; those that delete come last."""
-    (address, headers), (poll, keys) = WAYS[way], poll_with_keys(app.app.state.all.store)
-    if keys[caller] is not None:
-        headers = headers | {"Authorization": f"Bearer {keys[caller]}"}
     found = {}
     for method, path in sorted(set(routes(app.app)), key=lambda one: (one[0] == "DELETE", one[1] == POLL, one)):
         route, where = f"{method} {path}", path
@@ -201,9 +199,11 @@ def test_nobody_does_what_they_may_not_on_any_route_through_any_proxy(start, tmp
 
     async def ask_all():
         async with app.app.router.lifespan_context(app.app):
-            for way in WAYS:
+            for way, (address, headers) in WAYS.items():
                 for caller in GRANTS if way == "through a proxy" else (None,):
-                    for route, code in (await everything(app, caller, way)).items():
+                    poll, keys = poll_with_keys(app.app.state.all.store)
+                    sent = headers | ({} if caller is None else bearer(keys[caller]))
+                    for route, code in (await everything(app, poll, sent, address)).items():
                         asked.append(may(start, way, caller, route))
                         if asked[-1] != (code not in (401, 403, 421)):
                             wrong.append(("kept out" if asked[-1] else "got in", way, caller, route, code))
@@ -211,6 +211,28 @@ def test_nobody_does_what_they_may_not_on_any_route_through_any_proxy(start, tmp
     asyncio.run(ask_all())
     assert wrong == []
     assert min(asked.count(True), asked.count(False)) > 100  # there is something to tell apart
+
+
+def test_a_key_that_is_none_opens_nothing(tmp_path, monkeypatch):
+    settings, _ = started(tmp_path, monkeypatch, STARTS["key, open"])
+    app = create_app(dataclasses.replace(settings, streams=0))
+    store = app.app.state.all.store
+    poll, keys = poll_with_keys(store)
+    good, revoked = keys["admin"], keys["vote"]
+    store.write(lambda db: db.execute("UPDATE keys SET revoked = 1.0 WHERE id = ?", (revoked.split("_")[1],))).result()
+    wrong = ["", "Bearer", "Bearer ", f"Basic {good}", f"Bearer {good}x", f"Bearer {good[:-1]}", f"Bearer {revoked}",
+             f"Bearer {good[:16]}{'A' * 32}", "Bearer pr_000000000000_" + "A" * 32, "Bearer ' OR 1=1 --"]  # fmt: skip
+    before = [store.rows(f"SELECT * FROM {table}") for table in ("polls", "people", "keys", "answers")]
+
+    async def ask_all():
+        async with app.app.router.lifespan_context(app.app):
+            return [(header, *one) for header in wrong
+                    for one in (await everything(app, poll, {"Authorization": header})).items()]  # fmt: skip
+
+    free = {route for route, need in NEEDS.items() if need in (EVERYBODY, "key in the address")}
+    got_in = [one for one in asyncio.run(ask_all()) if one[2] != 401 and one[1] not in free]
+    assert got_in == []
+    assert [store.rows(f"SELECT * FROM {table}") for table in ("polls", "people", "keys", "answers")] == before
 
 
 def test_a_server_that_others_can_reach_has_a_key_from_its_first_start_on(tmp_path, monkeypatch):
@@ -264,7 +286,7 @@ def test_a_real_proxy_on_the_machine_lets_nobody_administer(start, tmp_path, mon
 
     def asked(port, method, path, key=None):
         behind = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-        behind.request(method, path, None, {} if key is None else {"Authorization": f"Bearer {key}"})
+        behind.request(method, path, None, {} if key is None else bearer(key))
         with contextlib.closing(behind), behind.getresponse() as found:
             return found.status
 

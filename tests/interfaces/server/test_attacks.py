@@ -13,81 +13,11 @@ from permrank.interfaces.server.polls import create_poll
 MARKUP = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'{{1234*5678}}"
 
 
-def addresses(client, poll):
-    """Every address that a key guards, with a body that would do something."""
-    base = f"/v1/polls/{poll}"
-    return [
-        ("POST", "/v1/polls", {"title": "x", "items": [{"title": "a"}, {"title": "b"}]}),
-        ("GET", "/v1/polls", None), ("GET", base, None), ("PATCH", base, {"state": "closed"}), ("DELETE", base, None),
-        ("POST", f"{base}/keys", {"role": "admin"}), ("GET", f"{base}/keys", None),
-        ("DELETE", f"{base}/keys/0123456789ab", None), ("POST", f"{base}/people", {}), ("GET", f"{base}/people", None),
-        ("DELETE", f"{base}/people/me", None), ("DELETE", f"{base}/people/0123", None),
-        ("POST", f"{base}/answers", {"answers": [{"kind": "list", "ranking": ["curry"]}]}),
-        ("GET", f"{base}/answers", None), ("GET", f"{base}/answers/mine", None), ("GET", f"{base}/question", None),
-        ("GET", f"{base}/result", None), ("GET", f"{base}/events", None), ("GET", f"{base}/export", None),
-        ("GET", "/metrics", None), ("GET", "/v1/model", None), ("GET", "/v1/model/items", None),
-        ("POST", "/v1/model/recommend", {"ranking": ["a"]}), ("POST", "/v1/model/recommend/batch", {"people": [{}]}),
-        ("POST", "/v1/model/rank", {"items": ["a"]}), ("POST", "/v1/model/prefers", {"pairs": [["a", "b"]]}),
-        ("POST", "/v1/model/explain", {"item": "a"}), ("GET", "/v1/model/similar/a", None),
-        ("PUT", "/v1/model/people/ann", {"ranking": ["a"]}), ("DELETE", "/v1/model/people/ann", None),
-        ("GET", f"/p/{poll}", None), ("GET", f"/p/{poll}/choose", None), ("GET", f"/p/{poll}/result", None),
-        ("GET", "/recommend", None), ("GET", "/admin", None), ("GET", f"/admin/{poll}", None),
-    ]  # fmt: skip
-
-
-def test_the_list_of_guarded_addresses_is_complete(keyed_client):
-    poll = "POLL"
-    listed = {(method, path.replace(poll, "{poll}")) for method, path, _ in addresses(keyed_client, poll)}
-    described = keyed_client.get("/v1/openapi.json").json()["paths"]
-    open_to_all = {"/health/live", "/health/ready"}
-    for path, methods in described.items():
-        for method in methods:
-            pattern = re.sub(r"\\{(key|person|item)\\}", r"[^/]+", re.escape(path)).replace(r"\{poll\}", r"\{poll\}")
-            found = any(one == method.upper() and re.fullmatch(pattern, where) for one, where in listed)
-            assert found or path in open_to_all, (method, path)
-
-
-def test_nothing_gets_in_without_a_key_or_with_a_wrong_one(keyed_client):
-    client, poll = keyed_client, new_poll(keyed_client)
-    good = poll["keys"]["admin"]
-    other = new_poll(client)["keys"]["vote"]
-    wrong = [
-        None, "", "Bearer", "Bearer ", f"Basic {good}", f"Bearer {good}x", f"Bearer {good[:-1]}", f"Bearer {other}",
-        f"Bearer {good[:16]}{'A' * 32}", "Bearer pr_000000000000_" + "A" * 32, "Bearer ' OR 1=1 --",
-    ]  # fmt: skip
-    before = client.get("/v1/polls", headers=bearer(client.admin)).json()
-    for method, path, body in addresses(client, poll["id"]):
-        for header in wrong:
-            headers = {} if header is None else {"Authorization": header}
-            found = client.request(method, path, json=body, headers=headers)
-            assert found.status_code in (401, 403), (method, path, header, found.status_code)
-    assert client.get("/v1/polls", headers=bearer(client.admin)).json() == before
-
-
-def test_a_key_of_one_poll_opens_no_other_and_a_role_no_more_than_its_own(keyed_client):
+def test_what_a_key_opens_is_told_to_nobody_else_and_not_for_longer(keyed_client):
     client = keyed_client
     mine, other = new_poll(client, title="mine"), new_poll(client, title="other")
     ann = person(client, mine, "ann")
-    send(client, mine, ann, {"kind": "list", "ranking": ["curry", "pizza"]})
-    allowed = {
-        "read": {("GET", ""), ("GET", "/answers/mine"), ("GET", "/result"), ("GET", "/events")},
-        "vote": {("GET", ""), ("GET", "/answers/mine"), ("GET", "/result"), ("GET", "/events"), ("GET", "/question"),
-                 ("POST", "/people"), ("POST", "/answers")},
-    }  # fmt: skip
-    keys = {role: bearer(mine["keys"][role]) for role in allowed} | {"person": ann}
-    for role, headers in keys.items():
-        for method, path, body in addresses(client, other["id"]):
-            assert client.request(method, path, json=body, headers=headers).status_code == 403, (role, method, path)
-        for method, path, body in addresses(client, mine["id"]):
-            tail = path.removeprefix(f"/v1/polls/{mine['id']}")
-            if path.startswith(("/p/", "/v1/polls/")) and (
-                path.startswith("/p/") or (method, tail) in allowed.get(role, allowed["vote"]) or tail == "/people/me"
-            ):
-                continue
-            assert client.request(method, path, json=body, headers=headers).status_code == 403, (role, method, path)
-    # A poll's admin is no admin of the server; and unknown polls look like those that one may not see.
-    poll_admin = bearer(mine["keys"]["admin"])
-    assert client.get("/v1/polls", headers=poll_admin).status_code == 403
+    # Unknown polls look like those that one may not see.
     codes = {client.get(f"/v1/polls/{name}", headers=ann).status_code for name in (other["id"], "no-such-poll")}
     assert codes == {403}
     # Nobody votes for somebody else, and one who has a person's key is not given another vote.
@@ -97,7 +27,8 @@ def test_a_key_of_one_poll_opens_no_other_and_a_role_no_more_than_its_own(keyed_
     assert client.post(f"/v1/polls/{mine['id']}/people", json={}, headers=ann).status_code == 409
     # A revoked key is worth nothing.
     key = mine["keys"]["read"]
-    assert client.delete(f"/v1/polls/{mine['id']}/keys/{key.split('_')[1]}", headers=poll_admin).status_code == 204
+    revoked = client.delete(f"/v1/polls/{mine['id']}/keys/{key.split('_')[1]}", headers=bearer(mine["keys"]["admin"]))
+    assert revoked.status_code == 204
     assert client.get(f"/v1/polls/{mine['id']}", headers=bearer(key)).status_code == 401
 
 
@@ -232,14 +163,6 @@ def test_no_link_makes_somebody_another_person_unasked(keyed_client):
     assert follow(other, "pr_000000000000_" + "A" * 32).status_code == 401
 
 
-def test_an_origin_that_is_none_is_of_another_site(open_client):
-    body = {"title": "evil", "items": [{"title": "a"}, {"title": "b"}]}
-    for origin in ("http://[", "http://[::1", "null", "", "localhost", "http://localhost.", "file://", "\xff"):
-        found = open_client.post("/v1/polls", json=body, headers={"Origin": origin.encode("latin-1")})
-        assert found.status_code == 403, origin
-        assert found.json()["field"] == "Origin"
-
-
 def test_a_page_behind_a_proxy_that_changes_the_name_may_act(tmp_path):
     with serving(tmp_path / "a.sqlite", public="https://poll.example.org", is_open=True) as client:
         poll = client.app_state.store.write(
@@ -257,11 +180,11 @@ def test_a_page_behind_a_proxy_that_changes_the_name_may_act(tmp_path):
 
 def test_an_open_server_is_not_open_to_other_sites(open_client):
     body = {"title": "evil", "items": [{"title": "a"}, {"title": "b"}]}
-    for headers in (
-        {"Origin": "http://evil.example"},
-        {"Sec-Fetch-Site": "cross-site"},
-        {"Origin": "http://localhost"},
-    ):
+    for site in ("http://evil.example", "http://[", "http://[::1", "null", "", "localhost", "http://localhost.",
+                 "file://", "\xff"):  # fmt: skip
+        found = open_client.post("/v1/polls", json=body, headers={"Origin": site.encode("latin-1")})
+        assert (found.status_code, found.json()["field"]) == (403, "Origin"), site
+    for headers in ({"Sec-Fetch-Site": "cross-site"}, {"Origin": "http://localhost"}):
         assert open_client.post("/v1/polls", json=body, headers=headers).status_code == 403
     # A name of another site that points at this machine (DNS rebinding) is no name of this server.
     for host in ("evil.example", "evil.example:8000", "", "localhost.evil.example"):

@@ -20,6 +20,7 @@ import pytest
 from typer.testing import CliRunner
 
 import permrank as pr
+from interfaces_server import eventually
 from permrank.errors import InputError
 from permrank.interfaces.cli.app import app
 from permrank.interfaces.server import store
@@ -65,6 +66,7 @@ def test_the_command_refuses_before_it_serves(tmp_path, monkeypatch):
         (["model.permrank"], "not a permrank model"),
         (["folder"], "cannot be read"),
         (["--admin-key", "short"], "hexadecimal"),
+        (["--admin-key", ""], "hexadecimal"),
         (["--db", "none/a.sqlite"], "no folder"),
         (["--db", "folder"], "not a regular file"),
         (["--db", "text.sqlite"], "not a database"),
@@ -216,9 +218,7 @@ def test_one_command_starts_a_poll_with_links_and_lets_in_who_has_one_once_it_is
     assert re.search(r"vote: +(http://127.0.0.1:\d+/join/pr_\S+)", text), text
     poll = ask("GET", "/v1/polls", key=re.search(r"all polls: .*/join/(pr_\S+)", text)[1])["polls"][0]["id"]
     read = re.search(r"result: .*/join/(pr_\S+)", text)[1]
-    until = time.monotonic() + 120.0
-    while time.monotonic() < until and not ask("GET", f"/v1/polls/{poll}/result", key=read)["communities"]:
-        time.sleep(0.1)
+    eventually(lambda: ask("GET", f"/v1/polls/{poll}/result", key=read)["communities"])
     assert len(ask("GET", f"/v1/polls/{poll}/result", key=read)["communities"]) == 2  # as simulated
 
 

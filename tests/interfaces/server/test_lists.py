@@ -3,21 +3,18 @@
 import json
 import logging
 import shutil
-import time
 
 import numpy as np
 import polars as pl
 import pytest
 
 import permrank as pr
-from interfaces_server import new_poll, person, send, serving
+from interfaces_server import NAME, eventually, holding, new_poll, person, send, serving
 from permrank.interfaces.server import erasing, learning, versions
 from permrank.interfaces.server.learning import Learner
 from permrank.interfaces.server.settings import Settings
 from permrank.interfaces.server.store import Store
 from permrank.interfaces.server.versions import changed_polls, model_is_due
-
-NAME = "ann-with-a-rare-name"
 
 
 @pytest.fixture(scope="module")
@@ -50,14 +47,7 @@ def learn(client):
 
 
 def until_served(client, version):
-    until = time.monotonic() + 60.0
-    while client.get("/v1/model").json()["version"] != version:
-        assert time.monotonic() < until
-        time.sleep(0.05)
-
-
-def texts(folder):
-    return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+    eventually(lambda: client.get("/v1/model").json()["version"] == version)
 
 
 BAD = {
@@ -211,10 +201,10 @@ def test_a_model_that_has_learnt_from_somebody_goes_when_they_are_erased(tmp_pat
         put(client, NAME, ranking=["dish 1"])
         second = learn(client)
         until_served(client, second)
-        assert NAME.encode() in texts(tmp_path)
+        assert holding(tmp_path, NAME)
         gone = client.delete(f"/v1/model/people/{NAME}").json()
         assert (gone["answers"], gone["pending"]) == (1, False)
-        assert NAME.encode() not in texts(tmp_path)
+        assert holding(tmp_path, NAME) == []
         until_served(client, first)  # which does not know them
         assert client.get("/v1/model").json()["people"] == 4
         assert client.post("/v1/model/recommend", json={"person": NAME}).status_code == 404
@@ -237,7 +227,7 @@ def test_whoever_is_erased_during_a_refit_is_not_in_what_it_makes(tmp_path, file
         monkeypatch.setattr(pr.Rankings, "joined", meanwhile)
         assert learn(client) is None
         assert not (tmp_path / "a.sqlite.models").exists()  # nothing was written that had to be removed again
-        assert NAME.encode() not in texts(tmp_path)
+        assert holding(tmp_path, NAME) == []
         assert client.get("/v1/model").json()["version"] == 0
         assert model_is_due(client.app_state.store, settings_of(client))
         monkeypatch.setattr(pr.Rankings, "joined", together)
@@ -247,7 +237,7 @@ def test_whoever_is_erased_during_a_refit_is_not_in_what_it_makes(tmp_path, file
         (tmp_path / "a.sqlite.models" / f".{made - 1:08d}.permrank.0123456789ab.tmp").write_text(NAME, encoding="utf-8")
         (tmp_path / "a.sqlite.models" / "notes.txt").write_text("of somebody else", encoding="utf-8")
         learn(client)
-        assert NAME.encode() not in texts(tmp_path)
+        assert holding(tmp_path, NAME) == []
         assert (tmp_path / "a.sqlite.models" / "notes.txt").exists()
 
 

@@ -7,13 +7,12 @@ import numpy as np
 import pytest
 
 import permrank as pr
-from interfaces_server import new_poll, person, send, serving
-from permrank.interfaces.server import learning
+from interfaces_server import eventually, new_poll, person, send, serving
+from permrank.interfaces.server import learning, versions
 from permrank.interfaces.server.results import Ballots, Person
 from permrank.interfaces.server.serving import loaded
 from permrank.interfaces.server.settings import Settings
 from permrank.interfaces.server.state import Holders
-from permrank.interfaces.server.versions import file_of
 
 
 @pytest.fixture(scope="module")
@@ -104,20 +103,16 @@ def test_what_a_person_says_counts_at_once_is_learnt_and_can_be_erased(client, m
     assert wrong.json()["field"] == "ranking"
     state = client.app_state
     settings = Settings(str(state.store.path), state.settings.model, refit_answers=1, refit_seconds=0.0)
-    assert learning.model_is_due(state.store, settings)
-    assert not learning.model_is_due(state.store, Settings(settings.db, settings.model, refit_answers=2))
+    assert versions.model_is_due(state.store, settings)
+    assert not versions.model_is_due(state.store, Settings(settings.db, settings.model, refit_answers=2))
     version = learning.refit_model(state.store, settings.model)
-    learnt = loaded(version, str(file_of(state.store, version)), time.time()).model
+    learnt = loaded(version, str(versions.file_of(state.store, version)), time.time()).model
     assert "newcomer" in learnt.user_ids
     assert learnt.rankings_.lists("newcomer") == [items[3:6]]
-    until = time.monotonic() + 120.0
-    while client.get("/v1/model").json()["version"] != version and time.monotonic() < until:
-        time.sleep(0.1)
-    told = client.get("/v1/model").json()
-    assert told["version"] == version
-    assert told["people"] == model.rankings_.n_users + 1
+    eventually(lambda: client.get("/v1/model").json()["version"] == version)
+    assert client.get("/v1/model").json()["people"] == model.rankings_.n_users + 1
     assert client.delete("/v1/model/people/newcomer").json()["answers"] == 1
-    assert not learning.model_is_due(state.store, settings)
+    assert not versions.model_is_due(state.store, settings)
 
 
 def test_without_a_model_its_questions_are_not_found(open_client):

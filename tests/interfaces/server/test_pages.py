@@ -1,12 +1,8 @@
 """The pages in a real browser: mouse, touch and keyboard, two people at once, no connection, nothing from elsewhere."""
 
-import contextlib
 import importlib.util
 import json
 import re
-import socket
-import threading
-import time
 import urllib.request
 from pathlib import Path
 
@@ -14,12 +10,11 @@ import pytest
 
 import permrank as pr
 from browser import CHROMIUM
-from interfaces_server import DISHES
+from interfaces_server import DISHES, listening
 from permrank.interfaces.server.app import create_app
 from permrank.interfaces.server.settings import Settings
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs Playwright: pip install playwright")
-uvicorn = pytest.importorskip("uvicorn")
 playwright.expect.set_options(timeout=60_000)  # a busy machine is no failure
 
 pytestmark = pytest.mark.browser
@@ -47,23 +42,9 @@ def base(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pages")
     lists = {f"p{n}": ["Alien", "Brazil", "Casablanca", "Dune", "Eraserhead"][n % 3 :] for n in range(12)}
     pr.PlackettLuce(prior="gaussian").fit(pr.Rankings.from_lists(lists)).save(folder / "m.permrank")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    settings = Settings(str(folder / "a.sqlite"), str(folder / "m.permrank"), port=port, rate=0.0)
-    server = uvicorn.Server(uvicorn.Config(create_app(settings), port=port, log_level="error", lifespan="on"))
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    address = f"http://127.0.0.1:{port}"
-    until = time.monotonic() + 120.0
-    while time.monotonic() < until:
-        with contextlib.suppress(OSError):
-            if get(address, "/health/ready"):
-                break
-        time.sleep(0.1)
-    yield address
-    server.should_exit = server.force_exit = True
-    thread.join()
+    settings = Settings(str(folder / "a.sqlite"), str(folder / "m.permrank"), rate=0.0)
+    with listening(create_app(settings)) as port:
+        yield f"http://127.0.0.1:{port}"
 
 
 @pytest.fixture(scope="module")

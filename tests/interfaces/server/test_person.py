@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.special import expit, ndtr
 
+from permrank.interfaces.server import asking
 from permrank.interfaces.server.asking import PERSON_SCALE, one_answer, person_posterior, share_right, strength_of
 
 NOISE = np.sqrt(8.0 / np.pi)
@@ -47,6 +48,36 @@ def test_the_posterior_of_a_person_is_that_of_an_integral(lists, within, scale):
     nothing = person_posterior([], mean, scale)
     assert_allclose(nothing.covariance, np.eye(3) * scale**2)
     assert np.abs(nothing.mean - centre).max() > 0.1
+
+
+@pytest.fixture
+def sweeps(monkeypatch):
+    """One entry for each time that all items were solved for."""
+    found, covariance = [], asking._covariance
+    monkeypatch.setattr(asking, "_covariance", lambda *arguments: found.append(0) or covariance(*arguments))
+    return found
+
+
+def test_groups_of_many_items_have_a_posterior_that_does_not_depend_on_the_steps_to_it(sweeps, monkeypatch):
+    lists = [[list(range(50)), list(range(50, 100))]]
+    found = person_posterior(lists, np.zeros(100), PERSON_SCALE)
+    assert len(sweeps) < asking._MOST_SWEEPS  # at a fixed point
+    monkeypatch.setattr(asking, "_DAMPING", 0.25)
+    monkeypatch.setattr(asking, "_MOST_SWEEPS", 500)
+    slow = person_posterior(lists, np.zeros(100), PERSON_SCALE)
+    assert_allclose(found.mean, slow.mean, rtol=0.0, atol=1e-3)
+    assert_allclose(found.covariance, slow.covariance, rtol=0.0, atol=1e-2)
+    assert np.ptp(found.mean[:50]) < 1e-9  # nothing tells them apart
+    monkeypatch.setattr(asking, "_DAMPING", 0.7)  # the control: it goes to and fro
+    assert np.abs(person_posterior(lists, np.zeros(100), PERSON_SCALE).mean - slow.mean).max() > 0.1
+
+
+def test_a_list_of_very_many_items_is_solved_in_few_steps_that_are_enough(sweeps, monkeypatch):
+    lists = [[[item] for item in range(320)]]
+    found = person_posterior(lists, np.zeros(320), PERSON_SCALE)
+    assert len(sweeps) <= 12
+    monkeypatch.setattr(asking, "_FEW_SWEEPS", 100)
+    assert_allclose(found.mean, person_posterior(lists, np.zeros(320), PERSON_SCALE).mean, rtol=0.0, atol=0.02)
 
 
 def test_orders_are_as_right_as_they_are_said_to_be():

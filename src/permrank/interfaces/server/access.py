@@ -47,7 +47,8 @@ def make_key(
     text: str | None = None,
 ) -> str:  # fmt: skip
     """Make a key, or take one that was made elsewhere, and keep its digest; this is the only time that it is seen."""
-    text = text or f"pr_{secrets.token_hex(6)}_{secrets.token_urlsafe(24)}"
+    if text is None:
+        text = f"pr_{secrets.token_hex(6)}_{secrets.token_urlsafe(24)}"
     found = _KEY.fullmatch(text)
     if found is None:
         raise InputError("a key is 'pr_', 12 hexadecimal digits, '_' and 32 letters; --admin-key new makes one")

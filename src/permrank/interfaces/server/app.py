@@ -62,7 +62,7 @@ def create_app(settings: Settings, pictures: str | None = None) -> Any:
     app.include_router(polls_api.router)
     app.include_router(model_api.router)
     app.include_router(router)
-    app.mount("/static", own_files())
+    app.mount("/static", CachedFiles(directory=str(files(_HERE) / "static")))
     if pictures or os.environ.get("PERMRANK_PICTURES"):
         app.mount("/pictures", StaticFiles(directory=pictures or os.environ["PERMRANK_PICTURES"]))
     _add_health(app)
@@ -141,7 +141,7 @@ def warm_up() -> None:
     items = [{"id": name, "title": name} for name in "wxyz"]
     ballots = Ballots(people, {"a": 1, "b": 2}, 2, 2)
     GroupResult(items, ballots)
-    next_question(list("wxyz"), people["a"], Common(Buckets(1.0, 1.0)).scores("", list("wxyz"), ballots, "b"))
+    next_question(list("wxyz"), people["a"], Common(Buckets(1.0, 1.0)).scores("", list("wxyz"), "b", ballots))
 
 
 # Pages
@@ -152,28 +152,18 @@ _HERE = "permrank.interfaces.server"
 
 @functools.cache
 def _environment() -> jinja2.Environment:
-    return jinja2.Environment(
-        loader=jinja2.PackageLoader(_HERE, "templates"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    loader, undefined = jinja2.PackageLoader(_HERE, "templates"), jinja2.StrictUndefined
+    return jinja2.Environment(loader=loader, autoescape=True, undefined=undefined, trim_blocks=True, lstrip_blocks=True)
 
 
 class CachedFiles(StaticFiles):
-    """Our own files, which browsers ask about again."""
+    """Our own files, style sheet and modules, which browsers ask about again."""
 
     def file_response(self, *arguments: Any, **options: Any) -> Response:
         """A file with an ETag."""
         found = super().file_response(*arguments, **options)
         found.headers["Cache-Control"] = "no-cache"
         return found
-
-
-def own_files() -> CachedFiles:
-    """Style sheet and modules."""
-    return CachedFiles(directory=str(files(_HERE) / "static"))
 
 
 def page(name: str, request: Request, state: State, who: Caller | None = None, **values: Any) -> HTMLResponse:

@@ -35,6 +35,10 @@ def seen(text: str) -> str:
     >>> seen("👩\u200d🍳") == "👩\u200d🍳", seen("a\u200db")
     (True, 'ab')
     """
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError("is not Unicode: half of a surrogate pair") from error
     if UNSAFE.search(text.replace("\n", " ")):
         raise ValueError("holds control characters; leave them out")
     text = unicodedata.normalize("NFC", text).replace(_EMPTY_BRAILLE, " ")
@@ -76,24 +80,15 @@ MOST_ITEMS, MOST_ANSWERS, MOST_LISTS = 1_000, 1_000, 200
 """Items of a poll or a list, answers in a body, and people in one question to the model."""
 
 
-def _unicode(text: str) -> str:
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise ValueError("is not Unicode: half of a surrogate pair") from error
-    return text
-
-
 # The description says what it can of this: no control characters but the end of a line.
 _Clean = (
-    AfterValidator(_unicode),
     AfterValidator(seen),
     Field(json_schema_extra={"pattern": r"^[^\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]*$"}),
 )
 Title = Annotated[str, StringConstraints(min_length=1, max_length=200), *_Clean, AfterValidator(one_line)]
 About = Annotated[str, StringConstraints(max_length=2_000), *_Clean]
 ItemId = Annotated[str, StringConstraints(min_length=1, max_length=100), *_Clean, AfterValidator(one_line)]
-Name = Annotated[str, StringConstraints(min_length=1, max_length=100), *_Clean, AfterValidator(one_line)]
+Name = ItemId
 AnyId = Annotated[str | int, Field(union_mode="left_to_right")]
 ClientKey = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=r"^[\x21-\x7e]+$")]
 Picture = Annotated[str, StringConstraints(max_length=300, pattern=r"^(/pictures/[A-Za-z0-9_-][A-Za-z0-9._/-]*)?$")]
@@ -224,7 +219,8 @@ class SkipAnswer(Said):
     items: Annotated[list[ItemId], Field(min_length=2, max_length=20)]
 
 
-Answer = Annotated[ListAnswer | TiersAnswer | PairAnswer | BestWorstAnswer | SkipAnswer, Field(discriminator="kind")]
+AnyAnswer = ListAnswer | TiersAnswer | PairAnswer | BestWorstAnswer | SkipAnswer
+Answer = Annotated[AnyAnswer, Field(discriminator="kind")]
 
 
 class NewAnswers(Body):
@@ -234,6 +230,7 @@ class NewAnswers(Body):
     person: Name | None = Field(None, description="Whose they are, by name; with an admin's key only.")
 
 
+_HowMany = Annotated[int, Field(ge=1, le=1_000)]
 _Rating = Annotated[float, Field(allow_inf_nan=False)]
 _Tier = Annotated[list[AnyId], Field(min_length=1, max_length=MOST_ITEMS)]
 
@@ -249,7 +246,7 @@ class Someone(Body):
 class Recommend(Someone):
     """What would they choose next?"""
 
-    k: Annotated[int, Field(ge=1, le=1_000)] = 10
+    k: _HowMany = 10
     exclude: Annotated[list[AnyId], Field(max_length=MOST_ITEMS)] = []
     reasons: bool = Field(False, description="Say why, in a sentence each.")
 
@@ -258,7 +255,7 @@ class RecommendMany(Body):
     """The same question about several people."""
 
     people: Annotated[list[Someone], Field(min_length=1, max_length=MOST_LISTS)]
-    k: Annotated[int, Field(ge=1, le=1_000)] = 10
+    k: _HowMany = 10
 
 
 class Rank(Someone):

@@ -34,12 +34,12 @@ def answer(name: str, about: str, base: Model = Answer, /, **members: Any) -> Mo
     return create_model(name, __base__=base, __doc__=about, **fields)
 
 
-def _told(kind: Any, description: str) -> Any:
-    return Annotated[kind, Field(description=description)]
+def _told(kind: Any, description: str | None = None, ge: float | None = None, le: float | None = None) -> Any:
+    return Annotated[kind, Field(description=description, ge=ge, le=le)]
 
 
 def _share(description: str | None = None) -> Any:
-    return Annotated[float, Field(ge=0.0, le=1.0, description=description)]
+    return _told(float, description, ge=0.0, le=1.0)
 
 
 _STATE = Literal["open", "closed"]
@@ -92,7 +92,7 @@ SoFar = answer(
 )
 Question = answer(
     "Question", "The next question.", items=_told(list[str], "Two or four; none where everything has been asked."),
-    gain=Annotated[float, Field(ge=0.0, description="What the answer is expected to tell.")],
+    gain=_told(float, "What the answer is expected to tell.", ge=0.0),
     certainty=_share("Expected share of pairs in the right order."), enough=bool, answered=int, order=[SoFar],
 )  # fmt: skip
 ResultItem = answer(
@@ -115,7 +115,7 @@ Differences = answer(
 Result = answer(
     "Result", "What the group thinks.", poll=str, title=str, state=_STATE, people=int, answers=int,
     as_of=_told(int, "Number of the last answer that counts."),
-    age=Annotated[float, Field(ge=0.0, description="Seconds since it was worked out.")], model=str, level=float,
+    age=_told(float, "Seconds since it was worked out.", ge=0.0), model=str, level=float,
     items=[ResultItem], close=[ClosePair], cycles=[[str]], communities=[Community], communities_as_of=int | None,
     you=Differences | None,
 )  # fmt: skip
@@ -124,7 +124,7 @@ Result = answer(
 Stamped = answer(
     "Stamped", "Which version of the model has answered, and how old it is.",
     version=_told(int, "0 is the file that was served at first."),
-    age=Annotated[float, Field(ge=0.0, description="Seconds since the version was made.")],
+    age=_told(float, "Seconds since the version was made.", ge=0.0),
 )  # fmt: skip
 ModelAbout = answer(
     "ModelAbout", "Which model.", Stamped, model=str, items=int, people=int, takes=Literal["rankings", "ratings"]

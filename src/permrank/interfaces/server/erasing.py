@@ -55,18 +55,13 @@ class Eraser:
         """Whether an erasure is carried out, once it is or a moment has passed."""
         until = time.monotonic() + _WAIT
         self._asked.set()
-        while is_pending(self.store, seq):
+        while self.store.row("SELECT 1 FROM erasures WHERE seq = ? AND NOT done", seq) is not None:
             left = until - time.monotonic()
             if left <= 0.0:
                 return False
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._ended.wait(), left)
         return True
-
-
-def is_pending(store: Store, seq: int) -> bool:
-    """Whether an erasure is not carried out yet."""
-    return store.row("SELECT 1 FROM erasures WHERE seq = ? AND NOT done", seq) is not None
 
 
 def n_pending(store: Store) -> int:

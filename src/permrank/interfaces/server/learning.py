@@ -23,25 +23,13 @@ from typing import Any
 
 import permrank as pr
 from permrank.errors import InputError
+from permrank.interfaces.server import versions
 from permrank.interfaces.server.polls import Erasure, items_of, n_erasures, note_erasure
 from permrank.interfaces.server.problems import Problem
 from permrank.interfaces.server.results import Ballots
-from permrank.interfaces.server.serving import Version, loaded, person_id, place_of, require_once
+from permrank.interfaces.server.serving import Version, loaded, person_id, place_of, require_once, tier_of
 from permrank.interfaces.server.settings import ENVIRONMENT, Settings, learner_environment
 from permrank.interfaces.server.store import Store
-from permrank.interfaces.server.versions import (
-    FEWEST,
-    Made,
-    base_of,
-    begin,
-    changed_polls,
-    end,
-    file_of,
-    is_wanted,
-    model_is_due,
-    remove_files,
-    something_to_learn,
-)
 from permrank.types import Named
 
 MODEL = "model"
@@ -80,7 +68,7 @@ def usable_list(version: Version, person: str | int, said: Any) -> Said:
         raise Problem(422, "the model knows ballots and no people", remedy="serve a model of people")
     if isinstance(said, dict) != (wanted == "ratings"):
         raise Problem(422, f"the model learns from {wanted}", field=wanted, remedy=f"send {wanted}, and nothing else")
-    tiers = [[place_of(version, item, wanted) for item in (one if isinstance(one, list) else [one])] for one in said]
+    tiers = [[place_of(version, item, wanted) for item in tier_of(one)] for one in said]
     require_once(version, [item for tier in tiers for item in tier], wanted)
     found: Any = [[version.ids[at] for at in tier] for tier in tiers]
     if known.ratings is not None:
@@ -145,8 +133,8 @@ def learn_what_is_new(store: Store, settings: Settings) -> bool:
     What fails keeps nothing else from being learnt; it ends the process afterwards, and is tried again by another.
     """
     path, jobs = settings.model, list[Callable[[], object]]()
-    jobs += [functools.partial(find_communities, store, poll) for poll in changed_polls(store)]
-    if path is not None and model_is_due(store, settings):
+    jobs += [functools.partial(find_communities, store, poll) for poll in versions.changed_polls(store)]
+    if path is not None and versions.model_is_due(store, settings):
         jobs.append(functools.partial(refit_model, store, path))
     errors = []
     for job in jobs:
@@ -165,22 +153,22 @@ def refit_model(store: Store, path: str) -> int | None:
 
     None if somebody was erased meanwhile: it is then due again, without that person.
     """
-    base = base_of(path)
-    begun: Made = store.write(lambda db: begin(db, base)).result()
+    base = versions.base_of(path)
+    begun: versions.Made = store.write(lambda db: versions.begin(db, base)).result()
     rows = store.rows("SELECT seq, person, said FROM lists WHERE base = ? AND seq <= ? ORDER BY seq", base, begun.seq)
     first = loaded(0, path, begun.created)
     lists = usable_lists(first, rows)
     if lists is not None:
         _log.info("fitting the model to its data and the lists of %d people", lists.n_users)
         made = first.model.clone().fit(first.model.rankings_.joined(lists), verbose=False)
-        if not is_wanted(store, begun.number):
+        if not versions.is_wanted(store, begun.number):
             return None
-        target = file_of(store, begun.number)
+        target = versions.file_of(store, begun.number)
         target.parent.mkdir(mode=0o700, exist_ok=True)  # the models hold people's lists
         made.save(target)
         target.chmod(0o600)
-    ended = store.write(lambda db: end(db, base, begun.number)).result()
-    remove_files(store)
+    ended = store.write(lambda db: versions.end(db, base, begun.number)).result()
+    versions.remove_files(store)
     return begun.number if ended else None
 
 
@@ -204,7 +192,7 @@ def find_communities(store: Store, poll: str) -> None:
 def communities_of(ballots: Ballots, ids: list[str]) -> list[Named]:
     """Tastes, largest first: share and the items that set each apart; none where one taste explains people as well."""
     lists = [person.ranking for person in ballots.people.values() if person.ranking and len(person.ranking) > 2]
-    if len(lists) < FEWEST:
+    if len(lists) < versions.FEWEST:
         return []
     rankings = pr.Rankings.from_lists(lists, users=list(range(len(lists))), items=ids, unlisted="ignore")
     model = pr.LatentPlackettLuce(n_starts=2)
@@ -268,7 +256,7 @@ class Learner:
 
     def _is_needed(self, store: Store) -> bool:
         try:
-            return something_to_learn(store, self.settings)
+            return versions.model_is_due(store, self.settings) or bool(versions.changed_polls(store))
         except Exception:  # a model file that is being replaced, a locked database: learning goes on afterwards
             _log.exception("whether there is something to learn cannot be found out; it is looked again")
             return False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Callable
 from typing import Annotated
 
@@ -13,20 +14,12 @@ from fastapi import Path as PathParameter
 import permrank as pr
 from permrank.errors import NotSupportedError
 from permrank.interfaces.server.access import Caller, Right
-from permrank.interfaces.server.bodies import (
-    Explain,
-    PersonList,
-    Prefers,
-    Rank,
-    Recommend,
-    RecommendMany,
-    Someone,
-)
+from permrank.interfaces.server.bodies import Explain, PersonList, Prefers, Rank, Recommend, RecommendMany, Someone
 from permrank.interfaces.server.learning import MODEL, Said, erase_lists, keep_list, usable_list
 from permrank.interfaces.server.polls import n_erasures
 from permrank.interfaces.server.polls_api import ERRORS, PENDING, All, Limit, Who, erased
 from permrank.interfaces.server.problems import Problem
-from permrank.interfaces.server.serving import Version, age, id_of, person_id, place_of
+from permrank.interfaces.server.serving import Version, id_of, person_id, place_of
 from permrank.interfaces.server.state import State
 from permrank.interfaces.server.turns import T
 from permrank.types import Named
@@ -41,7 +34,7 @@ def _opened(who: Caller, state: State, right: Right = "model") -> Version:
 
 
 def _stamp(version: Version) -> Named:
-    return {"version": version.number, "age": round(age(version), 1)}
+    return {"version": version.number, "age": round(max(0.0, time.time() - version.created), 1)}
 
 
 @router.get("", summary="Which model")

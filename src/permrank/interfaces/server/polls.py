@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from permrank.interfaces.server.access import make_key
 from permrank.interfaces.server.bodies import (
+    AnyAnswer,
     BestWorstAnswer,
     ListAnswer,
     NewPoll,
@@ -24,8 +25,6 @@ from permrank.interfaces.server.bodies import (
 from permrank.interfaces.server.problems import Problem
 from permrank.interfaces.server.store import Store
 from permrank.types import Named
-
-AnyAnswer = ListAnswer | TiersAnswer | PairAnswer | BestWorstAnswer | SkipAnswer
 
 
 class Erasure(NamedTuple):

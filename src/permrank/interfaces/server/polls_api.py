@@ -31,7 +31,7 @@ ERRORS: dict[int | str, Named] = {
 PENDING: dict[int | str, Named] = {202: {"description": "Erased for all who ask, and not yet in the files"}}
 router = APIRouter(prefix="/v1", tags=["polls"], responses=ERRORS)
 Poll = Annotated[str, PathParameter(max_length=64, pattern=r"^[a-z0-9-]+$")]
-Token = Annotated[str, PathParameter(max_length=64, pattern=r"^[a-z0-9-]+$")]
+Token = Poll
 After = Annotated[str, Query(max_length=64, description="Go on after this one.")]
 Limit = Annotated[int, Query(ge=1, le=1_000)]
 

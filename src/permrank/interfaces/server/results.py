@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -87,7 +87,7 @@ def weight_of(lists: Sequence[Tiers], n_items: int) -> float:
     return min(1.0, (n_items - 1) / stages) if stages else 1.0
 
 
-def ranking_lines(ballots: Ballots, n_items: int, names: dict[str, str]) -> list[tuple[str, Tiers, float]]:
+def ranking_lines(ballots: Ballots, n_items: int, names: Mapping[str, str]) -> list[tuple[str, Tiers, float]]:
     """User, ranking and weight of all that counts; people in the order of their names, which are ids without one."""
     found = []
     for person in sorted(ballots.people, key=lambda person: (names.get(person) or person, person)):
@@ -97,9 +97,9 @@ def ranking_lines(ballots: Ballots, n_items: int, names: dict[str, str]) -> list
     return found
 
 
-def rankings_of(ballots: Ballots, items: Sequence[str], names: dict[str, str] | None = None) -> pr.Rankings | None:
+def rankings_of(ballots: Ballots, items: Sequence[str]) -> pr.Rankings | None:
     """The rankings of a poll, or None while there are none."""
-    lines = ranking_lines(ballots, len(items), names or {})
+    lines = ranking_lines(ballots, len(items), {})
     if not lines:
         return None
     return pr.Rankings.from_lists(

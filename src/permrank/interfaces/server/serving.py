@@ -7,7 +7,6 @@ import contextvars
 import functools
 import json
 import logging
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -105,7 +104,7 @@ class Serving:
             )
         if isinstance(said, dict):
             return model.fold_in({id_of(version, item, "ratings"): one for item, one in said.items()})
-        tiers = [[place_of(version, item, "ranking") for item in _tier(entry)] for entry in said]
+        tiers = [[place_of(version, item, "ranking") for item in tier_of(entry)] for entry in said]
         return folded(version, tiers, light=light)
 
     def _said(self, person: str | int) -> Any:
@@ -226,7 +225,8 @@ def require_once(version: Version, places: Sequence[int], field: str) -> None:
         raise Problem(422, f"{version.ids[twice]!r} comes twice", field=field, remedy="name every item once")
 
 
-def _tier(entry: object) -> list[object]:
+def tier_of(entry: object) -> list[object]:
+    """The items of an entry of a list, which is one item or a list of equals."""
     return entry if isinstance(entry, list) else [entry]
 
 
@@ -240,8 +240,3 @@ def person_id(model: pr.Ranker, person: str | int) -> str | int:
         raise Problem(
             404, f"unknown user {person!r}", field="person", remedy="give an id as the model has them: a whole number"
         ) from error
-
-
-def age(version: Version) -> float:
-    """Seconds since a version was made."""
-    return max(0.0, time.time() - version.created)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import json
 import time
 from collections.abc import AsyncIterator
@@ -106,14 +107,20 @@ class Polls:
         return ballots
 
     async def question(self, poll: str, who: str | None, kind: str, *, hidden: bool) -> Named:
-        """The next question to a person; where the result is hidden, what others think plays no part in it."""
+        """The next question to a person; where the result is hidden, what others think plays no part in it.
 
-        def work() -> Named:
-            ballots, ids = self.ballots(poll), [item["id"] for item in items_of(self.store, poll)]
-            common = np.zeros(len(ids)) if hidden else self._common.scores(poll, ids, ballots, who)
-            return next_question(ids, ballots.people.get(who or "", Person()), common, kind)
+        What others think and the question are two jobs, so that nobody waits for both.
+        """
+        ids = [item["id"] for item in items_of(self.store, poll)]
 
-        return await self.turns.run(poll, work, ("question", who, kind, hidden))
+        def question() -> Named:
+            return next_question(ids, self.ballots(poll).people.get(who or "", Person()), common, kind)
+
+        common = np.zeros(len(ids))
+        if not hidden:
+            fit = functools.partial(self._common.scores, poll, ids, who)
+            common = await self.turns.run(poll, lambda: fit(self.ballots(poll)), ("common", who))
+        return await self.turns.run(poll, question, ("question", who, kind, hidden))
 
     # Streams
 
@@ -145,7 +152,8 @@ class Polls:
         told = None
         try:
             while True:
-                now = json.dumps({"as_of": self.state(poll)[0], "state": self.poll_state(poll)})
+                row = self.store.row("SELECT state FROM polls WHERE id = ?", poll)
+                now = json.dumps({"as_of": self.state(poll)[0], "state": "gone" if row is None else row["state"]})
                 yield f"event: change\ndata: {now}\n\n" if now != told else ": here\n\n"
                 told = now
                 changed.clear()
@@ -153,11 +161,6 @@ class Polls:
                     await asyncio.wait_for(changed.wait(), _SIGN)
         finally:
             del self._streams[changed]
-
-    def poll_state(self, poll: str) -> str:
-        """Open, closed or gone."""
-        row = self.store.row("SELECT state FROM polls WHERE id = ?", poll)
-        return "gone" if row is None else str(row[0])
 
     async def _look(self) -> None:
         """Wake the streams when the file has changed, whoever changed it."""

@@ -105,11 +105,6 @@ FEWEST = 20
 """From so many rankings on tastes are looked for."""
 
 
-def something_to_learn(store: Store, settings: Settings) -> bool:
-    """Whether a process that learns would have something to do."""
-    return model_is_due(store, settings) or bool(changed_polls(store))
-
-
 def model_is_due(store: Store, settings: Settings) -> bool:
     """Whether there are enough new lists for the model that is served, and the last attempt is old enough."""
     if settings.model is None or not settings.refit_answers:

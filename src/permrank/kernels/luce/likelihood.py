@@ -127,11 +127,22 @@ def _node(rates, x, complement):
 
 
 @njit(error_model="numpy")
-def _march(rates, y, step, start, peak, complement, own):
+def _add_node(rates, x, weight, complement, own, second):
+    """own += weight (1 - r), and, unless it is empty, the lower half of second += weight (rr' + diag(dr / dy))."""
+    for t in range(rates.size):
+        own[t] += weight * complement[t]
+    for t in range(second.shape[0]):
+        second[t, t] += weight * (1.0 - complement[t]) * (complement[t] - rates[t] * x)
+        for u in range(t + 1):
+            second[t, u] += weight * complement[t] * complement[u]
+
+
+@njit(error_model="numpy")
+def _march(rates, y, step, start, peak, complement, own, second):
     """Add nodes y, y + step, ... until the integrand has died; start is g one step before y, or nan.
 
-    Returns Σ of weights exp(g - peak), Σ weight Σ r, and the largest bend (minus a second difference of g)
-    times the digits still wanted there. own[t] gains Σ weight (1 - r_t).
+    Returns Σ of weights exp(g - peak), Σ weight Σ r, and the largest curvature (minus a second difference of g)
+    times the digits still wanted there. own and second: see `_add_node`.
     """
     total, rest, worst = 0.0, 0.0, 0.0
     before, previous = np.nan, start
@@ -139,14 +150,13 @@ def _march(rates, y, step, start, peak, complement, own):
         x = math.exp(y)
         log_product, ratios = _node(rates, x, complement)
         g = y - x + log_product
-        bend = (2.0 * previous - before - g) * (_ALIASING - peak + previous)
-        if bend > worst:  # false for nan
-            worst = bend
+        curvature = (2.0 * previous - before - g) * (_ALIASING - peak + previous)
+        if curvature > worst:  # false for nan
+            worst = curvature
         weight = math.exp(g - peak)
         total += weight
         rest += weight * ratios
-        for t in range(rates.size):
-            own[t] += weight * complement[t]
+        _add_node(rates, x, weight, complement, own, second)
         if not g >= peak - _DROP:  # so written, a nan ends the loop too
             return total, rest, worst
         before, previous = previous, g
@@ -176,35 +186,40 @@ def _mode(rates):
 
 
 @njit(error_model="numpy")
-def _integrate_block(rates, own):
+def _integrate_block(rates, own, second):
     """∫_0^1 Π_t (1 - v^{a_t}) dv, its logarithm, by the trapezoid rule in y, where v = exp(-e^y).
 
     The integrand is exp g(y), g(y) = y - e^y + Σ_t log(1 - exp(-a_t e^y)), with one peak and no heavy tail. A
     stretch of curvature κ that lies d below the peak is aliased with relative size exp(-d - 2π² / (κ h²));
     the step h is halved, keeping all nodes, until that is below exp(-30) at every node. For exp(-e^y), where
     κ = d, this asks for h = 0.29; a narrow peak needs some 26 nodes. Returns also Σ E[r_t], r_t as in `_node`
-    under the normalised integrand; own[t] = 1 - E[r_t].
+    under the normalised integrand; own[t] = 1 - E[r_t]. The lower half of second is E[dr / dy] on the diagonal plus
+    the covariance of r, the second derivatives in log a (Louis, 1982); it may be empty.
     """
     y, step = _mode(rates)
     complement = np.empty(rates.size)
     log_product, rest = _node(rates, math.exp(y), complement)
     peak = y - math.exp(y) + log_product
-    own[:] = complement
+    own[:], second[:] = 0.0, 0.0
+    _add_node(rates, math.exp(y), 1.0, complement, own, second)
     total, worst = 1.0, 0.0
     for h in (step, -step):
-        part, ratios, bend = _march(rates, y + h, h, peak, peak, complement, own)
+        part, ratios, curvature = _march(rates, y + h, h, peak, peak, complement, own, second)
         total += part
         rest += ratios
-        worst = max(worst, bend)
+        worst = max(worst, curvature)
     while worst > 2.0 * math.pi**2:
         worst *= 0.25
         for h in (step, -step):
-            part, ratios, bend = _march(rates, y + 0.5 * h, h, np.nan, peak, complement, own)
+            part, ratios, curvature = _march(rates, y + 0.5 * h, h, np.nan, peak, complement, own, second)
             total += part
             rest += ratios
-            worst = max(worst, 0.25 * bend)
+            worst = max(worst, 0.25 * curvature)
         step *= 0.5
     own /= total
+    for t in range(second.shape[0]):
+        for u in range(t + 1):
+            second[t, u] = second[t, u] / total - own[t] * own[u]
     return peak + math.log(total * step), rest / total
 
 
@@ -228,7 +243,7 @@ def _exact_block(scores, log_rest, own):
     if m <= _MOST_ENUMERATED and widest < _ENUMERABLE:
         log_ways, rest = _subset_sums(rates, own)
         return log_product + log_ways, rest
-    log_probability, rest = _integrate_block(rates, own)
+    log_probability, rest = _integrate_block(rates, own, np.empty((0, 0)))
     if outside < 0.0:
         for t in range(m):
             own[t] *= math.exp(min(0.0, scores[t] - log_rest - _LOWEST_LOG_RATE))
@@ -276,6 +291,42 @@ def _linear_block(scores, first, stop, n_left, log_total, log_block, ties):
             log_likelihood -= math.log(product)
             product = 1.0
     return log_likelihood - math.log(product), own, rest
+
+
+@njit(error_model="numpy")
+def block_curvature(scores, log_rest, log_total, ties, second):
+    """Second derivatives of a block's log-probability in its scores, (m, m), while the worth W of the rest is fixed.
+
+    With b = w / A and a_j = 1 - (B / A) j / m they are those of `stage_statistics`: -δ b Σ_j c_j + b b' Σ_j c_j², where
+    c_j is (1 - j / m) / a_j for `EFRON`, m times 1 for `BRESLOW` and 1 for `PARTITION`, which has log B as well.
+    Returns the sum of the first derivatives: minus the one in log W, as moving all scores and log W changes nothing.
+    """
+    m = scores.size
+    if ties == EXACT and m > 1:
+        rates, own = np.empty(m), np.empty(m)
+        for t in range(m):
+            rates[t] = math.exp(min(max(scores[t] - log_rest, _LOWEST_LOG_RATE), _HIGHEST_LOG_RATE))
+        _, rest = _integrate_block(rates, own, second)
+        for t in range(m):
+            second[t, t:] = second[t:, t]
+        return rest
+    log_block = _log_sum(scores, 0, m)
+    share, chosen = math.exp(log_block - log_total), 1.0 if ties == PARTITION else float(m)
+    exposure, squares = (1.0, 1.0) if ties == PARTITION else (chosen, chosen)
+    if ties == EFRON and m > 1:
+        exposure, squares = 0.0, 0.0
+        for j in range(m):
+            left = (1.0 - j / m) / (1.0 - share * j / m)
+            exposure += left
+            squares += left * left
+    for t in range(m):
+        worth, own = math.exp(scores[t] - log_total), math.exp(scores[t] - log_block)
+        for u in range(m):
+            second[t, u] = squares * worth * math.exp(scores[u] - log_total)
+            if ties == PARTITION:
+                second[t, u] -= own * math.exp(scores[u] - log_block)
+        second[t, t] += (own if ties == PARTITION else 0.0) - exposure * worth
+    return chosen - exposure * share
 
 
 @njit(error_model="numpy")

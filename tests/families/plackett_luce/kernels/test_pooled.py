@@ -113,13 +113,22 @@ def test_the_information_of_strict_rankings_is_that_of_the_formula():
     assert_allclose(got, want, rtol=1e-8, atol=1e-9)
 
 
-def test_the_information_of_a_large_exact_block_matches_differences_of_its_gradient():
+@every_treatment
+@pytest.mark.parametrize("spread", [1.0, 20.0, 500.0])
+def test_the_information_matches_differences_of_the_gradient(ties, spread):
+    """Large blocks and small ones, first, in the middle and last; worths that differ by any factor."""
     rng = np.random.default_rng(10)
-    items = np.arange(60, dtype=np.int32)
-    levels = (items >= 40).astype(np.int32)
-    scores, indptr, weights = rng.normal(size=60), np.array([0, 60]), np.array([2.0])
-    got = observed_information(indptr, items, levels, scores, weights, EXACT)
-    direction, step = rng.normal(size=60), 1e-4
-    ends = [pooled_statistics(indptr, items, levels, scores + h * direction, weights, EXACT) for h in (step, -step)]
-    numeric = -((ends[0][1] - ends[0][2]) - (ends[1][1] - ends[1][2])) / (2 * step)
-    assert_allclose(got @ direction, numeric, rtol=1e-6, atol=1e-6)
+    levels = np.repeat(np.arange(6), [40, 1, 9, 1, 8, 5]).astype(np.int32)
+    items = np.concatenate([rng.permutation(70)[: levels.size] for _ in range(2)]).astype(np.int32)
+    levels, indptr, weights = np.tile(levels, 2), np.array([0, 64, 128]), np.array([2.0, 0.3])
+    scores = spread * rng.normal(size=70)
+    got = observed_information(indptr, items, levels, scores, weights, TREATMENTS[ties])
+    assert_array_equal(got, got.T)
+    assert_allclose(got.sum(axis=0), np.zeros(70), rtol=0, atol=1e-12 * max(1.0, got.max()))
+    step = 3e-3
+    for direction in rng.normal(size=(5, 70)):
+        moved = [pooled_statistics(indptr, items, levels, scores + h * step * direction, weights, TREATMENTS[ties])
+                 for h in (1, -1, 2, -2)]  # fmt: skip
+        plus, minus, plus_two, minus_two = (chosen - expected for _, chosen, expected in moved)
+        numeric = -(8.0 * (plus - minus) - (plus_two - minus_two)) / (12.0 * step)
+        assert_allclose(got @ direction, numeric, rtol=0, atol=1e-8 * max(1.0, got.max()))

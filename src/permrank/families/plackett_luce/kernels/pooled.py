@@ -13,17 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from permrank.kernels.jit import njit, prange
-from permrank.kernels.luce.likelihood import stage_statistics
+from permrank.kernels.luce.likelihood import EXACT, block_curvature, stage_statistics
+from permrank.kernels.sets import log_add
 
 Array = NDArray[Any]
 
 # exp(-300) > 1e-131: with products of tail sums kept in [1e-150, 1e150], one more factor cannot underflow.
 NARROW = 300.0
-# Five-point differences err by step^4 / 30 * f^(5) = 8e-12 f^(5); quadrature noise of 1e-13 / step is 3e-11.
-_STEP = 2.0**-8
-_MOVES = np.array([1.0, -1.0, 2.0, -2.0])
-# Entries of perturbed rankings held at a time: about 30 MB.
-_CHUNK = 1 << 20
 
 
 @njit(error_model="numpy", parallel=True)
@@ -84,19 +80,6 @@ def ranking_sums(
 
 
 @njit(error_model="numpy")
-def _add_columns(indptr, items, weights, ranking_of, first, copies, gradient, information):
-    """information[i, j] -= weight * ∂(gradient of i) / ∂(score of j), with five-point central differences."""
-    for c in range(0, copies.size - 1, 4):
-        entry = first + c // 4
-        r = ranking_of[entry]
-        scale = weights[r] / (12.0 * _STEP)
-        for k in range(indptr[r + 1] - indptr[r]):
-            near = gradient[copies[c] + k] - gradient[copies[c + 1] + k]
-            far = gradient[copies[c + 2] + k] - gradient[copies[c + 3] + k]
-            information[items[indptr[r] + k], items[entry]] -= scale * (8.0 * near - far)
-
-
-@njit(error_model="numpy")
 def _add_strict(indptr, items, scores, weights, chosen, information):
     """information[i, j] -= weight * ∂²log P / ∂s_i ∂s_j of the chosen rankings, which are strict and narrow.
 
@@ -127,6 +110,49 @@ def _add_strict(indptr, items, scores, weights, chosen, information):
                 information[j, i] -= value
 
 
+@njit(error_model="numpy")
+def _add_blocks(indptr, items, levels, scores, weights, chosen, ties, information):
+    """As `_add_strict`, of rankings with ties and of any finite scores.
+
+    Where f is the log-probability of a block of scores s with log W after it, and p = w / W are the shares of what
+    follows, the second derivatives are f'' in s, -p Σ_u f''_tu between t in the block and the rest, and
+    (Σ f'' + Σ f') pp' - diag(p) Σ f' in the rest: f does not change if s and log W move together. What blocks before
+    have to say of all that is left is kept beside its own W: square for pairs of items, single for each.
+    """
+    for r in chosen:
+        start, n = indptr[r], indptr[r + 1] - indptr[r]
+        tail, share = np.full(n + 1, -np.inf), np.zeros(n)
+        for k in range(n - 1, -1, -1):
+            tail[k] = log_add(scores[start + k], tail[k + 1])
+        square, single, first = 0.0, 0.0, 0
+        while first < n:
+            last = first + 1
+            while last < n and levels[start + last] == levels[start + first]:
+                last += 1
+            second, slope = np.zeros((last - first, last - first)), 0.0
+            if last < n or (ties != EXACT and last > first + 1):
+                own = scores[start + first : start + last]
+                slope = block_curvature(own, tail[last], tail[first], ties, second)
+            for t in range(first, last):
+                i, beside = items[start + t], square * share[t]
+                information[i, i] -= weights[r] * single * share[t]
+                cross = second[t - first].sum()
+                for k in range(t, n):
+                    j, value = items[start + k], beside * share[k]
+                    value += (
+                        second[t - first, k - first] if k < last else -cross * math.exp(scores[start + k] - tail[last])
+                    )
+                    information[i, j] -= weights[r] * value
+                    if k > t:
+                        information[j, i] -= weights[r] * value
+            left = math.exp(tail[last] - tail[first])
+            square = square * left * left + second.sum() + slope
+            single = single * left - slope
+            for k in range(last, n):
+                share[k] = math.exp(scores[start + k] - tail[last])
+            first = last
+
+
 def _strict_and_narrow(indptr: Array, levels: Array, scores: Array) -> Array:
     """Whether each ranking is without ties, with worths that can be multiplied."""
     owner = np.repeat(np.arange(indptr.size - 1), np.diff(indptr))
@@ -143,40 +169,12 @@ def observed_information(
 ) -> Array:
     """Minus the Hessian of the weighted log-likelihood (paper, §3) in the item scores, (n_items, n_items).
 
-    Of rankings without ties in closed form, n² for n entries. Of others by central differences of the analytic
-    gradient in each entry, then symmetrised: 4 n gradients of length n, errors about 1e-9 of the largest entry.
-    Rows sum to zero, as scores are defined up to a constant. indptr: (n_rankings + 1,); items, levels:
-    (n_entries,); weights: (n_rankings,). The same bits for any number of threads.
+    The cost is n² for n entries. Rows sum to zero, as scores are defined up to a constant. indptr: (n_rankings + 1,);
+    items, levels: (n_entries,); weights: (n_rankings,).
     """
     scores = scores_by_item[items]
     information = np.zeros((scores_by_item.size, scores_by_item.size))
     strict = _strict_and_narrow(indptr, levels, scores)
     _add_strict(indptr, items, scores, weights, np.flatnonzero(strict), information)
-    if strict.all():
-        return information
-    kept = np.repeat(~strict, np.diff(indptr))
-    lengths = np.diff(indptr)[~strict]
-    items, levels, scores, weights = items[kept], levels[kept], scores[kept], weights[~strict]
-    like = indptr
-    indptr = np.concatenate([[0], np.cumsum(lengths)])
-    for array in (indptr, items, levels, weights):
-        array.flags.writeable = like.flags.writeable
-    ranking_of = np.repeat(np.arange(lengths.size), lengths)
-    cost = np.concatenate([[0], np.cumsum(4 * lengths[ranking_of])])
-    first = 0
-    while first < items.size:
-        stop = max(first + 1, int(np.searchsorted(cost, cost[first] + _CHUNK, side="right")) - 1)
-        # Four copies of the ranking of each entry from first on, that entry's score moved by ±step, ±2 step.
-        entry = np.repeat(np.arange(first, stop), 4)
-        start, copied = indptr[ranking_of[entry]], lengths[ranking_of[entry]]
-        copies = np.concatenate([[0], np.cumsum(copied)])
-        where = np.repeat(start - copies[:-1], copied) + np.arange(copies[-1])
-        new_levels, new_scores = levels[where], scores[where]
-        new_scores[copies[:-1] + entry - start] += np.tile(_MOVES, stop - first) * _STEP
-        chosen, expected = np.empty(new_scores.size), np.empty(new_scores.size)
-        # Numba compiles anew for arrays that may be written; those of `Rankings` may not.
-        copies.flags.writeable = new_levels.flags.writeable = indptr.flags.writeable
-        stage_statistics(copies, new_levels, new_scores, ties, chosen, expected)
-        _add_columns(indptr, items, weights, ranking_of, first, copies, chosen - expected, information)
-        first = stop
-    return np.asarray(0.5 * (information + information.T))
+    _add_blocks(indptr, items, levels, scores, weights, np.flatnonzero(~strict), ties, information)
+    return information
