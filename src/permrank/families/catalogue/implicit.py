@@ -18,26 +18,21 @@ from permrank.families.catalogue.blend import (
     judged,
     standardised_sum,
 )
+from permrank.families.catalogue.closed_form import can_regress, choose_penalties, regression, scores_by
 from permrank.families.catalogue.descent import descend
-from permrank.families.catalogue.entries import Entries, Scale, user_weights
+from permrank.families.catalogue.entries import Data, Entries
 from permrank.families.catalogue.friends import Friends, choose_strength
 from permrank.families.catalogue.item_weights import (
-    MOST_DENSE,
+    NO_PENALTIES,
     OTHER_EXPONENT,
     USUAL_EXPONENT,
-    ItemScores,
     ItemWeights,
     Penalties,
-    choose_penalties,
     filter_weights,
-    regression_weights,
 )
 from permrank.families.catalogue.least_squares import Factors, FactorScores, Sweeps, Weighting, improvements
-from permrank.families.catalogue.ranker import popularity_of
 from permrank.posterior.links import UserGraph
-from permrank.randomness import generator, stream_key
-from permrank.rankings.rankings import Rankings
-from permrank.types import Array, Float64Array, Int64Array
+from permrank.types import Array, Float64Array
 
 # Where the search for a weighting begins: a row of missing entries weighs as much as so many that are there. Then the
 # factors between two that are tried, how many, and how many sweeps each has: enough to tell them apart.
@@ -58,33 +53,6 @@ LADDER, _MOST_NUMBERS = (64, 256, 480), 1 << 26
 _SWEEPS, _MORE_SWEEPS, _TOL = 12, 6, 1e-3
 
 
-class Data(NamedTuple):
-    """Graded entries of the training data, and how many people each user stands for."""
-
-    entries: Entries
-    n_items: int
-    weights: Float64Array
-
-    @classmethod
-    def of(cls, rankings: Rankings, scale: Scale) -> Data:
-        """Entries on a scale of grades."""
-        return cls(Entries.of(rankings, scale), rankings.n_items, user_weights(rankings))
-
-    def popularity(self) -> Float64Array:
-        """Sum of the grades of every item, (n_items,)."""
-        return popularity_of(self.entries, self.n_items, self.weights)
-
-    def sample(self, most: int, users: Int64Array, seed: int) -> Data:
-        """The entries of some users, drawn at random until there are so many; of these users in any case."""
-        lengths = np.diff(self.entries.indptr)
-        if lengths.sum() <= most:
-            return self
-        order = generator(stream_key(seed, 32)).permutation(self.entries.n_users)
-        drawn = order[np.cumsum(lengths[order]) <= most]
-        chosen = np.union1d(drawn, users)
-        return Data(self.entries.take(chosen), self.n_items, self.weights[chosen])
-
-
 class ImplicitModel(NamedTuple):
     """What was learnt: weights from item to item, factors, the share of these in the blend, and that of friends."""
 
@@ -96,10 +64,10 @@ class ImplicitModel(NamedTuple):
 
 
 class BlendedScores:
-    """Rows of scores by the blend."""
+    """Rows of scores by the blend; data: what it was learnt from."""
 
-    def __init__(self, learnt: ImplicitModel) -> None:
-        self._parts: list[Part] = [ItemScores(learnt.items), FactorScores(learnt.factors)]
+    def __init__(self, learnt: ImplicitModel, data: Data) -> None:
+        self._parts: list[Part] = [scores_by(learnt.items, learnt.penalties, data), FactorScores(learnt.factors)]
         self._shares = [1.0 - learnt.share, learnt.share]
 
     def rows(self, entries: Entries) -> Array:
@@ -135,26 +103,20 @@ def item_weights(data: Data, penalties: Penalties | None, exponent: float = USUA
     """Weights from item to item: the closed form with penalties, the filter without."""
     if penalties is None:
         return filter_weights(data.entries, data.n_items, data.weights, exponent=exponent)
-    return regression_weights(data.entries.scaled(np.sqrt(data.weights)), data.n_items, penalties)
+    return regression(data, penalties)
 
 
 def choose_exponent(data: Data, penalties: Penalties | None, judges: Judges) -> tuple[float, Part, float]:
     """The exponent of the filter's items, the weights that come of it, and the NDCG of what these find alone."""
-    usual = ItemScores(item_weights(data, penalties, USUAL_EXPONENT))
+    shown = penalties or NO_PENALTIES
+    usual = scores_by(item_weights(data, penalties, USUAL_EXPONENT), shown, data)
     scores = judged([usual], [[1.0]], judges)
     if penalties is None:
-        other = ItemScores(item_weights(data, None, OTHER_EXPONENT))
+        other = scores_by(item_weights(data, None, OTHER_EXPONENT), shown, data)
         others = judged([other], [[1.0]], judges)
         if others.mean() > scores.mean():
             return OTHER_EXPONENT, other, float(others.mean())
     return USUAL_EXPONENT, usual, float(scores.mean())
-
-
-def penalties_of(data: Data) -> Penalties | None:
-    """Penalties of the closed form by leaving out one user at a time; None where the catalogue is too large for it."""
-    if data.n_items > MOST_DENSE:
-        return None
-    return choose_penalties(data.entries.scaled(np.sqrt(data.weights)), data.n_items)[0]
 
 
 def factors_of(
@@ -209,11 +171,11 @@ def _better_weighting(one: tuple[int, Float64Array], other: tuple[int, Float64Ar
     return bool(one[1].mean() > other[1].mean())
 
 
-def numbers_of_factors(n_factors: int | None, n_items: int) -> list[int]:
+def numbers_of_factors(n_factors: int | None, n_items: int, regressed: bool) -> list[int]:
     """The numbers of factors that are tried: the one that is given, or those of the ladder that fit."""
     if n_factors is not None:
         return [min(n_factors, n_items)]
-    if n_items <= MOST_DENSE:
+    if regressed:
         return [min(_FACTORS_OF_FEW, n_items)]
     return [number for number in LADDER if number * n_items <= _MOST_NUMBERS] or [LADDER[0]]
 
@@ -246,10 +208,10 @@ def learn_implicit(
 
     Without a number of factors it is chosen too. graph: links between the users, whose strength is chosen last.
     """
-    penalties = penalties_of(data)
-    shown = penalties or Penalties(0.0, 0.0)
+    penalties = choose_penalties(data) if can_regress(data) else None
+    shown = penalties or NO_PENALTIES
     held = hold_out_entries(data.entries, data.n_items, seed)
-    numbers = numbers_of_factors(n_factors, data.n_items)
+    numbers = numbers_of_factors(n_factors, data.n_items, penalties is not None)
     usual = weighting_of(USUAL, data.n_items)
     if held is None:
         factors = factors_of(data, numbers[0], usual, _SWEEPS, seed)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -14,8 +13,8 @@ from permrank.core.fitted import Fitted
 from permrank.core.settings import MOST_FACTORS, MOST_SWEEPS, integer, number, random_seed
 from permrank.errors import InputError
 from permrank.families.catalogue.blend import hold_out_entries
-from permrank.families.catalogue.entries import Entries, Scale
-from permrank.families.catalogue.implicit import USUAL, Data, choose_weighting, weighting_of
+from permrank.families.catalogue.entries import Data, Scale
+from permrank.families.catalogue.implicit import USUAL, choose_weighting, weighting_of
 from permrank.families.catalogue.least_squares import Factors, FactorScores, Sweeps, Weighting, improvements
 from permrank.families.catalogue.ranker import CatalogueEstimate, CatalogueRanker
 from permrank.learning.learner import Learner, State, Step, standing
@@ -30,13 +29,9 @@ class ImplicitEstimate(CatalogueEstimate):
     item_factors: Array
     weighting: Float64Array
 
-    @cached_property
-    def _scores(self) -> FactorScores:
+    def scorer(self, data: Data) -> FactorScores:
+        """Rows of scores by factors."""
         return FactorScores(Factors(self.item_factors, Weighting(*map(float, self.weighting))))
-
-    def rows(self, entries: Entries) -> Array:
-        """Scores of all items for users with these entries: float32 (n_users, n_items)."""
-        return self._scores.rows(entries)
 
     def check(self, n_users: int, n_items: int) -> None:
         """Raise unless the factors fit the items."""

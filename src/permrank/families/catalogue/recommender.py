@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -17,16 +16,16 @@ from permrank.core.person import Person
 from permrank.core.ranker import Ranker
 from permrank.core.settings import MOST_FACTORS, checked, integer, random_seed
 from permrank.errors import InputError, NotSupportedError
-from permrank.families.catalogue.entries import Entries
+from permrank.families.catalogue.entries import Data
 from permrank.families.catalogue.friends import Friends, Had, stacked
 from permrank.families.catalogue.grading import choose_scale
-from permrank.families.catalogue.implicit import BlendedScores, Data, ImplicitModel, learn_implicit
+from permrank.families.catalogue.implicit import BlendedScores, ImplicitModel, learn_implicit
 from permrank.families.catalogue.implicit_factors import check_factors
-from permrank.families.catalogue.item_to_item import check_weights
-from permrank.families.catalogue.item_weights import ItemWeights, Penalties
+from permrank.families.catalogue.item_to_item import ItemEstimate
+from permrank.families.catalogue.item_weights import Penalties
 from permrank.families.catalogue.least_squares import Factors, Weighting
 from permrank.families.catalogue.new_items import with_item
-from permrank.families.catalogue.ranker import CatalogueEstimate, CatalogueRanker, entries_of, known_entries
+from permrank.families.catalogue.ranker import CatalogueEstimate, CatalogueRanker, entries_of, known_entries, scorer_of
 from permrank.families.factored.model import FactoredPlackettLuce
 from permrank.learning.learner import Learner, State, Step, standing
 from permrank.posterior.co_listing import were_chosen
@@ -40,14 +39,9 @@ _POPULARITY = "its popularity"
 
 
 @dataclass(frozen=True, eq=False)
-class RecommenderEstimate(CatalogueEstimate):
+class RecommenderEstimate(ItemEstimate):
     """What is taken up, and the model of order, which is a model of its own; see the attributes of the model."""
 
-    item_weights: Array
-    neighbour_indptr: Array
-    neighbours: Array
-    neighbour_weights: Array
-    penalties: Float64Array
     item_factors: Array
     weighting: Float64Array
     factor_share: float
@@ -63,26 +57,15 @@ class RecommenderEstimate(CatalogueEstimate):
             np.array(learnt.factors.weighting), learnt.share, chosen, learnt.friends, order=order,
         )  # fmt: skip
 
-    @cached_property
-    def _scores(self) -> BlendedScores:
-        weights = ItemWeights(self.item_weights, self.neighbour_indptr, self.neighbours, self.neighbour_weights)
+    def scorer(self, data: Data) -> Any:
+        """Rows of scores by both parts."""
         factors = Factors(self.item_factors, Weighting(*map(float, self.weighting)))
-        return BlendedScores(
-            ImplicitModel(weights, Penalties(*map(float, self.penalties)), factors, float(self.factor_share))
-        )
-
-    def rows(self, entries: Entries) -> Array:
-        """Scores of all items for users with these entries: float32 (n_users, n_items)."""
-        return self._scores.rows(entries)
-
-    def contributions(self, entries: Entries, item: int) -> tuple[Float64Array, float]:
-        """What each entry of one user adds to the score of an item, (n_entries,), and what any entries would add."""
-        return self._scores.contributions(entries, item, self.popularity)
+        penalties = Penalties(*map(float, self.penalties))
+        return BlendedScores(ImplicitModel(self.weights, penalties, factors, float(self.factor_share)), data)
 
     def check(self, n_users: int, n_items: int) -> None:
         """Raise unless all parts fit the items."""
         super().check(n_users, n_items)
-        check_weights(self.item_weights, self.neighbour_indptr, self.neighbours, self.neighbour_weights, n_items)
         check_factors(self.item_factors, self.weighting, n_items)
         if not 0.0 <= float(self.factor_share) <= 1.0:
             raise InputError(f"factor_share_ is {self.factor_share}, expected a number from 0 to 1")
@@ -114,7 +97,9 @@ class Recommender(CatalogueRanker):
     friend_weight_ : float
         How much it counts what friends have taken up, where there are links (`Rankings.with_links`); 0 unless held-out
         entries are found better by it.
-    item_weights_, neighbour_indptr_, neighbours_, neighbour_weights_, penalties_, scale_, popularity_
+    item_weights_, user_kernel_, diagonal_, neighbour_indptr_, neighbours_, neighbour_weights_, penalties_
+        As of `ItemToItem`.
+    scale_, popularity_
         As of `ItemToItem`; ``scale_`` leaves counts out if held-out entries are found better without them.
     item_factors_, weighting_
         As of `ImplicitFactors`.
@@ -140,6 +125,8 @@ class Recommender(CatalogueRanker):
     factor_share_ = Learnt[float]()
     friend_weight_ = Learnt[float]()
     item_weights_ = Learnt[Array]()
+    user_kernel_ = Learnt[Array]()
+    diagonal_ = Learnt[Array]()
     neighbour_indptr_ = Learnt[Array]()
     neighbours_ = Learnt[Array]()
     neighbour_weights_ = Learnt[Array]()
@@ -160,8 +147,8 @@ class Recommender(CatalogueRanker):
         maximum=MOST_FACTORS,
         also=("auto",),
         help=(
-            'Factors of the model of what is taken up. "auto": 128 up to 8,192 items; beyond 64, 256 or 480, more '
-            "as long as held-out entries are found better, and as they fit in 256 MiB."
+            'Factors of the model of what is taken up. "auto": 128 up to 8,192 items or users; beyond 64, 256 or 480, '
+            "more as long as held-out entries are found better, and as they fit in 256 MiB."
         ),
     )
     seed: int = random_seed(default=0, help="Of what is held out, and of the factors' start.")
@@ -241,7 +228,8 @@ class Recommender(CatalogueRanker):
             nothing = np.zeros(0, np.int64)
             usual = float(np.log1p(fitted.estimate.popularity[item]))
             return Reasons(nothing, np.zeros(0), usual + self._by_friends(fitted, person, item), _POPULARITY)
-        parts, baseline = fitted.estimate.contributions(entries, item)
+        scorer: BlendedScores = scorer_of(fitted)
+        parts, baseline = scorer.contributions(entries, item, fitted.estimate.popularity)
         baseline += self._by_friends(fitted, person, item)
         return Reasons(entries.items.astype(np.int64), parts, baseline, _POPULARITY, by_order=False)
 
