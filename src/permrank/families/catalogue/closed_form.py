@@ -1,4 +1,9 @@
-"""Regression of every item on all the others, solved among the items or among the users, whichever are fewer."""
+"""Regression of every item on all the others, solved among the items or among the users, whichever are fewer.
+
+It is normalised in two ways. A user of d_u entries counts d_u^-β times, so that few long lists do not say it all. And
+W_ij = d_i^a B_ij d_j^-a with d_j the entries of item j: with a > 0 what many have taken up speaks louder, and is found
+later (Park and others 2025, DAN). Both exponents come from held-out entries (`implicit.choose_normalisation`).
+"""
 
 from __future__ import annotations
 
@@ -29,11 +34,24 @@ def choose_penalties(data: Data) -> Penalties:
 
 def regression(data: Data, penalties: Penalties) -> ItemWeights:
     """What is kept of the closed form with these penalties."""
+    data = weighted(data, penalties.user_exponent)
     if _among_users(data):
         return user_side.user_side_weights(data, penalties)
-    return item_weights.regression_weights(data.entries.scaled(np.sqrt(data.weights)), data.n_items, penalties)
+    return item_weights.regression_weights(data, penalties)
+
+
+def weighted(data: Data, exponent: float) -> Data:
+    """The data with the weight of every user times d_u^-exponent, so scaled that entries weigh as much as before."""
+    if exponent == 0.0:
+        return data
+    lengths = np.diff(data.entries.indptr)
+    factors = np.maximum(lengths, 1.0) ** -exponent
+    usual = (factors * lengths * data.weights).sum() / max((lengths * data.weights).sum(), 1.0)
+    return data._replace(weights=data.weights * factors / usual)
 
 
 def scores_by(weights: ItemWeights, penalties: Penalties, data: Data) -> Part:
     """What gives rows of scores by weights that were learnt from data."""
-    return UserSideScores(weights, penalties, data) if weights.kernel.size else ItemScores(weights)
+    if weights.kernel.size:
+        return UserSideScores(weights, penalties, weighted(data, penalties.user_exponent))
+    return ItemScores(weights)

@@ -149,6 +149,10 @@ class Data(NamedTuple):
         counted = np.repeat(self.weights, np.diff(self.entries.indptr)) * self.entries.grades
         return np.bincount(self.entries.items, counted, self.n_items).astype(np.float64)
 
+    def item_scales(self, exponent: float) -> Float64Array:
+        """d_j^exponent of the numbers of entries of all items, (n_items,)."""
+        return np.maximum(np.bincount(self.entries.items, minlength=self.n_items), 1.0) ** exponent
+
     def take(self, users: Int64Array) -> Data:
         """The entries of some users."""
         return Data(self.entries.take(users), self.n_items, self.weights[users])

@@ -23,12 +23,14 @@ from permrank.families.catalogue.descent import descend
 from permrank.families.catalogue.entries import Data, Entries
 from permrank.families.catalogue.friends import Friends, choose_strength
 from permrank.families.catalogue.item_weights import (
-    NO_PENALTIES,
-    OTHER_EXPONENT,
+    ITEM_EXPONENTS,
+    OTHER_EXPONENTS,
+    USER_EXPONENTS,
     USUAL_EXPONENT,
     ItemWeights,
     Penalties,
     filter_weights,
+    with_item_exponent,
 )
 from permrank.families.catalogue.least_squares import Factors, FactorScores, Sweeps, Weighting, improvements
 from permrank.posterior.links import UserGraph
@@ -99,24 +101,32 @@ def weighting_of(weighting: Weighting, n_items: int) -> Weighting:
     return Weighting(min(weighting.missing / max(n_items, 1), _MOST_MISSING), weighting.penalty)
 
 
-def item_weights(data: Data, penalties: Penalties | None, exponent: float = USUAL_EXPONENT) -> ItemWeights:
+def item_weights(data: Data, settings: Penalties) -> ItemWeights:
     """Weights from item to item: the closed form with penalties, the filter without."""
-    if penalties is None:
-        return filter_weights(data.entries, data.n_items, data.weights, exponent=exponent)
-    return regression(data, penalties)
+    if settings.ridge > 0.0:
+        return regression(data, settings)
+    return filter_weights(data.entries, data.n_items, data.weights, exponent=settings.item_exponent)
 
 
-def choose_exponent(data: Data, penalties: Penalties | None, judges: Judges) -> tuple[float, Part, float]:
-    """The exponent of the filter's items, the weights that come of it, and the NDCG of what these find alone."""
-    shown = penalties or NO_PENALTIES
-    usual = scores_by(item_weights(data, penalties, USUAL_EXPONENT), shown, data)
-    scores = judged([usual], [[1.0]], judges)
-    if penalties is None:
-        other = scores_by(item_weights(data, None, OTHER_EXPONENT), shown, data)
-        others = judged([other], [[1.0]], judges)
-        if others.mean() > scores.mean():
-            return OTHER_EXPONENT, other, float(others.mean())
-    return USUAL_EXPONENT, usual, float(scores.mean())
+def choose_normalisation(data: Data, penalties: Penalties | None, judges: Judges) -> tuple[Penalties, Part, float]:
+    """The penalties with exponents, what scores by them, and the NDCG of what is found by that alone.
+
+    The usual exponents stay unless others find more by a standard error. None: of the filter.
+    """
+    usual = Penalties(0.0, 0.0, 0.0, USUAL_EXPONENT) if penalties is None else penalties
+    best, part = usual, scores_by(item_weights(data, usual), usual, data)
+    of_usual = scores = np.asarray(judged([part], [[1.0]], judges)[0])
+    for of_users in (0.0,) if penalties is None else USER_EXPONENTS:
+        settings = usual._replace(user_exponent=of_users)
+        weights = item_weights(data, settings) if penalties else ItemWeights()
+        for of_items in OTHER_EXPONENTS if penalties is None else ITEM_EXPONENTS:
+            settings = settings._replace(item_exponent=of_items)
+            weights_now = with_item_exponent(weights, data, of_items) if penalties else item_weights(data, settings)
+            other = scores_by(weights_now, settings, data)
+            others = np.asarray(judged([other], [[1.0]], judges)[0])
+            if others.mean() > scores.mean() and clearly_better(others, of_usual):
+                best, part, scores = settings, other, others
+    return best, part, float(scores.mean())
 
 
 def factors_of(
@@ -209,19 +219,19 @@ def learn_implicit(
     Without a number of factors it is chosen too. graph: links between the users, whose strength is chosen last.
     """
     penalties = choose_penalties(data) if can_regress(data) else None
-    shown = penalties or NO_PENALTIES
     held = hold_out_entries(data.entries, data.n_items, seed)
     numbers = numbers_of_factors(n_factors, data.n_items, penalties is not None)
     usual = weighting_of(USUAL, data.n_items)
     if held is None:
         factors = factors_of(data, numbers[0], usual, _SWEEPS, seed)
-        yield 0.0, ImplicitModel(item_weights(data, penalties), shown, factors, 0.5)
+        settings = penalties or Penalties(0.0, 0.0, 0.0, USUAL_EXPONENT)
+        yield 0.0, ImplicitModel(item_weights(data, settings), settings, factors, 0.5)
         return
     part, judges = Data(held[0], data.n_items, data.weights), held[1]
-    exponent, items, alone = choose_exponent(part, penalties, judges)
-    weights = item_weights(data, penalties, exponent)
+    settings, items, alone = choose_normalisation(part, penalties, judges)
+    weights = item_weights(data, settings)
     nothing = Factors(np.zeros((data.n_items, numbers[0]), np.float32), usual)
-    yield alone, ImplicitModel(weights, shown, nothing, 0.0)
+    yield alone, ImplicitModel(weights, settings, nothing, 0.0)
     weighting = choose_weighting(part, [items], judges, numbers[0], seed)
     few = factors_of(part, numbers[0], weighting, _SWEEPS, seed)
     trial = more_factors(part, few, items, judges, numbers[1:], seed)
@@ -237,4 +247,4 @@ def learn_implicit(
             judges,
         )
     factors = factors_of(data, trial.items.shape[1], trial.weighting, _MORE_SWEEPS, seed, trial.items)
-    yield float(scores[chosen].mean()), ImplicitModel(weights, shown, factors, SHARES[chosen], strength)
+    yield float(scores[chosen].mean()), ImplicitModel(weights, settings, factors, SHARES[chosen], strength)

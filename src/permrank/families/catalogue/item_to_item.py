@@ -12,7 +12,7 @@ from permrank.core.settings import MOST_SWEEPS, choice, integer, number
 from permrank.errors import InputError
 from permrank.families.catalogue.closed_form import can_regress, choose_penalties, regression, scores_by
 from permrank.families.catalogue.entries import Data, Scale
-from permrank.families.catalogue.item_weights import NO_PENALTIES, ItemWeights, Penalties, filter_weights
+from permrank.families.catalogue.item_weights import USUAL_EXPONENT, ItemWeights, Penalties, filter_weights
 from permrank.families.catalogue.ranker import CatalogueEstimate, CatalogueRanker
 from permrank.rankings.rankings import Rankings
 from permrank.types import Array, Float64Array
@@ -84,8 +84,8 @@ class ItemToItem(CatalogueRanker):
         The closed form on the users' side: the lower half of (I + Y Yᵀ)⁻¹, and the diagonal of (XᵀX + Λ)⁻¹.
     neighbour_indptr_, neighbours_, neighbour_weights_ : int64, int32, float32
         The same of the filter: neighbours of item i are ``neighbours_[neighbour_indptr_[i]:neighbour_indptr_[i + 1]]``.
-    penalties_ : float64 (2,)
-        λ and γ.
+    penalties_ : float64 (4,)
+        λ and γ, and the exponents of users and items (`Recommender` alone chooses these).
     scale_ : float64 (4,)
         How grades are made: lowest and highest rating, the step between them, the median count.
     popularity_ : float64 (n_items,)
@@ -143,7 +143,7 @@ class ItemToItem(CatalogueRanker):
 
     def _learn(self, rankings: Rankings) -> ItemEstimate:
         scale = Scale.of(rankings)
-        data, penalties = Data.of(rankings, scale), NO_PENALTIES
+        data, penalties = Data.of(rankings, scale), Penalties(0.0, 0.0, 0.0, USUAL_EXPONENT)
         if self.method == "regression" or (self.method == "auto" and can_regress(data)):
             if "auto" in (self.ridge, self.dropout):
                 penalties = choose_penalties(data)

@@ -23,7 +23,7 @@ import scipy.sparse as sp
 from scipy.linalg import lapack
 
 from permrank.families.catalogue.descent import descend
-from permrank.families.catalogue.entries import Entries
+from permrank.families.catalogue.entries import Data, Entries
 from permrank.families.catalogue.kernels.neighbours import nearest_neighbours
 from permrank.families.catalogue.kernels.rows import dense_rows, neighbour_rows
 from permrank.learning.shards import Shard, blocks_by_entries, map_shards, n_blocks_of, shards_of
@@ -37,7 +37,9 @@ _MOST_KEPT, _FEWEST = 1 << 26, 50
 # Elementwise power of the filter: alone 0.5 is a little better, beside factors 0.7 is (Gowalla, LastFM; decision 14).
 _POWER = 0.7
 # The exponent s of the items, and what else is tried where people's held-out entries can tell (decision 24).
-USUAL_EXPONENT, OTHER_EXPONENT = 0.5, 0.4
+USUAL_EXPONENT, OTHER_EXPONENTS = 0.5, (0.4,)
+# Exponents of users and items that are tried beside 0 in the closed form.
+USER_EXPONENTS, ITEM_EXPONENTS = (0.0, 0.3), (0.0, 0.1, 0.2)
 # Where the search for the penalties begins, and the factor between two that are tried: the error is flat in both.
 _FIRST_RIDGE, _FIRST_SHARE, _FACTOR, MOST_TRIED = 100.0, 0.5, 3.0, 9
 # A block of users has about so many entries, where a catalogue that is regressed has at most 67 million weights.
@@ -47,13 +49,12 @@ _JUDGES = 2048
 
 
 class Penalties(NamedTuple):
-    """λ and γ of the regression."""
+    """Settings of the regression: λ and γ, and how it is normalised (`closed_form`)."""
 
     ridge: float
     share: float
-
-
-NO_PENALTIES = Penalties(0.0, 0.0)  # of the filter
+    user_exponent: float = 0.0
+    item_exponent: float = 0.0
 
 
 class ItemWeights(NamedTuple):
@@ -130,11 +131,20 @@ def regression_matrix(entries: Entries, n_items: int, penalties: Penalties) -> F
     return np.asarray(matrix)
 
 
-def regression_weights(entries: Entries, n_items: int, penalties: Penalties) -> ItemWeights:
-    """The closed form with these penalties."""
+def regression_weights(data: Data, penalties: Penalties) -> ItemWeights:
+    """The closed form with these penalties, d_i^a B_ij d_j^-a."""
+    matrix = regression_matrix(data.entries.scaled(np.sqrt(data.weights)), data.n_items, penalties)
     # Half precision saves memory, and mostly hides that BLAS rounds otherwise with another number of threads.
-    matrix = regression_matrix(entries, n_items, penalties).astype(np.float16)
-    return ItemWeights(matrix)
+    return with_item_exponent(ItemWeights(matrix), data, penalties.item_exponent)
+
+
+def with_item_exponent(weights: ItemWeights, data: Data, exponent: float) -> ItemWeights:
+    """A matrix of the closed form as d_i^a B_ij d_j^-a; scores on the users' side have the exponent themselves."""
+    matrix = weights.matrix
+    if exponent and len(matrix):
+        scales = data.item_scales(exponent).astype(np.float32)
+        matrix = matrix * scales[:, None] / scales
+    return weights._replace(matrix=matrix.astype(np.float16))
 
 
 def choose_penalties(entries: Entries, n_items: int) -> tuple[Penalties, Float64Array]:
@@ -147,7 +157,7 @@ def choose_penalties(entries: Entries, n_items: int) -> tuple[Penalties, Float64
     best, errors = descend(
         lambda step: leave_one_out_error(judges, penalised_inverse(gram, penalties_at(step))), MOST_TRIED
     )
-    return penalties_at(best), np.array([(*penalties_at(step), value) for step, value in errors.items()])
+    return penalties_at(best), np.array([(*penalties_at(step)[:2], value) for step, value in errors.items()])
 
 
 def penalties_at(step: tuple[int, int]) -> Penalties:

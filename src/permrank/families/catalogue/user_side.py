@@ -92,7 +92,7 @@ def choose_penalties(data: Data) -> tuple[Penalties, Float64Array]:
     n_judges = int(np.clip(_PRODUCTS // max(data.entries.items.size, 1), 1, data.entries.n_users))
     judges = np.unique(np.linspace(0, data.entries.n_users - 1, n_judges).astype(np.int64))
     best, errors = descend(lambda step: leave_one_out_error(solved(data, penalties_at(step)), judges), MOST_TRIED)
-    return penalties_at(best), np.array([(*penalties_at(step), value) for step, value in errors.items()])
+    return penalties_at(best), np.array([(*penalties_at(step)[:2], value) for step, value in errors.items()])
 
 
 class UserSideScores:
@@ -106,8 +106,10 @@ class UserSideScores:
         kernel[upper] = kernel.T[upper]
         diagonal = weights.diagonal.astype(np.float64)
         there = diagonal > 0.0
+        popular = data.item_scales(penalties.item_exponent)
         self._scales = np.where(there, scales_of(data, penalties), 0.0)
-        self._gains = self._scales / np.where(there, diagonal, 1.0)  # Λ_j^-½ / P_jj
+        self._inputs = self._scales * popular  # Λ_i^-½ d_i^a
+        self._gains = self._scales / np.where(there, diagonal, 1.0) / popular  # Λ_j^-½ / (P_jj d_j^a)
         self._rows = scaled_rows(data, self._scales)
         (self._kernel,) = frozen(kernel)
         self._columns = self._rows.T.tocsr().astype(np.float32)
@@ -122,7 +124,7 @@ class UserSideScores:
         """Scores of all items for users with these entries: float32 (n_users, n_items)."""
         n_users, n_items = self._rows.shape
         grades = entries.grades.astype(np.float64)
-        values = (grades * self._scales[entries.items]).astype(np.float32)
+        values = (grades * self._inputs[entries.items]).astype(np.float32)
         scaled = sp.csr_matrix((values, entries.items, entries.indptr), shape=(entries.n_users, n_items))
         (likeness,) = frozen(np.ascontiguousarray((scaled @ self._columns).toarray()))
         weights = factor_rows(likeness, self._kernel)
@@ -139,18 +141,18 @@ class UserSideScores:
 
     @cached_property
     def _of_all(self) -> Float64Array:
-        """K Y g, with g_j = Λ_j^-½ / P_jj: what the sum of the scores of all items is made of, (n_users,)."""
+        """K Y g, with g_j = Λ_j^-½ / (P_jj d_j^a): what the sum of the scores of all items is made of, (n_users,)."""
         return np.asarray(self._kernel @ (self._rows @ self._gains))
 
     def contributions(self, entries: Entries, item: int) -> tuple[Float64Array, Float64Array]:
         """What each entry of one user adds to the score of an item, and to the mean score of all: (n_entries,) each.
 
-        An entry x_i adds x_i B_ij, with B_ij = -P_ij / P_jj = Λ_i^-½ g_j Y_iᵀ K Y_j for j != i.
+        An entry x_i adds x_i d_i^a B_ij d_j^-a, with B_ij = -P_ij / P_jj = Λ_i^-½ Λ_j^-½ Y_iᵀ K Y_j / P_jj for j != i.
         """
         columns, n_items = self._columns, self._rows.shape[1]
         with_item = self._kernel @ np.asarray(columns[[item]].toarray(), np.float64)[0]
         listed = columns[entries.items].astype(np.float64)
-        scaled = entries.grades * self._scales[entries.items]
+        scaled = entries.grades * self._inputs[entries.items]
         own = np.where(entries.items == item, 0.0, scaled * self._gains[item] * (listed @ with_item))
         with_themselves = np.asarray(listed.multiply(listed @ self._kernel).sum(axis=1)).ravel()
         mean = scaled * (listed @ self._of_all - self._gains[entries.items] * with_themselves) / n_items
