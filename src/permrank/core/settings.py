@@ -14,9 +14,9 @@ from __future__ import annotations
 import inspect
 import textwrap
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import Any, ClassVar, ParamSpec, Self, TypeAlias
 
 from permrank.checks import (
     require_above,
@@ -30,6 +30,7 @@ from permrank.checks import (
 from permrank.errors import UnknownIdError
 from permrank.types import Named
 
+P = ParamSpec("P")
 Word: TypeAlias = str | None
 # The largest numbers that make sense: a larger one is a slip, and would fill the memory or run for days without a
 # chance to interrupt it. Factors make matrices of K x K, communities and starts multiply every array.
@@ -54,7 +55,7 @@ class Declaration(ABC):
         Another parameter and the value that it must have for this one to matter.
     """
 
-    default: Any = None
+    default: object = None
     help: str = ""
     kw_only: bool = True
     when: tuple[str, object] | None = None
@@ -171,13 +172,13 @@ class Categorical(Declaration):
     'kendall, spearman'
     """
 
-    values: tuple[Any, ...]
+    values: Collection[object]
     _: KW_ONLY
     tune: tuple[Any, ...] = ()
 
     def check(self, name: str, value: object) -> None:
         """Raise unless it is one of the words."""
-        require_choice(name, value, self.values)
+        require_choice(name, value, tuple(self.values))
 
     @property
     def allowed(self) -> str:
@@ -194,7 +195,7 @@ class Categorical(Declaration):
 class Flag(Categorical):
     """True or False; `tune` chooses with ``tune=(True, False)``."""
 
-    values: tuple[Any, ...] = (True, False)
+    values: Collection[object] = (True, False)
 
     def check(self, name: str, value: object) -> None:
         """Raise unless it is a truth value."""
@@ -234,39 +235,27 @@ class Checked(Declaration):
         return self.words
 
 
-# How settings are declared: each function returns a declaration, which stands in the class until there is an instance.
-# They are of type Any, so that an attribute has the type of its values. Type checkers see a default that is given as
+# How settings are declared: each name makes a declaration, which stands in the class until there is an instance. What
+# type checkers see is of any type, so that an attribute has the type of its values; they see a default that is given as
 # ``default=``, and no other.
 
 
-def integer(*, default: object, minimum: int, maximum: int | None = None, **options: Any) -> Any:
-    """A whole number; options are those of `Integer`."""
-    return Integer(minimum, maximum, default=default, **options)
+def _declared_by(kind: Callable[P, Declaration]) -> Callable[P, Any]:
+    return kind
 
 
-def number(*, default: object, **options: Any) -> Any:
-    """A number; options are those of `Float`."""
-    return Float(default=default, **options)
-
-
-def choice(*, default: object, values: Iterable[Any], **options: Any) -> Any:
-    """One of several words; options are those of `Categorical`."""
-    return Categorical(tuple(values), default=default, **options)
-
-
-def flag(*, default: bool, **options: Any) -> Any:
-    """True or False; options are those of `Flag`."""
-    return Flag(default=default, **options)
-
-
-def random_seed(*, default: int, **options: Any) -> Any:
-    """A seed; options are those of `Seed`."""
-    return Seed(default=default, **options)
-
-
-def checked(*, default: object, function: Callable[[Any], object], words: str, **options: Any) -> Any:
-    """Anything that a function lets pass; options are those of `Declaration`."""
-    return Checked(function, words, default=default, **options)
+integer = _declared_by(Integer)
+"""A whole number: see `Integer`."""
+number = _declared_by(Float)
+"""A number: see `Float`."""
+flag = _declared_by(Flag)
+"""True or False: see `Flag`."""
+random_seed = _declared_by(Seed)
+"""A seed: see `Seed`."""
+checked = _declared_by(Checked)
+"""Anything that a function lets pass: see `Checked`."""
+choice = _declared_by(Categorical)
+"""One of several words: see `Categorical`."""
 
 
 class Settings:
@@ -274,7 +263,7 @@ class Settings:
 
     parameters: ClassVar[dict[str, Declaration]] = {}
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
         own = {name: value for name, value in vars(cls).items() if isinstance(value, Declaration)}
         kept = {name: value for name, value in cls.parameters.items() if name in own or name not in vars(cls)}
@@ -287,9 +276,9 @@ class Settings:
 
     def _validate(self) -> None:
         """Raise unless every setting is what it may be; a model extends it by what concerns several."""
-        known = parameter_names(type(self))
+        names = parameter_names(type(self))
         for name, declaration in self.parameters.items():
-            if name in known:  # a subclass may have settled it
+            if name in names:  # a subclass may have settled it
                 declaration.check(name, getattr(self, name))
 
     # As scikit-learn has them
@@ -303,10 +292,10 @@ class Settings:
 
         An unknown name raises and nothing is changed.
         """
-        known = parameter_names(type(self))
+        names = parameter_names(type(self))
         for name in parameters:
-            if name not in known:
-                raise UnknownIdError(f"parameter of {type(self).__name__}", name, known)
+            if name not in names:
+                raise UnknownIdError(f"parameter of {type(self).__name__}", name, names)
         for name, value in parameters.items():
             setattr(self, name, value)
         return self
@@ -326,10 +315,10 @@ class Settings:
         return f"{type(self).__name__}({differing})"
 
 
-def parameter_names(model: type[Any]) -> list[str]:
+def parameter_names(model: type) -> list[str]:
     """Names of the constructor's arguments."""
     several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    return [name for name, found in inspect.signature(model).parameters.items() if found.kind not in several]
+    return [name for name, parameter in inspect.signature(model).parameters.items() if parameter.kind not in several]
 
 
 def _give_constructor(cls: type[Settings]) -> None:
@@ -354,9 +343,9 @@ def _give_constructor(cls: type[Settings]) -> None:
     signature = inspect.Signature([itself, *given])
 
     def __init__(self: Settings, *arguments: object, **options: object) -> None:  # noqa: N807
-        found = signature.bind(self, *arguments, **options).arguments
+        bound = signature.bind(self, *arguments, **options).arguments
         for name, declaration in declared.items():
-            setattr(self, name, found.get(name, declaration.default))
+            setattr(self, name, bound.get(name, declaration.default))
 
     __init__.__signature__ = signature  # type: ignore[attr-defined]
     __init__.__qualname__ = f"{cls.__qualname__}.__init__"
@@ -373,7 +362,7 @@ def _documented(text: str, declared: dict[str, Declaration]) -> str:
         lines += textwrap.wrap(one.help, 108, initial_indent="    ", subsequent_indent="    ")
     section = textwrap.indent("\n".join(lines), "    ")
     for title in ("    Attributes\n", "    Examples\n"):
-        before, found, after = text.partition(title)
-        if found:
+        before, there, after = text.partition(title)
+        if there:
             return f"{before}{section}\n\n{title}{after}"
     return f"{text.rstrip()}\n\n{section}\n    "

@@ -15,8 +15,8 @@ from permrank.core.ranker import Ranker
 from permrank.errors import NotSupportedError
 from permrank.evaluation.grades import grades_of
 from permrank.randomness import generator, stream_key
-from permrank.rankings.hold_out import keep_entries
 from permrank.rankings.rankings import Rankings
+from permrank.rankings.selection import keep_entries
 from permrank.rankings.vocabulary import Vocabulary
 from permrank.types import Array, BoolArray, Float64Array, Int64Array
 

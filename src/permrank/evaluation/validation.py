@@ -14,8 +14,8 @@ from permrank.errors import InputError
 from permrank.evaluation.evaluate import evaluate, usual_metrics
 from permrank.evaluation.metrics import Metric, find_metric
 from permrank.evaluation.scoring import indices_in
-from permrank.rankings.hold_out import keep_entries
 from permrank.rankings.rankings import Rankings
+from permrank.rankings.selection import keep_entries
 from permrank.rankings.validate import require_rankings
 from permrank.types import Int64Array
 
@@ -140,7 +140,7 @@ class Validation:
                 f"{strange} of {held.n_entries} validation entries are of users or items that are not in the training "
                 "data, and are left out",
                 UserWarning,
-                stacklevel=7,
+                stacklevel=6,
             )
         return keep_entries(held, known) if strange else held
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import polars as pl
@@ -14,13 +14,15 @@ from scipy.special import erfc, ndtri
 from permrank.checks import require_choice
 from permrank.core.estimates import Learnt
 from permrank.core.fitted import Fitted
+from permrank.core.person import Person
 from permrank.core.questions import told_of
 from permrank.core.ranker import Ranker
+from permrank.core.tie_groups import normal_samples
 from permrank.errors import InputError, NotSupportedError
 from permrank.inference.profile import Evaluated, profile_interval
 from permrank.inference.standard_errors import inverse_information, quasi_errors, require_few, roots
 from permrank.inference.summary import Summary, require_level
-from permrank.types import Float64Array
+from permrank.types import Float64Array, Int64Array
 
 # Every limit takes some ten maximisations, each with matrices of items by items.
 _MOST_PROFILED = 300
@@ -87,14 +89,34 @@ class WorthRanker(Ranker):
     scores_ = Learnt[Float64Array]()
 
     @abstractmethod
-    def _likelihood(self, fitted: Fitted[Any]) -> Likelihood:
+    def _likelihood(self, fitted: Fitted) -> Likelihood:
         """The likelihood at the estimate."""
 
-    @abstractmethod
-    def standard_errors(self) -> pl.DataFrame:
-        """Scores with their standard errors, best item first."""
+    def _table(self, fitted: Fitted) -> pl.DataFrame:
+        """All items, best first: ``rank``, ``item`` and ``score``."""
+        scores, n = fitted.estimate.scores, len(fitted.item_ids)
+        order = np.lexsort((np.arange(n), -scores))
+        return pl.DataFrame({"rank": np.arange(1, n + 1), "item": fitted.item_ids.take(order), "score": scores[order]})
 
-    def _evaluated(self, fitted: Fitted[Any], point: Float64Array) -> Evaluated:
+    def standard_errors(self) -> pl.DataFrame:
+        """All items, best first, with ``standard_error`` and ``quasi_standard_error`` of the scores.
+
+        From the observed information. The first belongs to the score against the mean of all scores (under a prior,
+        to the score itself). The second (Firth and de Menezes 2004) serves for comparisons: the variance of a
+        difference is nearly the sum of two of its squares. Null where no such numbers fit, and where a variance is not
+        positive (learning stopped short of a maximum).
+        """
+        fitted = self.fitted_
+        n = len(fitted.item_ids)
+        covariance = _few(fitted).covariance[:n, :n]
+        errors = {"standard_error": roots(np.diag(covariance)), "quasi_standard_error": quasi_errors(covariance)}
+        frame = pl.DataFrame({"item": fitted.item_ids.ids, **errors})
+        return self._table(fitted).join(frame, on="item", how="left", maintain_order="left")
+
+    def _score_draws(self, fitted: Fitted, person: Person, items: Int64Array) -> Float64Array:
+        return normal_samples(_few(fitted).covariance[np.ix_(items, items)])
+
+    def _evaluated(self, fitted: Fitted, point: Float64Array) -> Evaluated:
         """Value and gradient of the log-likelihood at other parameters, and what computes minus its Hessian."""
         raise NotSupportedError(f"{type(self).__name__} has no profile likelihood")
 
@@ -182,13 +204,13 @@ class WorthRanker(Ranker):
         return _best_first(fitted, frame)
 
 
-def _few(fitted: Fitted[Any]) -> Likelihood:
+def _few(fitted: Fitted) -> Likelihood:
     require_few(len(fitted.item_ids))
     made: Likelihood = fitted.settings._likelihood(fitted)  # type: ignore[attr-defined]
     return made
 
 
-def _contrast(fitted: Fitted[Any], reference: object, size: int) -> Float64Array:
+def _contrast(fitted: Fitted, reference: object, size: int) -> Float64Array:
     """The matrix that measures scores from that of the reference, or from their mean.
 
     Their common level is not in the data: a prior gives it a value, and an error that says nothing.
@@ -201,7 +223,7 @@ def _contrast(fitted: Fitted[Any], reference: object, size: int) -> Float64Array
     return contrast
 
 
-def _estimates(fitted: Fitted[Any], fit: Likelihood, reference: object, width: float) -> pl.DataFrame:
+def _estimates(fitted: Fitted, fit: Likelihood, reference: object, width: float) -> pl.DataFrame:
     """Estimates, standard errors and Wald's limits; the reference has no error."""
     n, contrast = len(fitted.item_ids), _contrast(fitted, reference, fit.point.size)
     errors = roots(np.sum((contrast @ fit.covariance) * contrast, axis=1))
@@ -218,7 +240,7 @@ def _estimates(fitted: Fitted[Any], fit: Likelihood, reference: object, width: f
     return frame.with_columns(low=pl.col("estimate") - margin, high=pl.col("estimate") + margin)
 
 
-def _profiled(fitted: Fitted[Any], fit: Likelihood, reference: object, width: float) -> dict[str, pl.Series]:
+def _profiled(fitted: Fitted, fit: Likelihood, reference: object, width: float) -> dict[str, pl.Series]:
     if not fit.flat:
         raise InputError("profile intervals are for maximum likelihood, prior=None; method='wald' goes with a prior")
     n = len(fitted.item_ids)
@@ -237,7 +259,7 @@ def _profiled(fitted: Fitted[Any], fit: Likelihood, reference: object, width: fl
     return {"low": pl.Series(low, dtype=pl.Float64), "high": pl.Series(high, dtype=pl.Float64)}
 
 
-def _best_first(fitted: Fitted[Any], frame: pl.DataFrame) -> pl.DataFrame:
+def _best_first(fitted: Fitted, frame: pl.DataFrame) -> pl.DataFrame:
     n = len(fitted.item_ids)
     order = np.lexsort((np.arange(n), -fitted.estimate.scores))
     return frame[np.append(order, np.arange(n, frame.height))]

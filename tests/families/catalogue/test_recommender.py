@@ -13,12 +13,12 @@ import permrank as pr
 from graded import random_entries
 from permrank.errors import CatalogueWarning, FormatError, InputError, NotSupportedError
 from permrank.families.catalogue import closed_form, implicit
-from permrank.families.catalogue.blend import best_by_one_standard_error, gains, hold_out_entries
-from permrank.families.catalogue.descent import descend
-from permrank.families.catalogue.entries import Entries
+from permrank.families.catalogue.blend import gains, hold_out_entries
+from permrank.families.catalogue.entries import Data, Entries
 from permrank.families.catalogue.grading import choose_scale
-from permrank.families.catalogue.implicit import Data, choose_normalisation, numbers_of_factors
+from permrank.families.catalogue.implicit import choose_normalisation, numbers_of_factors
 from permrank.families.catalogue.ranker import entries_of, scorer_of
+from permrank.learning.held_out import descend
 from permrank.posterior.co_listing import were_chosen
 from permrank.testing import ModelContract
 from permrank.testing.forging import header_of, resigned
@@ -222,15 +222,6 @@ def test_the_entries_held_out_are_those_of_the_judges():
     assert hold_out_entries(few, 9, seed=0) is None
 
 
-def test_the_usual_mixture_stays_unless_another_is_clearly_better():
-    rng = np.random.default_rng(4)
-    base = rng.uniform(size=400)
-    noise = base + rng.normal(0.0, 0.2, 400)
-    noise += base.mean() - noise.mean() + 0.5 * (noise - base).std() / 20  # half a standard error better
-    assert best_by_one_standard_error(np.stack([base, noise]), usual=0) == 0
-    assert best_by_one_standard_error(np.stack([base, noise + 0.1]), usual=0) == 1
-
-
 def plain_gain(row, known, hidden, depth):
     """NDCG in plain Python."""
     order = sorted((item for item in range(row.size) if item not in known), key=lambda item: (-row[item], item))
@@ -275,7 +266,7 @@ def test_a_filter_leans_to_popular_items_where_that_finds_more(monkeypatch):
     assert settings.item_exponent == 0.4
     # Where it is what is usual, the symmetric one does not take its place.
     monkeypatch.setattr(implicit, "USUAL_EXPONENT", 0.4)
-    monkeypatch.setattr(implicit, "OTHER_EXPONENTS", (0.5,))
+    monkeypatch.setattr(implicit, "OTHER_EXPONENT", 0.5)
     settings, _, again = choose_normalisation(data, None, judges)
     assert (settings.item_exponent, again) == (0.4, found)
 

@@ -27,8 +27,8 @@ _PAIRS, _FEWEST, _MOST = 80_000_000, 200, 2000
 _BLOCK = 1 << 23
 
 
-class Part(Protocol):
-    """A part of a blend."""
+class Scorer(Protocol):
+    """What scores all items for anybody: a part of a blend."""
 
     def rows(self, entries: Entries) -> Array:
         """Scores of all items for users with these entries: float32 (n_users, n_items)."""
@@ -98,7 +98,7 @@ def standardised_sum(parts: Sequence[Array], weights: Sequence[float]) -> Array:
     return out
 
 
-def judged(parts: Sequence[Part], mixtures: Sequence[Sequence[float]], judges: Judges) -> Float64Array:
+def judged(parts: Sequence[Scorer], mixtures: Sequence[Sequence[float]], judges: Judges) -> Float64Array:
     """NDCG of each judge under each mixture of the parts, which have ``rows``: (n_mixtures, n_judges)."""
     out = np.zeros((len(mixtures), judges.users.size))
     for block in blocks(judges.users.size, judges.n_items):
@@ -106,15 +106,3 @@ def judged(parts: Sequence[Part], mixtures: Sequence[Sequence[float]], judges: J
         for number, mixture in enumerate(mixtures):
             out[number, block] = gains(standardised_sum(rows, mixture), judges, int(block[0]))
     return out
-
-
-def clearly_better(scores: Float64Array, others: Float64Array) -> bool:
-    """Whether the mean is larger by more than a standard error of the difference: scores of the same judges."""
-    difference = scores - others
-    return bool(difference.mean() > difference.std() / np.sqrt(max(difference.size, 1)))
-
-
-def best_by_one_standard_error(scores: Float64Array, usual: int) -> int:
-    """The best row, unless the usual one is within a standard error of it: (n_candidates, n_judges) scores."""
-    best = int(scores.mean(axis=1).argmax())
-    return best if clearly_better(scores[best], scores[usual]) else usual

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from permrank.families.catalogue import item_weights, user_side
-from permrank.families.catalogue.blend import Part
+from permrank.families.catalogue.blend import Scorer
 from permrank.families.catalogue.entries import Data
 from permrank.families.catalogue.item_weights import MOST_DENSE, ItemScores, ItemWeights, Penalties
 from permrank.families.catalogue.user_side import UserSideScores
@@ -50,7 +50,7 @@ def weighted(data: Data, exponent: float) -> Data:
     return data._replace(weights=data.weights * factors / usual)
 
 
-def scores_by(weights: ItemWeights, penalties: Penalties, data: Data) -> Part:
+def scores_by(weights: ItemWeights, penalties: Penalties, data: Data) -> Scorer:
     """What gives rows of scores by weights that were learnt from data."""
     if weights.kernel.size:
         return UserSideScores(weights, penalties, weighted(data, penalties.user_exponent))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from itertools import chain, repeat
 from typing import NamedTuple
 
@@ -11,20 +11,17 @@ import numpy as np
 
 from permrank.families.catalogue.blend import (
     Judges,
-    Part,
-    best_by_one_standard_error,
-    clearly_better,
+    Scorer,
     hold_out_entries,
     judged,
     standardised_sum,
 )
 from permrank.families.catalogue.closed_form import can_regress, choose_penalties, regression, scores_by
-from permrank.families.catalogue.descent import descend
 from permrank.families.catalogue.entries import Data, Entries
 from permrank.families.catalogue.friends import Friends, choose_strength
 from permrank.families.catalogue.item_weights import (
     ITEM_EXPONENTS,
-    OTHER_EXPONENTS,
+    OTHER_EXPONENT,
     USER_EXPONENTS,
     USUAL_EXPONENT,
     ItemWeights,
@@ -33,6 +30,7 @@ from permrank.families.catalogue.item_weights import (
     with_item_exponent,
 )
 from permrank.families.catalogue.least_squares import Factors, FactorScores, Sweeps, Weighting, improvements
+from permrank.learning.held_out import HeldOutChoice, Step, choose_by_held_out, clearly_better, descend
 from permrank.posterior.links import UserGraph
 from permrank.types import Array, Float64Array
 
@@ -69,7 +67,7 @@ class BlendedScores:
     """Rows of scores by the blend; data: what it was learnt from."""
 
     def __init__(self, learnt: ImplicitModel, data: Data) -> None:
-        self._parts: list[Part] = [scores_by(learnt.items, learnt.penalties, data), FactorScores(learnt.factors)]
+        self._parts: list[Scorer] = [scores_by(learnt.items, learnt.penalties, data), FactorScores(learnt.factors)]
         self._shares = [1.0 - learnt.share, learnt.share]
 
     def rows(self, entries: Entries) -> Array:
@@ -108,25 +106,34 @@ def item_weights(data: Data, settings: Penalties) -> ItemWeights:
     return filter_weights(data.entries, data.n_items, data.weights, exponent=settings.item_exponent)
 
 
-def choose_normalisation(data: Data, penalties: Penalties | None, judges: Judges) -> tuple[Penalties, Part, float]:
+def choose_normalisation(data: Data, penalties: Penalties | None, judges: Judges) -> tuple[Penalties, Scorer, float]:
     """The penalties with exponents, what scores by them, and the NDCG of what is found by that alone.
 
-    The usual exponents stay unless others find more by a standard error. None: of the filter.
+    The closed form keeps its exponents of 0 unless others find more by a standard error. None: of the filter.
     """
-    usual = Penalties(0.0, 0.0, 0.0, USUAL_EXPONENT) if penalties is None else penalties
-    best, part = usual, scores_by(item_weights(data, usual), usual, data)
-    of_usual = scores = np.asarray(judged([part], [[1.0]], judges)[0])
-    for of_users in (0.0,) if penalties is None else USER_EXPONENTS:
-        settings = usual._replace(user_exponent=of_users)
-        weights = item_weights(data, settings) if penalties else ItemWeights()
-        for of_items in OTHER_EXPONENTS if penalties is None else ITEM_EXPONENTS:
-            settings = settings._replace(item_exponent=of_items)
-            weights_now = with_item_exponent(weights, data, of_items) if penalties else item_weights(data, settings)
-            other = scores_by(weights_now, settings, data)
-            others = np.asarray(judged([other], [[1.0]], judges)[0])
-            if others.mean() > scores.mean() and clearly_better(others, of_usual):
-                best, part, scores = settings, other, others
-    return best, part, float(scores.mean())
+    if penalties is None:
+        exponents = (USUAL_EXPONENT, OTHER_EXPONENT)
+        candidates = [Penalties(0.0, 0.0, 0.0, exponent) for exponent in exponents]
+    else:
+        candidates = [
+            penalties._replace(user_exponent=of_users, item_exponent=of_items)
+            for of_users in USER_EXPONENTS
+            for of_items in ITEM_EXPONENTS
+        ]
+
+    @lru_cache(maxsize=1)
+    def plain(of_users: float) -> ItemWeights:
+        return regression(data, candidates[0]._replace(user_exponent=of_users))
+
+    def scorer(settings: Penalties) -> Scorer:
+        if penalties is None:
+            return scores_by(item_weights(data, settings), settings, data)
+        weights = with_item_exponent(plain(settings.user_exponent), data, settings.item_exponent)
+        return scores_by(weights, settings, data)
+
+    choice = choose_by_held_out(candidates, lambda settings: judged([scorer(settings)], [[1.0]], judges)[0])
+    best = choice.best if penalties is None else choice.unless_usual(candidates[0])
+    return best, scorer(best), float(choice.means[candidates.index(best)])
 
 
 def factors_of(
@@ -139,7 +146,7 @@ def factors_of(
     return sweeps.factors
 
 
-def choose_weighting(data: Data, beside: Sequence[Part], judges: Judges, n_factors: int, seed: int) -> Weighting:
+def choose_weighting(data: Data, beside: Sequence[Scorer], judges: Judges, n_factors: int, seed: int) -> Weighting:
     """The weighting with which the factors, alike with the parts beside them, find most of what is hidden."""
     sample = data.sample(_MOST_ENTRIES, judges.users, seed)
 
@@ -150,17 +157,17 @@ def choose_weighting(data: Data, beside: Sequence[Part], judges: Judges, n_facto
 
 
 def _best_factors(
-    learnt: Callable[[Weighting], Factors], start: Weighting, beside: Sequence[Part], judges: Judges, most: int
+    learnt: Callable[[Weighting], Factors], start: Weighting, beside: Sequence[Scorer], judges: Judges, most: int
 ) -> tuple[Factors, float]:
     """The factors that find most alike with the parts beside them, by steps from a weighting, and their NDCG."""
     share = 1.0 / (len(beside) + 1)
-    kept: dict[tuple[int, int], tuple[Factors, tuple[int, Float64Array]]] = {}
+    kept: dict[Step, tuple[Factors, tuple[int, Float64Array]]] = {}
 
-    def at(step: tuple[int, int]) -> Factors:
+    def at(step: Step) -> Factors:
         missing = min(start.missing * _FACTORS[0] ** step[0], _MOST_MISSING)
         return learnt(Weighting(missing, start.penalty * _FACTORS[1] ** step[1]))
 
-    def found(step: tuple[int, int]) -> tuple[int, Float64Array]:
+    def found(step: Step) -> tuple[int, Float64Array]:
         factors = at(step)
         together = [*beside, FactorScores(factors)]
         scores = np.asarray(judged(together, [[share] * len(together)], judges)[0])
@@ -190,7 +197,7 @@ def numbers_of_factors(n_factors: int | None, n_items: int, regressed: bool) -> 
     return [number for number in LADDER if number * n_items <= _MOST_NUMBERS] or [LADDER[0]]
 
 
-def more_factors(part: Data, few: Factors, items: Part, judges: Judges, numbers: Sequence[int], seed: int) -> Factors:
+def more_factors(part: Data, few: Factors, items: Scorer, judges: Judges, numbers: Sequence[int], seed: int) -> Factors:
     """More factors as long as these find more beside the items' weights; they begin with the fewer.
 
     More factors can do with a smaller penalty and a larger weight of what is missing, so that a weighting is searched
@@ -236,15 +243,15 @@ def learn_implicit(
     few = factors_of(part, numbers[0], weighting, _SWEEPS, seed)
     trial = more_factors(part, few, items, judges, numbers[1:], seed)
     scores = judged([items, FactorScores(trial)], [[1.0 - share, share] for share in SHARES], judges)
-    chosen = best_by_one_standard_error(scores, SHARES.index(0.5))
+    share = HeldOutChoice(SHARES, scores).unless_usual(0.5)
     strength = 0.0
     if graph is not None:
         rows = [items, FactorScores(trial)]
-        shares = [1.0 - SHARES[chosen], SHARES[chosen]]
+        shares = [1.0 - share, share]
         strength = choose_strength(
             Friends.of(graph, part.entries, data.n_items),
             lambda entries: standardised_sum([each.rows(entries) for each in rows], shares),
             judges,
         )
     factors = factors_of(data, trial.items.shape[1], trial.weighting, _MORE_SWEEPS, seed, trial.items)
-    yield float(scores[chosen].mean()), ImplicitModel(weights, settings, factors, SHARES[chosen], strength)
+    yield float(scores[SHARES.index(share)].mean()), ImplicitModel(weights, settings, factors, share, strength)

@@ -29,22 +29,23 @@ class ImplicitEstimate(CatalogueEstimate):
     item_factors: Array
     weighting: Float64Array
 
-    def scorer(self, data: Data) -> FactorScores:
-        """Rows of scores by factors."""
-        return FactorScores(Factors(self.item_factors, Weighting(*map(float, self.weighting))))
+    @property
+    def factors(self) -> Factors:
+        """Both together."""
+        return Factors(self.item_factors, Weighting(*map(float, self.weighting)))
+
+    def scorer(self, data: Data) -> Any:
+        """Rows of scores by the factors."""
+        return FactorScores(self.factors)
 
     def check(self, n_users: int, n_items: int) -> None:
-        """Raise unless the factors fit the items."""
+        """Raise unless there is a row of factors for every item, and a weighting."""
         super().check(n_users, n_items)
-        check_factors(self.item_factors, self.weighting, n_items)
-
-
-def check_factors(factors: Array, weighting: Array, n_items: int) -> None:
-    """Raise unless there is a row of factors for every item, and a weighting."""
-    if np.ndim(factors) != 2 or len(factors) != n_items or np.asarray(factors).dtype != np.float32:
-        raise InputError(f"item_factors_ has shape {np.shape(factors)}, which does not fit {n_items} items")
-    if np.shape(weighting) != (2,) or not (np.asarray(weighting) > 0.0).all() or weighting[0] > 1.0:
-        raise InputError(f"weighting_ is {weighting}, expected a weight up to 1 and a penalty above 0")
+        factors, weighting = self.item_factors, self.weighting
+        if np.ndim(factors) != 2 or len(factors) != n_items or np.asarray(factors).dtype != np.float32:
+            raise InputError(f"item_factors_ has shape {np.shape(factors)}, which does not fit {n_items} items")
+        if np.shape(weighting) != (2,) or not (np.asarray(weighting) > 0.0).all() or weighting[0] > 1.0:
+            raise InputError(f"weighting_ is {weighting}, expected a weight up to 1 and a penalty above 0")
 
 
 class ImplicitFactors(CatalogueRanker):
@@ -139,7 +140,7 @@ class ImplicitFactors(CatalogueRanker):
 
         return steps
 
-    def _check(self, fitted: Fitted[Any]) -> None:
+    def _check(self, fitted: Fitted) -> None:
         super()._check(fitted)
         found = fitted.estimate.item_factors.shape[1]
         if found != self.n_factors:

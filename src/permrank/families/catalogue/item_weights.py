@@ -22,10 +22,10 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import lapack
 
-from permrank.families.catalogue.descent import descend
 from permrank.families.catalogue.entries import Data, Entries
 from permrank.families.catalogue.kernels.neighbours import nearest_neighbours
 from permrank.families.catalogue.kernels.rows import dense_rows, neighbour_rows
+from permrank.learning.held_out import Step, descend
 from permrank.learning.shards import Shard, blocks_by_entries, map_shards, n_blocks_of, shards_of
 from permrank.ragged import frozen, indptr_of, positions
 from permrank.types import Array, Float64Array
@@ -37,7 +37,7 @@ _MOST_KEPT, _FEWEST = 1 << 26, 50
 # Elementwise power of the filter: alone 0.5 is a little better, beside factors 0.7 is (Gowalla, LastFM; decision 14).
 _POWER = 0.7
 # The exponent s of the items, and what else is tried where people's held-out entries can tell (decision 24).
-USUAL_EXPONENT, OTHER_EXPONENTS = 0.5, (0.4,)
+USUAL_EXPONENT, OTHER_EXPONENT = 0.5, 0.4
 # Exponents of users and items that are tried beside 0 in the closed form.
 USER_EXPONENTS, ITEM_EXPONENTS = (0.0, 0.3), (0.0, 0.1, 0.2)
 # Where the search for the penalties begins, and the factor between two that are tried: the error is flat in both.
@@ -160,7 +160,7 @@ def choose_penalties(entries: Entries, n_items: int) -> tuple[Penalties, Float64
     return penalties_at(best), np.array([(*penalties_at(step)[:2], value) for step, value in errors.items()])
 
 
-def penalties_at(step: tuple[int, int]) -> Penalties:
+def penalties_at(step: Step) -> Penalties:
     """The penalties at a step of the search."""
     return Penalties(_FIRST_RIDGE * _FACTOR ** step[0], _FIRST_SHARE * _FACTOR ** step[1])
 

@@ -20,12 +20,11 @@ from permrank.families.catalogue.entries import Data
 from permrank.families.catalogue.friends import Friends, Had, stacked
 from permrank.families.catalogue.grading import choose_scale
 from permrank.families.catalogue.implicit import BlendedScores, ImplicitModel, learn_implicit
-from permrank.families.catalogue.implicit_factors import check_factors
+from permrank.families.catalogue.implicit_factors import ImplicitEstimate
 from permrank.families.catalogue.item_to_item import ItemEstimate
 from permrank.families.catalogue.item_weights import Penalties
-from permrank.families.catalogue.least_squares import Factors, Weighting
 from permrank.families.catalogue.new_items import with_item
-from permrank.families.catalogue.ranker import CatalogueEstimate, CatalogueRanker, entries_of, known_entries, scorer_of
+from permrank.families.catalogue.ranker import CatalogueRanker, entries_of, known_entries, scorer_of
 from permrank.families.factored.model import FactoredPlackettLuce
 from permrank.learning.learner import Learner, State, Step, standing
 from permrank.posterior.co_listing import were_chosen
@@ -39,34 +38,22 @@ _POPULARITY = "its popularity"
 
 
 @dataclass(frozen=True, eq=False)
-class RecommenderEstimate(ItemEstimate):
+class RecommenderEstimate(ItemEstimate, ImplicitEstimate):
     """What is taken up, and the model of order, which is a model of its own; see the attributes of the model."""
 
-    item_factors: Array
-    weighting: Float64Array
     factor_share: float
     chosen: bool
     friend_weight: float
     order: Ranker | None = field(default=None, metadata=RULE, kw_only=True)
 
-    @classmethod
-    def from_parts(cls, known: CatalogueEstimate, learnt: ImplicitModel, chosen: bool, order: Ranker | None) -> Any:
-        """All parts together."""
-        return cls(
-            known.scale, known.popularity, *learnt.items, np.array(learnt.penalties), learnt.factors.items,
-            np.array(learnt.factors.weighting), learnt.share, chosen, learnt.friends, order=order,
-        )  # fmt: skip
-
     def scorer(self, data: Data) -> Any:
-        """Rows of scores by both parts."""
-        factors = Factors(self.item_factors, Weighting(*map(float, self.weighting)))
+        """Rows of scores by the blend of both."""
         penalties = Penalties(*map(float, self.penalties))
-        return BlendedScores(ImplicitModel(self.weights, penalties, factors, float(self.factor_share)), data)
+        return BlendedScores(ImplicitModel(self.weights, penalties, self.factors, float(self.factor_share)), data)
 
     def check(self, n_users: int, n_items: int) -> None:
         """Raise unless all parts fit the items."""
         super().check(n_users, n_items)
-        check_factors(self.item_factors, self.weighting, n_items)
         if not 0.0 <= float(self.factor_share) <= 1.0:
             raise InputError(f"factor_share_ is {self.factor_share}, expected a number from 0 to 1")
         if np.shape(self.friend_weight) != () or float(self.friend_weight) < 0.0:
@@ -161,7 +148,7 @@ class Recommender(CatalogueRanker):
         scale = choose_scale(rankings, self.seed)
         data = Data.of(rankings, scale)
         chosen = not ordered or were_chosen(rankings, self.seed)
-        known = CatalogueEstimate(scale.as_array(), data.popularity())
+        popularity = data.popularity()
 
         def steps(kept: State | None) -> Iterator[Step[RecommenderEstimate]]:
             n_factors, graph = None if self.n_factors == "auto" else self.n_factors, Known.of(rankings).graph
@@ -169,8 +156,19 @@ class Recommender(CatalogueRanker):
             found = next(stages)
 
             def estimate() -> RecommenderEstimate:
-                made: RecommenderEstimate = RecommenderEstimate.from_parts(known, found[1], chosen, order)
-                return made
+                learnt = found[1]
+                return RecommenderEstimate(
+                    scale.as_array(),
+                    popularity,
+                    learnt.factors.items,
+                    np.array(learnt.factors.weighting),
+                    *learnt.items,
+                    np.array(learnt.penalties),
+                    learnt.share,
+                    chosen,
+                    learnt.friends,
+                    order=order,
+                )
 
             yield standing(estimate)
             last = next(stages, None)
@@ -188,7 +186,7 @@ class Recommender(CatalogueRanker):
     def _sweeps(self, rankings: Rankings) -> int:
         return 2
 
-    def _meet(self, fitted: Fitted[Any], rankings: Rankings, **about: Any) -> Named:
+    def _meet(self, fitted: Fitted, rankings: Rankings, **about: Any) -> Named:
         """What the model of order works out, and weights of links with friends."""
         state: Named = {}
         if "friends" in about:
@@ -207,18 +205,18 @@ class Recommender(CatalogueRanker):
 
     # What is taken up
 
-    def _finds_by_order(self, fitted: Fitted[Any]) -> bool:
+    def _finds_by_order(self, fitted: Fitted) -> bool:
         return fitted.estimate.order is not None and not fitted.estimate.chosen
 
-    def _rows(self, fitted: Fitted[Any], people: Sequence[Person]) -> Array:
+    def _rows(self, fitted: Fitted, people: Sequence[Person]) -> Array:
         if self._finds_by_order(fitted):
-            order: Fitted[Any] = fitted.estimate.order.fitted_
+            order: Fitted = fitted.estimate.order.fitted_
             return np.asarray(order.rows([_in_order(order, person) for person in people]))
         rows, weight = super()._rows(fitted, people), float(fitted.estimate.friend_weight)
         friends = fitted.derived("friends", lambda: _friends(fitted)) if weight > 0.0 else None
         return rows if friends is None else friends.add(rows, _had_by_friends(friends, people), weight)
 
-    def _reasons(self, fitted: Fitted[Any], person: Person, item: int) -> Reasons:
+    def _reasons(self, fitted: Fitted, person: Person, item: int) -> Reasons:
         """What is taken up is a sum over what was listed before; where `recommend` is by order, so are the reasons."""
         if self._finds_by_order(fitted):
             own = _ordering(fitted, person, "explain")
@@ -233,14 +231,14 @@ class Recommender(CatalogueRanker):
         baseline += self._by_friends(fitted, person, item)
         return Reasons(entries.items.astype(np.int64), parts, baseline, _POPULARITY, by_order=False)
 
-    def _by_friends(self, fitted: Fitted[Any], person: Person, item: int) -> float:
+    def _by_friends(self, fitted: Fitted, person: Person, item: int) -> float:
         """What friends add to the score of an item."""
         if not float(fitted.estimate.friend_weight) > 0.0:
             return 0.0
         return float(self._rows(fitted, [person])[0, item] - super()._rows(fitted, [person])[0, item])
 
     def fold_in_item(
-        self, item: str | int, *, features: Mapping[str, Any] | None = None, rankings: Rankings | None = None
+        self, item: str | int, *, features: Mapping[str, object] | None = None, rankings: Rankings | None = None
     ) -> Recommender:
         """A model that knows one item more, without retraining; users and other items stay as they are.
 
@@ -281,40 +279,40 @@ class Recommender(CatalogueRanker):
         fitted: Fitted[RecommenderEstimate] = self.fitted_
         return fitted.estimate.order
 
-    def _scores(self, fitted: Fitted[Any], person: Person, items: Int64Array) -> Float64Array:
+    def _scores(self, fitted: Fitted, person: Person, items: Int64Array) -> Float64Array:
         if fitted.estimate.order is None:
             return super()._scores(fitted, person, items)
         own = _ordering(fitted, person, "score")
         return own.fitted.scores(own, items)
 
-    def _score_pairs(self, fitted: Fitted[Any], who: Int64Array, what: Int64Array) -> Float64Array:
+    def _score_pairs(self, fitted: Fitted, who: Int64Array, what: Int64Array) -> Float64Array:
         if fitted.estimate.order is None:
             return super()._score_pairs(fitted, who, what)
-        order: Fitted[Any] = fitted.estimate.order.fitted_
+        order: Fitted = fitted.estimate.order.fitted_
         return order.score_pairs(who, what)
 
-    def _has_law(self, fitted: Fitted[Any]) -> bool:
+    def _has_law(self, fitted: Fitted) -> bool:
         return fitted.estimate.order is not None and fitted.estimate.order.fitted_.has_law
 
-    def _has_pairs(self, fitted: Fitted[Any]) -> bool:
+    def _has_pairs(self, fitted: Fitted) -> bool:
         return fitted.estimate.order is not None and fitted.estimate.order.fitted_.has_pairs
 
-    def _knows_ranks(self, fitted: Fitted[Any]) -> bool:
+    def _knows_ranks(self, fitted: Fitted) -> bool:
         return fitted.estimate.order is not None and fitted.estimate.order.fitted_.knows_ranks
 
-    def _law(self, fitted: Fitted[Any], person: Person, items: Int64Array) -> RankingDistribution:
+    def _law(self, fitted: Fitted, person: Person, items: Int64Array) -> RankingDistribution:
         own = _ordering(fitted, person, "distribution")
         return own.fitted.law(own, items)
 
-    def _prefers(self, fitted: Fitted[Any], person: Person, first: Int64Array, second: Int64Array) -> Float64Array:
+    def _prefers(self, fitted: Fitted, person: Person, first: Int64Array, second: Int64Array) -> Float64Array:
         own = _ordering(fitted, person, "prefers")
         return own.fitted.prefers(own, first, second)
 
-    def _score_draws(self, fitted: Fitted[Any], person: Person, items: Int64Array) -> Float64Array:
+    def _score_draws(self, fitted: Fitted, person: Person, items: Int64Array) -> Float64Array:
         own = _ordering(fitted, person, "tie_groups")
         return own.fitted.score_draws(own, items)
 
-    def _user_likeness(self, fitted: Fitted[Any], person: Person) -> Float64Array:
+    def _user_likeness(self, fitted: Fitted, person: Person) -> Float64Array:
         own = _ordering(fitted, person, "similar_users")
         return own.fitted.settings._user_likeness(own.fitted, own)
 
@@ -323,7 +321,7 @@ class Recommender(CatalogueRanker):
         fitted: Fitted[RecommenderEstimate] = self.fitted_
         return _order_of(fitted, "log_likelihood").log_likelihood(rankings)
 
-    def _check(self, fitted: Fitted[Any]) -> None:
+    def _check(self, fitted: Fitted) -> None:
         super()._check(fitted)
         found = fitted.estimate.item_factors.shape[1]
         if self.n_factors != "auto" and found != min(self.n_factors, fitted.rankings.n_items):
@@ -342,7 +340,7 @@ def _ordering(fitted: Fitted[RecommenderEstimate], person: Person, question: str
     return _in_order(_order_of(fitted, question).fitted_, person)
 
 
-def _in_order(order: Fitted[Any], person: Person) -> Person:
+def _in_order(order: Fitted, person: Person) -> Person:
     known: Person = person.state["order"] if person.is_new else Person(order, person.index)
     return known
 

@@ -16,11 +16,11 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from permrank.families.catalogue.descent import descend
 from permrank.families.catalogue.entries import Data, Entries
 from permrank.families.catalogue.item_weights import MOST_TRIED, ItemWeights, Penalties, inverse_in_place, penalties_at
 from permrank.families.catalogue.kernels.rows import factor_rows, neighbour_rows
 from permrank.families.catalogue.kernels.user_side import quadratic_forms
+from permrank.learning.held_out import descend
 from permrank.ragged import frozen
 from permrank.types import Array, Float64Array
 

@@ -6,14 +6,19 @@ import functools
 import sys
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import permrank as pr
 from permrank.interfaces.cli.models import Settings, make_model
-from permrank.interfaces.cli.sources import DataSource, open_rankings, reads_data
+from permrank.interfaces.cli.sources import DataSource, Reading, open_rankings, reads_data
 from permrank.interfaces.output import Json, apart_from, print_json, say, show, show_values
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from permrank.types import Named
 
 _SPLITTING = "How to split"
 _splitting = functools.partial(typer.Option, rich_help_panel=_SPLITTING)
@@ -70,7 +75,7 @@ def split(
     file_format: Annotated[str, typer.Option("--format", help="Of the files: parquet, csv, tsv or jsonl.")] = "parquet",
     as_json: Json = False,
     *,
-    reading: dict[str, Any],
+    reading: Reading,
 ) -> None:
     """Divide rankings into what is learnt from and what is asked about, in files that other programs can read.
 
@@ -80,7 +85,7 @@ def split(
 
     (made,) = splits_of(data, protocol, n, time, [seed], reading)
     made.save(output, format=file_format)  # type: ignore[arg-type]
-    values: dict[str, Any] = {"folder": str(output), "protocol": made.protocol, "seed": made.seed}
+    values: Named = {"folder": str(output), "protocol": made.protocol, "seed": made.seed}
     for name, part in made._parts().items():
         values[name] = {"users": part.n_users, "rankings": part.n_rankings, "entries": part.n_entries}
     show_values(values, as_json=as_json, title="written")
@@ -101,7 +106,7 @@ def evaluate(
     pairs: Pairs = _PAIRS,
     as_json: Json = False,
     *,
-    reading: dict[str, Any],
+    reading: Reading,
 ) -> None:
     """Learn from one part of the data and say how well the other part is predicted.
 
@@ -156,7 +161,7 @@ def compare(
     ] = None,
     as_json: Json = False,
     *,
-    reading: dict[str, Any],
+    reading: Reading,
 ) -> None:
     """Compare models on the same splits, person by person; one that fails does not stop the others.
 
@@ -230,7 +235,7 @@ def tune(
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of the proposals.")] = 0,
     as_json: Json = False,
     *,
-    reading: dict[str, Any],
+    reading: Reading,
 ) -> None:
     """Choose parameters of a model by their score on held-out parts of the training data; needs Optuna.
 
@@ -246,13 +251,13 @@ def tune(
     if protocol != "auto" or n is not None:
         chosen = protocol_of(given.train if isinstance(given, pr.Split) else given, data, protocol, n, time, reading)
 
-    def tell(done: Any) -> None:
+    def tell(done: pl.DataFrame) -> None:
         row = done.row(done.height - 1, named=True)
         score = "" if row["score"] is None else f"{row['score']:.4f}"
         result = ", ".join(filter(None, (score, row["note"])))
         say(f"{row['trial']}/{trials}  {row['parameters']}: {result}, {row['seconds']:.1f} s", err=True)
 
-    options: dict[str, Any] = {"trials": trials, "study": study, "splits": splits, "metric": metric, "seed": seed}
+    options: Named = {"trials": trials, "study": study, "splits": splits, "metric": metric, "seed": seed}
     options |= {"k": k, "candidates": candidates, "max_seconds": max_seconds}
     found = pr.tune(make_model(model, settings or []), given, protocol=chosen, on_trial=tell, **options)
     _show_tuning(found, data, k, as_json=as_json)

@@ -7,7 +7,7 @@ import inspect
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
@@ -18,6 +18,7 @@ from permrank.interfaces.output import Json, apart_from, say, show
 
 if TYPE_CHECKING:
     from permrank.rankings.vocabulary import Vocabulary
+    from permrank.types import Named
 
 DataSource = Annotated[
     str,
@@ -81,7 +82,11 @@ def _read(
     """Options of `permrank.read`, whose own signature would be slow to import."""
 
 
-def reads_data(command: Callable[..., Any]) -> Callable[..., Any]:
+Reading: TypeAlias = dict[str, Any]
+"""What a command is told of how data are to be read, by the names of `permrank.read`."""
+
+
+def reads_data(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options of all commands that read data; they arrive as its dict ``reading``."""
     options = inspect.signature(_read, eval_str=True).parameters
     signature = inspect.signature(command, eval_str=True)
@@ -92,9 +97,9 @@ def reads_data(command: Callable[..., Any]) -> Callable[..., Any]:
     ]
 
     @functools.wraps(command)
-    def wrapped(**given: Any) -> Any:
+    def wrapped(**given: Any) -> None:
         reading = {name: given.pop(name) for name in options}
-        return command(**given, reading=reading)
+        command(**given, reading=reading)
 
     wrapped.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     wrapped.__annotations__ = {each.name: each.annotation for each in parameters}
@@ -138,14 +143,14 @@ def parse_id(text: str, vocabulary: Vocabulary) -> str | int:
     return vocabulary[vocabulary.find(text)]
 
 
-def parse_list(text: str, vocabulary: Vocabulary) -> list[Any]:
+def parse_list(text: str, vocabulary: Vocabulary) -> list[object]:
     """``a > b = c > d``, or ``a, b, c``, of ids or titles: best first; ``=`` joins ties.
 
     What is an id or a title as it stands is one, though it may hold a comma or an equals sign.
     """
     levels = text.split(">") if ">" in text else _between_commas(text, vocabulary)
-    ranking: list[Any] = []
-    seen: set[Any] = set()
+    ranking: list[object] = []
+    seen: set[object] = set()
     for level in levels:
         parts = [level] if _known(level, vocabulary) else level.split("=")
         if not all(part.strip() for part in parts):
@@ -188,7 +193,7 @@ def convert(
     merge: Annotated[bool, typer.Option("--merge", help="Forget who voted; merge equal ballots.")] = False,
     as_json: Json = False,
     *,
-    reading: dict[str, Any],
+    reading: Reading,
 ) -> None:
     """Write rankings in another format; nothing is lost, or the command refuses and says why.
 
@@ -222,7 +227,7 @@ def convert(
         show(pl.DataFrame([counts]), as_json=as_json, title="written")
 
 
-def sizes(rankings: pr.Rankings) -> dict[str, Any]:
+def sizes(rankings: pr.Rankings) -> Named:
     """Who ranked how much."""
     return {
         "anonymous": rankings.anonymous,
@@ -234,7 +239,7 @@ def sizes(rankings: pr.Rankings) -> dict[str, Any]:
     }
 
 
-def in_words(values: dict[str, Any]) -> dict[str, Any]:
+def in_words(values: Named) -> Named:
     """Sizes for people: of anonymous rankings the ballots that were cast, and how many of them differ."""
     if not values.get("anonymous"):
         return {name: value for name, value in values.items() if name != "anonymous"}

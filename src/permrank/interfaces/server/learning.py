@@ -42,6 +42,7 @@ from permrank.interfaces.server.versions import (
     remove_files,
     something_to_learn,
 )
+from permrank.types import Named
 
 MODEL = "model"
 """What erasures of the model's people are noted under: no poll is called so."""
@@ -143,7 +144,7 @@ def learn_what_is_new(store: Store, settings: Settings) -> bool:
 
     What fails keeps nothing else from being learnt; it ends the process afterwards, and is tried again by another.
     """
-    path, jobs = settings.model, list[Callable[[], Any]]()
+    path, jobs = settings.model, list[Callable[[], object]]()
     jobs += [functools.partial(find_communities, store, poll) for poll in changed_polls(store)]
     if path is not None and model_is_due(store, settings):
         jobs.append(functools.partial(refit_model, store, path))
@@ -200,7 +201,7 @@ def find_communities(store: Store, poll: str) -> None:
     store.write(tell).result()
 
 
-def communities_of(ballots: Ballots, ids: list[str]) -> list[dict[str, Any]]:
+def communities_of(ballots: Ballots, ids: list[str]) -> list[Named]:
     """Tastes, largest first: share and the items that set each apart; none where one taste explains people as well."""
     lists = [person.ranking for person in ballots.people.values() if person.ranking and len(person.ranking) > 2]
     if len(lists) < FEWEST:
