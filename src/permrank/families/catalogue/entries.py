@@ -14,6 +14,7 @@ import numpy as np
 
 from permrank.errors import InputError
 from permrank.ragged import entries_by_item, frozen, indptr_of, owners
+from permrank.randomness import generator, stream_key
 from permrank.rankings.rankings import Rankings
 from permrank.types import Array, Float64Array, Int32Array, Int64Array
 
@@ -128,3 +129,38 @@ def user_weights(rankings: Rankings) -> Float64Array:
     counts = np.diff(rankings.user_indptr)
     total = np.bincount(rankings.ranking_users, rankings.weights, minlength=rankings.n_users)
     return np.where(counts > 0, total / np.maximum(counts, 1), 1.0)
+
+
+class Data(NamedTuple):
+    """Graded entries of the training data, and how many people each user stands for."""
+
+    entries: Entries
+    n_items: int
+    weights: Float64Array
+
+    @classmethod
+    def of(cls, rankings: Rankings, scale: Scale) -> Data:
+        """Entries on a scale of grades."""
+        return cls(Entries.of(rankings, scale), rankings.n_items, user_weights(rankings))
+
+    def popularity(self) -> Float64Array:
+        """Sum of the grades of every item, (n_items,)."""
+        counted = np.repeat(self.weights, np.diff(self.entries.indptr)) * self.entries.grades
+        return np.bincount(self.entries.items, counted, self.n_items).astype(np.float64)
+
+    def item_scales(self, exponent: float) -> Float64Array:
+        """d_j^exponent of the numbers of entries of all items, (n_items,)."""
+        return np.maximum(np.bincount(self.entries.items, minlength=self.n_items), 1.0) ** exponent
+
+    def take(self, users: Int64Array) -> Data:
+        """The entries of some users."""
+        return Data(self.entries.take(users), self.n_items, self.weights[users])
+
+    def sample(self, most: int, users: Int64Array, seed: int) -> Data:
+        """The entries of some users, drawn at random until there are so many; of these users in any case."""
+        lengths = np.diff(self.entries.indptr)
+        if lengths.sum() <= most:
+            return self
+        order = generator(stream_key(seed, 32)).permutation(self.entries.n_users)
+        drawn = order[np.cumsum(lengths[order]) <= most]
+        return self.take(np.union1d(drawn, users))

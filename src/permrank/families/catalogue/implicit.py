@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from itertools import chain, repeat
 from typing import NamedTuple
 
@@ -16,26 +16,23 @@ from permrank.families.catalogue.blend import (
     judged,
     standardised_sum,
 )
-from permrank.families.catalogue.entries import Entries, Scale, user_weights
+from permrank.families.catalogue.closed_form import can_regress, choose_penalties, regression, scores_by
+from permrank.families.catalogue.entries import Data, Entries
 from permrank.families.catalogue.friends import Friends, choose_strength
 from permrank.families.catalogue.item_weights import (
-    MOST_DENSE,
+    ITEM_EXPONENTS,
     OTHER_EXPONENT,
+    USER_EXPONENTS,
     USUAL_EXPONENT,
-    ItemScores,
     ItemWeights,
     Penalties,
-    choose_penalties,
     filter_weights,
-    regression_weights,
+    with_item_exponent,
 )
 from permrank.families.catalogue.least_squares import Factors, FactorScores, Sweeps, Weighting, improvements
-from permrank.families.catalogue.ranker import popularity_of
 from permrank.learning.held_out import HeldOutChoice, Step, choose_by_held_out, clearly_better, descend
 from permrank.posterior.links import UserGraph
-from permrank.randomness import generator, stream_key
-from permrank.rankings.rankings import Rankings
-from permrank.types import Array, Float64Array, Int64Array
+from permrank.types import Array, Float64Array
 
 # Where the search for a weighting begins: a row of missing entries weighs as much as so many that are there. Then the
 # factors between two that are tried, how many, and how many sweeps each has: enough to tell them apart.
@@ -56,33 +53,6 @@ LADDER, _MOST_NUMBERS = (64, 256, 480), 1 << 26
 _SWEEPS, _MORE_SWEEPS, _TOL = 12, 6, 1e-3
 
 
-class Data(NamedTuple):
-    """Graded entries of the training data, and how many people each user stands for."""
-
-    entries: Entries
-    n_items: int
-    weights: Float64Array
-
-    @classmethod
-    def of(cls, rankings: Rankings, scale: Scale) -> Data:
-        """Entries on a scale of grades."""
-        return cls(Entries.of(rankings, scale), rankings.n_items, user_weights(rankings))
-
-    def popularity(self) -> Float64Array:
-        """Sum of the grades of every item, (n_items,)."""
-        return popularity_of(self.entries, self.n_items, self.weights)
-
-    def sample(self, most: int, users: Int64Array, seed: int) -> Data:
-        """The entries of some users, drawn at random until there are so many; of these users in any case."""
-        lengths = np.diff(self.entries.indptr)
-        if lengths.sum() <= most:
-            return self
-        order = generator(stream_key(seed, 32)).permutation(self.entries.n_users)
-        drawn = order[np.cumsum(lengths[order]) <= most]
-        chosen = np.union1d(drawn, users)
-        return Data(self.entries.take(chosen), self.n_items, self.weights[chosen])
-
-
 class ImplicitModel(NamedTuple):
     """What was learnt: weights from item to item, factors, the share of these in the blend, and that of friends."""
 
@@ -94,10 +64,10 @@ class ImplicitModel(NamedTuple):
 
 
 class BlendedScores:
-    """Rows of scores by the blend."""
+    """Rows of scores by the blend; data: what it was learnt from."""
 
-    def __init__(self, learnt: ImplicitModel) -> None:
-        self._parts: list[Scorer] = [ItemScores(learnt.items), FactorScores(learnt.factors)]
+    def __init__(self, learnt: ImplicitModel, data: Data) -> None:
+        self._parts: list[Scorer] = [scores_by(learnt.items, learnt.penalties, data), FactorScores(learnt.factors)]
         self._shares = [1.0 - learnt.share, learnt.share]
 
     def rows(self, entries: Entries) -> Array:
@@ -129,26 +99,41 @@ def weighting_of(weighting: Weighting, n_items: int) -> Weighting:
     return Weighting(min(weighting.missing / max(n_items, 1), _MOST_MISSING), weighting.penalty)
 
 
-def item_weights(data: Data, penalties: Penalties | None, exponent: float = USUAL_EXPONENT) -> ItemWeights:
+def item_weights(data: Data, settings: Penalties) -> ItemWeights:
     """Weights from item to item: the closed form with penalties, the filter without."""
+    if settings.ridge > 0.0:
+        return regression(data, settings)
+    return filter_weights(data.entries, data.n_items, data.weights, exponent=settings.item_exponent)
+
+
+def choose_normalisation(data: Data, penalties: Penalties | None, judges: Judges) -> tuple[Penalties, Scorer, float]:
+    """The penalties with exponents, what scores by them, and the NDCG of what is found by that alone.
+
+    The closed form keeps its exponents of 0 unless others find more by a standard error. None: of the filter.
+    """
     if penalties is None:
-        return filter_weights(data.entries, data.n_items, data.weights, exponent=exponent)
-    return regression_weights(data.entries.scaled(np.sqrt(data.weights)), data.n_items, penalties)
+        exponents = (USUAL_EXPONENT, OTHER_EXPONENT)
+        candidates = [Penalties(0.0, 0.0, 0.0, exponent) for exponent in exponents]
+    else:
+        candidates = [
+            penalties._replace(user_exponent=of_users, item_exponent=of_items)
+            for of_users in USER_EXPONENTS
+            for of_items in ITEM_EXPONENTS
+        ]
 
+    @lru_cache(maxsize=1)
+    def plain(of_users: float) -> ItemWeights:
+        return regression(data, candidates[0]._replace(user_exponent=of_users))
 
-def choose_exponent(data: Data, penalties: Penalties | None, judges: Judges) -> tuple[float, Scorer, float]:
-    """The exponent of the filter's items, the weights that come of it, and the NDCG of what these find alone."""
-    exponents = (USUAL_EXPONENT, OTHER_EXPONENT) if penalties is None else (USUAL_EXPONENT,)
-    parts = {exponent: ItemScores(item_weights(data, penalties, exponent)) for exponent in exponents}
-    choice = choose_by_held_out(exponents, lambda exponent: judged([parts[exponent]], [[1.0]], judges)[0])
-    return choice.best, parts[choice.best], float(choice.means.max())
+    def scorer(settings: Penalties) -> Scorer:
+        if penalties is None:
+            return scores_by(item_weights(data, settings), settings, data)
+        weights = with_item_exponent(plain(settings.user_exponent), data, settings.item_exponent)
+        return scores_by(weights, settings, data)
 
-
-def penalties_of(data: Data) -> Penalties | None:
-    """Penalties of the closed form by leaving out one user at a time; None where the catalogue is too large for it."""
-    if data.n_items > MOST_DENSE:
-        return None
-    return choose_penalties(data.entries.scaled(np.sqrt(data.weights)), data.n_items)[0]
+    choice = choose_by_held_out(candidates, lambda settings: judged([scorer(settings)], [[1.0]], judges)[0])
+    best = choice.best if penalties is None else choice.unless_usual(candidates[0])
+    return best, scorer(best), float(choice.means[candidates.index(best)])
 
 
 def factors_of(
@@ -203,11 +188,11 @@ def _better_weighting(one: tuple[int, Float64Array], other: tuple[int, Float64Ar
     return bool(one[1].mean() > other[1].mean())
 
 
-def numbers_of_factors(n_factors: int | None, n_items: int) -> list[int]:
+def numbers_of_factors(n_factors: int | None, n_items: int, regressed: bool) -> list[int]:
     """The numbers of factors that are tried: the one that is given, or those of the ladder that fit."""
     if n_factors is not None:
         return [min(n_factors, n_items)]
-    if n_items <= MOST_DENSE:
+    if regressed:
         return [min(_FACTORS_OF_FEW, n_items)]
     return [number for number in LADDER if number * n_items <= _MOST_NUMBERS] or [LADDER[0]]
 
@@ -240,20 +225,20 @@ def learn_implicit(
 
     Without a number of factors it is chosen too. graph: links between the users, whose strength is chosen last.
     """
-    penalties = penalties_of(data)
-    shown = penalties or Penalties(0.0, 0.0)
+    penalties = choose_penalties(data) if can_regress(data) else None
     held = hold_out_entries(data.entries, data.n_items, seed)
-    numbers = numbers_of_factors(n_factors, data.n_items)
+    numbers = numbers_of_factors(n_factors, data.n_items, penalties is not None)
     usual = weighting_of(USUAL, data.n_items)
     if held is None:
         factors = factors_of(data, numbers[0], usual, _SWEEPS, seed)
-        yield 0.0, ImplicitModel(item_weights(data, penalties), shown, factors, 0.5)
+        settings = penalties or Penalties(0.0, 0.0, 0.0, USUAL_EXPONENT)
+        yield 0.0, ImplicitModel(item_weights(data, settings), settings, factors, 0.5)
         return
     part, judges = Data(held[0], data.n_items, data.weights), held[1]
-    exponent, items, alone = choose_exponent(part, penalties, judges)
-    weights = item_weights(data, penalties, exponent)
+    settings, items, alone = choose_normalisation(part, penalties, judges)
+    weights = item_weights(data, settings)
     nothing = Factors(np.zeros((data.n_items, numbers[0]), np.float32), usual)
-    yield alone, ImplicitModel(weights, shown, nothing, 0.0)
+    yield alone, ImplicitModel(weights, settings, nothing, 0.0)
     weighting = choose_weighting(part, [items], judges, numbers[0], seed)
     few = factors_of(part, numbers[0], weighting, _SWEEPS, seed)
     trial = more_factors(part, few, items, judges, numbers[1:], seed)
@@ -269,4 +254,4 @@ def learn_implicit(
             judges,
         )
     factors = factors_of(data, trial.items.shape[1], trial.weighting, _MORE_SWEEPS, seed, trial.items)
-    yield float(scores[SHARES.index(share)].mean()), ImplicitModel(weights, shown, factors, share, strength)
+    yield float(scores[SHARES.index(share)].mean()), ImplicitModel(weights, settings, factors, share, strength)

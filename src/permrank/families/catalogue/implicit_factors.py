@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -14,8 +13,8 @@ from permrank.core.fitted import Fitted
 from permrank.core.settings import MOST_FACTORS, MOST_SWEEPS, integer, number, random_seed
 from permrank.errors import InputError
 from permrank.families.catalogue.blend import hold_out_entries
-from permrank.families.catalogue.entries import Scale
-from permrank.families.catalogue.implicit import USUAL, Data, choose_weighting, weighting_of
+from permrank.families.catalogue.entries import Data, Scale
+from permrank.families.catalogue.implicit import USUAL, choose_weighting, weighting_of
 from permrank.families.catalogue.least_squares import Factors, FactorScores, Sweeps, Weighting, improvements
 from permrank.families.catalogue.ranker import CatalogueEstimate, CatalogueRanker
 from permrank.learning.learner import Learner, State, Step, standing
@@ -35,8 +34,7 @@ class ImplicitEstimate(CatalogueEstimate):
         """Both together."""
         return Factors(self.item_factors, Weighting(*map(float, self.weighting)))
 
-    @cached_property
-    def scorer(self) -> Any:
+    def scorer(self, data: Data) -> Any:
         """Rows of scores by the factors."""
         return FactorScores(self.factors)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -11,17 +10,9 @@ import numpy as np
 from permrank.core.estimates import Learnt
 from permrank.core.settings import MOST_SWEEPS, choice, integer, number
 from permrank.errors import InputError
-from permrank.families.catalogue.entries import Scale
-from permrank.families.catalogue.implicit import Data
-from permrank.families.catalogue.item_weights import (
-    MOST_DENSE,
-    ItemScores,
-    ItemWeights,
-    Penalties,
-    choose_penalties,
-    filter_weights,
-    regression_weights,
-)
+from permrank.families.catalogue.closed_form import can_regress, choose_penalties, regression, scores_by
+from permrank.families.catalogue.entries import Data, Scale
+from permrank.families.catalogue.item_weights import USUAL_EXPONENT, ItemWeights, Penalties, filter_weights
 from permrank.families.catalogue.ranker import CatalogueEstimate, CatalogueRanker
 from permrank.rankings.rankings import Rankings
 from permrank.types import Array, Float64Array
@@ -32,6 +23,8 @@ class ItemEstimate(CatalogueEstimate):
     """Weights from item to item; see the attributes of the model."""
 
     item_weights: Array
+    user_kernel: Array
+    diagonal: Array
     neighbour_indptr: Array
     neighbours: Array
     neighbour_weights: Array
@@ -39,18 +32,31 @@ class ItemEstimate(CatalogueEstimate):
 
     @property
     def weights(self) -> ItemWeights:
-        """The four together."""
-        return ItemWeights(self.item_weights, self.neighbour_indptr, self.neighbours, self.neighbour_weights)
+        """The arrays as one value."""
+        return ItemWeights(
+            self.item_weights,
+            self.user_kernel,
+            self.diagonal,
+            self.neighbour_indptr,
+            self.neighbours,
+            self.neighbour_weights,
+        )
 
-    @cached_property
-    def scorer(self) -> Any:
+    def scorer(self, data: Data) -> Any:
         """Rows of scores by the weights."""
-        return ItemScores(self.weights)
+        return scores_by(self.weights, Penalties(*map(float, self.penalties)), data)
 
     def check(self, n_users: int, n_items: int) -> None:
-        """Raise unless there is a matrix of the items, or neighbours that are items."""
+        """Raise unless there is one of the three forms, and it fits."""
         super().check(n_users, n_items)
-        matrix, indptr, index, weight = map(np.asarray, self.weights)
+        matrix, kernel, diagonal, indptr, index, weight = (np.asarray(value) for value in self.weights)
+        if kernel.size:
+            expected = ((n_users * (n_users + 1) // 2,), (n_items,))
+            if (kernel.shape, diagonal.shape) != expected or {kernel.dtype, diagonal.dtype} != {np.dtype(np.float32)}:
+                raise InputError(
+                    f"user_kernel_ and diagonal_ are {kernel.shape}, {diagonal.shape}, expected {expected} of float32"
+                )
+            return
         if matrix.shape == (n_items, n_items) and matrix.dtype == np.float16:
             return
         if matrix.size or [indptr.dtype, index.dtype, weight.dtype] != [np.int64, np.int32, np.float32]:
@@ -65,18 +71,21 @@ class ItemEstimate(CatalogueEstimate):
 class ItemToItem(CatalogueRanker):
     """What each item that a person took up says about every other: scores are sums over what was taken up.
 
-    A small catalogue is regressed: every item on all the others, in closed form (EASE). A large one has a linear
-    filter, whose largest weights are kept for every item. Entries count by their grades: ratings from the lowest to
-    the highest, counts by how often, and all alike otherwise; the order of a list without ratings says nothing here.
+    Every item is regressed on all the others, in closed form (EASE), solved among the items or the users, whichever are
+    fewer. Where both are more than 8,192 there is a linear filter, whose largest weights are kept for every item.
+    Entries count by their grades: ratings from the lowest to the highest, counts by how often, and all alike otherwise;
+    the order of a list without ratings says nothing here.
 
     Attributes
     ----------
     item_weights_ : float16 (n_items, n_items)
-        Row i: what item i says about all. Empty under the filter.
+        Row i: what item i says about all. Empty in other forms, as the next are.
+    user_kernel_, diagonal_ : float32
+        The closed form on the users' side: the lower half of (I + Y Yᵀ)⁻¹, and the diagonal of (XᵀX + Λ)⁻¹.
     neighbour_indptr_, neighbours_, neighbour_weights_ : int64, int32, float32
         The same of the filter: neighbours of item i are ``neighbours_[neighbour_indptr_[i]:neighbour_indptr_[i + 1]]``.
-    penalties_ : float64 (2,)
-        λ and γ.
+    penalties_ : float64 (4,)
+        λ and γ, and the exponents of users and items (`Recommender` alone chooses these).
     scale_ : float64 (4,)
         How grades are made: lowest and highest rating, the step between them, the median count.
     popularity_ : float64 (n_items,)
@@ -95,13 +104,17 @@ class ItemToItem(CatalogueRanker):
     reference = "Steck (2019), embarrassingly shallow autoencoders; Park and others (2024), Turbo-CF"
     estimate_type = ItemEstimate
     item_weights_ = Learnt[Array]()
+    user_kernel_ = Learnt[Array]()
+    diagonal_ = Learnt[Array]()
     neighbour_indptr_ = Learnt[Array]()
     neighbours_ = Learnt[Array]()
     neighbour_weights_ = Learnt[Array]()
     penalties_ = Learnt[Float64Array]()
 
     method: Literal["auto", "regression", "filter"] = choice(
-        default="auto", values=("auto", "regression", "filter"), help='"auto": the regression up to 8,192 items.'
+        default="auto",
+        values=("auto", "regression", "filter"),
+        help='"auto": the regression up to 8,192 items or users.',
     )
     ridge: float | Literal["auto"] = number(
         default="auto",
@@ -130,19 +143,16 @@ class ItemToItem(CatalogueRanker):
 
     def _learn(self, rankings: Rankings) -> ItemEstimate:
         scale = Scale.of(rankings)
-        data = Data.of(rankings, scale)
-        penalties = Penalties(0.0, 0.0)
-        if self.method == "regression" or (self.method == "auto" and rankings.n_items <= MOST_DENSE):
-            entries = data.entries.scaled(np.sqrt(data.weights))
+        data, penalties = Data.of(rankings, scale), Penalties(0.0, 0.0, 0.0, USUAL_EXPONENT)
+        if self.method == "regression" or (self.method == "auto" and can_regress(data)):
             if "auto" in (self.ridge, self.dropout):
-                penalties = choose_penalties(entries, data.n_items)[0]
+                penalties = choose_penalties(data)
             penalties = Penalties(
                 penalties.ridge if self.ridge == "auto" else float(self.ridge),
                 penalties.share if self.dropout == "auto" else float(self.dropout),
             )
-            weights = regression_weights(entries, data.n_items, penalties)
+            weights = regression(data, penalties)
         else:
             most = None if self.n_neighbours == "auto" else int(self.n_neighbours)
             weights = filter_weights(data.entries, data.n_items, data.weights, most)
-        popularity = data.popularity()
-        return ItemEstimate(scale.as_array(), popularity, *weights, np.array(penalties))
+        return ItemEstimate(scale.as_array(), data.popularity(), *weights, np.array(penalties))

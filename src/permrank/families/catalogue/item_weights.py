@@ -22,7 +22,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import lapack
 
-from permrank.families.catalogue.entries import Entries
+from permrank.families.catalogue.entries import Data, Entries
 from permrank.families.catalogue.kernels.neighbours import nearest_neighbours
 from permrank.families.catalogue.kernels.rows import dense_rows, neighbour_rows
 from permrank.learning.held_out import Step, descend
@@ -38,8 +38,10 @@ _MOST_KEPT, _FEWEST = 1 << 26, 50
 _POWER = 0.7
 # The exponent s of the items, and what else is tried where people's held-out entries can tell (decision 24).
 USUAL_EXPONENT, OTHER_EXPONENT = 0.5, 0.4
+# Exponents of users and items that are tried beside 0 in the closed form.
+USER_EXPONENTS, ITEM_EXPONENTS = (0.0, 0.3), (0.0, 0.1, 0.2)
 # Where the search for the penalties begins, and the factor between two that are tried: the error is flat in both.
-_FIRST_RIDGE, _FIRST_SHARE, _FACTOR, _MOST_TRIED = 100.0, 0.5, 3.0, 9
+_FIRST_RIDGE, _FIRST_SHARE, _FACTOR, MOST_TRIED = 100.0, 0.5, 3.0, 9
 # A block of users has about so many entries, where a catalogue that is regressed has at most 67 million weights.
 _ENTRIES_OF_A_BLOCK = 1 << 22
 # Users by whom penalties are judged, at most.
@@ -47,30 +49,39 @@ _JUDGES = 2048
 
 
 class Penalties(NamedTuple):
-    """λ and γ of the regression."""
+    """Settings of the regression: λ and γ, and how it is normalised (`closed_form`)."""
 
     ridge: float
     share: float
+    user_exponent: float = 0.0
+    item_exponent: float = 0.0
 
 
 class ItemWeights(NamedTuple):
-    """What an item that was taken up says about every other one: a matrix, or the neighbours of each item.
+    """What an item that was taken up says about every other one: one of three forms, the others are empty.
 
     Attributes
     ----------
-    matrix : float16 (n_items, n_items), or (0, 0)
+    matrix : float16 (n_items, n_items)
+        The closed form on the items' side.
+    kernel, diagonal : float32 (n_users (n_users + 1) / 2,), float32 (n_items,)
+        The closed form on the users' side (user_side.py): the lower half of K, row by row, and P_jj, 0 of an item that
+        was not there.
     indptr, neighbours, weights : int64 (n_items + 1,), int32 and float32 (n_neighbours,)
+        The filter.
     """
 
-    matrix: Array
-    indptr: Array
-    neighbours: Array
-    weights: Array
+    matrix: Array = np.zeros((0, 0), np.float16)
+    kernel: Array = np.zeros(0, np.float32)
+    diagonal: Array = np.zeros(0, np.float32)
+    indptr: Array = np.zeros(1, np.int64)
+    neighbours: Array = np.zeros(0, np.int32)
+    weights: Array = np.zeros(0, np.float32)
 
     @property
     def n_items(self) -> int:
         """Items of the catalogue."""
-        return len(self.matrix) or self.indptr.size - 1
+        return len(self.matrix) or self.diagonal.size or self.indptr.size - 1
 
 
 class ItemScores:
@@ -120,11 +131,20 @@ def regression_matrix(entries: Entries, n_items: int, penalties: Penalties) -> F
     return np.asarray(matrix)
 
 
-def regression_weights(entries: Entries, n_items: int, penalties: Penalties) -> ItemWeights:
-    """The closed form with these penalties."""
+def regression_weights(data: Data, penalties: Penalties) -> ItemWeights:
+    """The closed form with these penalties, d_i^a B_ij d_j^-a."""
+    matrix = regression_matrix(data.entries.scaled(np.sqrt(data.weights)), data.n_items, penalties)
     # Half precision saves memory, and mostly hides that BLAS rounds otherwise with another number of threads.
-    matrix = regression_matrix(entries, n_items, penalties).astype(np.float16)
-    return ItemWeights(matrix, np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32))
+    return with_item_exponent(ItemWeights(matrix), data, penalties.item_exponent)
+
+
+def with_item_exponent(weights: ItemWeights, data: Data, exponent: float) -> ItemWeights:
+    """A matrix of the closed form as d_i^a B_ij d_j^-a; scores on the users' side have the exponent themselves."""
+    matrix = weights.matrix
+    if exponent and len(matrix):
+        scales = data.item_scales(exponent).astype(np.float32)
+        matrix = matrix * scales[:, None] / scales
+    return weights._replace(matrix=matrix.astype(np.float16))
 
 
 def choose_penalties(entries: Entries, n_items: int) -> tuple[Penalties, Float64Array]:
@@ -134,11 +154,14 @@ def choose_penalties(entries: Entries, n_items: int) -> tuple[Penalties, Float64
     """
     gram = gram_of(entries, n_items)
     judges = entries.take(np.unique(np.linspace(0, entries.n_users - 1, _JUDGES).astype(np.int64)))
-    best, errors = descend(lambda step: leave_one_out_error(judges, penalised_inverse(gram, _at(step))), _MOST_TRIED)
-    return _at(best), np.array([(*_at(step), value) for step, value in errors.items()])
+    best, errors = descend(
+        lambda step: leave_one_out_error(judges, penalised_inverse(gram, penalties_at(step))), MOST_TRIED
+    )
+    return penalties_at(best), np.array([(*penalties_at(step)[:2], value) for step, value in errors.items()])
 
 
-def _at(step: Step) -> Penalties:
+def penalties_at(step: Step) -> Penalties:
+    """The penalties at a step of the search."""
     return Penalties(_FIRST_RIDGE * _FACTOR ** step[0], _FIRST_SHARE * _FACTOR ** step[1])
 
 
@@ -184,9 +207,14 @@ def _block_grams(n_items: int, shard: Shard) -> list[sp.csr_matrix]:
 
 
 def penalised_inverse(gram: Float64Array, penalties: Penalties) -> Float64Array:
-    """(gram + Λ)⁻¹ by Cholesky's method."""
+    """(gram + Λ)⁻¹."""
     matrix = gram.copy(order="F")
     matrix[np.diag_indices_from(matrix)] += penalties.ridge + penalties.share * np.diag(gram)
+    return inverse_in_place(matrix)
+
+
+def inverse_in_place(matrix: Float64Array) -> Float64Array:
+    """Inverse of a positive definite matrix in Fortran's order, which is overwritten; by Cholesky's method."""
     factor, _ = lapack.dpotrf(matrix, lower=1, overwrite_a=1)
     half, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
     for first in range(0, len(half), 512):  # the upper half is the lower one's; in place, for it is large
@@ -217,4 +245,4 @@ def filter_weights(
     )
     indptr = indptr_of(np.maximum(counts, 0))
     where = np.repeat(np.arange(n_items), np.diff(indptr)), positions(indptr)
-    return ItemWeights(np.zeros((0, 0), np.float16), indptr, index[where], weight[where])
+    return ItemWeights(indptr=indptr, neighbours=index[where], weights=weight[where])

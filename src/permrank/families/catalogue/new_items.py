@@ -51,13 +51,14 @@ def _enlarged(before: RecommenderEstimate, order: FactoredPlackettLuce, index: i
     dense, indptr, neighbours = before.item_weights, before.neighbour_indptr, before.neighbours
     if len(dense):
         dense = np.insert(more(dense), index, 0.0, axis=1)
-    else:
+    elif not before.user_kernel.size:
         indptr = np.insert(indptr, index, indptr[index])
         neighbours = neighbours + (neighbours >= index).astype(neighbours.dtype)
     return replace(
         before,
         popularity=more(before.popularity),
         item_weights=dense,
+        diagonal=more(before.diagonal) if before.diagonal.size else before.diagonal,
         neighbour_indptr=indptr,
         neighbours=neighbours,
         item_factors=more(before.item_factors),

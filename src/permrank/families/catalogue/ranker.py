@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from permrank.core.estimates import Estimate, Learnt
 from permrank.core.fitted import Fitted
 from permrank.core.person import Person
 from permrank.core.ranker import Ranker
-from permrank.families.catalogue.entries import Entries, Scale
+from permrank.families.catalogue.entries import Data, Entries, Scale, user_weights
 from permrank.posterior.by_features import ByFeatures
 from permrank.ragged import frozen, indptr_of
 from permrank.rankings.rankings import Rankings
@@ -28,14 +27,9 @@ class CatalogueEstimate(Estimate):
     scale: Float64Array
     popularity: Float64Array
 
-    @cached_property
-    def scorer(self) -> Any:
-        """What has ``rows(entries)``, made once."""
+    def scorer(self, data: Data) -> Any:
+        """What gives rows of scores, by what was learnt from the data: it has `rows`."""
         raise NotImplementedError
-
-    def rows(self, entries: Entries) -> Array:
-        """Scores of all items for users with these entries: float32 (n_users, n_items)."""
-        return np.asarray(self.scorer.rows(entries))
 
     def check(self, n_users: int, n_items: int) -> None:
         """Raise unless the parts fit the items."""
@@ -49,7 +43,7 @@ _SOME_USERS = 512
 
 
 class CatalogueRanker(Ranker):
-    """Base of the models of what is taken up; one supplies how it learns, and an estimate with `rows`.
+    """Base of the models of what is taken up; one supplies how it learns, and an estimate with a `scorer`.
 
     The score of somebody of whom nothing is known is how much an item was taken up. Items are alike that are taken up
     by the same people, more than by everybody: the likeness of others to one is the scores of somebody who has this one
@@ -64,7 +58,7 @@ class CatalogueRanker(Ranker):
         return False
 
     def _rows(self, fitted: Fitted, people: Sequence[Person]) -> Array:
-        rows = scored_rows(fitted.estimate, entries_of(fitted, people))
+        rows = scored_rows(fitted, entries_of(fitted, people))
         if not self._featured_items(fitted).size:
             return rows
         by_features: ByFeatures = fitted.derived("by_features", lambda: self._by_features(fitted))
@@ -78,7 +72,7 @@ class CatalogueRanker(Ranker):
         alone = Entries(*frozen(np.array([0, 1]), np.array([item], np.int32), np.ones(1, np.float32)))
         shares = (popularity / popularity.sum()).astype(np.float32)
         average = Entries(*frozen(np.array([0, shares.size]), np.arange(shares.size, dtype=np.int32), shares))
-        own, usual = (scored_rows(fitted.estimate, each)[0].astype(np.float64) for each in (alone, average))
+        own, usual = (scored_rows(fitted, each)[0].astype(np.float64) for each in (alone, average))
         return np.asarray(own - usual)
 
     # Cold-start items, which are known by their features alone
@@ -95,7 +89,7 @@ class CatalogueRanker(Ranker):
         assert features is not None
         listed = np.flatnonzero(np.diff(rankings.user_bounds))
         some = listed[np.linspace(0, listed.size - 1, min(listed.size, _SOME_USERS)).astype(np.int64)]
-        rows = scored_rows(fitted.estimate, known_entries(fitted).take(some))
+        rows = scored_rows(fitted, known_entries(fitted).take(some))
         cold = self._featured_items(fitted)
         known = np.setdiff1d(np.arange(rankings.n_items), cold)
         return ByFeatures.of(features.of(rankings.item_ids.ids), known, cold, rows)
@@ -121,14 +115,18 @@ def entries_of(fitted: Fitted, people: Sequence[Person]) -> Entries:
     return Entries(*frozen(indptr, *(np.concatenate(column) for column in list(zip(*parts, strict=True))[1:])))
 
 
-def scored_rows(estimate: CatalogueEstimate, entries: Entries) -> Array:
+def scorer_of(fitted: Fitted) -> Any:
+    """What gives rows of scores."""
+
+    def made() -> Any:
+        rankings = fitted.rankings
+        return fitted.estimate.scorer(Data(known_entries(fitted), rankings.n_items, user_weights(rankings)))
+
+    return fitted.derived("scorer", made)
+
+
+def scored_rows(fitted: Fitted, entries: Entries) -> Array:
     """Rows of scores, by popularity for users without entries."""
-    rows = np.array(estimate.rows(entries))
-    rows[np.diff(entries.indptr) == 0] = np.log1p(estimate.popularity)
+    rows = np.array(scorer_of(fitted).rows(entries))
+    rows[np.diff(entries.indptr) == 0] = np.log1p(fitted.estimate.popularity)
     return rows
-
-
-def popularity_of(entries: Entries, n_items: int, weights: Float64Array) -> Float64Array:
-    """Sum of the grades of every item, (n_items,)."""
-    counted = np.bincount(entries.items, np.repeat(weights, np.diff(entries.indptr)) * entries.grades, n_items)
-    return counted.astype(np.float64)

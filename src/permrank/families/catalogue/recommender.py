@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -17,14 +16,15 @@ from permrank.core.person import Person
 from permrank.core.ranker import Ranker
 from permrank.core.settings import MOST_FACTORS, checked, integer, random_seed
 from permrank.errors import InputError, NotSupportedError
+from permrank.families.catalogue.entries import Data
 from permrank.families.catalogue.friends import Friends, Had, stacked
 from permrank.families.catalogue.grading import choose_scale
-from permrank.families.catalogue.implicit import BlendedScores, Data, ImplicitModel, learn_implicit
+from permrank.families.catalogue.implicit import BlendedScores, ImplicitModel, learn_implicit
 from permrank.families.catalogue.implicit_factors import ImplicitEstimate
 from permrank.families.catalogue.item_to_item import ItemEstimate
 from permrank.families.catalogue.item_weights import Penalties
 from permrank.families.catalogue.new_items import with_item
-from permrank.families.catalogue.ranker import CatalogueRanker, entries_of, known_entries
+from permrank.families.catalogue.ranker import CatalogueRanker, entries_of, known_entries, scorer_of
 from permrank.families.factored.model import FactoredPlackettLuce
 from permrank.learning.learner import Learner, State, Step, standing
 from permrank.posterior.co_listing import were_chosen
@@ -46,11 +46,10 @@ class RecommenderEstimate(ItemEstimate, ImplicitEstimate):
     friend_weight: float
     order: Ranker | None = field(default=None, metadata=RULE, kw_only=True)
 
-    @cached_property
-    def scorer(self) -> Any:
+    def scorer(self, data: Data) -> Any:
         """Rows of scores by the blend of both."""
         penalties = Penalties(*map(float, self.penalties))
-        return BlendedScores(ImplicitModel(self.weights, penalties, self.factors, float(self.factor_share)))
+        return BlendedScores(ImplicitModel(self.weights, penalties, self.factors, float(self.factor_share)), data)
 
     def check(self, n_users: int, n_items: int) -> None:
         """Raise unless all parts fit the items."""
@@ -85,7 +84,9 @@ class Recommender(CatalogueRanker):
     friend_weight_ : float
         How much it counts what friends have taken up, where there are links (`Rankings.with_links`); 0 unless held-out
         entries are found better by it.
-    item_weights_, neighbour_indptr_, neighbours_, neighbour_weights_, penalties_, scale_, popularity_
+    item_weights_, user_kernel_, diagonal_, neighbour_indptr_, neighbours_, neighbour_weights_, penalties_
+        As of `ItemToItem`.
+    scale_, popularity_
         As of `ItemToItem`; ``scale_`` leaves counts out if held-out entries are found better without them.
     item_factors_, weighting_
         As of `ImplicitFactors`.
@@ -111,6 +112,8 @@ class Recommender(CatalogueRanker):
     factor_share_ = Learnt[float]()
     friend_weight_ = Learnt[float]()
     item_weights_ = Learnt[Array]()
+    user_kernel_ = Learnt[Array]()
+    diagonal_ = Learnt[Array]()
     neighbour_indptr_ = Learnt[Array]()
     neighbours_ = Learnt[Array]()
     neighbour_weights_ = Learnt[Array]()
@@ -131,8 +134,8 @@ class Recommender(CatalogueRanker):
         maximum=MOST_FACTORS,
         also=("auto",),
         help=(
-            'Factors of the model of what is taken up. "auto": 128 up to 8,192 items; beyond 64, 256 or 480, more '
-            "as long as held-out entries are found better, and as they fit in 256 MiB."
+            'Factors of the model of what is taken up. "auto": 128 up to 8,192 items or users; beyond 64, 256 or 480, '
+            "more as long as held-out entries are found better, and as they fit in 256 MiB."
         ),
     )
     seed: int = random_seed(default=0, help="Of what is held out, and of the factors' start.")
@@ -223,7 +226,8 @@ class Recommender(CatalogueRanker):
             nothing = np.zeros(0, np.int64)
             usual = float(np.log1p(fitted.estimate.popularity[item]))
             return Reasons(nothing, np.zeros(0), usual + self._by_friends(fitted, person, item), _POPULARITY)
-        parts, baseline = fitted.estimate.scorer.contributions(entries, item, fitted.estimate.popularity)
+        scorer: BlendedScores = scorer_of(fitted)
+        parts, baseline = scorer.contributions(entries, item, fitted.estimate.popularity)
         baseline += self._by_friends(fitted, person, item)
         return Reasons(entries.items.astype(np.int64), parts, baseline, _POPULARITY, by_order=False)
 
