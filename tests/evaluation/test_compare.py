@@ -1,5 +1,6 @@
 """evaluate and compare: every person's result, on every kind of split, whatever a model does."""
 
+import itertools
 import json
 import math
 
@@ -14,6 +15,8 @@ from permrank.errors import InputError, NotSupportedError, UnknownIdError
 from permrank.evaluation.gains import by_known_entries
 from permrank.evaluation.metrics import Metric, blind_log_likelihood, per_list
 from permrank.evaluation.scoring import hidden_lists, indices_in
+from permrank.evaluation.significance import interval
+from permrank.evaluation.simultaneous import Sample, all_pairs
 from permrank.learning.learner import at_once
 
 
@@ -346,6 +349,34 @@ def test_differences_are_those_of_people_and_say_who_gains(rankings):
     assert [part["people"] for part in parts] == pytest.approx([people.height / 4] * 4, abs=1)
     mean = np.average([part["mean"] for part in parts], weights=[part["people"] for part in parts])
     assert mean == pytest.approx(each.mean(), rel=1e-12)
+
+
+def test_a_ballot_counts_by_its_weight_in_every_mean_interval_and_p_value():
+    rng = np.random.default_rng(4)
+    weights = rng.integers(1, 9, 60).astype(float)
+    lists = [list(order) for order in rng.permutation(list(itertools.permutations("abcde")))[:60].tolist()]
+    test = pr.Rankings.from_lists(lists, weights=weights)
+    split = pr.Split(pr.Rankings.from_lists(dict(zip("abcdefghi", lists, strict=False))), test, None, "by hand", 0)
+    models = {"few": pr.PlackettLuce(prior="gaussian"), "Mallows": pr.Mallows(), "blind": pr.Random()}
+    found = pr.compare(models, split)
+    assert found.metric == "log_likelihood"
+    values = {name: found.of(name)[0].per_user["log_likelihood"].to_numpy() for name in models}
+    order, weights = found.table()["model"].to_list(), test.weights
+    pairs = all_pairs([Sample(values[name][:, None], np.zeros(1), False) for name in order], weights)
+    unweighted = all_pairs([Sample(values[name][:, None], np.zeros(1), False) for name in order], np.ones(60))
+    for n, (row, apart) in enumerate(zip(found.table().to_dicts(), found.differences().to_dicts(), strict=True)):
+        own = values[row["model"]]
+        mean, ends = np.average(own, weights=weights), interval(own, weights)
+        alone = found.of(row["model"])[0].table().row(0, named=True)
+        for each in ([row["log_likelihood"], row["low"], row["high"]], [alone["mean"], alone["low"], alone["high"]]):
+            np.testing.assert_allclose(each, [mean, *ends], rtol=1e-12)
+        if n:
+            assert row["p"] == pytest.approx(pairs[0, n].p, abs=1e-3)
+            assert row["p"] != pytest.approx(unweighted[0, n].p, abs=1e-2)
+            ends = -pairs[0, n].high, -pairs[0, n].low
+            np.testing.assert_allclose((apart["low"], apart["high"]), ends, rtol=1e-9)
+            gain = own - values[order[0]]
+            assert apart["better"] == pytest.approx(weights[gain > 1e-12].sum() / weights.sum())
 
 
 def test_every_fit_has_its_own_seed_and_is_the_same_again(rankings):

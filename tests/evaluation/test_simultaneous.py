@@ -89,6 +89,18 @@ def test_weights_are_those_of_the_means_and_of_their_variance():
     assert bare / 300 > 0.12  # the control
 
 
+def test_of_two_models_p_is_students_for_the_effective_number_of_people():
+    # Eight people have nearly all the weight: seven degrees of freedom and not 99.
+    rng, weights = np.random.default_rng(12), np.array([1.0] * 8 + [0.01] * 92)
+    share, apart = weights / weights.sum(), rng.normal(size=100)
+    df = np.sum(share**2) ** 2 / np.sum(share**4) - 1.0
+    error = np.sqrt(np.sum((share * (apart - share @ apart)) ** 2) / (1.0 - np.sum(share**2)))
+    for p in (0.05, 0.3):
+        values = apart - share @ apart + stats.t.isf(p / 2, df) * error
+        one, other = (Sample(each[:, None], np.zeros(1), False) for each in (values, np.zeros(100)))
+        assert abs(all_pairs([one, other], weights)[0, 1].p - p) < 4 * np.sqrt(p * (1 - p) / 4000)
+
+
 def test_a_difference_is_found_with_the_power_of_theory():
     rng, found = np.random.default_rng(6), 0
     for number in range(200):

@@ -146,7 +146,8 @@ def _known(split: Split) -> pl.DataFrame:
     """How many entries of everybody who is asked about were learnt from."""
     given = split.train if split.given is None else split.given
     frame = pl.DataFrame({"user": given.user_ids.ids, "entries": np.diff(given.user_bounds)})
-    return frame.filter(pl.col("user").is_in(split.test.user_ids.ids.implode()))
+    asked = split.test.user_ids.ids  # numbers, of ballots without voters, are none of the names
+    return frame.filter(pl.col("user").is_in(asked.implode())) if asked.dtype == frame["user"].dtype else frame.clear()
 
 
 def _usual(split: Split, candidates: Candidates | None, *, ordered: bool) -> list[str]:

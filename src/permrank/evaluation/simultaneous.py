@@ -95,7 +95,8 @@ class _Parts(NamedTuple):
         terms = part.people**2 / max(part.people_df, _NOTHING) + splits**2 / (self.n_splits - 1 + _QUIET_SPLITS)
         for luck, own in zip(self.luck, lucks, strict=True):
             terms = terms + np.where(own > 0.0, luck.observed, 0.0) ** 2 / luck.df
-        return variance, variance**2 / np.maximum(terms, _NOTHING**2)
+        # (where nothing varies but by rounding, the terms are that small too)
+        return variance, np.where(terms > 0.0, variance**2 / np.where(terms > 0.0, terms, 1.0), part.people_df)
 
 
 def mean_interval(sample: Sample, weights: Float64Array) -> tuple[float, float, float]:
