@@ -258,14 +258,14 @@ MUTANTS = (
     ),
     Mutant(
         "compare: the luck of fits left out",
-        "evaluation/simultaneous.py",
+        "evaluation/significance.py",
         "if not sample.random:",
         "if True:",
         (f"{PAIRS}::test_two_equal_models_are_told_apart_in_five_of_a_hundred",),
     ),
     Mutant(
         "compare: p-values of one pair alone",
-        "evaluation/simultaneous.py",
+        "evaluation/significance.py",
         "least = np.minimum(least, _p_value(",
         "least = np.minimum(1.0, _p_value(",
         (f"{PAIRS}::test_of_many_equal_models_none_is_told_apart_in_nineteen_of_twenty",),
@@ -286,7 +286,7 @@ MUTANTS = (
     ),
     Mutant(
         "compare: draws of people without their weights",
-        "evaluation/simultaneous.py",
+        "evaluation/significance.py",
         "share = (weights / weights.sum())[:, None]",
         "share = np.full((weights.size, 1), 1.0 / weights.size)",
         (f"{PAIRS}::test_of_two_models_p_is_students_for_the_effective_number_of_people",),
@@ -314,14 +314,14 @@ MUTANTS = (
     ),
     Mutant(
         "compare: a verdict over three people",
-        "evaluation/simultaneous.py",
+        "evaluation/significance.py",
         "if part.people_df + 1.0 < LEAST_PEOPLE - 1e-9:",
         "if False:",
         (f"{PAIRS}::test_few_people_or_one_fit_decide_nothing",),
     ),
     Mutant(
         "compare: a question that half of the models cannot answer",
-        "evaluation/usual.py",
+        "evaluation/defaults.py",
         "2 * unable < len(models)",
         "2 * unable <= len(models)",
         ("evaluation/test_protocols.py::test_the_usual_protocol_asks_nothing_that_half_of_the_models_cannot_answer",),

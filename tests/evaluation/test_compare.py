@@ -12,11 +12,10 @@ import permrank as pr
 from permrank.core.estimates import Estimate
 from permrank.core.ranker import Ranker
 from permrank.errors import InputError, NotSupportedError, UnknownIdError
-from permrank.evaluation.gains import by_known_entries
+from permrank.evaluation.comparison import by_known_entries
 from permrank.evaluation.metrics import Metric, blind_log_likelihood, per_list
 from permrank.evaluation.scoring import hidden_lists, indices_in
-from permrank.evaluation.significance import interval
-from permrank.evaluation.simultaneous import Sample, all_pairs
+from permrank.evaluation.significance import Sample, all_pairs, interval
 from permrank.learning.learner import at_once
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from permrank.evaluation.simultaneous import LEAST_PEOPLE, Sample, all_pairs, mean_interval
+from permrank.evaluation.significance import LEAST_PEOPLE, Sample, all_pairs, mean_interval
 
 
 def samples(rng, n_models, *, n=40, fits=1, splits=1, person=0.0, luck=0.0, split=0.0, noise=0.3):

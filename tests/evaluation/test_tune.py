@@ -17,8 +17,9 @@ from typer.testing import CliRunner
 import permrank as pr
 from permrank.core.settings import Categorical
 from permrank.errors import FormatError, InputError, NotSupportedError, UnknownIdError
+from permrank.evaluation.defaults import default_validation
 from permrank.evaluation.metrics import Metric, per_list
-from permrank.evaluation.tune import space_of, usual_validation
+from permrank.evaluation.tune import space_of
 from permrank.families import MODELS
 from permrank.interfaces.cli.app import app
 
@@ -287,9 +288,9 @@ def test_zero_and_no_prior_are_choices_beside_the_range(ratings):
 
 
 def test_validation_leaves_most_of_a_list(ratings):
-    assert usual_validation(ratings) == pr.LeaveOut(k=2)
+    assert default_validation(ratings) == pr.LeaveOut(k=2)
     longer = pr.datasets.load("simulated", n_users=20, n_items=60, list_length=50)
-    assert usual_validation(longer) == pr.LeaveOut(k=10)
+    assert default_validation(longer) == pr.LeaveOut(k=10)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert not usual_validation(pr.Rankings.from_lists([["a", "b"], ["b", "a"]])).measures_order
+        assert not default_validation(pr.Rankings.from_lists([["a", "b"], ["b", "a"]])).measures_order

@@ -17,11 +17,11 @@ from permrank.checks import require_int
 from permrank.core.ranker import Ranker
 from permrank.errors import InputError
 from permrank.evaluation.comparison import Comparison
-from permrank.evaluation.evaluate import Candidates, Evaluation, evaluate, usual_candidates, usual_metrics
+from permrank.evaluation.defaults import default_candidates, default_metrics, default_protocol
+from permrank.evaluation.evaluate import Evaluation, evaluate
 from permrank.evaluation.metrics import Metric, find_metric
 from permrank.evaluation.protocols import Protocol
-from permrank.evaluation.split import Split
-from permrank.evaluation.usual import usual_protocol
+from permrank.evaluation.split import Candidates, Split
 from permrank.learning.interrupts import ending_at_once
 from permrank.randomness import stream_key
 from permrank.rankings.rankings import Rankings
@@ -151,8 +151,8 @@ def _known(split: Split) -> pl.DataFrame:
 
 
 def _usual(split: Split, candidates: Candidates | None, *, ordered: bool) -> list[str]:
-    ranked = usual_candidates(candidates, split.question)
-    return usual_metrics(split.test, ordered=ordered, question=split.question if ranked == "all" else "order")
+    ranked = default_candidates(candidates, split.question)
+    return default_metrics(split.test, ordered=ordered, question=split.question if ranked == "all" else "order")
 
 
 def is_random(model: Ranker) -> bool:
@@ -234,7 +234,7 @@ def _splits(
         require_int("seeds", seeds, 1)
         seeds = range(seeds)
     if isinstance(data, Rankings):
-        chosen = protocol or usual_protocol(data, models)
+        chosen = protocol or default_protocol(data, models)
         return [chosen.split(data, int(seed)) for seed in seeds]
     splits = [data] if isinstance(data, Split) else list(data)
     if not splits or not all(isinstance(split, Split) for split in splits):

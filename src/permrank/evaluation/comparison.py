@@ -3,20 +3,102 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
 from permrank.errors import InputError
-from permrank.evaluation import portraits, saving
-from permrank.evaluation.evaluate import USUAL_PAIRS, Evaluation, calibrate
-from permrank.evaluation.gains import difference
+from permrank.evaluation.comparison_files import communities_of, example_of, read_comparison, write_comparison
+from permrank.evaluation.defaults import DEFAULT_PAIRS
+from permrank.evaluation.evaluate import Evaluation, calibrate
 from permrank.evaluation.metrics import Metric, find_metric
-from permrank.evaluation.simultaneous import LEAST_PEOPLE, LEVEL, Pair, Sample, all_pairs, mean_interval
+from permrank.evaluation.significance import LEAST_PEOPLE, LEVEL, Pair, Sample, all_pairs, interval, mean_interval
 from permrank.evaluation.split import Question, Split
 from permrank.types import Float64Array, Named
+
+# Differences that are rounding: a sum of the same terms in another order.
+_NOTHING = 1e-12
+_GROUPS = 4
+
+
+class Difference(NamedTuple):
+    """The mean of one model less another over people whom both have, and who gains by it.
+
+    The 95 % interval is Student's over people, of the fits as they are; `Comparison.differences` has those of models.
+    """
+
+    mean: float
+    low: float
+    high: float
+    better: float
+    worse: float
+    people: int
+
+
+def difference(people: pl.DataFrame, name: str, other: str, sign: float = 1.0) -> Difference:
+    """One model less another; `sign` is -1 for a metric of which lower is better, and says who gains.
+
+    Parameters
+    ----------
+    people : polars.DataFrame
+        One row per person: ``weight``, and one column per model (`Comparison.per_user`).
+    name, other : str
+        Models.
+    sign : {1, -1}
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from permrank.evaluation.comparison import difference
+    >>> people = pl.DataFrame({"weight": [1.0] * 4, "new": [3.0, 2.0, 5.0, 1.0], "old": [1.0, 1.0, 5.0, 2.0]})
+    >>> found = difference(people, "new", "old")
+    >>> found.mean, found.better, found.worse
+    (0.5, 0.5, 0.25)
+    """
+    values, weights = paired(people, name, other)
+    if not values.size:
+        return Difference(np.nan, np.nan, np.nan, np.nan, np.nan, 0)
+    low, high = interval(values, weights)
+    share = weights / weights.sum()
+    gain = sign * values
+    better, worse = float(share[gain > _NOTHING].sum()), float(share[gain < -_NOTHING].sum())
+    return Difference(float(np.average(values, weights=weights)), low, high, better, worse, values.size)
+
+
+def paired(people: pl.DataFrame, name: str, other: str) -> tuple[Float64Array, Float64Array]:
+    """Differences and weights of the people whom both models have."""
+    both = people.filter(pl.col(name).is_not_null() & pl.col(other).is_not_null())
+    return (both[name] - both[other]).to_numpy(), both["weight"].to_numpy()
+
+
+def by_known_entries(people: pl.DataFrame, known: pl.DataFrame, name: str, other: str) -> list[Named]:
+    """The mean difference in four groups of people, from those who gave least to learn from to those who gave most.
+
+    Parameters
+    ----------
+    people : polars.DataFrame
+        As for `difference`, with ``user``.
+    known : polars.DataFrame
+        ``user`` and ``entries``, how many of theirs were learnt from.
+    name, other : str
+    """
+    joined = people.join(known, on="user", how="inner").sort("entries", "user")
+    if joined.is_empty():
+        return []
+    edges = np.unique(np.quantile(joined["entries"].to_numpy(), np.linspace(0, 1, _GROUPS + 1))).tolist()
+    groups = []
+    for n, (low, high) in enumerate(pairwise(edges)):
+        above = pl.col("entries") >= low if n == 0 else pl.col("entries") > low
+        part = joined.filter(above & (pl.col("entries") <= high))
+        if part.height > 1:
+            found = difference(part, name, other)
+            ends = int(part["entries"].min()), int(part["entries"].max())  # type: ignore[arg-type]
+            groups.append({"from": ends[0], "to": ends[1], **found._asdict()})
+    return groups if len(groups) > 1 else []
+
 
 _KEPT = ("splits", "metric", "asked", "question", "k", "data", "command", "made")
 
@@ -311,7 +393,7 @@ class Comparison:
                 found[name] = "; ".join(texts)
         return found
 
-    def calibrate(self, n_pairs: int = USUAL_PAIRS) -> None:
+    def calibrate(self, n_pairs: int = DEFAULT_PAIRS) -> None:
         """Measure the probabilities of held-out pairs of the first split, of models that have any.
 
         ``compare(..., n_pairs=)`` does it at once; `report` does it if nobody has. It needs the fitted models, which a
@@ -332,8 +414,8 @@ class Comparison:
             ranked = [r for name in self.table()["model"] for r in self.of(name)[:1] if r.cut_off is None]
             example = None
             if ranked and self.first_split is not None and self.question == "order":
-                example = portraits.example_of(ranked[0], self.metric, self.first_split)
-            found = {r.name: portraits.communities_of(r.model, self.first_split) for r in ranked}
+                example = example_of(ranked[0], self.metric, self.first_split)
+            found = {r.name: communities_of(r.model, self.first_split) for r in ranked}
             self._shown = {"example": example, "communities": {name: each for name, each in found.items() if each}}
         return self._shown
 
@@ -358,12 +440,12 @@ class Comparison:
         Other programs can read it: ``people.parquet`` has every person's results, ``comparison.json`` the rest.
         """
         rest = {name: getattr(self, name) for name in _KEPT} | {"shown": self.shown()}
-        saving.save(folder, self.results, self.known, rest)
+        write_comparison(folder, self.results, self.known, rest)
 
     @classmethod
     def load(cls, folder: str | Path) -> Comparison:
         """Read what `save` wrote; files that have changed since are refused."""
-        kept = saving.load(folder)
+        kept = read_comparison(folder)
         shown, known = kept.pop("shown", None), kept.pop("known")
         if set(kept) != {*_KEPT, "results"} or kept["question"] not in ("order", "find"):
             raise InputError(f"{folder} holds {', '.join(sorted(kept))}; expected a comparison")

@@ -2,35 +2,83 @@
 
 from __future__ import annotations
 
+import contextlib
+import time
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal, NamedTuple
 
 import numpy as np
 import polars as pl
 
-from permrank.checks import require_choice, require_int
+from permrank.checks import require_int
 from permrank.core.ranker import Ranker
 from permrank.errors import AccuracyWarning, ConvergenceWarning, FeaturesWarning, InputError
 from permrank.evaluation.calibration import calibration_error, pair_log_loss, reliability
 from permrank.evaluation.catalogue import measure_catalogue
 from permrank.evaluation.cold import cold_entries
-from permrank.evaluation.grades import filled, grades_of, stages
-from permrank.evaluation.metrics import Metric, Relevance, find_metric, of_kind, per_list
-from permrank.evaluation.resources import Deadline, measured
+from permrank.evaluation.defaults import DEFAULT_PAIRS, default_candidates, default_metrics
+from permrank.evaluation.metrics import Metric, Relevance, filled, find_metric, grades_of, per_list, stages
 from permrank.evaluation.scoring import cross_entropies, hidden_lists, log_likelihoods, pair_probabilities
 from permrank.evaluation.significance import interval
-from permrank.evaluation.split import Question, Split, part_of
+from permrank.evaluation.split import Candidates, Question, Split, part_of
 from permrank.learning.interrupts import ending_at_once
 from permrank.rankings.rankings import Rankings
 from permrank.rankings.validate import require_rankings
-from permrank.types import BoolArray, Float64Array, Int64Array, Named
+from permrank.types import BoolArray, Float64Array, Int64Array, Named, Progress
 
-Candidates = Literal["rated", "all"]
-# Pairs that a calibration is measured by if their number is not given: of probabilities that are right, frequencies of
-# 5,000 pairs in ten bins are off by 0.015 on average.
-USUAL_PAIRS = 5000
+_STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+
+
+@dataclass
+class Cost:
+    """Seconds that a block took, and megabytes that it held at most beyond what was held before (None if unknown)."""
+
+    seconds: float = 0.0
+    megabytes: float | None = None
+
+
+@contextlib.contextmanager
+def measured() -> Iterator[Cost]:
+    """Measure a block; memory where Linux lets a process reset its own high-water mark, else not."""
+    cost, before = Cost(), None
+    with contextlib.suppress(OSError, ValueError):
+        _CLEAR.write_text("5", encoding="utf-8")  # 5 resets VmHWM to what is held now
+        before = _kilobytes("VmRSS")
+    begin = time.perf_counter()
+    try:
+        yield cost
+    finally:
+        cost.seconds = time.perf_counter() - begin
+        if before is not None:
+            cost.megabytes = max(0, _kilobytes("VmHWM") - before) / 2**10
+
+
+def _kilobytes(name: str) -> int:
+    return next(
+        int(line.split()[1]) for line in _STATUS.read_text(encoding="utf-8").splitlines() if line.startswith(name)
+    )
+
+
+class Deadline:
+    """A callback of ``fit`` that stops learning at the sweep after which the time is up; the estimate is kept.
+
+    It remembers too how many sweeps were made before the last part of learning began.
+    """
+
+    def __init__(self, seconds: float | None) -> None:
+        self.end = None if seconds is None else time.perf_counter() + seconds
+        self.passed = False
+        self.earlier_sweeps = self._part = 0
+
+    def __call__(self, progress: Progress) -> bool:
+        """Return whether to stop."""
+        if progress.part != self._part:
+            self._part, self.earlier_sweeps = progress.part, progress.iteration - 1
+        self.passed = self.end is not None and time.perf_counter() > self.end and progress.iteration < progress.max_iter
+        return self.passed
 
 
 @dataclass
@@ -160,28 +208,6 @@ class Evaluation:
         return self.table()._repr_html_()
 
 
-def usual_metrics(test: Rankings, *, ordered: bool, question: Question = "order") -> list[str]:
-    """What to measure if nothing is said; the first decides.
-
-    Ratings are judged by NDCG, orders by pairs put right, whole lists of new people by their probability; what was
-    found in the whole catalogue by NDCG too, and by how much of the catalogue is shown.
-    """
-    if not ordered:
-        return of_kind("likelihood")
-    if question == "find":
-        return ["ndcg", "recall", "map", "hit_rate", *of_kind("coverage", "shown")]
-    first = ["ndcg", "pairs_right"] if test.ratings is not None else ["pairs_right", "ndcg"]
-    return [*first, "tau_b"]
-
-
-def usual_candidates(candidates: Candidates | None, question: Question) -> Candidates:
-    """What is ranked if nothing is said: what the split asks for."""
-    if candidates is None:
-        return "all" if question == "find" else "rated"
-    require_choice("candidates", candidates, ("rated", "all"))
-    return candidates
-
-
 def evaluate(
     model: Ranker,
     test: Split | Rankings,
@@ -238,7 +264,7 @@ def evaluate(
     require_int("n_pairs", n_pairs, 0)
     split = test if isinstance(test, Split) else None
     question: Question = split.question if split else "order"
-    ranked = usual_candidates(candidates, question)
+    ranked = default_candidates(candidates, question)
     hidden = split.test if split else require_rankings(test)
     result = Evaluation(name or model.call(), split.seed if split else 0)
     result.model = model if split is None else _fit(model, split.train, max_seconds, result)
@@ -247,7 +273,7 @@ def evaluate(
     given = split.given if split else None
     known_people = given is not None or bool(set(hidden.user_ids) & set(fitted.user_ids))
     asked = question if ranked == "all" else "order"
-    named = list(metrics) if metrics is not None else usual_metrics(hidden, ordered=known_people, question=asked)
+    named = list(metrics) if metrics is not None else default_metrics(hidden, ordered=known_people, question=asked)
     wanted = _distinct(named)
     _require_answerable(wanted, known_people, ranked)
     if asked == "find":  # everything that is hidden was chosen
@@ -273,7 +299,7 @@ def evaluate(
         marked = cold_entries(split)
         result.parts = {"cold": _apart(fitted, hidden, marked, ask), "known": _apart(fitted, hidden, ~marked, ask)}
     if n_pairs == 0 and any(metric.kind == "calibration" for metric in wanted):
-        n_pairs = USUAL_PAIRS
+        n_pairs = DEFAULT_PAIRS
     if n_pairs and known_people and question == "order":
         calibrate(result, fitted, hidden, given, n_pairs)
     return result

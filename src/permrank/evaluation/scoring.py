@@ -13,7 +13,7 @@ from permrank.core.luce import LuceMixture
 from permrank.core.person import Person
 from permrank.core.ranker import Ranker
 from permrank.errors import NotSupportedError
-from permrank.evaluation.grades import grades_of
+from permrank.evaluation.metrics import grades_of
 from permrank.randomness import generator, stream_key
 from permrank.rankings.hold_out import keep_entries
 from permrank.rankings.rankings import Rankings

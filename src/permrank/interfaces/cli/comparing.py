@@ -14,10 +14,12 @@ import polars as pl
 from permrank.core.ranker import Ranker
 from permrank.core.registry import every
 from permrank.errors import InputError, UnknownIdError
+from permrank.evaluation.catalogue import Catalogue
 from permrank.evaluation.compare import compare as compare_models
 from permrank.evaluation.comparison import Comparison
+from permrank.evaluation.comparison_files import is_saved
+from permrank.evaluation.defaults import default_protocol, why_not_find, without_order
 from permrank.evaluation.evaluate import Evaluation
-from permrank.evaluation.finding import Catalogue
 from permrank.evaluation.metrics import Metric, find_metric, of_kind, title_of
 from permrank.evaluation.protocols import (
     Folds,
@@ -28,9 +30,7 @@ from permrank.evaluation.protocols import (
     Temporal,
     WeakGeneralisation,
 )
-from permrank.evaluation.saving import is_saved
 from permrank.evaluation.split import Question, Split
-from permrank.evaluation.usual import usual_protocol, why_not_find, without_order
 from permrank.files.atomic import atomic_folder
 from permrank.interfaces.cli.models import make_model, name_and_settings
 from permrank.interfaces.cli.sources import open_rankings
@@ -106,7 +106,7 @@ def questions_of(
         if without_order(rankings):
             left_out["order"] = "people say what they took up, not in which order"
         else:
-            usual = usual_protocol(rankings, models)
+            usual = default_protocol(rankings, models)
             asked.append(Asked("order", [usual.split(rankings, seed) for seed in seeds], order or None))
     if find or not metrics:
         if why := why_not_find(rankings):
@@ -137,7 +137,9 @@ def splits_of(
         return [Split.load(data)]
     rankings = open_rankings(data, **reading)
     automatic = protocol == "auto" and n is None
-    chosen = usual_protocol(rankings, models) if automatic else protocol_of(rankings, data, protocol, n, time, reading)
+    chosen = (
+        default_protocol(rankings, models) if automatic else protocol_of(rankings, data, protocol, n, time, reading)
+    )
     return [chosen.split(rankings, seed) for seed in seeds]
 
 
@@ -152,7 +154,7 @@ def protocol_of(rankings: Rankings, data: str, name: str, n: int | None, time: s
             raise InputError(f"--protocol {name} hides a fifth of what everybody lists; leave --n out")
         return _SHARES[name]
     if name == "auto":
-        usual = usual_protocol(rankings)
+        usual = default_protocol(rankings)
         if n is None:
             return usual
         if isinstance(usual, Catalogue):

@@ -56,7 +56,7 @@ CandidateSet = Annotated[
     ),
 ]
 Pairs = Annotated[int, _measuring("--pairs", min=0, help="Held-out pairs for the calibration; 0 for none.")]
-_PAIRS = 5000  # permrank.evaluation.evaluate.USUAL_PAIRS, which --help should not import
+_PAIRS = 5000  # permrank.evaluation.evaluate.DEFAULT_PAIRS, which --help should not import
 
 
 @reads_data
