@@ -308,8 +308,8 @@ MUTANTS = (
     Mutant(
         "evaluate: ballots without their weights",
         "evaluation/evaluate.py",
-        "hidden.weights if hidden.anonymous else np.ones(hidden.n_rankings)",
-        "np.ones(hidden.n_rankings)",
+        "test.weights if test.anonymous else np.ones(test.n_rankings)",
+        "np.ones(test.n_rankings)",
         (BALLOTS,),
     ),
     Mutant(

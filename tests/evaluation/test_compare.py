@@ -14,7 +14,7 @@ from permrank.core.ranker import Ranker
 from permrank.errors import InputError, NotSupportedError, UnknownIdError
 from permrank.evaluation.comparison import by_known_entries
 from permrank.evaluation.metrics import Metric, blind_log_likelihood, per_list
-from permrank.evaluation.scoring import hidden_lists, indices_in
+from permrank.evaluation.scoring import hidden_scores, indices_in
 from permrank.evaluation.significance import Sample, all_pairs, interval
 from permrank.learning.learner import at_once
 
@@ -85,8 +85,8 @@ def test_a_fitted_model_is_measured_as_it_is_and_stays_as_it_is(rankings):
 def test_items_that_nobody_has_in_training_are_neutral():
     train = pr.Rankings.from_lists({"ann": ["a", "b", "c"], "bob": ["a", "c", "b"]})
     test = pr.Rankings.from_lists({"ann": ["a", "new", "c"], "eve": ["a", "c"]})
-    lists = hidden_lists(pr.Borda().fit(train), test, None)
-    assert np.isnan(lists.scores).tolist() == [False, True, False, True, True]
+    scores = hidden_scores(pr.Borda().fit(train), test, None)
+    assert np.isnan(scores).tolist() == [False, True, False, True, True]
     result = pr.evaluate(pr.Borda().fit(train), test, metrics=["pairs_right"])
     assert result.per_user["pairs_right"].to_list() == [1.0, 0.5]
 

@@ -131,16 +131,16 @@ class Block(NamedTuple):
 
 
 def blocks(
-    model: Ranker, test: Rankings, given: Rankings | None, *, binary: bool, never: Int64Array | None = None
+    model: Ranker, test: Rankings, given: Rankings | None, *, binary: bool, excluded: Int64Array | None = None
 ) -> Iterator[Block]:
-    """Users whom the model knows, as many at a time as fit in a bounded memory; ``never``: items that are not asked."""
+    """Users whom the model knows, as many at a time as fit in a bounded memory; no item of ``excluded`` is asked."""
     n_items = len(model.item_ids)
     in_model = indices_in(test.item_ids, model.item_ids)
     grades, bounds = np.ones(test.n_entries) if binary else grades_of(test), test.user_bounds
-    known = ((index, person) for index, person in people(model, test, given) if person is not None)
-    while some := list(islice(known, max(1, _CELLS // max(n_items, 1)))):
+    asked = ((index, person) for index, person in people(model, test, given) if person is not None)
+    while some := list(islice(asked, max(1, _CELLS // max(n_items, 1)))):
         users, persons = (list(each) for each in zip(*some, strict=True))
-        listed = [person.listed().astype(np.int64) if never is None else never for person in persons]
+        listed = [person.listed().astype(np.int64) if excluded is None else excluded for person in persons]
         entries = [np.arange(bounds[user], bounds[user + 1]) for user in users]
         every = np.concatenate(entries)
         yield Block(
@@ -163,12 +163,12 @@ def measure_catalogue(
     k: int,
     relevance: Relevance,
     binary: bool,
-    never: Int64Array | None = None,
+    excluded: Int64Array | None = None,
 ) -> tuple[dict[str, Float64Array], dict[str, float]]:
     """Metrics of every test ranking, and those that are one number for all people, by name.
 
-    Everything that is not in a person's training list is a candidate; nothing is sampled. never: indices of items that
-    are no candidates, instead of those lists.
+    Everything that is not in a person's training list is a candidate; nothing is sampled. ``excluded``: indices of
+    items that are no candidates, instead of those lists.
     """
     if np.diff(test.user_indptr).max(initial=0) > 1:
         raise InputError("candidates='all' ranks everything once for each user, but a user has several test rankings")
@@ -177,7 +177,7 @@ def measure_catalogue(
     n_items, kinds = len(model.item_ids), {metric.kind for metric in wanted}
     missed, whole = np.ones(n_items), [metric for metric in wanted if metric.kind in ("order", "function")]
     discounts = 1.0 / np.log2(np.arange(2, min(k, n_items + int(test.lengths.max(initial=0))) + 2))
-    for block in blocks(model, test, given, binary=binary, never=never):
+    for block in blocks(model, test, given, binary=binary, excluded=excluded):
         n_users = block.users.size
         thresholds, counts = np.empty(n_users), np.empty((n_users, 3), np.int64)
         top_k.select_best(block.rows, block.listed_bounds, block.listed, k, thresholds, counts)

@@ -71,13 +71,8 @@ def compare(
         training entries, 5 of at most 50,000, and 3 of larger ones. One fit on one split leaves such a model undecided.
     metrics : sequence of str or Metric, optional
         Names of docs/metrics.md, or metrics of your own; models are ordered by the first.
-    k : int
-        For metrics of the top k.
-    candidates : {"rated", "all"}, optional
-        What is ranked: a person's own held-out items, or everything that is not in the training list. A split of
-        `Catalogue` asks for all, every other for what is rated.
-    relevant_from : float, optional
-        The least grade that is relevant; four fifths of the highest grade of the data if not given.
+    k, candidates, relevant_from
+        As for `evaluate`.
     n_pairs : int
         Held-out pairs for the calibration, asked of every model on the first split.
     max_seconds : float, optional

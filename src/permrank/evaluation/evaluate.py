@@ -21,13 +21,13 @@ from permrank.evaluation.catalogue import measure_catalogue
 from permrank.evaluation.cold import cold_entries
 from permrank.evaluation.defaults import DEFAULT_PAIRS, default_candidates, default_metrics
 from permrank.evaluation.metrics import Metric, Relevance, filled, find_metric, grades_of, per_list, stages
-from permrank.evaluation.scoring import cross_entropies, hidden_lists, log_likelihoods, pair_probabilities
+from permrank.evaluation.scoring import cross_entropies, hidden_scores, log_likelihoods, pair_probabilities
 from permrank.evaluation.significance import interval
 from permrank.evaluation.split import Candidates, Question, Split, part_of
 from permrank.learning.interrupts import ending_at_once
 from permrank.rankings.rankings import Rankings
 from permrank.rankings.validate import require_rankings
-from permrank.types import BoolArray, Float64Array, Int64Array, Named, Progress
+from permrank.types import Float64Array, Int64Array, Named, Progress
 
 _STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
@@ -287,17 +287,18 @@ def evaluate(
         top = max(float(grades_of(hidden).max(initial=0.0)), float(grades_of(fitted.rankings_).max(initial=0.0)))
         relevance = Relevance.of(relevant_from, top)
     cold = split.cold if split else None
-    never = _known_items(fitted, split) if split and cold == "items" and asked == "find" else None
-    ask = _Asked(wanted, k, relevance, ranked, asked == "find", cold == "users", never)
+    excluded = None
+    if split and cold == "items" and asked == "find":  # items that are not cold
+        excluded = np.flatnonzero(fitted.item_ids.ids.is_in(split.train.item_ids.ids.implode()).to_numpy())
+    task = _Task(wanted, k, relevance, ranked, asked == "find", cold == "users", excluded)
     with measured() as cost:
-        columns = _measure(fitted, hidden, given, ask, result)
+        result.per_user = _measure(fitted, hidden, given, task, result)
     result.score_seconds = cost.seconds
-    weights = hidden.weights if hidden.anonymous else np.ones(hidden.n_rankings)
-    frame = pl.DataFrame({"user": hidden.user_ids.take(hidden.ranking_users), "weight": weights, **columns})
-    result.per_user = frame.with_columns(pl.col(list(columns)).fill_nan(None)) if columns else frame
     if split is not None and cold is not None and ranked == "rated":
-        marked = cold_entries(split)
-        result.parts = {"cold": _apart(fitted, hidden, marked, ask), "known": _apart(fitted, hidden, ~marked, ask)}
+        marked, ignored = cold_entries(split), Evaluation("", 0)
+        task = task._replace(metrics=[metric for metric in wanted if metric.needs_scores])
+        for name, entries in (("cold", marked), ("known", ~marked)):
+            result.parts[name] = _measure(fitted, part_of(hidden, entries), None, task, ignored)
     if n_pairs == 0 and any(metric.kind == "calibration" for metric in wanted):
         n_pairs = DEFAULT_PAIRS
     if n_pairs and known_people and question == "order":
@@ -358,48 +359,30 @@ def _fit(model: Ranker, train: Rankings, max_seconds: float | None, result: Eval
     return fitted
 
 
-class _Asked(NamedTuple):
-    """What is measured, and of which candidates; nobody: of users who have said nothing; never: of all but these."""
+class _Task(NamedTuple):
+    """What is measured, and of which candidates; whether users are cold, and items that are no candidates."""
 
-    wanted: list[Metric]
+    metrics: list[Metric]
     k: int
     relevance: Relevance
     candidates: Candidates
     binary: bool
-    nobody: bool = False
-    never: Int64Array | None = None
+    cold_users: bool = False
+    excluded_items: Int64Array | None = None
 
 
-def _known_items(model: Ranker, split: Split) -> Int64Array:
-    """Items of the model that are not cold."""
-    return np.flatnonzero(model.item_ids.ids.is_in(split.train.item_ids.ids.implode()).to_numpy())
-
-
-def _apart(model: Ranker, test: Rankings, keep: BoolArray, ask: _Asked) -> pl.DataFrame:
-    """`Evaluation.per_user` of some of the hidden entries alone."""
-    part = part_of(test, keep)
-    wanted = [metric for metric in ask.wanted if metric.needs_scores]
-    columns = _measure(model, part, None, ask._replace(wanted=wanted), Evaluation("", 0))
-    frame = pl.DataFrame(
-        {"user": part.user_ids.take(part.ranking_users), "weight": np.ones(part.n_rankings), **columns}
-    )
-    return frame.with_columns(pl.col(list(columns)).fill_nan(None)) if columns else frame
-
-
-def _measure(
-    model: Ranker, test: Rankings, given: Rankings | None, ask: _Asked, result: Evaluation
-) -> dict[str, Float64Array]:
-    """Metrics of every test ranking, by name; those of all people and warnings (as notes) go into the result."""
-    wanted, k, relevance, candidates, binary, nobody, never = ask
+def _measure(model: Ranker, test: Rankings, given: Rankings | None, task: _Task, result: Evaluation) -> pl.DataFrame:
+    """`Evaluation.per_user` of these rankings; metrics of all people and warnings (as notes) go into the result."""
+    wanted, k, relevance, candidates, binary, cold_users, excluded = task
     found: dict[str, Float64Array] = {}
     scored = [metric for metric in wanted if metric.needs_scores]
     if scored and candidates == "rated":
-        lists = hidden_lists(model, test, given, nobody=nobody)
+        scores = filled(test.indptr, hidden_scores(model, test, given, cold_users=cold_users))
         options: Named = {"k": k, "relevant_from": relevance.from_grade, "top_grade": relevance.top_grade}
-        found |= per_list(scored, lists.indptr, lists.grades, filled(lists.indptr, lists.scores), **options)
+        found |= per_list(scored, test.indptr, grades_of(test), scores, **options)
     elif scored:
         columns, result.overall = measure_catalogue(
-            model, test, given, scored, k=k, relevance=relevance, binary=binary, never=never
+            model, test, given, scored, k=k, relevance=relevance, binary=binary, excluded=excluded
         )
         found |= columns
     if any(metric.kind == "likelihood" for metric in wanted):
@@ -412,4 +395,7 @@ def _measure(
     if any(metric.kind == "pairs" for metric in wanted):
         model.fitted_.require_pairs("prefers")
         found["cross_entropy"] = cross_entropies(model, test, given)
-    return {metric.name: found[metric.name] for metric in wanted if metric.is_per_list}
+    columns = {metric.name: found[metric.name] for metric in wanted if metric.is_per_list}
+    weights = test.weights if test.anonymous else np.ones(test.n_rankings)
+    frame = pl.DataFrame({"user": test.user_ids.take(test.ranking_users), "weight": weights, **columns})
+    return frame.with_columns(pl.col(list(columns)).fill_nan(None)) if columns else frame

@@ -7,8 +7,9 @@ a function, and is taken wherever a name is.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -210,16 +211,6 @@ class Relevance(NamedTuple):
         return cls(_RELEVANT_SHARE * top_grade if relevant_from is None else float(relevant_from), float(top_grade))
 
 
-class _Measured(NamedTuple):
-    """Lists, and what graded metrics need to know beside them."""
-
-    bounds: Int64Array
-    grades: Float64Array
-    scores: Float64Array
-    k: int | None
-    relevance: Relevance
-
-
 def per_list(
     names: Iterable[str | Metric],
     indptr: Array,
@@ -272,39 +263,32 @@ def per_list(
     if k is not None and any(metric.top_k for metric in wanted):
         require_int("k", k, 1)
     top = float(grades.max(initial=0.0)) if top_grade is None else float(top_grade)
-    lists = _Measured(bounds, grades, scores, k, Relevance.of(relevant_from, top))
-    tables = {kind: _KERNELS[kind](lists) for kind in {metric.kind for metric in wanted} if kind in _KERNELS}
+    lists, kinds = (bounds, grades, scores), {metric.kind for metric in wanted}
+    tables = {kind: np.full((bounds.size - 1, n), np.nan) for kind, n in _KERNELS.items() if kind in kinds}
+    if "graded" in tables:
+        longest = int(np.diff(bounds).max(initial=1))
+        discounts = 1.0 / np.log2(np.arange(2, longest + 2))
+        reach = longest if k is None else int(k)
+        kernels.graded_metrics(*lists, discounts, reach, *Relevance.of(relevant_from, top), tables["graded"])
+    if "order" in tables:
+        kernels.order_metrics(*lists, tables["order"])
     return {
-        metric.name: tables[metric.kind][:, metric.column] if metric.function is None else _called(metric, lists)
+        metric.name: tables[metric.kind][:, metric.column] if metric.function is None else _called(metric, *lists)
         for metric in wanted
     }
 
 
-def _graded(lists: _Measured) -> Float64Array:
-    longest = int(np.diff(lists.bounds).max(initial=1))
-    discounts = 1.0 / np.log2(np.arange(2, longest + 2))
-    reach = longest if lists.k is None else int(lists.k)
-    table = np.full((lists.bounds.size - 1, kernels.N_GRADED), np.nan)
-    kernels.graded_metrics(*lists[:3], discounts, reach, *lists.relevance, table)
-    return table
+# The kinds of metrics that a kernel computes, and the columns of its table.
+_KERNELS: dict[Kind, int] = {"graded": kernels.N_GRADED, "order": kernels.N_ORDER}
 
 
-def _order(lists: _Measured) -> Float64Array:
-    table = np.full((lists.bounds.size - 1, kernels.N_ORDER), np.nan)
-    kernels.order_metrics(*lists[:3], table)
-    return table
-
-
-_KERNELS: Mapping[Kind, Callable[[_Measured], Float64Array]] = {"graded": _graded, "order": _order}
-
-
-def _called(metric: Metric, lists: _Measured) -> Float64Array:
+def _called(metric: Metric, bounds: Int64Array, grades: Float64Array, scores: Float64Array) -> Float64Array:
     """A function of the caller's, list by list; an empty list has nothing to measure."""
     assert metric.function is not None
-    out = np.full(lists.bounds.size - 1, np.nan)
-    for u, (first, last) in enumerate(zip(lists.bounds[:-1].tolist(), lists.bounds[1:].tolist(), strict=True)):
+    out = np.full(bounds.size - 1, np.nan)
+    for u, (first, last) in enumerate(pairwise(bounds.tolist())):
         if last > first:
-            value = metric.function(lists.grades[first:last], lists.scores[first:last])
+            value = metric.function(grades[first:last], scores[first:last])
             try:
                 out[u] = value
             except (TypeError, ValueError) as error:

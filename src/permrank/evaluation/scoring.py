@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -13,7 +12,6 @@ from permrank.core.luce import LuceMixture
 from permrank.core.person import Person
 from permrank.core.ranker import Ranker
 from permrank.errors import NotSupportedError
-from permrank.evaluation.metrics import grades_of
 from permrank.randomness import generator, stream_key
 from permrank.rankings.hold_out import keep_entries
 from permrank.rankings.rankings import Rankings
@@ -22,14 +20,6 @@ from permrank.types import Array, BoolArray, Float64Array, Int64Array
 
 # A person's pairs share items, so that more of them say less; but what a model needs of a person it needs once.
 _PAIRS_A_RANKING = 5
-
-
-class Lists(NamedTuple):
-    """Lists to be measured: grades and scores (NaN where the model cannot say) of their candidates."""
-
-    indptr: Int64Array
-    grades: Float64Array
-    scores: Float64Array
 
 
 def indices_in(other: Vocabulary, known: Vocabulary) -> Int64Array:
@@ -46,8 +36,8 @@ def indices_in(other: Vocabulary, known: Vocabulary) -> Int64Array:
     return np.where(ours[indices] == theirs, indices, -1)
 
 
-def hidden_lists(model: Ranker, test: Rankings, given: Rankings | None, *, nobody: bool = False) -> Lists:
-    """Every test ranking with the scores of its own entries; ``nobody``: users who are unknown have said nothing."""
+def hidden_scores(model: Ranker, test: Rankings, given: Rankings | None, *, cold_users: bool = False) -> Float64Array:
+    """Scores of all entries of the test part, NaN where the model has none; those of unknown users if they are cold."""
     scores = np.full(test.n_entries, np.nan)
     item = indices_in(test.item_ids, model.item_ids)[test.items]
     if given is None:
@@ -57,7 +47,7 @@ def hidden_lists(model: Ranker, test: Rankings, given: Rankings | None, *, nobod
             who, what = model.user_ids.take(user[asked]), model.item_ids.take(item[asked])
             scores[asked] = model.score_pairs(who, what)
         new = np.flatnonzero((item >= 0) & (user < 0))
-        if nobody and new.size:
+        if cold_users and new.size:
             scores[new] = model.fitted_.scores(model.fold_in([]), item[new])
     else:
         bounds = test.user_bounds
@@ -66,7 +56,7 @@ def hidden_lists(model: Ranker, test: Rankings, given: Rankings | None, *, nobod
             part = part[item[part] >= 0]
             if person is not None and part.size:
                 scores[part] = person.fitted.scores(person, item[part])
-    return Lists(test.indptr, grades_of(test), scores)
+    return scores
 
 
 def people(model: Ranker, test: Rankings, given: Rankings | None) -> Iterator[tuple[int, Person | None]]:
@@ -157,9 +147,8 @@ def pair_probabilities(
         pairs = _some_pairs(rng, test.levels[part], item[part] >= 0, min(quota, left))
         if person is None or not pairs.size:
             continue
-        reference = model.user_ids[person] if isinstance(person, int) else person
         try:
-            predicted.append(_preferences(model, reference, item[part], pairs))
+            predicted.append(_preferences(model, person, item[part], pairs))
         except NotSupportedError:
             return None
         true.append((np.diff(test.levels[part][pairs], axis=1)[:, 0] > 0).astype(np.float64))

@@ -195,13 +195,8 @@ def tune(
         Validation splits of a trial.
     metric : str or Metric, optional
         What to improve: a name of docs/metrics.md, or a metric of your own; what fits the data if not given.
-    k : int
-        For metrics of the top k.
-    candidates : {"rated", "all"}, optional
-        What is ranked: a person's own held-out items, or everything that is not in the training list. The protocol
-        `Catalogue` asks for all, every other for what is rated.
-    relevant_from : float, optional
-        The least grade that is relevant; four fifths of the highest grade of the data if not given.
+    k, candidates, relevant_from
+        As for `evaluate`.
     max_seconds : float, optional
         A fit stops at the sweep that passes this. What it has reached counts, and the trial's note says so.
     seed : int
