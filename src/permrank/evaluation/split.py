@@ -165,6 +165,11 @@ def read_header(folder: Path, name: str, what: str) -> Named:
     return header
 
 
+def knows_people(split: Split) -> bool:
+    """Whether a model that learns from the training part knows people of the test part, or is given some entries."""
+    return split.given is not None or bool(set(split.test.user_ids) & set(split.train.user_ids))
+
+
 def part_of(rankings: Rankings, keep: BoolArray) -> Rankings:
     """Only these entries, with only the users and items that still have one."""
     left = keep_entries(rankings, keep)

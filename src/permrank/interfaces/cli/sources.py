@@ -32,7 +32,7 @@ _column = functools.partial(
 )
 
 
-def _read(
+def read_options(
     unlisted: Annotated[
         str | None,
         typer.Option(
@@ -81,24 +81,30 @@ def _read(
     """Options of `permrank.read`, whose own signature would be slow to import."""
 
 
-def reads_data(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options of all commands that read data; they arrive as its dict ``reading``."""
-    options = inspect.signature(_read, eval_str=True).parameters
-    signature = inspect.signature(command, eval_str=True)
-    parameters = [
-        each.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-        for each in (*signature.parameters.values(), *options.values())
-        if each.name != "reading"
-    ]
+def with_options(**groups: Callable[..., None]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Give a command the options of other functions, in the place of parameters of these names, which get a dict."""
+    options = {name: inspect.signature(group, eval_str=True).parameters for name, group in groups.items()}
 
-    @functools.wraps(command)
-    def wrapped(**given: Any) -> Any:
-        reading = {name: given.pop(name) for name in options}
-        return command(**given, reading=reading)
+    def decorated(command: Callable[..., Any]) -> Callable[..., Any]:
+        signature = inspect.signature(command, eval_str=True)
+        parameters = [
+            each.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+            for own in signature.parameters.values()
+            for each in (options[own.name].values() if own.name in options else [own])
+        ]
 
-    wrapped.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-    wrapped.__annotations__ = {each.name: each.annotation for each in parameters}
-    return wrapped
+        @functools.wraps(command)
+        def wrapped(**given: Any) -> Any:
+            return command(**{name: {each: given.pop(each) for each in own} for name, own in options.items()}, **given)
+
+        wrapped.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+        wrapped.__annotations__ = {each.name: each.annotation for each in parameters}
+        return wrapped
+
+    return decorated
+
+
+reads_data = with_options(reading=read_options)
 
 
 def open_rankings(source: str, **options: Any) -> pr.Rankings:
