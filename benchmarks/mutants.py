@@ -43,7 +43,7 @@ LINKS = "posterior/test_links.py"
 STATISTICS = "evaluation/test_statistics.py"
 THURSTONE = "families/thurstone/test_model.py"
 MALLOWS = "families/mallows/test_mallows.py"
-PAIRS = "evaluation/test_simultaneous.py"
+PAIRS = "evaluation/test_significance.py"
 BALLOTS = "evaluation/test_compare.py::test_a_ballot_counts_by_its_weight_in_every_mean_interval_and_p_value"
 
 MUTANTS = (

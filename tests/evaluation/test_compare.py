@@ -11,10 +11,10 @@ import pytest
 import permrank as pr
 from permrank.core.estimates import Estimate
 from permrank.core.ranker import Ranker
-from permrank.errors import InputError, NotSupportedError, UnknownIdError
+from permrank.errors import InputError, UnknownIdError
 from permrank.evaluation.comparison import by_known_entries
 from permrank.evaluation.metrics import Metric, blind_log_likelihood, per_list
-from permrank.evaluation.scoring import hidden_scores, indices_in
+from permrank.evaluation.scoring import hidden_scores, indices_in, pair_probabilities
 from permrank.evaluation.significance import Sample, all_pairs, interval
 from permrank.learning.learner import at_once
 
@@ -284,11 +284,8 @@ def test_models_can_be_ordered_by_their_calibration_but_not_tested(rankings):
 class Contrary(pr.PlackettLuce):
     """Says the opposite of what it knows, in a whisper: every probability is next to one half."""
 
-    def prefers(self, user, item, other):
-        return 0.5 - 1e-3 * np.sign(super().prefers(user, item, other) - 0.5)
-
-    def distribution(self, user, items=None):
-        raise NotSupportedError("only pairs")
+    def _prefers(self, fitted, person, first, second):
+        return 0.5 - 1e-3 * np.sign(super()._prefers(fitted, person, first, second) - 0.5)
 
 
 def test_saying_nothing_is_never_the_best_calibration(rankings):
@@ -303,15 +300,15 @@ def test_saying_nothing_is_never_the_best_calibration(rankings):
     assert losses["PlackettLuce"] < losses["Random"] == 1.0 < losses["Contrary"]
 
 
-def test_pairs_are_asked_one_by_one_or_all_of_a_person_at_once_with_the_same_result(rankings):
-    class OneByOne(pr.PlackettLuce):
-        def distribution(self, user, items=None):
-            raise NotSupportedError("only pairs")
-
+def test_probabilities_of_hidden_pairs_are_those_that_people_can_ask_for(rankings):
     split = pr.Given(5).split(rankings)
-    both = [pr.evaluate(kind(prior="gaussian"), split, n_pairs=300) for kind in (pr.PlackettLuce, OneByOne)]
-    for name in both[0].reliability.columns:
-        np.testing.assert_allclose(*(result.reliability[name].to_numpy() for result in both), rtol=1e-10)
+    model = pr.PlackettLuce(prior="gaussian").fit(split.train)
+    p, _ = pair_probabilities(model, split.test, None, 40, seed=0)
+    asked = set()
+    for user, (items,) in ((user, split.test.lists(user)) for user in split.test.user_ids):
+        asked |= {round(model.prefers(user, a, b), 9) for a, b in itertools.permutations(items, 2)}
+    assert p.size == 40
+    assert {round(float(each), 9) for each in p} <= asked
 
 
 def test_sweeps_of_an_earlier_part_of_learning_are_counted():

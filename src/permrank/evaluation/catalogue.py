@@ -172,8 +172,8 @@ def measure_catalogue(
     """
     if np.diff(test.user_indptr).max(initial=0) > 1:
         raise InputError("candidates='all' ranks everything once for each user, but a user has several test rankings")
-    found = {metric.name: np.full(test.n_rankings, np.nan) for metric in wanted if metric.is_per_list}
-    known = _popularity(model.rankings_)
+    columns = {metric.name: np.full(test.n_rankings, np.nan) for metric in wanted if metric.is_per_list}
+    popularity = _popularity(model.rankings_)
     n_items, kinds = len(model.item_ids), {metric.kind for metric in wanted}
     missed, whole = np.ones(n_items), [metric for metric in wanted if metric.kind in ("order", "function")]
     discounts = 1.0 / np.log2(np.arange(2, min(k, n_items + int(test.lengths.max(initial=0))) + 2))
@@ -189,19 +189,19 @@ def measure_catalogue(
                 *chosen, block.hidden_bounds, block.hidden, block.grades, discounts, k, *relevance, tables["graded"]
             )
         if "shown" in kinds:
-            tables["shown"] = np.full((n_users, known.shape[1]), np.nan)
-            top_k.shown_metrics(*chosen, k, known, tables["shown"])
+            tables["shown"] = np.full((n_users, popularity.shape[1]), np.nan)
+            top_k.shown_metrics(*chosen, k, popularity, tables["shown"])
         if "coverage" in kinds:
             top_k.never_shown(*chosen, k, missed)
         places = test.user_indptr[block.users]
         for metric in wanted:
             if metric.kind in tables:
-                found[metric.name][places] = tables[metric.kind][:, metric.column]
+                columns[metric.name][places] = tables[metric.kind][:, metric.column]
         if whole:
             for name, values in _of_whole_lists(block, whole, k, relevance).items():
-                found[name][places] = values
+                columns[name][places] = values
     overall = {metric.name: float(np.mean(1.0 - missed)) for metric in wanted if metric.kind == "coverage"}
-    return found, overall
+    return columns, overall
 
 
 def _popularity(rankings: Rankings) -> Float64Array:

@@ -21,7 +21,7 @@ from permrank.evaluation.defaults import default_candidates, default_metrics, de
 from permrank.evaluation.evaluate import Evaluation, evaluate
 from permrank.evaluation.metrics import Metric, find_metric
 from permrank.evaluation.protocols import Protocol
-from permrank.evaluation.split import Candidates, Split
+from permrank.evaluation.split import Candidates, Split, knows_people
 from permrank.learning.interrupts import ending_at_once
 from permrank.randomness import stream_key
 from permrank.rankings.rankings import Rankings
@@ -108,8 +108,7 @@ def compare(
     done = Comparison([], question=questions.pop(), k=k, made=_made(), known=_known(splits[0]), first_split=splits[0])
     for number, split in enumerate(splits):
         done.splits.append(repr(split))
-        known = split.given is not None or bool(set(split.test.user_ids) & set(split.train.user_ids))
-        asked = wanted or [find_metric(name) for name in _usual(split, candidates, ordered=known)]
+        asked = wanted or [find_metric(name) for name in _usual(split, candidates, ordered=knows_people(split))]
         done.asked |= {metric.name: metric for metric in asked}
         done.metric = done.metric or next((metric for metric in asked if metric.is_per_list), asked[0]).name
         often = _usual_fits(split, len(splits)) if fits == "auto" else int(fits)
@@ -211,15 +210,15 @@ def _first_fit(model: Ranker, split: Split) -> float:
 
 
 def _named(models: Iterable[Ranker]) -> dict[str, Ranker]:
-    found: dict[str, Ranker] = {}
+    named: dict[str, Ranker] = {}
     for model in models:
         if not isinstance(model, Ranker):
             raise InputError(f"expected models, got {type(model).__name__}")
         name = model.call()
-        if name in found:
+        if name in named:
             raise InputError(f"{name} comes twice; give every model once, or name them in a dict")
-        found[name] = model
-    return found
+        named[name] = model
+    return named
 
 
 def _splits(

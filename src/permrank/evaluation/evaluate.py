@@ -173,16 +173,16 @@ class Evaluation:
         frame = self.per_user if part is None else self.parts.get(part)
         if frame is None:
             raise InputError(f"nothing was measured of {part!r} alone; take the protocol ColdItems or ColdUsers")
-        found: dict[str, float] = {}
+        means: dict[str, float] = {}
         for name in (name for name in self.metrics if name in frame.columns):
-            known = frame.filter(pl.col(name).is_not_null())
-            found[name] = float(np.average(known[name], weights=known["weight"])) if known.height else float("nan")
+            own = frame.filter(pl.col(name).is_not_null())
+            means[name] = float(np.average(own[name], weights=own["weight"])) if own.height else float("nan")
         if part is not None:
-            return found
-        found |= self.overall
+            return means
+        means |= self.overall
         if self.reliability is not None:
-            found["calibration_error"] = calibration_error(self.reliability)
-        return found
+            means["calibration_error"] = calibration_error(self.reliability)
+        return means
 
     def table(self) -> pl.DataFrame:
         """One row per metric: ``metric``, ``mean``, ``low`` to ``high``, and ``users`` who have it.
@@ -193,10 +193,10 @@ class Evaluation:
         for name, mean in self.means().items():
             row: Named = {"metric": name, "mean": mean, "low": None, "high": None, "users": None}
             if name in self.metrics:
-                known = self.per_user.filter(pl.col(name).is_not_null())
-                low, high = interval(known[name].to_numpy(), known["weight"].to_numpy())
+                own = self.per_user.filter(pl.col(name).is_not_null())
+                low, high = interval(own[name].to_numpy(), own["weight"].to_numpy())
                 ends = {"low": low, "high": high} if low <= high else {}
-                row |= ends | {"users": known.height}
+                row |= ends | {"users": own.height}
             rows.append(row)
         return pl.DataFrame(rows, schema_overrides={"low": pl.Float64, "high": pl.Float64, "users": pl.Int64})
 
@@ -329,11 +329,11 @@ def _require_answerable(wanted: list[Metric], known_people: bool, candidates: Ca
 
 def _distinct(named: Iterable[str | Metric]) -> list[Metric]:
     """The metrics, each once; two of one name could not both be columns of a table."""
-    found: dict[str, Metric] = {}
+    distinct: dict[str, Metric] = {}
     for metric in map(find_metric, named):
-        if found.setdefault(metric.name, metric) != metric:
+        if distinct.setdefault(metric.name, metric) != metric:
             raise InputError(f"two metrics are called {metric.name!r}; give every one its own name")
-    return list(found.values())
+    return list(distinct.values())
 
 
 def _fit(model: Ranker, train: Rankings, max_seconds: float | None, result: Evaluation) -> Ranker:
@@ -374,28 +374,27 @@ class _Task(NamedTuple):
 def _measure(model: Ranker, test: Rankings, given: Rankings | None, task: _Task, result: Evaluation) -> pl.DataFrame:
     """`Evaluation.per_user` of these rankings; metrics of all people and warnings (as notes) go into the result."""
     wanted, k, relevance, candidates, binary, cold_users, excluded = task
-    found: dict[str, Float64Array] = {}
+    values: dict[str, Float64Array] = {}
     scored = [metric for metric in wanted if metric.needs_scores]
     if scored and candidates == "rated":
         scores = filled(test.indptr, hidden_scores(model, test, given, cold_users=cold_users))
         options: Named = {"k": k, "relevant_from": relevance.from_grade, "top_grade": relevance.top_grade}
-        found |= per_list(scored, test.indptr, grades_of(test), scores, **options)
+        values |= per_list(scored, test.indptr, grades_of(test), scores, **options)
     elif scored:
         columns, result.overall = measure_catalogue(
             model, test, given, scored, k=k, relevance=relevance, binary=binary, excluded=excluded
         )
-        found |= columns
+        values |= columns
     if any(metric.kind == "likelihood" for metric in wanted):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", AccuracyWarning)
-            values = log_likelihoods(model, test)
+            own = log_likelihoods(model, test)
         result.notes += [str(warning.message) for warning in caught]
-        found["log_likelihood"] = values
-        found["log_likelihood_per_stage"] = values / np.maximum(stages(test), 1)
+        values |= {"log_likelihood": own, "log_likelihood_per_stage": own / np.maximum(stages(test), 1)}
     if any(metric.kind == "pairs" for metric in wanted):
         model.fitted_.require_pairs("prefers")
-        found["cross_entropy"] = cross_entropies(model, test, given)
-    columns = {metric.name: found[metric.name] for metric in wanted if metric.is_per_list}
+        values["cross_entropy"] = cross_entropies(model, test, given)
+    columns = {metric.name: values[metric.name] for metric in wanted if metric.is_per_list}
     weights = test.weights if test.anonymous else np.ones(test.n_rankings)
     frame = pl.DataFrame({"user": test.user_ids.take(test.ranking_users), "weight": weights, **columns})
     return frame.with_columns(pl.col(list(columns)).fill_nan(None)) if columns else frame

@@ -301,10 +301,10 @@ class Temporal(Protocol):
         if isinstance(self.times, Rankings):
             if self.times.ratings is None:
                 raise InputError("times= are Rankings without ratings; read them with rating='the column of times'")
-            known = self.times.to_frame().rename({"rating": "time"})
+            given = self.times.to_frame().rename({"rating": "time"})
         else:
-            known = as_frame(self.times)
-        missing = [name for name in ("user", "item", "time") if name not in known.columns]
+            given = as_frame(self.times)
+        missing = [name for name in ("user", "item", "time") if name not in given.columns]
         if missing:
             raise InputError(f"times= has no column {missing[0]!r}; it needs user, item and time")
         wanted = pl.DataFrame(
@@ -314,18 +314,18 @@ class Temporal(Protocol):
             }
         )
         try:
-            found = wanted.join(
-                known.select("user", "item", pl.col("time").cast(pl.Float64)).unique(["user", "item"], keep="last"),
+            joined = wanted.join(
+                given.select("user", "item", pl.col("time").cast(pl.Float64)).unique(["user", "item"], keep="last"),
                 on=["user", "item"],
                 how="left",
                 maintain_order="left",
             )
         except pl.exceptions.PolarsError as error:
             raise InputError(f"times= does not fit the rankings: {error}") from error
-        if found["time"].null_count():
-            row = wanted.row(int(found["time"].is_null().arg_max() or 0))
+        if joined["time"].null_count():
+            row = wanted.row(int(joined["time"].is_null().arg_max() or 0))
             raise InputError(f"user {row[0]!r}, item {row[1]!r}: no time is given; add it or drop the entry")
-        return found["time"].to_numpy()
+        return joined["time"].to_numpy()
 
 
 def one_list_each(rankings: Rankings, protocol: Protocol) -> Int64Array:

@@ -8,10 +8,8 @@ from itertools import pairwise
 import numpy as np
 import polars as pl
 
-from permrank.core.luce import LuceMixture
 from permrank.core.person import Person
 from permrank.core.ranker import Ranker
-from permrank.errors import NotSupportedError
 from permrank.randomness import generator, stream_key
 from permrank.rankings.hold_out import keep_entries
 from permrank.rankings.rankings import Rankings
@@ -134,6 +132,8 @@ def pair_probabilities(
     Every ranking has about as many pairs, at least five where that many are hidden: what a model has to find out about
     a person serves all of them.
     """
+    if not model.fitted_.has_pairs:
+        return None
     rng = generator(stream_key(seed, 7))
     item = indices_in(test.item_ids, model.item_ids)[test.items]
     persons, owner = dict(people(model, test, given)), test.ranking_users
@@ -147,10 +147,7 @@ def pair_probabilities(
         pairs = _some_pairs(rng, test.levels[part], item[part] >= 0, min(quota, left))
         if person is None or not pairs.size:
             continue
-        try:
-            predicted.append(_preferences(model, person, item[part], pairs))
-        except NotSupportedError:
-            return None
+        predicted.append(person.fitted.prefers(person, *item[part][pairs].T))
         true.append((np.diff(test.levels[part][pairs], axis=1)[:, 0] > 0).astype(np.float64))
         left -= len(pairs)
         if left == 0:
@@ -168,16 +165,3 @@ def _some_pairs(rng: np.random.Generator, levels: Array, known: BoolArray, most:
     low, high = drawn.min(axis=1), drawn.max(axis=1)
     _, first = np.unique(low * levels.size + high, return_index=True)
     return np.asarray(drawn[np.sort(first)[:most]])
-
-
-def _preferences(model: Ranker, user: object, items: Int64Array, pairs: Int64Array) -> Float64Array:
-    """`prefers` of pairs of one person; under Luce's choice axiom from one distribution over all their items."""
-    asked, places = np.unique(pairs, return_inverse=True)
-    names = model.item_ids.take(items[asked]).to_list()
-    try:
-        distribution = model.distribution(user, names)
-    except NotSupportedError:
-        distribution = None
-    if isinstance(distribution, LuceMixture):
-        return np.array([distribution.prefers(int(a), int(b)) for a, b in places.reshape(-1, 2)])
-    return np.array([model.prefers(user, names[a], names[b]) for a, b in places.reshape(-1, 2)])
