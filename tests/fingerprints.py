@@ -164,7 +164,7 @@ def questions(model: Any, data: pr.Rankings, name: str) -> dict[str, Any]:
     for question, ask in asked.items():
         try:
             found[question] = digest(ask())
-        except (pr.errors.PermrankError, AttributeError) as error:
+        except (pr.errors.PermrankError, AttributeError, ValueError) as error:
             found[question] = f"{type(error).__name__}"
     return found
 
@@ -190,7 +190,7 @@ def grown(model: Any, data: pr.Rankings) -> dict[str, str]:
     for name, change in changes.items():
         try:
             found[name] = digest(change())
-        except (pr.errors.PermrankError, AttributeError, TypeError) as error:
+        except (pr.errors.PermrankError, AttributeError, TypeError, ValueError) as error:
             found[name] = type(error).__name__
     return found
 
@@ -208,8 +208,10 @@ def fingerprint(model: Any, data: pr.Rankings, name: str) -> dict[str, str]:
     found |= {"n_iter": str(fitted.n_iter_), "converged": str(fitted.converged_)}
     found |= questions(fitted, data, name)
     if model.resumable:
-        held = pr.Rankings.from_lists({data.user_ids.ids[0]: data.item_ids.ids.to_list()[:4]}, items=data.item_ids)
-        for patience in (None, 2):
+        unlisted = [sorted(set(data.item_ids) - set(data.item_ids.take(data.items_of(u)))) for u in range(data.n_users)]
+        asked = [(user, items[:4]) for user, items in zip(data.user_ids, unlisted, strict=True) if len(items) > 1][:1]
+        for patience in (None, 2) if asked else ():
+            held = pr.Rankings.from_lists(dict(asked), items=data.item_ids)
             validation = pr.Validation(held, "pairs_right", every=2, patience=patience)
             judged = model.clone().fit(data, validation=validation)
             found[f"validation.{patience}"] = digest(judged.validation_)

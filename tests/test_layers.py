@@ -35,6 +35,7 @@ RELATIVES = {
 # These are where people look for them, and call what lies above them when they are used.
 UPWARDS = {
     ("core.registry", "permrank.families"),  # the list of names
+    ("core.questions", "permrank.interfaces.plots"),
     ("rankings.rankings", "permrank.files.formats"),
     ("evaluation.comparison", "permrank.interfaces.report.report"),
 }

@@ -8,7 +8,6 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from permrank.core import pictures as _pictures
 from permrank.families import MODELS as _MODELS
 
 # Nothing runs here: type checkers and editors follow imports, not the table below, and would take every name to be of
@@ -65,11 +64,11 @@ if TYPE_CHECKING:
     from permrank.families.spectral.model import SpectralAnalysis as SpectralAnalysis
     from permrank.families.thurstone.model import FactoredThurstone as FactoredThurstone
     from permrank.files import datasets as datasets
-    from permrank.files.formats.readers import read as read
+    from permrank.files.formats import read as read
     from permrank.interfaces import plots as plots
     from permrank.interfaces.fit import fit as fit
     from permrank.learning.checkpoints import Checkpoint as Checkpoint
-    from permrank.learning.ray_engine import RayEngine as RayEngine
+    from permrank.learning.engines import RayEngine as RayEngine
     from permrank.rankings.hold_out import hold_out as hold_out
     from permrank.rankings.rankings import Rankings as Rankings
 
@@ -92,7 +91,7 @@ _HOME = {
     "Person": "permrank.core.person",
     "Ranker": "permrank.core.ranker",
     "Rankings": "permrank.rankings.rankings",
-    "RayEngine": "permrank.learning.ray_engine",
+    "RayEngine": "permrank.learning.engines",
     "Split": "permrank.evaluation.split",
     "Tuning": "permrank.evaluation.tune",
     "Validation": "permrank.evaluation.validation",
@@ -104,7 +103,7 @@ _HOME = {
     "hold_out": "permrank.rankings.hold_out",
     "likelihood_ratio_test": "permrank.evaluation.likelihood_ratio",
     "load": "permrank.core.model_files",
-    "read": "permrank.files.formats.readers",
+    "read": "permrank.files.formats",
     "register": "permrank.core.registry",
     "tune": "permrank.evaluation.tune",
 }
@@ -116,14 +115,6 @@ _MODULES = {
     "plots": "permrank.interfaces.plots",
 }
 __all__ = sorted([*_HOME, *_MODULES])
-
-
-def _plot(*arguments: Any, **options: Any) -> Any:
-    """Pictures are drawn by a layer above the models, which ask for it here."""
-    return importlib.import_module(_MODULES["plots"]).plot(*arguments, **options)
-
-
-_pictures.draw = _plot
 
 
 def __getattr__(name: str) -> Any:

@@ -3,7 +3,7 @@
 import pytest
 
 import permrank as pr
-from permrank.core.refusals import ABLE, PROBABLE
+from permrank.core.fitted import ABLE, PROBABLE
 from permrank.errors import NotSupportedError
 
 # What a model has that answers a question, and others do not.

@@ -239,18 +239,15 @@ def test_bad_questions_are_refused(ratings):
         pr.tune("MeanRating", ratings)
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_every_space_names_parameters_and_holds_values_that_are_allowed(name):
-    model = getattr(pr, name)()
-    for key, known in model.parameters.items():
-        if not known.tuned:
-            continue
-        ends = known.tune if isinstance(known, Categorical) else (*known.tune, *known.tune_also)
-        for value in ends:
+def test_every_space_names_parameters_and_holds_values_that_are_allowed():
+    models = [getattr(pr, name)() for name in MODELS]
+    for model, key, declared in ((m, key, each) for m in models for key, each in m.parameters.items() if each.tuned):
+        also = () if isinstance(declared, Categorical) else declared.tune_also
+        for value in (*declared.tune, *also):
             changed = model.clone().set_params(**{key: value})
-            if known.when:
-                assert known.when[0] in model.get_params()
-                changed.set_params(**{known.when[0]: known.when[1]})
+            if declared.when:
+                assert declared.when[0] in model.get_params()
+                changed.set_params(**{declared.when[0]: declared.when[1]})
             changed._validate()
 
 

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import permrank as pr
-from permrank.core.one_order import ItemScores
+from permrank.core.ranker import ItemScores
 from permrank.errors import (
     ConvergenceWarning,
     FormatError,
@@ -22,7 +22,7 @@ from permrank.errors import (
 )
 from permrank.interfaces.cli.app import app
 from permrank.interfaces.cli.fit import ends_anywhere, sparkline
-from permrank.learning.early_stopping import EarlyStopping
+from permrank.learning.hooks import EarlyStopping
 from permrank.learning.learner import Step, run, standing
 from permrank.rankings.hold_out import hold_out
 

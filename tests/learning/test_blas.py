@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from threadpoolctl import ThreadpoolController
 
-from permrank.learning.blas import one_blas_thread, unthreaded
 from permrank.learning.learner import Step, standing
+from permrank.learning.linear_algebra import one_blas_thread, unthreaded
 
 
 def n_threads():

@@ -16,9 +16,9 @@ from permrank.errors import FormatError, InputError, StoppedWarning
 from permrank.files import container
 from permrank.interfaces.cli.app import app
 from permrank.learning import checkpoints
+from permrank.learning.hooks import Report
 from permrank.learning.learner import run
 from permrank.learning.optimisers import minorise_maximise
-from permrank.learning.progress import Report
 from permrank.types import Progress
 
 

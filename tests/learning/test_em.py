@@ -6,8 +6,8 @@ import pytest
 import permrank as pr
 from permrank.families.latent.kernels.stages import BY_LIST, BY_STAGE, EFRON
 from permrank.families.latent.learning import Priors, em_update, learner_of, members, problem_of, starts, warmed
-from permrank.learning.em import expectation_maximisation
 from permrank.learning.learner import run
+from permrank.learning.optimisers import expectation_maximisation
 
 MIXING = {"stage": BY_STAGE, "list": BY_LIST}
 

@@ -7,11 +7,10 @@ import pytest
 from scipy.optimize import rosen, rosen_der
 
 from permrank.errors import EstimateError
-from permrank.learning.em import expectation_maximisation
+from permrank.learning.hooks import Report
 from permrank.learning.lbfgs import minimise
 from permrank.learning.learner import Hook, Step, at_once, best_of, in_turn, mapped, run, standing
-from permrank.learning.optimisers import Evaluation, minorise_maximise, newton
-from permrank.learning.progress import Report
+from permrank.learning.optimisers import Evaluation, expectation_maximisation, minorise_maximise, newton
 
 
 def counting(objectives, last=None):

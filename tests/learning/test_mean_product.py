@@ -4,7 +4,7 @@ import numba
 import numpy as np
 import pytest
 
-from permrank.learning.mean_product import MeanProduct, onto
+from permrank.learning.linear_algebra import MeanProduct, onto
 
 N_LEFT, N_RIGHT, K = 70, 40, 3
 

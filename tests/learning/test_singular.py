@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from scipy.sparse.linalg import svds
 
-from permrank.learning.singular import singular_values
+from permrank.learning.linear_algebra import singular_values
 
 
 def of(matrix, n_vectors, n_rounds, seed=0):

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from permrank.errors import InputError, UnknownIdError
-from permrank.rankings.vocabulary import Vocabulary, encode, encode_with, id_series
+from permrank.rankings.vocabulary import Vocabulary, encode, id_series
 
 IDS = st.one_of(
     st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1),
@@ -22,7 +22,7 @@ def test_codes_point_back_to_the_ids_and_the_ids_are_sorted(ids):
     codes, vocabulary = encode(id_series(ids, "item"), "item")
     assert [vocabulary[code] for code in codes] == ids
     assert list(vocabulary) == sorted(set(ids), key=lambda x: x.encode() if isinstance(x, str) else x)
-    np.testing.assert_array_equal(encode_with(id_series(ids, "item"), vocabulary), codes)
+    np.testing.assert_array_equal(vocabulary.codes(id_series(ids, "item")), codes)
     assert all(vocabulary.index(value) == code for value, code in zip(ids, codes, strict=True))
 
 
@@ -39,16 +39,16 @@ def test_integers_and_strings_are_different_ids():
 
 
 @pytest.mark.parametrize("ids", [pl.Series(["a", "z"]), pl.Series([1, 9])])
-def test_encoding_with_a_given_vocabulary_names_the_unknown_id(ids):
+def test_codes_of_a_given_vocabulary_name_the_unknown_id(ids):
     vocabulary = Vocabulary.of(ids[:1].to_list(), "item")
     with pytest.raises(UnknownIdError, match=f"unknown item {ids[1]!r}"):
-        encode_with(ids, vocabulary)
+        vocabulary.codes(ids)
     with pytest.raises(UnknownIdError):
-        encode_with(pl.Series([1.5]), vocabulary)
+        vocabulary.codes(pl.Series([1.5]))
 
 
 @pytest.mark.parametrize("ids", [["b", "a", "c", "a"], [7, -2, 7, 9]])
-def test_a_column_of_ids_has_the_places_of_a_list(ids):
+def test_a_column_of_ids_has_the_indices_of_a_list(ids):
     vocabulary = Vocabulary.of(ids, "item")
     found = vocabulary.indices(pl.Series(ids))
     assert (found.tolist(), found.dtype) == (vocabulary.indices(ids).tolist(), np.int64)

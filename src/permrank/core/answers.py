@@ -231,3 +231,31 @@ def nearest(similarity: Float64Array, own: int, k: int, ids: Vocabulary) -> pl.D
     order = order[order != own][: int(k)]
     named = named_columns(ids, order)
     return pl.DataFrame({"rank": np.arange(1, order.size + 1), **named, "similarity": similarity[order]})
+
+
+def assignments_frame(users: Vocabulary, memberships: Float64Array) -> pl.DataFrame:
+    """The likeliest community of every user, how likely it is, and how undecided the membership.
+
+    Parameters
+    ----------
+    users : Vocabulary
+    memberships : float64 (n_users, K)
+        P(community | user).
+
+    Returns
+    -------
+    polars.DataFrame
+        ``user``, ``community`` (from 1), ``probability``, and ``entropy``: 0 where there is no doubt, 1 where all
+        communities are equally likely.
+    """
+    k = memberships.shape[1]
+    logs = np.log(np.where(memberships > 0, memberships, 1.0))
+    entropy = -np.sum(memberships * logs, axis=1) / (np.log(k) if k > 1 else 1.0)
+    return pl.DataFrame(
+        {
+            "user": users.ids,
+            "community": memberships.argmax(axis=1) + 1,
+            "probability": memberships.max(axis=1),
+            "entropy": np.clip(np.abs(entropy), 0.0, 1.0),
+        }
+    )

@@ -13,12 +13,11 @@ from permrank.core.distribution import RankingDistribution
 from permrank.core.estimates import Estimate
 from permrank.core.observed import SOMEBODY, observed
 from permrank.core.person import Person
-from permrank.core.refusals import refuse
-from permrank.errors import InputError
+from permrank.errors import InputError, NotSupportedError
 from permrank.kernels.top_k import best_items
 from permrank.rankings.rankings import Rankings
 from permrank.rankings.validate import require_rankings
-from permrank.rankings.vocabulary import Vocabulary, encode_with
+from permrank.rankings.vocabulary import Vocabulary
 from permrank.types import Array, BoolArray, Float64Array, Int32Array, Int64Array
 
 if TYPE_CHECKING:
@@ -26,6 +25,17 @@ if TYPE_CHECKING:
 
 E = TypeVar("E", bound=Estimate)
 T = TypeVar("T")
+
+_PERSONAL = ("Recommender", "FactoredPlackettLuce")
+_LIKENESS = (*_PERSONAL, "LatentPlackettLuce", "PairwiseFactorisation")
+# Some of the models that answer a question, the usual ones first; other questions are about probabilities.
+ABLE: dict[str, tuple[str, ...]] = {
+    "explain": _PERSONAL,
+    "similar_items": _LIKENESS,
+    "similar_users": _LIKENESS,
+    "tie_groups": ("PlackettLuce", "BradleyTerry", *_PERSONAL),
+}
+PROBABLE = ("PlackettLuce", *_PERSONAL, "LatentPlackettLuce")
 
 
 @dataclass(frozen=True)
@@ -140,7 +150,7 @@ class Fitted(Generic[E]):
             return rankings.items
         ranked = np.unique(rankings.items)
         table = np.full(rankings.n_items, -1, np.int32)
-        table[ranked] = encode_with(rankings.item_ids.take(ranked.astype(np.int64)), self.item_ids)
+        table[ranked] = self.item_ids.codes(rankings.item_ids.take(ranked.astype(np.int64)))
         return table[rankings.items]
 
     # What the model answers, on indices
@@ -229,7 +239,8 @@ class Fitted(Generic[E]):
 
     def refuse(self, question: str) -> NoReturn:
         """Raise an error that names models which can answer."""
-        refuse(self.name, question)
+        able = [name for name in ABLE.get(question, PROBABLE) if name != self.name]
+        raise NotSupportedError(f"{self.name} cannot answer {question}(); {', '.join(able[:-1])} and {able[-1]} can")
 
     @property
     def featured_items(self) -> Int64Array:

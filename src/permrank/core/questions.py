@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from permrank.core import answers, explanation, pictures
+from permrank.core import answers, explanation
 from permrank.core.answers import nearest
 from permrank.core.distribution import RankingDistribution
 from permrank.core.fitted import Fitted
@@ -386,7 +386,42 @@ class Questions(Settings):
         own = -1 if person.index is None else person.index
         return nearest(fitted.settings._user_likeness(fitted, person), own, k, fitted.user_ids)
 
-    plot = pictures.plot
+    def plot(
+        self,
+        kind: str | None = None,
+        *,
+        path: str | Path | None = None,
+        n_items: int | None = None,
+        user: object = None,
+        rankings: object = None,
+    ) -> Any:
+        """Draw the fitted model; it needs matplotlib (``pip install 'permrank[plot]'``).
+
+        Parameters
+        ----------
+        kind : str, optional
+            ``worths`` (scores, with bars for comparisons), ``positions`` (probability of every position, as a heat
+            map), ``communities``, ``map`` (items by two factors), ``effects`` (of a `SpectralAnalysis`), ``chains``
+            (of a log-linear model), ``learning`` and ``validation`` (curves) or ``reliability``.
+            ``permrank.plots.kinds(model)`` says which a model has; the first of them if not given.
+        path : str or Path, optional
+            Write it to this file too (PNG, SVG or PDF, by the ending).
+        n_items : int, optional
+            The most items that are shown.
+        user : id, or new user, optional
+            Whose positions, or chains; everybody's if not given.
+        rankings : Rankings or Split, optional
+            Held-out rankings, for ``reliability``.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            It shows itself in a notebook, and has a method ``save(path)``.
+        """
+        from permrank.interfaces.plots import plot
+
+        model: Any = self  # which is a Ranker
+        return plot(model, kind, path=path, n_items=n_items, user=user, rankings=rankings)
 
     # Files
 

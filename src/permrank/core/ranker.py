@@ -1,10 +1,11 @@
-"""What every model offers, and what each must supply."""
+"""What every model offers and each must supply; models of Plackett-Luce rankings, and of one order for everybody."""
 
 from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
@@ -13,15 +14,16 @@ import numpy as np
 
 from permrank.core import answers
 from permrank.core.distribution import RankingDistribution
-from permrank.core.estimates import Estimate
+from permrank.core.estimates import Estimate, Learnt
 from permrank.core.explanation import Reasons
 from permrank.core.fitted import Fitted
-from permrank.core.fitting import learnt_by, require_evidence
+from permrank.core.fitting import Job, learnt_by, require_evidence, require_resumable
+from permrank.core.luce import LuceMixture
 from permrank.core.person import Person
 from permrank.core.questions import Questions
 from permrank.core.settings import checked, choice, flag, integer, number, random_seed
+from permrank.errors import InputError
 from permrank.learning.engines import EngineChoice, require_engine, working_by
-from permrank.learning.fit import Job, require_resumable
 from permrank.learning.learner import Learner, at_once
 from permrank.processes import refuse_unsafe_threads
 from permrank.rankings.rankings import Rankings
@@ -30,7 +32,7 @@ from permrank.types import Array, Callback, Float64Array, Int64Array, Named
 
 if TYPE_CHECKING:
     from permrank.learning.checkpoints import Checkpoint
-    from permrank.learning.early_stopping import ValidationProtocol
+    from permrank.learning.hooks import ValidationProtocol
 
 
 @dataclass_transform(
@@ -239,13 +241,11 @@ class Ranker(Questions, ABC):
         require_engine(engine)
         settings = self._copied()
         rankings = settings._prepared(rankings)
-        name, started = type(self).__name__, settings._started_from(rankings)
-        require_resumable(name, settings.resumable, checkpoint=checkpoint, validation=validation)
-        job = Job(
-            name, partial(settings._learner, rankings), settings._sweeps(rankings), rankings, self.get_params(), started
-        )
+        require_resumable(settings, checkpoint=checkpoint, validation=validation)
+        learner, started = partial(settings._learner, rankings), settings._started_from(rankings)
+        job = Job(settings, rankings, learner, settings._sweeps(rankings), started)
         with working_by(engine):
-            self.fitted_ = learnt_by(settings, job, callback, verbose, checkpoint, validation)
+            self.fitted_ = learnt_by(job, callback, verbose, checkpoint, validation)
         return self
 
     def _copied(self) -> Self:
@@ -255,3 +255,48 @@ class Ranker(Questions, ABC):
     def _learner(self, rankings: Rankings) -> Learner[Any]:
         learnt = self._learn(rankings)
         return learnt if callable(learnt) else at_once(learnt)
+
+
+class LuceChoiceRanker(Ranker):
+    """A `Ranker` whose scores are the log-worths of a Plackett-Luce distribution.
+
+    P(ranking | user) = Π_i e^{s_i} / Σ_{j >= i} e^{s_j}   (§3, eq. 1), with s = ``_scores(fitted, person, items)``.
+    """
+
+    def _knows_ranks(self, fitted: Fitted[Any]) -> bool:
+        return True
+
+    def _law(self, fitted: Fitted[Any], person: Person, items: Int64Array) -> LuceMixture:
+        return LuceMixture(self._scores(fitted, person, items)[None])
+
+
+@dataclass(frozen=True, eq=False)
+class ItemScores(Estimate):
+    """One score for each item, the same for everybody: float64 (n_items,)."""
+
+    scores: Float64Array
+
+    def check(self, n_users: int, n_items: int) -> None:
+        """Raise unless there is a finite score for each item."""
+        super().check(n_users, n_items)
+        if np.shape(self.scores) != (n_items,) or self.scores.dtype != np.float64:
+            raise InputError(f"scores_ has shape {np.shape(self.scores)}, expected a float64 for each item")
+
+
+class OneOrderRanker(Ranker):
+    """A `Ranker` with ``scores_`` (n_items,), whoever asks; one that counts them in one pass supplies `_count`."""
+
+    knows_nobody = True
+    personal = False
+    estimate_type: ClassVar[type[Estimate]] = ItemScores
+    scores_ = Learnt[Float64Array]()
+
+    def _count(self, rankings: Rankings) -> Float64Array:
+        raise NotImplementedError
+
+    def _learn(self, rankings: Rankings) -> Any:
+        return ItemScores(self._count(rankings))
+
+    def _scores(self, fitted: Fitted[Any], person: Person, items: Int64Array) -> Float64Array:
+        scores: Float64Array = fitted.estimate.scores
+        return scores[items]

@@ -22,7 +22,7 @@ from permrank.evaluation.evaluate import Evaluation, evaluate
 from permrank.evaluation.metrics import Metric, find_metric
 from permrank.evaluation.protocols import Protocol
 from permrank.evaluation.split import Candidates, Split, knows_people
-from permrank.learning.interrupts import ending_at_once
+from permrank.learning.hooks import ending_at_once
 from permrank.randomness import stream_key
 from permrank.rankings.rankings import Rankings
 from permrank.rankings.selection import restrict

@@ -24,7 +24,7 @@ from permrank.evaluation.metrics import Metric, Relevance, filled, find_metric, 
 from permrank.evaluation.scoring import cross_entropies, hidden_scores, log_likelihoods, pair_probabilities
 from permrank.evaluation.significance import interval
 from permrank.evaluation.split import Candidates, Question, Split, part_of
-from permrank.learning.interrupts import ending_at_once
+from permrank.learning.hooks import ending_at_once
 from permrank.rankings.rankings import Rankings
 from permrank.rankings.validate import require_rankings
 from permrank.types import Float64Array, Int64Array, Named, Progress

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
-import polars as pl
 
 from permrank.core.person import Person
 from permrank.core.ranker import Ranker
@@ -22,16 +21,7 @@ _PAIRS_A_RANKING = 5
 
 def indices_in(other: Vocabulary, known: Vocabulary) -> Int64Array:
     """Index of every id of one vocabulary in another, -1 where it is not there."""
-    if other.ids.dtype != known.ids.dtype:
-        return np.full(len(other), -1)
-    if not len(known):
-        return np.full(len(other), -1)
-    if not known.is_integer:
-        codes = other.ids.cast(pl.Enum(known.ids), strict=False).to_physical()
-        return codes.cast(pl.Int64).fill_null(-1).to_numpy()
-    ours, theirs = known.ids.to_numpy(), other.ids.to_numpy()
-    indices = np.minimum(np.searchsorted(ours, theirs), len(known) - 1)
-    return np.where(ours[indices] == theirs, indices, -1)
+    return known.search(other.ids).astype(np.int64)
 
 
 def hidden_scores(model: Ranker, test: Rankings, given: Rankings | None, *, cold_users: bool = False) -> Float64Array:

@@ -15,7 +15,7 @@ import polars as pl
 
 from permrank.errors import FormatError, InputError
 from permrank.files.atomic import atomic_folder, atomic_write
-from permrank.files.formats.readers import read
+from permrank.files.formats import read
 from permrank.rankings.hold_out import keep_entries
 from permrank.rankings.rankings import Rankings
 from permrank.rankings.selection import restrict

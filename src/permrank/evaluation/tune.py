@@ -27,7 +27,7 @@ from permrank.evaluation.protocols import Protocol
 from permrank.evaluation.split import Candidates, Split
 from permrank.evaluation.studies import finished, naming, open_study, silent_optuna, trials_of
 from permrank.files.container import as_json
-from permrank.learning.interrupts import ending_at_once
+from permrank.learning.hooks import ending_at_once
 from permrank.randomness import stream_key
 from permrank.rankings.rankings import Rankings
 from permrank.rankings.validate import require_rankings

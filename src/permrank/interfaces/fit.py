@@ -12,8 +12,8 @@ from scipy.sparse.csgraph import connected_components
 import permrank as pr
 from permrank.core.ranker import Ranker
 from permrank.errors import EstimateError, InputError
+from permrank.files.formats import read
 from permrank.files.formats.about import with_about
-from permrank.files.formats.readers import read
 from permrank.files.formats.tables import rankings_from_frame
 from permrank.learning.engines import EngineChoice
 from permrank.rankings.connectivity import strong_components

@@ -141,7 +141,7 @@ class Hook:
         return {}
 
 
-class Fitted(NamedTuple, Generic[E]):
+class Outcome(NamedTuple, Generic[E]):
     """Where a run has ended: the estimate, the objective after every sweep, and how it came to its end.
 
     sampled: whether sweeps that ran out are no failure (see `Step`).
@@ -154,7 +154,7 @@ class Fitted(NamedTuple, Generic[E]):
     sampled: bool = False
 
 
-def run(learner: Learner[E], *, max_iter: int, hooks: Sequence[Hook] = (), kept: State | None = None) -> Fitted[E]:
+def run(learner: Learner[E], *, max_iter: int, hooks: Sequence[Hook] = (), kept: State | None = None) -> Outcome[E]:
     """Go through the steps of a learner until it has converged, a hook stops it, or sweeps run out.
 
     Parameters
@@ -175,7 +175,7 @@ def run(learner: Learner[E], *, max_iter: int, hooks: Sequence[Hook] = (), kept:
         now.step = now.step._replace(converged=True)
     while not now.ended and (step := next(steps, None)) is not None:
         now.sweep(step)
-    return Fitted(now.step.estimate(), now.history, now.step.converged, now.stopped, now.step.sampled)
+    return Outcome(now.step.estimate(), now.history, now.step.converged, now.stopped, now.step.sampled)
 
 
 def mapped(learner: Learner[E], function: Callable[[E], F]) -> Learner[F]:

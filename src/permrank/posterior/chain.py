@@ -13,8 +13,8 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from permrank.checks import require_memory
-from permrank.learning.blas import unthreaded
 from permrank.learning.learner import Learner, State, Step, standing
+from permrank.learning.linear_algebra import unthreaded
 from permrank.posterior.problem import Problem
 from permrank.posterior.sampler import QUIET_SWEEPS, Sampler, Start
 from permrank.posterior.store import Found, Keeper

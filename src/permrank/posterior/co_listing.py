@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from permrank.kernels.cooccurrence import row_sums
-from permrank.learning.singular import singular_values
+from permrank.learning.linear_algebra import singular_values
 from permrank.ragged import frozen, owners
 from permrank.rankings.item_view import entries_by_item
 from permrank.rankings.rankings import Rankings

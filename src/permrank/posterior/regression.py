@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
 
-from permrank.learning.blas import one_blas_thread
+from permrank.learning.linear_algebra import one_blas_thread
 from permrank.types import BoolArray, Float64Array, Int64Array
 
 # Variances of coefficients in those of what is regressed: beyond these nothing changes.

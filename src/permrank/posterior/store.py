@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from permrank.learning.learner import State
-from permrank.learning.mean_product import MeanProduct, onto
+from permrank.learning.linear_algebra import MeanProduct, onto
 from permrank.posterior.effects import EFFECTS, stacked
 from permrank.posterior.weights import Weights
 from permrank.types import Array, Float64Array

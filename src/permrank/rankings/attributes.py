@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from permrank.errors import FormatError, InputError, shown
-from permrank.rankings.column_names import TITLES, column_of_ids, matching, plain_word
+from permrank.rankings.columns import column_of_ids, matching, plain_words
 from permrank.rankings.frames import Table, ids_like
 from permrank.rankings.links import Links
 from permrank.types import Named
@@ -188,7 +188,7 @@ def attributes_of(
     if again.any():
         twice = made[kind].filter(again)[0]
         raise InputError(f"{where}: {kind} {shown(twice)} has two rows that differ; give every {kind} one")
-    if called is not None and "year" not in {plain_word(each) for each in made.columns}:
+    if called is not None and "year" not in plain_words(made.columns).values():
         made = _with_years(made, called)
     return Attributes(made.sort(kind), called)
 
@@ -199,8 +199,7 @@ def _title_of(frame: pl.DataFrame, given: str | None, where: str) -> str | None:
     texts = [name for name in frame.columns if frame[name].dtype in (pl.String, pl.Categorical, pl.Enum, pl.Object)]
     if given is not None and given not in texts:
         raise InputError(f"{where}: column {given!r} (passed as title=) is {frame[given].dtype}, expected text")
-    found = matching(TITLES, texts, [plain_word(name) for name in texts])
-    return given or (found[0] if found else None)
+    return given or next(iter(matching("title", plain_words(texts))), None)
 
 
 def _plain(series: pl.Series, where: str, *, is_title: bool) -> pl.Series:

@@ -56,6 +56,16 @@ def check_sums(weights: Float64Array, of: str = "equal rankings") -> None:
         raise InputError(f"weights of {of} add up to {most:g}, more than {MOST_WEIGHT:g}; scale all weights alike")
 
 
+def added_up(pairs: Int64Array, counts: Float64Array) -> tuple[Int64Array, Float64Array]:
+    """The different pairs (user, item) of interactions, sorted, and the sum of the counts of each."""
+    order = np.argsort(pairs, kind="stable")
+    pairs = pairs[order]
+    first = np.flatnonzero(np.diff(pairs, prepend=-1))
+    sums = np.add.reduceat(counts[order], first) if first.size else counts
+    check_sums(sums, "rows with the same user and item")
+    return pairs[first], sums
+
+
 class Keys(NamedTuple):
     """Sort keys of rows: ``codes`` not negative, lower is better; ``decode`` gives the value back."""
 

@@ -68,11 +68,12 @@ def evidence_of_choice_set(rankings: Rankings) -> str | None:
     Liked items that were handed out much more often look the same: hence a warning, never a choice. Ratings, sets
     without order, several rankings of one person, pairs, large catalogues and few rankings are never taken for ballots.
     """
-    m, total, lengths = rankings.n_items, float(rankings.weights.sum()), rankings.lengths
+    m, total = rankings.n_items, float(rankings.weights.sum())
     if not 4 <= m <= _MOST_ITEMS or total < max(_FEWEST_RANKINGS, 2 * m) or rankings.n_rankings < 2 * m:
         return None
     if rankings.has_ties and not rankings.has_order:  # sets: nobody was asked for an order
         return None
+    lengths = rankings.lengths
     if rankings.ratings is not None or rankings.n_rankings > rankings.n_users or (lengths == 2).all():
         return None
     # An order that lacks one item only is complete: the last position is left for it.

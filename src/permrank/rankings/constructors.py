@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -12,6 +12,7 @@ from permrank.ragged import indptr_of
 from permrank.rankings.build import (
     DUPLICATES,
     Duplicates,
+    added_up,
     check_sums,
     inverted_entries,
     keys_of,
@@ -21,24 +22,13 @@ from permrank.rankings.build import (
     settle_duplicates,
 )
 from permrank.rankings.choice_sets import Unlisted, check_unlisted, warn_of_choice_set
+from permrank.rankings.columns import Roles
 from permrank.rankings.frames import Table
 from permrank.rankings.vocabulary import Vocabulary, encode
 from permrank.types import Float64Array, Int32Array, Int64Array
 
 if TYPE_CHECKING:
     from permrank.rankings.rankings import Rankings
-
-
-class Columns(NamedTuple):
-    """Names of the columns of a frame with one row per entry; ratings and counts may be kept beside ranks."""
-
-    user: str
-    item: str
-    value: str
-    ranking: str | None = None
-    weight: str | None = None
-    kept_rating: str | None = None
-    kept_count: str | None = None
 
 
 def from_ratings(
@@ -76,7 +66,7 @@ def from_ratings(
     """
     table = Table.of(frame)
     user, item, rating = table.columns_of(user=user, item=item, rating=rating)
-    return from_values(cls, table, Columns(user, item, rating, ranking, weight), "rating", duplicates)
+    return from_values(cls, table, Roles(user, item, rating, ranking=ranking, weight=weight), duplicates)
 
 
 def from_ranks(
@@ -114,59 +104,47 @@ def from_ranks(
     check_unlisted(unlisted)
     table = Table.of(frame)
     user, item, rank = table.columns_of(user=user, item=item, rank=rank)
-    rankings = from_values(cls, table, Columns(user, item, rank, ranking, weight), "rank", duplicates)
+    roles = Roles(user, item, rank=rank, ranking=ranking, weight=weight)
+    rankings = from_values(cls, table, roles, duplicates)
     if unlisted is None:
         warn_of_choice_set(rankings, stacklevel=2)
     return rankings.with_unlisted_last() if unlisted == "last" else rankings
 
 
-def from_values(
-    cls: type[Rankings],
-    table: Table,
-    columns: Columns,
-    role: Literal["rating", "rank"],
-    duplicates: Duplicates = "error",
-    *,
-    anonymous: bool = False,
-) -> Rankings:
+def from_values(cls: type[Rankings], table: Table, roles: Roles, duplicates: Duplicates = "error") -> Rankings:
     """Rankings from rows of (user, item, rating or rank)."""
     if duplicates not in DUPLICATES:
         raise InputError(f"duplicates={duplicates!r}, expected one of {', '.join(DUPLICATES)}")
+    (user, item), (value, role) = roles.entry, roles.order
     table.require_rows("user", "item", role)
-    values = table.numbers(columns.value, role)
-    of_rows, user_indptr, user_ids = _group(table, columns)
-    codes, item_ids = encode(table.ids(columns.item, "item"), "item")
+    values = table.numbers(value, role)
+    of_rows, user_indptr, user_ids = _group(table, user, roles.ranking)
+    codes, item_ids = encode(table.ids(item, "item"), "item")
     n_rankings = int(user_indptr[-1])
-    weights = _weights(table, columns.weight, of_rows, n_rankings)
+    weights = _weights(table, roles.weight, of_rows, n_rankings)
     rankings, items = of_rows, codes
     repeat = repeated_rows(rankings, items, len(item_ids))
     if repeat is not None:
         if duplicates == "error":
-            first, again = repeat
-            user = table.frame[columns.user][again]
-            raise repeated_entry(table.locate(again), user, item_ids[items[again]], table.locate(first))
+            first, again = map(table.locate, repeat)
+            raise repeated_entry(again, table.frame[user][repeat[1]], item_ids[items[repeat[1]]], first)
         rankings, items, values = settle_duplicates(rankings, items, values, duplicates)
     keys = keys_of(values, descending=role == "rating")
     layout = lay_out(rankings, keys.codes, items, n_rankings, len(item_ids))
     made = cls._trusted(
         user_indptr, *layout[:3], weights, user_ids, item_ids,
-        ratings=keys.decode(layout.codes) if role == "rating" else None, anonymous=anonymous,
+        ratings=keys.decode(layout.codes) if role == "rating" else None, anonymous=roles.anonymous,
     )  # fmt: skip
-    return _with_kept_columns(made, table, columns, of_rows, codes, duplicates)
+    return _with_kept_columns(made, table, roles, of_rows, codes, duplicates)
 
 
 def _with_kept_columns(
-    rankings: Rankings,
-    table: Table,
-    columns: Columns,
-    owners: Int64Array,
-    items: Int32Array,
-    duplicates: Duplicates,
+    rankings: Rankings, table: Table, roles: Roles, owners: Int64Array, items: Int32Array, duplicates: Duplicates
 ) -> Rankings:
     """Keep the ratings and counts of rows whose order is given by ranks; these must not contradict the ratings."""
     attached = {}
-    if columns.kept_rating is not None:
-        values = table.numbers(columns.kept_rating, "rating")
+    if roles.rank is not None and roles.rating is not None:
+        values = table.numbers(roles.rating, "rating")
         ratings = attached["ratings"] = _of_entries(rankings, owners, items, values, duplicates)
         inverted = inverted_entries(rankings.indptr, rankings.levels, ratings)
         if inverted is not None:
@@ -178,8 +156,8 @@ def _with_kept_columns(
                 f"{second} is ranked below {first} but rated higher, {ratings[below]:g} against {ratings[above]:g}; "
                 "correct one, or keep only the ranks or only the ratings",
             )
-    if columns.kept_count is not None:
-        counts = table.weights(columns.kept_count)
+    if roles.entry_count is not None:
+        counts = table.weights(roles.entry_count)
         attached["counts"] = _of_entries(rankings, owners, items, counts, duplicates)
     return rankings._with(**attached) if attached else rankings
 
@@ -197,12 +175,12 @@ def _of_entries(
     return ordered
 
 
-def _group(table: Table, columns: Columns) -> tuple[Int64Array, Int64Array, Vocabulary]:
+def _group(table: Table, user: str, ranking: str | None) -> tuple[Int64Array, Int64Array, Vocabulary]:
     """The ranking of each row, the rankings of each user, and the users."""
-    users, user_ids = encode(table.ids(columns.user, "user"), "user")
-    if columns.ranking is None:
+    users, user_ids = encode(table.ids(user, "user"), "user")
+    if ranking is None:
         return users.astype(np.int64), np.arange(len(user_ids) + 1), user_ids
-    numbers, names = encode(table.ids(columns.ranking, "ranking"), "ranking")
+    numbers, names = encode(table.ids(ranking, "ranking"), "ranking")
     packed = users.astype(np.int64) * len(names) + numbers
     distinct, rankings = np.unique(packed, return_inverse=True)
     counts = np.bincount(distinct // len(names), minlength=len(user_ids))
@@ -343,13 +321,7 @@ def sets_of(
 ) -> Rankings:
     """One tie block for each user who has a row; the counts of rows of the same user and item are added up."""
     n_items = max(len(item_ids), 1)
-    pairs = users.astype(np.int64) * n_items + items
-    order = np.argsort(pairs, kind="stable")
-    pairs = pairs[order]
-    first = np.flatnonzero(np.diff(pairs, prepend=-1))
-    counts = np.add.reduceat(counts[order], first) if first.size else counts
-    check_sums(counts, "rows with the same user and item")
-    pairs = pairs[first]
+    pairs, counts = added_up(users.astype(np.int64) * n_items + items, counts)
     lengths = np.bincount(pairs // n_items, minlength=len(user_ids))
     listed = lengths > 0
     return cls._trusted(

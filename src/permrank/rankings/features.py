@@ -21,7 +21,7 @@ import numpy as np
 import polars as pl
 
 from permrank.errors import InputError, UnknownIdError
-from permrank.rankings.column_names import plain_word
+from permrank.rankings.columns import plain_word
 from permrank.types import Float64Array, Int64Array
 
 if TYPE_CHECKING:

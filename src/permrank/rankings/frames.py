@@ -11,12 +11,9 @@ import polars as pl
 from permrank.errors import InputError, UnknownIdError, shown
 from permrank.processes import refuse_after_fork
 from permrank.rankings.build import MOST_RATING, bad_weights, rating_problem, weight_problem
-from permrank.rankings.column_names import column_of, plain_word
+from permrank.rankings.columns import Roles, column_of, matching, plain_words
 from permrank.rankings.vocabulary import id_series
 from permrank.types import Array, BoolArray, Float64Array
-
-RESULTS = ("result", "outcome", "score")
-"""Names of columns that may tell, beside a winner and a loser, that there was neither."""
 
 _DRAWS, _WINS = ("draw", "drawn", "d", "tie", "tied", "0.5", "1/2", "½"), ("win", "won")
 _FLAGS = ("1", "1.0", "true", "yes", "0", "0.0", "false", "no")
@@ -43,7 +40,7 @@ class Table(NamedTuple):
         return data if isinstance(data, Table) else cls(as_frame(data))
 
     def columns_of(self, **roles: str | None) -> list[str]:
-        """The column of each role: the one that is given, or the one with a usual name."""
+        """The column of each role: the one that is given, or the one called by a synonym."""
         return [column_of(role, given, self.frame.columns) for role, given in roles.items()]
 
     def require_rows(self, *expected: str) -> None:
@@ -89,11 +86,11 @@ class Table(NamedTuple):
             (numbers.is_null() | ~numbers.is_finite().fill_null(value=False)).to_numpy(),
             lambda row: f"{role} {shown(series[row])} is not a finite number; correct it or drop the row",
         )
-        found = numbers.to_numpy()
+        values = numbers.to_numpy()
         if role == "rating":  # ranks are an order only
-            far = np.abs(found) > MOST_RATING
-            self._refuse_first(far, lambda row: f"{rating_problem(found[row])}, or drop the row")
-        return found
+            far = np.abs(values) > MOST_RATING
+            self._refuse_first(far, lambda row: f"{rating_problem(values[row])}, or drop the row")
+        return values
 
     def weights(self, name: str | None) -> Float64Array:
         """A column of weights: positive, and not so large or small that sums of them would be wrong; ones without."""
@@ -118,16 +115,35 @@ class Table(NamedTuple):
             return series.fill_null(value=False).to_numpy()
         if series.dtype.is_nested() or series.dtype == pl.Object:
             raise InputError(f"column {shown(name)} (draw) is {series.dtype}, expected true or false, numbers or text")
-        drawn, known = _draws_of(series, plain_word(name))
-        wanted = "" if plain_word(name) in RESULTS else "1 or 0, true or false, blank, "
+        words = plain_words([name])
+        is_result = bool(matching("result", words))
+        drawn, clear = _draws_of(series, is_result=is_result, is_score=words[name] == "score")
+        wanted = "" if is_result else "1 or 0, true or false, blank, "
         self._refuse_first(
-            (~known).to_numpy(),
+            (~clear).to_numpy(),
             lambda row: (
                 f"{shown(series[row])} in column {shown(name)} does not say whether the two drew; expected "
                 f"{wanted}'draw' or 'win', or a score like 2-1; name another column draw=, or drop this one"
             ),
         )
         return drawn.to_numpy()
+
+    def without_catalogue(self, roles: Roles) -> tuple[Table, pl.Series | None, pl.Series | None]:
+        """Set rows aside that hold only a user or only an item: they say that it exists, nothing else."""
+        user, item = roles.entry
+        no_user, no_item = self.frame[user].is_null(), self.frame[item].is_null()
+        if not (no_user.any() or no_item.any()):
+            return self, None, None
+        lone = no_user ^ no_item
+        for name in roles.used:
+            if name not in (user, item):
+                lone &= self.frame[name].is_null()
+        users, items = self._rows(lone & no_item), self._rows(lone & no_user)
+        return self._rows(~lone), users.ids(user, "user"), items.ids(item, "item")
+
+    def _rows(self, chosen: pl.Series) -> Table:
+        rows = chosen.arg_true().to_numpy()
+        return Table(self.frame.filter(chosen), lambda row: self.locate(int(rows[row])))
 
     def error(self, row: int, complaint: str) -> InputError:
         """An error that names a row."""
@@ -144,16 +160,15 @@ class Table(NamedTuple):
             raise self.error(row, complaint(row))
 
 
-def _draws_of(series: pl.Series, name: str) -> tuple[pl.Series, pl.Series]:
+def _draws_of(series: pl.Series, *, is_result: bool, is_score: bool) -> tuple[pl.Series, pl.Series]:
     """Which values say that there was a draw, and which say anything."""
     words = series.cast(pl.String, strict=False).fill_null("").str.strip_chars().str.to_lowercase()
     scores = words.str.extract_groups(r"^(\d+(?:\.\d+)?|1/2|½) ?[-:\u2013] ?(\d+(?:\.\d+)?|1/2|½)$")
     first, second = scores.struct.field("1"), scores.struct.field("2")
-    is_result = name in RESULTS
     yes = _DRAWS if is_result else (*_DRAWS, "1", "1.0", "true", "yes")
     drawn = words.is_in(yes) | (first == second).fill_null(value=False)
     if is_result:  # KO, checkmate, W/O, 6-4 6-3: whatever it is, it is no draw
-        return drawn, ~words.is_in(_FLAGS) if name != "score" else words.is_not_null()
+        return drawn, words.is_not_null() if is_score else ~words.is_in(_FLAGS)
     return drawn, drawn | words.is_in((*_WINS, *_NO_FLAGS)) | first.is_not_null()
 
 

@@ -12,7 +12,7 @@ from permrank.ragged import indptr_of, ranges
 from permrank.rankings.build import keys_of, lay_out
 from permrank.rankings.constructors import are_sets, sets_of
 from permrank.rankings.vocabulary import Vocabulary
-from permrank.types import Float64Array, Int64Array
+from permrank.types import Float64Array, Int32Array, Int64Array
 
 if TYPE_CHECKING:
     from permrank.rankings.rankings import Rankings
@@ -50,7 +50,7 @@ def joined(first: Rankings, second: Rankings) -> Rankings:
     lengths = np.concatenate((first.lengths, second.lengths))
     begins = np.concatenate((first.indptr[:-1], second.indptr[:-1] + first.n_entries))
     entries = ranges(begins[order], begins[order] + lengths[order])
-    codes = np.concatenate([_codes(part.item_ids, items)[part.items] for part in (first, second)])
+    codes = np.concatenate([items.codes(part.item_ids.ids)[part.items] for part in (first, second)])
     ratings = None if first.ratings is None else np.concatenate((first.ratings, second.ratings))[entries]
     counts = np.concatenate((_counts(first), _counts(second)))[entries]
     return type(first)(
@@ -94,8 +94,8 @@ def _joined_ratings(first: Rankings, second: Rankings, users: Vocabulary, items:
 
 def _are_interactions(first: Rankings, second: Rankings) -> bool:
     """Whether both are sets without order; lists of one item each may be ballots as well, and stay apart."""
-    known = [part.has_ties or part.counts is not None for part in (first, second)]
-    return are_sets(first) and are_sets(second) and any(known)
+    evident = any(part.has_ties or part.counts is not None for part in (first, second))
+    return evident and are_sets(first) and are_sets(second)
 
 
 def _joined_sets(first: Rankings, second: Rankings, users: Vocabulary, items: Vocabulary) -> Rankings:
@@ -104,10 +104,10 @@ def _joined_sets(first: Rankings, second: Rankings, users: Vocabulary, items: Vo
     return sets_of(type(first), owners, codes, counts, users, items)
 
 
-def _rows(rankings: Rankings, users: Vocabulary, items: Vocabulary) -> tuple[Int64Array, Int64Array]:
+def _rows(rankings: Rankings, users: Vocabulary, items: Vocabulary) -> tuple[Int64Array, Int32Array]:
     """User and item of each entry, among all."""
     owner = np.repeat(_owners(rankings, users), rankings.lengths)
-    return owner, _codes(rankings.item_ids, items)[rankings.items]
+    return owner, items.codes(rankings.item_ids.ids)[rankings.items]
 
 
 def _counts(rankings: Rankings) -> Float64Array:
@@ -135,10 +135,5 @@ def _union(first: Vocabulary, second: Vocabulary, kind: str) -> Vocabulary:
     return Vocabulary(ids, kind, first.attributes).with_attributes(second.attributes)
 
 
-def _codes(own: Vocabulary, all_ids: Vocabulary) -> Int64Array:
-    """Index of every own id among all."""
-    return np.asarray(all_ids.ids.search_sorted(own.ids)).astype(np.int64)
-
-
 def _owners(rankings: Rankings, users: Vocabulary) -> Int64Array:
-    return np.asarray(_codes(rankings.user_ids, users)[rankings.ranking_users])
+    return np.asarray(users.codes(rankings.user_ids.ids)[rankings.ranking_users].astype(np.int64))

@@ -12,7 +12,7 @@ from scipy.spatial import KDTree
 
 from permrank.errors import InputError, shown
 from permrank.ragged import owners
-from permrank.rankings.column_names import plain_word
+from permrank.rankings.columns import matching, plain_words
 from permrank.rankings.features import Features
 from permrank.rankings.frames import Table, ids_like
 from permrank.types import Array, Float64Array, Int64Array, Named
@@ -20,10 +20,6 @@ from permrank.types import Array, Float64Array, Int64Array, Named
 if TYPE_CHECKING:
     from permrank.rankings.attributes import Attributes
 
-# Usual names of the two columns, and of weights.
-_FROM = ("user", "userid", "truster", "follower", "source", "from", "member", "person")
-_TO = ("friend", "friendid", "trustee", "followee", "followed", "target", "to", "other", "user2", "neighbour")
-_WEIGHT = ("weight", "strength", "trust", "value")
 # Everybody of a group is linked with everybody: a group of more makes too many links.
 MOST_OF_A_GROUP = 200
 # Differences of coordinates below this are rounding.
@@ -122,7 +118,7 @@ def links_of(
 ) -> Links:
     """Links from a frame with a row for each.
 
-    Of a column that is not named the usual names are known; a frame of two or three columns without them has the user
+    Columns that are not named are recognised by synonyms; a frame of two or three columns without them has the user
     first. ``like`` are ids of the users of the rankings. Links of somebody to themselves say nothing, and go.
     """
     table = Table.of(data)
@@ -132,10 +128,12 @@ def links_of(
             raise InputError(f"{where} has no column {given!r}; its columns are {', '.join(names)}")
     if len(names) < 2:
         raise InputError(f"{where} has {len(names)} column; expected one of users and one of their friends")
-    user = user or _usual(names, _FROM) or names[0]
-    friend = friend or _usual([name for name in names if name != user], _TO)
-    friend = friend or next(name for name in names if name != user)
-    weight = weight or _usual([name for name in names if name not in (user, friend)], _WEIGHT)
+    words = plain_words(names)
+    user = user or [*matching("linked user", words), *names][0]
+    del words[user]
+    friend = friend or [*matching("friend", words), *words][0]
+    words.pop(friend, None)
+    weight = weight or next(iter(matching("link weight", words)), None)
     ids = [ids_like(table.ids(name, "user"), like).rename(role) for name, role in ((user, "user"), (friend, "friend"))]
     made = pl.DataFrame([*ids, pl.Series("weight", table.weights(weight))])
     made = (
@@ -234,7 +232,3 @@ def _own_first(found: Array, near: Array) -> tuple[Array, Array]:
     own = np.arange(len(near))[:, None]
     order = np.argsort(near != own, axis=1, kind="stable")
     return np.take_along_axis(found, order, axis=1), np.take_along_axis(near, order, axis=1)
-
-
-def _usual(names: list[str], words: tuple[str, ...]) -> str | None:
-    return next((name for word in words for name in names if plain_word(name) == word), None)

@@ -12,7 +12,7 @@ from permrank.errors import InputError, shown
 from permrank.ragged import indptr_of
 from permrank.rankings.build import bad_weights, lay_out, weight_problem
 from permrank.rankings.choice_sets import Unlisted, check_unlisted, warn_of_choice_set
-from permrank.rankings.vocabulary import Vocabulary, encode, encode_with, id_series
+from permrank.rankings.vocabulary import Vocabulary, encode, id_series
 from permrank.types import Float64Array, Int32Array, UserId
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def from_lists(
     flat, levels, lengths = _flatten(rows)
     extra = [] if items is None else list(items)
     item_ids = Vocabulary.of([*flat, *extra], "item")
-    codes = encode_with(id_series(flat, "item"), item_ids) if flat else np.zeros(0, np.int32)
+    codes = item_ids.codes(id_series(flat, "item"))
     given = _list_weights(weights, len(rows))
     arrays = _order_by_user(list(names), lengths, codes, levels, given, len(item_ids))
     rankings = cls._trusted(*arrays, item_ids, anonymous=False)

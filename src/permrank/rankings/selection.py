@@ -12,7 +12,7 @@ from permrank.errors import InputError, argument
 from permrank.ragged import indptr_of, positions, ranges
 from permrank.randomness import generator
 from permrank.rankings.build import check_sums, renumbered
-from permrank.rankings.vocabulary import Vocabulary, encode, encode_with
+from permrank.rankings.vocabulary import Vocabulary, encode
 from permrank.types import Array, BoolArray
 
 if TYPE_CHECKING:
@@ -210,9 +210,9 @@ def with_catalogue(rankings: Rankings, users: pl.Series | None, items: pl.Series
 def _enlarged(vocabulary: Vocabulary, extra: pl.Series | None) -> tuple[Vocabulary, np.ndarray]:
     if extra is None or len(extra) == 0:
         return vocabulary, np.arange(len(vocabulary))
-    known = vocabulary.ids
-    _, larger = encode(pl.concat([known, extra.rename(known.name)]), vocabulary.kind)
-    return larger.with_attributes(vocabulary.attributes), encode_with(known, larger)
+    ids = vocabulary.ids
+    codes, larger = encode(pl.concat([ids, extra.rename(ids.name)]), vocabulary.kind)
+    return larger.with_attributes(vocabulary.attributes), codes[: len(ids)]
 
 
 def repeated(rankings: Rankings) -> Rankings:

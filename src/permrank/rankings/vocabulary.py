@@ -6,7 +6,7 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -49,7 +49,6 @@ class Vocabulary:
 
     def __init__(self, ids: pl.Series, kind: str, attributes: Attributes | None = None) -> None:
         self._ids, self.kind, self.attributes = ids, kind, attributes
-        self._index: dict[str | int, int] | None = None
 
     @classmethod
     def of(cls, ids: Iterable[str | int], kind: str) -> Vocabulary:
@@ -71,27 +70,67 @@ class Vocabulary:
         if isinstance(value, np.generic):
             value = value.item()
         # True == 1 and 1.0 == 1 in Python, but neither is an id.
-        found = self.get(value) if isinstance(value, (str, int)) and not isinstance(value, bool) else None
-        if found is None:
+        index = self.get(value) if isinstance(value, (str, int)) and not isinstance(value, bool) else None
+        if index is None:
             raise UnknownIdError(self.kind, value, self)
-        return int(found)
+        return index
 
     def get(self, value: str | int) -> int | None:
         """Index of an id, None if there is no such id."""
-        if self._index is None:
-            self._index = {name: index for index, name in enumerate(self._ids.to_list())}
-        return self._index.get(value)
+        return self._by_id.get(value)
+
+    @cached_property
+    def _by_id(self) -> dict[str | int, int]:
+        return {name: index for index, name in enumerate(self._ids.to_list())}
 
     def indices(self, values: Iterable[object]) -> Int64Array:
-        """Places of several ids; of a million within a fraction of a second."""
+        """Indices of several ids; of a million within a fraction of a second."""
         many = _as_series(values, str if self._ids.dtype == pl.String else int)
         if many is not None and many.dtype == self._ids.dtype and not many.null_count():
-            return encode_with(many, self).astype(np.int64)
+            return self.codes(many).astype(np.int64)
         if isinstance(values, str):
             raise InputError(f"expected several {self.kind}s, got the one string {values!r}; pass a list")
         if not isinstance(values, Iterable):
             raise InputError(f"expected several {self.kind}s, got {values!r}; pass a list")
         return np.array([self.index(value) for value in values], dtype=np.int64)
+
+    def codes(self, ids: pl.Series) -> Int32Array:
+        """Index of every id of a column without nulls; the first unknown id raises."""
+        indices = self.search(ids)
+        if (indices < 0).any():
+            raise UnknownIdError(self.kind, ids[int((indices < 0).argmax())], self)
+        return indices
+
+    def search(self, ids: pl.Series) -> Int32Array:
+        """Index of every id of a column without nulls, -1 for what is no id here."""
+        if ids.dtype != self._ids.dtype or not len(self):
+            return np.full(len(ids), -1, np.int32)
+        if ids.dtype == pl.String:
+            codes = ids.cast(self._enum, strict=False).to_physical()
+            return np.asarray(codes.cast(pl.Int32).fill_null(-1).to_numpy())
+        own, values = self._ids.to_numpy(), ids.to_numpy()
+        low, high = int(own[0]), int(own[-1])
+        indices: Int32Array
+        if 8 * values.size >= own.size and _are_dense(low, high, own.size):
+            indices = self._table[np.clip(values, low, high) - low]  # several times as fast as a search
+        else:
+            indices = np.minimum(np.searchsorted(own, values), own.size - 1).astype(np.int32)
+        return np.where(own[indices] == values, indices, np.int32(-1))
+
+    @cached_property
+    def _enum(self) -> pl.Enum:
+        return pl.Enum(self._ids)
+
+    @cached_property
+    def _table(self) -> Int32Array:
+        """Index of every whole number from the first id to the last; what is no id has a wrong one."""
+        own = self._ids.to_numpy()
+        table = np.zeros(int(own[-1] - own[0]) + 1, np.int32)
+        table[own - own[0]] = np.arange(own.size, dtype=np.int32)
+        return table
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: self.__dict__[name] for name in ("_ids", "kind", "attributes")}  # what is looked up is made anew
 
     def take(self, indices: Int64Array) -> pl.Series:
         """Ids of several indices."""
@@ -116,9 +155,8 @@ class Vocabulary:
         """
         if self.attributes is None:
             return pl.DataFrame({self.kind: self._ids})
-        found = self.attributes.of(self._ids)
-        named = self.attributes.title
-        return found if named in (None, "title") else found.with_columns(found[named].alias("title"))
+        table, title = self.attributes.of(self._ids), self.attributes.title
+        return table if title in (None, "title") else table.with_columns(table[title].alias("title"))
 
     @cached_property
     def titles(self) -> pl.Series | None:
@@ -142,20 +180,20 @@ class Vocabulary:
         except UnknownIdError:
             if self.titles is None or not isinstance(value, str):
                 raise
-        for titles, key in self._lookups(value):
-            found = titles.get(key, [])
-            if len(found) == 1:
-                return found[0]
-            if found:
-                ids = ", ".join(f"{shown(self[index])} ({self.called(index)})" for index in found[:8])
-                several = f"{len(found)} {self.kind}s: {ids}"
+        for titles, key in zip(self._by_title, (value, *_spellings(value)), strict=True):
+            indices = titles.get(key, [])
+            if len(indices) == 1:
+                return indices[0]
+            if indices:
+                ids = ", ".join(f"{shown(self[index])} ({self.called(index)})" for index in indices[:8])
+                several = f"{len(indices)} {self.kind}s: {ids}"
                 raise InputError(f"{shown(value)} is the title of {several}; give one of the ids")
         part = value.strip().casefold()
         holding = [title for title in self.titles.drop_nulls() if part and part in title.casefold()]
         raise UnknownIdError(self.kind, value, holding or itertools.chain(self.titles.drop_nulls(), self._ids))
 
     def find_all(self, values: Iterable[object]) -> Int64Array:
-        """Places of several ids or titles."""
+        """Indices of several ids or titles."""
         if self.titles is None or isinstance(values, str) or not isinstance(values, Iterable):
             return self.indices(values)
         listed = values if isinstance(values, pl.Series) else list(values)
@@ -164,26 +202,15 @@ class Vocabulary:
         except UnknownIdError:
             return np.array([self.find(value) for value in listed], dtype=np.int64)
 
-    def _lookups(self, title: str) -> Iterator[tuple[dict[str, list[int]], str]]:
-        """Where to look for a title, and under which key: as it is, then in other spellings."""
-        yield self._by_title, title
-        yield from zip(self._by_spelling, _spellings(title), strict=True)
-
     @cached_property
-    def _by_title(self) -> dict[str, list[int]]:
-        found: dict[str, list[int]] = {}
+    def _by_title(self) -> tuple[dict[str, list[int]], ...]:
+        """Indices by title: as it is, then in each of its other spellings."""
+        lookups: tuple[dict[str, list[int]], ...] = ({}, {}, {})
         for index, title in enumerate([] if self.titles is None else self.titles.to_list()):
             if title is not None:
-                found.setdefault(title, []).append(index)
-        return found
-
-    @cached_property
-    def _by_spelling(self) -> tuple[dict[str, list[int]], dict[str, list[int]]]:
-        found: tuple[dict[str, list[int]], dict[str, list[int]]] = ({}, {})
-        for title, indices in self._by_title.items():
-            for titles, key in zip(found, _spellings(title), strict=True):
-                titles.setdefault(key, []).extend(indices)
-        return found
+                for lookup, key in zip(lookups, (title, *_spellings(title)), strict=True):
+                    lookup.setdefault(key, []).append(index)
+        return lookups
 
     def __getitem__(self, index: int) -> str | int:
         value: str | int = self._ids[int(index)]
@@ -249,7 +276,7 @@ def encode(ids: pl.Series, kind: str) -> tuple[Int32Array, Vocabulary]:
     vocabulary = Vocabulary(distinct.rename(kind), kind)
     if len(vocabulary) > INT32_MAX:
         raise InputError(f"{len(vocabulary)} {kind}s are more than the {INT32_MAX} that fit 32 bits")
-    return Encoder(vocabulary).codes(ids) if codes is None else codes.astype(np.int32), vocabulary
+    return vocabulary.codes(ids) if codes is None else codes.astype(np.int32), vocabulary
 
 
 def _distinct(ids: pl.Series) -> tuple[pl.Series, Int64Array | None]:
@@ -280,51 +307,5 @@ def _as_series(values: object, kind: type) -> pl.Series | None:
     return None
 
 
-def encode_with(ids: pl.Series, vocabulary: Vocabulary) -> Int32Array:
-    """Index of every id in a given vocabulary; the first unknown id raises."""
-    return Encoder(vocabulary, len(ids)).codes(ids)
-
-
 def _are_dense(low: int, high: int, n: int) -> bool:
     return high - low < 4 * n + 1000
-
-
-class Encoder:
-    """Indices of ids in a vocabulary; what a look-up needs is made once for many columns, or for so many ids."""
-
-    def __init__(self, vocabulary: Vocabulary, n_ids: int = INT32_MAX) -> None:
-        self._vocabulary = vocabulary
-        self._table: Int32Array | None = None
-        if vocabulary.ids.dtype == pl.String:
-            self._enum = pl.Enum(vocabulary.ids)
-            return
-        self._known = vocabulary.ids.to_numpy()
-        self._low, self._high = (int(self._known[0]), int(self._known[-1])) if self._known.size else (0, -1)
-        if 0 < self._known.size <= n_ids and _are_dense(self._low, self._high, self._known.size):
-            # A table is several times as fast as a search.
-            self._table = np.zeros(self._high - self._low + 1, np.int32)
-            self._table[self._known - self._low] = np.arange(self._known.size, dtype=np.int32)
-
-    def codes(self, ids: pl.Series) -> Int32Array:
-        """Index of every id of a column without nulls; the first unknown id raises."""
-        if ids.dtype != self._vocabulary.ids.dtype:
-            raise self._unknown(ids[0] if len(ids) else None)
-        if ids.dtype == pl.String:
-            codes = ids.cast(self._enum, strict=False).to_physical()
-            if codes.null_count():
-                raise self._unknown(ids[int(codes.is_null().arg_max() or 0)])
-            return codes.cast(pl.Int32).to_numpy()
-        values = ids.to_numpy()
-        if values.size and not self._known.size:
-            raise self._unknown(ids[0])
-        if self._table is None:
-            found = np.minimum(np.searchsorted(self._known, values), self._known.size - 1).astype(np.int32)
-        else:
-            found = self._table[np.clip(values, self._low, self._high) - self._low]
-        wrong = self._known[found] != values
-        if wrong.any():
-            raise self._unknown(int(values[wrong.argmax()]))
-        return found
-
-    def _unknown(self, value: object) -> UnknownIdError:
-        return UnknownIdError(self._vocabulary.kind, value, self._vocabulary)

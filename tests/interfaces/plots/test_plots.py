@@ -8,7 +8,6 @@ import polars as pl
 import pytest
 
 import permrank as pr
-from permrank.core import pictures
 from permrank.errors import InputError, NotSupportedError
 from permrank.interfaces.plots import draw_ranks, save_chains, save_plot, style
 from permrank.interfaces.plots.items import draw_map, draw_worths, name_points
@@ -201,16 +200,6 @@ def test_without_matplotlib_the_remedy_is_named(sixty, monkeypatch):
     style._picture_class.cache_clear()
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(NotSupportedError, match=r"pip install 'permrank\[plot\]'"):
-        sixty.plot()
-
-
-def test_models_ask_for_pictures_through_a_hook(sixty, monkeypatch):
-    asked = []
-    monkeypatch.setattr(pictures, "draw", lambda *arguments, **options: asked.append((arguments, options)))
-    sixty.plot("worths", n_items=3)
-    assert asked[0][0] == (sixty, "worths")
-    monkeypatch.setattr(pictures, "draw", pictures._nothing)
-    with pytest.raises(NotSupportedError, match="import permrank"):
         sixty.plot()
 
 

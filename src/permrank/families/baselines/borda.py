@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from permrank.core.one_order import OneOrderRanker, shares_below
+from permrank.core.ranker import OneOrderRanker
 from permrank.core.settings import number
+from permrank.ragged import new_blocks
 from permrank.rankings.rankings import Rankings
 from permrank.types import Float64Array
 
@@ -44,3 +45,13 @@ class Borda(OneOrderRanker):
         won = np.bincount(rankings.items, weights * beaten, rankings.n_items) + self.prior_strength / 2.0
         compared = np.bincount(rankings.items, weights * others, rankings.n_items) + self.prior_strength
         return np.where(compared > 0, won / np.where(compared > 0, compared, 1.0), 0.5)
+
+
+def shares_below(rankings: Rankings) -> tuple[Float64Array, Float64Array]:
+    """Of each entry, how many entries of its ranking it beats (a tie counts one half), and how many others it has."""
+    owner = rankings.entry_rankings()
+    first = np.flatnonzero(new_blocks(rankings.levels, rankings.indptr))
+    sizes = np.diff(first, append=rankings.n_entries)
+    begin, size = np.repeat(first, sizes), np.repeat(sizes, sizes)
+    beaten = rankings.indptr[1:][owner] - begin - size + (size - 1) / 2.0
+    return beaten, (rankings.lengths[owner] - 1).astype(np.float64)

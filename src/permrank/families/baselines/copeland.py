@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from permrank.core.comparisons import majorities
-from permrank.core.one_order import OneOrderRanker
+from permrank.core.ranker import OneOrderRanker
 from permrank.rankings.rankings import Rankings
 from permrank.types import Float64Array
 

@@ -10,11 +10,11 @@ import numpy as np
 
 from permrank.core.estimates import Estimate, Learnt
 from permrank.core.fitted import Fitted
-from permrank.core.one_order import shares_below
 from permrank.core.person import Person
 from permrank.core.ranker import Ranker
 from permrank.core.settings import MOST_SWEEPS, flag, integer, number
 from permrank.errors import InputError
+from permrank.families.baselines.borda import shares_below
 from permrank.learning.learner import Learner, Step, standing
 from permrank.rankings.rankings import Rankings
 from permrank.types import Float64Array, Int64Array, Named

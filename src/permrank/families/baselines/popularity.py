@@ -6,8 +6,9 @@ from typing import Literal
 
 import numpy as np
 
-from permrank.core.one_order import OneOrderRanker, shares_below
+from permrank.core.ranker import OneOrderRanker
 from permrank.core.settings import choice
+from permrank.families.baselines.borda import shares_below
 from permrank.rankings.rankings import Rankings
 from permrank.types import Float64Array
 

@@ -17,7 +17,7 @@ from permrank.core.distribution import RankingDistribution
 from permrank.core.estimates import Learnt
 from permrank.core.explanation import Reasons
 from permrank.core.fitted import Fitted
-from permrank.core.fitting import learnt_by, more_rankings
+from permrank.core.fitting import Job, as_digest, learnt_by, more_rankings
 from permrank.core.luce import LuceMixture
 from permrank.core.person import Person
 from permrank.core.ranker import Ranker
@@ -41,7 +41,6 @@ from permrank.families.factored.explain import contributions
 from permrank.families.factored.learning import growing, grown, learner, usual_sweeps
 from permrank.families.factored.new_items import with_item
 from permrank.families.factored.side_information import effects, factors_of, near_modes, said_by, said_by_new
-from permrank.learning.fit import Job, as_digest
 from permrank.learning.learner import Learner
 from permrank.posterior.known import Known
 from permrank.rankings.rankings import Rankings
@@ -339,8 +338,8 @@ class FactoredPlackettLuce(Ranker):
             n_sweeps = max(1, n_sweeps // _SHARE_OF_SWEEPS)
         prepared = partial(growing, settings, fitted.estimate, start, everything, n_sweeps)
         begun = as_digest(start.theta, start.modes) + self._started_from(everything)
-        job = Job(type(self).__name__, prepared, n_sweeps, everything, self.get_params(), begun)
-        self.fitted_ = learnt_by(settings, job, callback, verbose, checkpoint)
+        job = Job(settings, everything, prepared, n_sweeps, begun)
+        self.fitted_ = learnt_by(job, callback, verbose, checkpoint)
         return self
 
     def fold_in_item(

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from permrank.checks import require_int
-from permrank.core.assignments import assignments_frame
+from permrank.core.answers import assignments_frame
 from permrank.core.estimates import Estimate, Learnt
 from permrank.core.fitted import Fitted
 from permrank.core.person import Person

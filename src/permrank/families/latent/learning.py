@@ -9,8 +9,8 @@ import numpy as np
 
 from permrank.families.latent.kernels.stages import BY_LIST, BY_STAGE, Rules, latent_statistics, worth_table
 from permrank.kernels.lists import Lists
-from permrank.learning.em import Update, expectation_maximisation
 from permrank.learning.learner import Learner, mapped, run
+from permrank.learning.optimisers import Update, expectation_maximisation
 from permrank.learning.shards import Shard, blocks_by_entries, gathered, n_blocks_of, shards_of
 from permrank.ragged import frozen, indptr_of, owners, ranges
 from permrank.randomness import generator, stream_key

@@ -11,7 +11,7 @@ import polars as pl
 from scipy.special import logsumexp
 
 from permrank.checks import require_int, require_memory
-from permrank.core.assignments import assignments_frame
+from permrank.core.answers import assignments_frame
 from permrank.core.estimates import Estimate, Learnt
 from permrank.core.fitted import Fitted
 from permrank.core.person import Person

@@ -21,8 +21,8 @@ from scipy import sparse
 from permrank.families.matrix.kernels.passes import entry_scores, item_gradients, user_gradients
 from permrank.learning.lbfgs import minimise
 from permrank.learning.learner import Learner, mapped, run
+from permrank.learning.linear_algebra import singular_values
 from permrank.learning.shards import Shard, blocks_by_entries, gathered, n_blocks_of, shards_of
-from permrank.learning.singular import singular_values
 from permrank.ragged import frozen
 from permrank.rankings.rankings import Rankings
 from permrank.types import Array, Float64Array, Int32Array, Int64Array

@@ -10,8 +10,8 @@ import polars as pl
 
 from permrank.core.estimates import Learnt
 from permrank.core.fitted import Fitted
-from permrank.core.luce_choice import LuceChoiceRanker
 from permrank.core.person import Person
+from permrank.core.ranker import LuceChoiceRanker
 from permrank.core.settings import MOST_FACTORS, checked, choice, flag, integer
 from permrank.errors import InputError
 from permrank.families.matrix.base import FactorEstimate, OnePenaltyRanker

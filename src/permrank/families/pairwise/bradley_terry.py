@@ -12,8 +12,8 @@ import polars as pl
 from permrank.core.comparisons import Comparisons, comparisons
 from permrank.core.estimates import Learnt
 from permrank.core.fitted import Fitted
-from permrank.core.one_order import ItemScores, OneOrderRanker
 from permrank.core.person import Person
+from permrank.core.ranker import ItemScores, OneOrderRanker
 from permrank.core.settings import MOST_SWEEPS, choice, integer, number
 from permrank.core.tie_groups import normal_samples
 from permrank.errors import EstimateError, InputError

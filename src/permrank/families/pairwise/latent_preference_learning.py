@@ -9,8 +9,8 @@ import numpy as np
 
 from permrank.families.pairwise.kernels.latent_preference import latent_preference_sums
 from permrank.kernels.lists import Lists
-from permrank.learning.em import Update, expectation_maximisation
 from permrank.learning.learner import Learner, mapped
+from permrank.learning.optimisers import Update, expectation_maximisation
 from permrank.learning.shards import Shard, blocks_by_rows, gathered, n_blocks_of, shards_of
 from permrank.ragged import frozen
 from permrank.randomness import generator, stream_key

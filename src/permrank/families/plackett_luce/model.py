@@ -11,9 +11,8 @@ import polars as pl
 
 from permrank.core.estimates import Learnt
 from permrank.core.fitted import Fitted
-from permrank.core.luce_choice import LuceChoiceRanker
-from permrank.core.one_order import ItemScores
 from permrank.core.person import Person
+from permrank.core.ranker import ItemScores, LuceChoiceRanker
 from permrank.core.settings import MOST_SWEEPS, choice, integer, number, random_seed
 from permrank.core.tie_groups import normal_samples
 from permrank.errors import InputError, NotSupportedError

@@ -10,7 +10,7 @@ import polars as pl
 
 from permrank.core.estimates import Learnt
 from permrank.core.fitted import Fitted
-from permrank.core.one_order import ItemScores, OneOrderRanker
+from permrank.core.ranker import ItemScores, OneOrderRanker
 from permrank.errors import InputError, NotSupportedError
 from permrank.families.spectral.kernels import (
     Partition,

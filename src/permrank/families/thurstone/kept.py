@@ -11,7 +11,7 @@ from permrank.families.thurstone.problem import Problem
 from permrank.families.thurstone.sampler import Sampler
 from permrank.families.thurstone.state import State
 from permrank.learning.learner import State as Kept
-from permrank.learning.mean_product import MeanProduct
+from permrank.learning.linear_algebra import MeanProduct
 from permrank.posterior.effects import EFFECTS
 from permrank.posterior.effects import stacked as stacked_effects
 from permrank.ragged import indptr_of, ranges

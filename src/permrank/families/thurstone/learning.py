@@ -15,9 +15,9 @@ from permrank.families.thurstone.kept import MOST_KEPT, RANK, Collected
 from permrank.families.thurstone.problem import Problem, coordinates_of
 from permrank.families.thurstone.sampler import Sampler
 from permrank.families.thurstone.state import State
-from permrank.learning.blas import unthreaded
 from permrank.learning.learner import Learner, Step, standing
 from permrank.learning.learner import State as Kept
+from permrank.learning.linear_algebra import unthreaded
 from permrank.posterior.known import Known
 from permrank.posterior.problem import thresholds_of
 from permrank.randomness import stream_key

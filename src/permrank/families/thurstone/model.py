@@ -15,7 +15,7 @@ from permrank.core.answers import mean_cosine
 from permrank.core.distribution import RankingDistribution
 from permrank.core.estimates import Learnt
 from permrank.core.fitted import Fitted
-from permrank.core.fitting import learnt_by, more_rankings
+from permrank.core.fitting import Job, as_digest, learnt_by, more_rankings
 from permrank.core.person import Person
 from permrank.core.ranker import Ranker
 from permrank.core.settings import (
@@ -42,7 +42,6 @@ from permrank.families.thurstone.side_information import (
     said_by_users,
     state_of,
 )
-from permrank.learning.fit import Job, as_digest
 from permrank.learning.learner import Learner
 from permrank.posterior.known import Known
 from permrank.ragged import ranges
@@ -251,8 +250,8 @@ class FactoredThurstone(Ranker):
             return learner_of(settings, everything, n_sweeps, Begun(before, indices))
 
         digest = as_digest(before.item_draws[-1]) + settings._started_from(everything)
-        job = Job(type(self).__name__, learner, n_sweeps, everything, self.get_params(), digest)
-        self.fitted_ = learnt_by(settings, job, callback, verbose, checkpoint)
+        job = Job(settings, everything, learner, n_sweeps, digest)
+        self.fitted_ = learnt_by(job, callback, verbose, checkpoint)
         return self
 
     # Scores: means of utilities

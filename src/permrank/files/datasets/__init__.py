@@ -25,7 +25,7 @@ import polars as pl
 from permrank.errors import DataError, InputError, PermrankError, UnknownIdError
 from permrank.files.datasets.registry import DATASETS, Entry
 from permrank.files.datasets.simulated import Simulated, Truth, simulated
-from permrank.files.formats.readers import read
+from permrank.files.formats import read
 from permrank.processes import refuse_after_fork
 from permrank.rankings.build import Duplicates
 from permrank.rankings.rankings import Rankings

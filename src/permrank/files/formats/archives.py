@@ -15,10 +15,10 @@ import polars as pl
 from permrank.errors import FormatError, InputError, argument, shown
 from permrank.files.formats.about import with_archived, with_archived_links
 from permrank.files.formats.contents import Contents, lines_of, require_unpackable, without_mark
-from permrank.files.formats.roles import find_roles
 from permrank.files.formats.tables import rankings_of
 from permrank.files.formats.tabular import delimited
-from permrank.rankings.constructors import Columns, from_values
+from permrank.rankings.columns import Roles, find_roles
+from permrank.rankings.constructors import from_values
 from permrank.rankings.frames import Table
 from permrank.rankings.joining import joined
 from permrank.rankings.rankings import Rankings
@@ -90,7 +90,7 @@ def parse_orders(contents: Contents, names: tuple[str, ...] | None = None) -> Ra
     ids = pl.Series(range(n_items), dtype=pl.Int64) if names is None else pl.Series(names)
     frame = pl.DataFrame({"user": users, "item": ids.gather(items), "rank": ranks})
     table = Table(frame, lambda row: f"{where}, line {line_numbers[users[row]]}")
-    rankings = from_values(Rankings, table, Columns("user", "item", "rank"), "rank", contents.duplicates)
+    rankings = from_values(Rankings, table, Roles("user", "item", rank="rank"), contents.duplicates)
     return with_catalogue(rankings, None, ids)
 
 
@@ -116,7 +116,7 @@ def parse_rank_table(contents: Contents) -> Rankings:
     if rows.size == 0:
         raise FormatError(f"{contents.where} holds no ranks")
     tall = pl.DataFrame({"ballot": rows, "item": pl.Series(source.names).gather(items), "rank": ranks[rows, items]})
-    rankings = from_values(Rankings, Table(tall, locate), Columns("ballot", "item", "rank"), "rank", anonymous=True)
+    rankings = from_values(Rankings, Table(tall, locate), Roles("ballot", "item", rank="rank", anonymous=True))
     return with_catalogue(rankings, None, pl.Series(source.names)).merged()
 
 
@@ -146,7 +146,7 @@ def parse_races(contents: Contents, drivers: bytes) -> Rankings:
     ids = pl.Series(names)
     tall = pl.DataFrame({"user": rows + 1, "item": ids.gather(numbers.astype(np.int64).ravel() - 1), "rank": positions})
     table = Table(tall, lambda row: locate(int(rows[row])))
-    rankings = from_values(Rankings, table, Columns("user", "item", "rank"), "rank", contents.duplicates)
+    rankings = from_values(Rankings, table, Roles("user", "item", rank="rank"), contents.duplicates)
     return with_catalogue(rankings, None, ids)
 
 

@@ -11,14 +11,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, TypeAlias
+from typing import Any, BinaryIO, TypeAlias
 
 from permrank.checks import free_bytes
 from permrank.errors import FormatError, InputError
 from permrank.rankings.build import Duplicates
+from permrank.rankings.columns import Kind
 
-Kind: TypeAlias = Literal["interactions"]
-"""What a table is read as, whatever its columns are called: sets without order."""
 Put: TypeAlias = Callable[[BinaryIO], Any]
 """Writes what was prepared to an open file."""
 

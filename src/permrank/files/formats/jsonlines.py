@@ -13,7 +13,8 @@ from permrank.errors import FormatError
 from permrank.files.formats.contents import Contents, Put, lines_of
 from permrank.rankings.attributes import AttributeKind, Attributes
 from permrank.rankings.build import MOST_RATING, rating_problem, weight_problem
-from permrank.rankings.constructors import Columns, from_values
+from permrank.rankings.columns import Roles
+from permrank.rankings.constructors import from_values
 from permrank.rankings.frames import Table
 from permrank.rankings.rankings import Rankings
 from permrank.rankings.selection import with_catalogue
@@ -205,15 +206,14 @@ def parse_jsonlines(contents: Contents) -> Rankings:
     if parser.ratings:
         kept["rating"] = pl.Series(parser.ratings, dtype=pl.Float64)
     if any(count != 1 for count in parser.counts):
-        kept["count"] = pl.Series(parser.counts, dtype=pl.Float64)
-    named = (name if name in kept else None for name in ("rating", "count"))
+        kept["entry_count"] = pl.Series(parser.counts, dtype=pl.Float64)
+    frame = frame.with_columns(**kept)
+    roles: Named = {name: name for name in frame.columns}
     rankings = from_values(
         Rankings,
-        Table(frame.with_columns(**kept), lambda row: f"{where}, line {parser.lines[numbers[row]]}"),
-        Columns("user", "item", "rank", "ranking", "weight", *named),
-        "rank",
+        Table(frame, lambda row: f"{where}, line {parser.lines[numbers[row]]}"),
+        Roles(**roles, anonymous=parser.owner != "user"),
         contents.duplicates,
-        anonymous=parser.owner != "user",
     )
     users, items = (pl.Series(ids) if ids else None for ids in (parser.users, parser.catalogue))
     rankings = with_catalogue(rankings, users, items)

@@ -21,7 +21,8 @@ from permrank.rankings.frames import Table
 
 # Rows of a batch: some 100 bytes of each are in memory at once.
 BATCH_ROWS = 2**20
-_SPECIAL = frozenset("*?[")
+SPECIAL = frozenset("*?[")
+"""What makes a path a pattern."""
 
 T = TypeVar("T")
 File: TypeAlias = Path | bytes
@@ -142,7 +143,7 @@ def parquet_files(path: str | Path) -> list[Path] | None:
     try:
         if folder.is_dir():
             found = sorted(file for file in folder.iterdir() if file.suffix.lower() == ".parquet" and file.is_file())
-        elif not folder.exists() and _SPECIAL.intersection(text):
+        elif not folder.exists() and SPECIAL.intersection(text):
             named = map(Path, glob.glob(str(folder), recursive=True))  # noqa: PTH207 (a pattern may begin at the root)
             found = sorted(file for file in named if file.is_file())
         else:

@@ -11,7 +11,8 @@ import polars as pl
 from permrank.errors import FormatError
 from permrank.files.formats.contents import Contents, Put, lines_of
 from permrank.rankings.build import Duplicates
-from permrank.rankings.constructors import Columns, from_values
+from permrank.rankings.columns import Roles
+from permrank.rankings.constructors import from_values
 from permrank.rankings.frames import Table
 from permrank.rankings.rankings import Rankings
 from permrank.rankings.selection import with_catalogue
@@ -191,10 +192,8 @@ def _build(orders: _Orders, ids: pl.Series, duplicates: Duplicates, where: str) 
     rankings = from_values(
         Rankings,
         Table(frame, lambda row: f"{where}, line {orders.lines[int(ballots[row])]}"),
-        Columns("ballot", "item", "rank", weight="weight"),
-        "rank",
+        Roles("ballot", "item", rank="rank", weight="weight", anonymous=True),
         duplicates,
-        anonymous=True,
     )
     return with_catalogue(rankings, None, ids).merged()
 

@@ -16,21 +16,21 @@ import polars as pl
 
 from permrank.errors import FormatError, InputError, UnknownIdError
 from permrank.files.formats.parquet import ParquetFiles
-from permrank.files.formats.roles import Roles, without_catalogue
 from permrank.ragged import indptr_of, owners
 from permrank.rankings.build import (
     Duplicates,
+    added_up,
     are_single,
     blocks,
-    check_sums,
     keys_of,
     lay_out,
     repeated_entry,
     repeated_rows,
 )
+from permrank.rankings.columns import Roles
 from permrank.rankings.frames import Locate, Table
 from permrank.rankings.rankings import Rankings
-from permrank.rankings.vocabulary import INT32_MAX, Encoder, Vocabulary
+from permrank.rankings.vocabulary import INT32_MAX, Vocabulary
 from permrank.types import Array, Int32Array, Int64Array
 
 _ROW = "\0row"  # no column of a file is called so
@@ -61,23 +61,20 @@ def _walk(files: ParquetFiles, roles: Roles) -> Iterator[tuple[Table, pl.Series 
     """Batches of entries, their rows numbered among all, and ids of users and items that only exist."""
     for (frame, locate), first in files.batches(roles.used):
         numbers = pl.int_range(first, first + frame.height, dtype=pl.Int64, eager=True).alias(_ROW)
-        yield without_catalogue(Table(frame.with_columns(numbers), locate), roles)
+        yield Table(frame.with_columns(numbers), locate).without_catalogue(roles)
 
 
 def _ids(table: Table, roles: Roles) -> tuple[pl.Series, pl.Series]:
     """The user and the item of every row."""
-    assert roles.user is not None
-    assert roles.item is not None
-    return table.ids(roles.user, "user"), table.ids(roles.item, "item")
+    user, item = roles.entry
+    return table.ids(user, "user"), table.ids(item, "item")
 
 
 def _values(table: Table, roles: Roles) -> Any:
     """The number of every row: rating, rank or count; None if there is none."""
     if roles.sets:
         return None if roles.weight is None else table.weights(roles.weight)
-    name, role = (roles.rating, "rating") if roles.rank is None else (roles.rank, "rank")
-    assert name is not None
-    return table.numbers(name, role)
+    return table.numbers(*roles.order)
 
 
 # The first walk
@@ -171,14 +168,14 @@ def _second_walk(files: ParquetFiles, roles: Roles, known: _Known) -> tuple[Int3
 
 def _coded(files: ParquetFiles, roles: Roles, known: _Known) -> Iterator[tuple[Table, Int32Array, Int32Array]]:
     """Batches, and the indices of the users and items of their rows."""
-    encoders = Encoder(known.user_ids), Encoder(known.item_ids)
     for table, *_ in _walk(files, roles):
         if table.frame.height:
+            users, items = _ids(table, roles)
             try:
-                users, items = (one.codes(ids) for one, ids in zip(encoders, _ids(table, roles), strict=True))
+                codes = known.user_ids.codes(users), known.item_ids.codes(items)
             except UnknownIdError as error:
                 raise _changed(files) from error
-            yield table, users, items
+            yield table, *codes
 
 
 def _changed(files: ParquetFiles) -> FormatError:
@@ -230,20 +227,14 @@ def _sets(known: _Known, found: tuple[Int32Array, Any]) -> Rankings:
     for first, last in blocks(known.bounds):
         bounds = known.bounds[first : last + 1]
         part = slice(int(bounds[0]), int(bounds[-1]))
-        pairs = owners(bounds - bounds[0]) * max(n_items, 1) + items[part]
-        order = np.argsort(pairs, kind="stable")
-        pairs = pairs[order]
-        starts = np.flatnonzero(np.diff(pairs, prepend=-1))
-        given = np.ones(pairs.size) if counts is None else counts[part][order].astype(np.float64)
-        sums = np.add.reduceat(given, starts) if starts.size else given
-        check_sums(sums, "rows with the same user and item")
-        here = slice(end, end + starts.size)
-        if counts is None and starts.size < pairs.size:
+        rows = owners(bounds - bounds[0]) * np.int64(max(n_items, 1)) + items[part]
+        pairs, sums = added_up(rows, np.ones(rows.size) if counts is None else counts[part].astype(np.float64))
+        here = slice(end, end + pairs.size)
+        if counts is None and pairs.size < rows.size:
             counts = np.ones(items.size, np.float32)
         if counts is not None:
             counts = counts if are_single(sums) else counts.astype(np.float64, copy=False)
             counts[here] = sums
-        pairs = pairs[starts]
         items[here] = pairs % max(n_items, 1)
         lengths[first:last] = np.bincount(pairs // max(n_items, 1), minlength=last - first)
         end = here.stop

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from typing import BinaryIO, Literal
+from typing import BinaryIO
 
 import numpy as np
 import polars as pl
 
 from permrank.errors import FormatError, InputError, shown
-from permrank.files.formats.contents import Contents, Kind, Put
+from permrank.files.formats.contents import Contents, Put
 from permrank.files.formats.parquet import ParquetFiles
-from permrank.files.formats.roles import ROLES, TYPES, Roles, find_roles, without_catalogue
 from permrank.files.formats.streaming import can_stream, stream
 from permrank.files.formats.tabular import Source, delimited
 from permrank.ragged import first_entries
 from permrank.rankings.attributes import AttributeKind, Attributes
 from permrank.rankings.build import Duplicates
-from permrank.rankings.constructors import Columns, are_sets, from_values
+from permrank.rankings.columns import ROLES, TYPES, Kind, Roles, find_roles
+from permrank.rankings.constructors import are_sets, from_values
 from permrank.rankings.frames import Locate, Table, as_frame
 from permrank.rankings.rankings import Rankings
 from permrank.rankings.selection import with_catalogue
@@ -70,27 +70,16 @@ def rankings_of(source: Source, roles: Roles, duplicates: Duplicates) -> Ranking
         ids = (roles.user, roles.item, roles.ranking)
         typed = [_typed(table.frame[name], table.locate) for name in ids if name is not None]
         table = table._replace(frame=table.frame.with_columns(typed))
-    table, users, items = without_catalogue(table, roles)
-    assert roles.user is not None
+    table, users, items = table.without_catalogue(roles)
     if table.frame.height == 0:
         raise FormatError(f"there are no rankings, only a header{' and a list of ids' if users is not None else ''}")
     if not roles.sets:
-        rankings = _from_entries(table, roles, duplicates)
+        rankings = from_values(Rankings, table, roles, duplicates)
     elif duplicates != "error":
         raise InputError("rows of interactions with the same user and item are added up; leave duplicates out")
     else:
         rankings = Rankings.from_interactions(table, user=roles.user, item=roles.item, weight=roles.weight)
     return rankings if users is None else with_catalogue(rankings, users, items)
-
-
-def _from_entries(table: Table, roles: Roles, duplicates: Duplicates) -> Rankings:
-    value, kept = (roles.rating, None) if roles.rank is None else (roles.rank, roles.rating)
-    assert roles.user is not None
-    assert roles.item is not None
-    assert value is not None
-    columns = Columns(roles.user, roles.item, value, roles.ranking, roles.weight, kept, roles.entry_count)
-    role: Literal["rating", "rank"] = "rating" if roles.rank is None else "rank"
-    return from_values(Rankings, table, columns, role, duplicates, anonymous=roles.anonymous)
 
 
 def _from_choices(table: Table, roles: Roles, *, is_text: bool) -> Rankings:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from array import array
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -195,11 +194,6 @@ def _header(found: list[str], given: Sequence[str] | None) -> list[str]:
             name = f"{name} (column {index + 1})"
         names[name] = None
     return list(names)
-
-
-def original_name(name: str) -> str:
-    """Name of a column as its file has it, where it was made different from another of the same name."""
-    return re.sub(r"( \(column [0-9]+\))+$", "", name) if name.endswith(")") else name
 
 
 def _indices(names: list[str], wanted: Sequence[str]) -> list[int]:

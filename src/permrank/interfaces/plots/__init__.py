@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from permrank.checks import require_int
-from permrank.core.one_order import ItemScores
-from permrank.core.ranker import Ranker
+from permrank.core.ranker import ItemScores, Ranker
 from permrank.errors import InputError, NotSupportedError
 from permrank.evaluation.evaluate import evaluate
 from permrank.families.log_linear.base import LogLinearRanker
