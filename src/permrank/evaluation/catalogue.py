@@ -27,6 +27,8 @@ from permrank.types import BoolArray, Float64Array, Int64Array, Named
 _POSITIVE_SHARE = 0.8
 # Rounding of ratings such as 0.1 + 0.2.
 _ROUNDING = 1e-9
+# Scores held at a time: 32 MB.
+_CELLS = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -109,10 +111,6 @@ def _least_positive(rankings: Rankings) -> float:
     step = float(np.diff(values).min())
     scale = (values - values[0] + step) / (values[-1] - values[0] + step)
     return float(values[scale >= _POSITIVE_SHARE - _ROUNDING][0])
-
-
-# Scores held at a time: 32 MB.
-_CELLS = 1 << 22
 
 
 class Block(NamedTuple):

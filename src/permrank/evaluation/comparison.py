@@ -105,7 +105,7 @@ _KEPT = ("splits", "metric", "asked", "question", "k", "data", "command", "made"
 
 @dataclass(repr=False)
 class Comparison:
-    """What several models got on the same splits.
+    """Results of several models on the same splits.
 
     Attributes
     ----------

@@ -43,7 +43,7 @@ def labels_of(rankings: Rankings) -> Callable[[object], str]:
 
 
 # A list that can be read at a glance.
-_HANDY = (3, 15)
+_READABLE = (3, 15)
 _MOST_TIED = 6
 # A picture of memberships has about as many columns.
 _MOST_PEOPLE = 200
@@ -72,14 +72,14 @@ def example_of(result: Evaluation, metric: str, split: Split) -> Named | None:
         "user": str(user),
         "model": result.name,
         "value": float(row[metric]),
-        "given": [_named(block, label) for block in listed[: _HANDY[1]]],
-        "n_more": max(len(listed) - _HANDY[1], 0),
+        "given": [_named(block, label) for block in listed[: _READABLE[1]]],
+        "n_more": max(len(listed) - _READABLE[1], 0),
         "predicted": [
             {
                 "rank": line["rank"], "item": label(line["item"]), "true": line["true"],
                 "interval": [line["rank_low"], line["rank_high"]] if interval else None,
             }
-            for line in frame.head(_HANDY[1]).iter_rows(named=True)
+            for line in frame.head(_READABLE[1]).iter_rows(named=True)
         ],
     }  # fmt: skip
 
@@ -104,11 +104,11 @@ def communities_of(model: Ranker | None, split: Split | None) -> Named | None:
 
 
 def _median_person(result: Evaluation, metric: str, split: Split) -> Named | None:
-    """The row of the person with the median value, among those with a list of a handy length if there are any."""
+    """The row of the person with the median value, among those with a list of readable length if there are any."""
     lengths = np.diff(split.test.user_bounds)
     rows = result.per_user.filter(pl.col(metric).is_not_null()).sort(metric, "user").to_dicts()
-    handy = [row for row in rows if _HANDY[0] <= lengths[split.test.user_index(row["user"])] <= _HANDY[1]]
-    rows = handy or rows
+    readable = [row for row in rows if _READABLE[0] <= lengths[split.test.user_index(row["user"])] <= _READABLE[1]]
+    rows = readable or rows
     return rows[len(rows) // 2] if rows else None
 
 

@@ -83,7 +83,7 @@ class Deadline:
 
 @dataclass
 class Evaluation:
-    """What a model got on one split.
+    """Results of one model on one split.
 
     Attributes
     ----------

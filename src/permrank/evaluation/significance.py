@@ -22,10 +22,22 @@ from permrank.types import Float64Array, Int64Array
 
 # Columns of which one has all the weight do not differ.
 _ROUNDING = 1e-12
+# Fewer people cannot be significant at .05 whatever they say: all signs agree with probability 2 / 2**n by chance.
+LEAST_PEOPLE = 6
+LEVEL = 0.05
+_DRAWS = 4_000  # adjusted p-values of .05 are known to .0035
+# Two splits have one degree of freedom; their variance counts as if one more had been that without an effect of splits.
+# Equal models of two splits are then told apart in .04 to .08 of comparisons, the last if splits vary more than people.
+_QUIET_SPLITS = 1
+# Squares of rounding errors.
+_NOTHING = 1e-28
+
+Numbers: TypeAlias = Any
+"""A number, or one for each draw."""
 
 
 class Variance(NamedTuple):
-    """A mean, and parts of its variance.
+    """A weighted mean and its variance components.
 
     Attributes
     ----------
@@ -120,20 +132,6 @@ def around(mean: float, variance: float, df: float, tail: float) -> tuple[float,
     return mean - reach, mean + reach
 
 
-# Fewer people cannot be significant at .05 whatever they say: all signs agree with probability 2 / 2**n by chance.
-LEAST_PEOPLE = 6
-LEVEL = 0.05
-_DRAWS = 4_000  # adjusted p-values of .05 are known to .0035
-# Two splits have one degree of freedom; their variance counts as if one more had been that without an effect of splits.
-# Equal models of two splits are then told apart in .04 to .08 of comparisons, the last if splits vary more than people.
-_QUIET_SPLITS = 1
-# Squares of rounding errors.
-_NOTHING = 1e-28
-
-Numbers: TypeAlias = Any
-"""A number, or one for each draw."""
-
-
 class Sample(NamedTuple):
     """Values of one model, (n_people, n_results), NaN for none; the split of each result; whether fits draw numbers."""
 
@@ -142,8 +140,8 @@ class Sample(NamedTuple):
     random: bool
 
 
-class Luck(NamedTuple):
-    """What the mean of a model varies by between fits, how much of it is noise of people, and degrees of freedom."""
+class SeedVariance(NamedTuple):
+    """Variance of a model's mean between fits with other seeds, the noise of people in it, and degrees of freedom."""
 
     observed: Numbers = 0.0
     noise: Numbers = 0.0
@@ -167,11 +165,11 @@ class Pair(NamedTuple):
 
 
 class _Parts(NamedTuple):
-    """What the variance of a difference is made of; `luck` of either model."""
+    """Variance components of a difference; those of seeds for either model."""
 
     people: Variance
     n_splits: int
-    luck: tuple[Luck, Luck]
+    seeds: tuple[SeedVariance, SeedVariance]
 
     @property
     def undecided(self) -> str:
@@ -181,21 +179,21 @@ class _Parts(NamedTuple):
             return "people"
         if not np.isfinite(part.mean + part.people):
             return "infinite"
-        return "" if self.n_splits > 1 or all(luck.known for luck in self.luck) else "fits"
+        return "" if self.n_splits > 1 or all(each.known for each in self.seeds) else "fits"
 
     @property
     def splits(self) -> Numbers:
         """Variance by splits alone: what they differ by holds fits and noise of people too."""
-        excess = self.people.columns - self.people.noise - sum(luck.variance for luck in self.luck)
+        excess = self.people.columns - self.people.noise - sum(each.variance for each in self.seeds)
         return np.maximum(excess, 0.0) * (self.n_splits - 1) / (self.n_splits - 1 + _QUIET_SPLITS)
 
     def total(self) -> tuple[Numbers, Numbers]:
         """Variance and degrees of freedom."""
-        part, lucks, splits = self.people, [luck.variance for luck in self.luck], self.splits
-        variance = part.people + sum(lucks) + splits
+        part, own, splits = self.people, [each.variance for each in self.seeds], self.splits
+        variance = part.people + sum(own) + splits
         terms = part.people**2 / max(part.people_df, _NOTHING) + splits**2 / (self.n_splits - 1 + _QUIET_SPLITS)
-        for luck, own in zip(self.luck, lucks, strict=True):
-            terms = terms + np.where(own > 0.0, luck.observed, 0.0) ** 2 / luck.df
+        for each, value in zip(self.seeds, own, strict=True):
+            terms = terms + np.where(value > 0.0, each.observed, 0.0) ** 2 / each.df
         # (where nothing varies but by rounding, the terms are that small too)
         return variance, np.where(terms > 0.0, variance**2 / np.where(terms > 0.0, terms, 1.0), part.people_df)
 
@@ -203,7 +201,7 @@ class _Parts(NamedTuple):
 def mean_interval(sample: Sample, weights: Float64Array) -> tuple[float, float, float]:
     """Return the mean of one model and its 95 % interval, by people, splits and fits."""
     by_split = _by_split(sample, np.unique(sample.splits))
-    parts = _Parts(variance_of(by_split, weights), by_split.shape[1], (_luck(sample, weights), Luck()))
+    parts = _Parts(variance_of(by_split, weights), by_split.shape[1], (_seed_variance(sample, weights), SeedVariance()))
     variance, df = parts.total()
     return parts.people.mean, *around(parts.people.mean, float(variance), float(df), LEVEL / 2.0)
 
@@ -232,14 +230,14 @@ def all_pairs(samples: list[Sample], weights: Float64Array, *, seed: int = 0) ->
     """
     splits = np.unique(np.concatenate([sample.splits for sample in samples]))
     by_split = [_by_split(sample, splits) for sample in samples]
-    luck = [_luck(sample, weights) for sample in samples]
+    seeds = [_seed_variance(sample, weights) for sample in samples]
     parts = {}
     for a, b in combinations(range(len(samples)), 2):
         apart = by_split[a] - by_split[b]
         n_splits = int(np.count_nonzero(~np.isnan(apart).all(axis=0)))
-        parts[a, b] = _Parts(variance_of(apart, weights), n_splits, (luck[a], luck[b]))
+        parts[a, b] = _Parts(variance_of(apart, weights), n_splits, (seeds[a], seeds[b]))
     tested = {pair: part for pair, part in parts.items() if not part.undecided}
-    least = _least_p_values(tested, by_split, luck, weights, seed)
+    least = _least_p_values(tested, by_split, seeds, weights, seed)
     tail = float(np.quantile(least, LEVEL, method="lower")) / 2.0
     found = {}
     for pair, part in parts.items():
@@ -265,18 +263,18 @@ def _mean_of_known(values: Float64Array) -> Float64Array:
     return np.where(counts > 0, np.where(known, values, 0.0).sum(axis=1) / np.maximum(counts, 1), np.nan)
 
 
-def _luck(sample: Sample, weights: Float64Array) -> Luck:
-    """Of the seeds: the variance of the mean between fits of one split, over their number and that of splits."""
+def _seed_variance(sample: Sample, weights: Float64Array) -> SeedVariance:
+    """The variance of the mean between fits of one split, over their number and that of splits."""
     if not sample.random:
-        return Luck()
+        return SeedVariance()
     splits = np.unique(sample.splits)
     several = [part for s in splits if (part := sample.values[:, sample.splits == s]).shape[1] > 1]
     if not several:
-        return Luck(known=False)
+        return SeedVariance(known=False)
     each = [variance_of(part, weights) for part in several]
     scale = 1.0 / (len(several) * splits.size)
     observed, noise = (scale * sum(getattr(part, name) for part in each) for name in ("columns", "noise"))
-    return Luck(observed, noise, float(sum(part.shape[1] - 1 for part in several)))
+    return SeedVariance(observed, noise, float(sum(part.shape[1] - 1 for part in several)))
 
 
 def _p_value(mean: Numbers, variance: Numbers, df: Numbers) -> Numbers:
@@ -289,7 +287,7 @@ def _p_value(mean: Numbers, variance: Numbers, df: Numbers) -> Numbers:
 def _least_p_values(
     tested: dict[tuple[int, int], _Parts],
     by_split: list[Float64Array],
-    luck: list[Luck],
+    seeds: list[SeedVariance],
     weights: Float64Array,
     seed: int,
 ) -> Float64Array:
@@ -298,8 +296,10 @@ def _least_p_values(
     if not tested:
         return least
     covariance, people, estimates = _people(by_split, weights, rng)
-    fits = [np.sqrt(own.variance) * rng.normal(size=_DRAWS) for own in luck]
-    again = [own._replace(observed=(own.variance + own.noise) / own.df * rng.chisquare(own.df, _DRAWS)) for own in luck]
+    fits = [np.sqrt(own.variance) * rng.normal(size=_DRAWS) for own in seeds]
+    again = [
+        own._replace(observed=(own.variance + own.noise) / own.df * rng.chisquare(own.df, _DRAWS)) for own in seeds
+    ]
     splits = rng.normal(size=(n_models, _DRAWS, by_split[0].shape[1]))
     for (a, b), part in tested.items():
         estimated, n_splits, own = part.people, part.n_splits, (again[a], again[b])
@@ -311,7 +311,9 @@ def _least_p_values(
         mean += np.sqrt(between * n_splits / 2.0) * apart.mean(axis=1)
         columns = np.zeros(1)
         if n_splits > 1:
-            columns = (between + luck[a].variance + luck[b].variance + estimated.noise) * apart.var(axis=1, ddof=1) / 2
+            columns = (
+                (between + seeds[a].variance + seeds[b].variance + estimated.noise) * apart.var(axis=1, ddof=1) / 2
+            )
         found = scale * np.sum((estimates[:, a] - estimates[:, b]) ** 2, axis=1)
         drawn: Any = estimated._replace(people=found, columns=columns)  # type: ignore[arg-type]  # one for each draw
         least = np.minimum(least, _p_value(mean, *_Parts(drawn, n_splits, own).total()))

@@ -37,6 +37,10 @@ if TYPE_CHECKING:
     import optuna
 
 
+# Splits for validation have seeds from here on: not those of a comparison, which counts from 0.
+_FIRST_SEED = 1000
+# Proposals that were tried before until a search is given up; the second half of them is drawn at random.
+_ATTEMPTS = 10
 _NUMBER = "number"
 Space: TypeAlias = dict[str, Number | Categorical]
 """Parameters to choose, by name: declarations of which ``tune`` and ``tune_also`` count."""
@@ -103,15 +107,9 @@ def suggested(trial: optuna.Trial, space: Space) -> Named:
     return found
 
 
-# Splits for validation have seeds from here on: not those of a comparison, which counts from 0.
-_FIRST_SEED = 1000
-# Proposals that were tried before until a search is given up; the second half of them is drawn at random.
-_ATTEMPTS = 10
-
-
 @dataclass(frozen=True)
 class Tuning:
-    """What `tune` has found.
+    """The trials of `tune`, and the model with the best parameters.
 
     Attributes
     ----------
