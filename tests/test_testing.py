@@ -40,10 +40,34 @@ def outcome_of(folder, chosen):
     return subprocess.run([*line, "test_mymodels.py"], cwd=folder, capture_output=True, text=True, check=False)
 
 
+def model_of_the_guide():
+    """The first example, up to the end of the model's class."""
+    examples = [one.source for one in doctest.DocTestParser().get_examples(GUIDE.read_text(encoding="utf-8"))]
+    last = next(n for n, source in enumerate(examples) if source.startswith("class FirstPlaces"))
+    return "".join(examples[: last + 1])
+
+
+def test_the_model_of_the_guide_is_fitted_saved_loaded_compared_and_served(tmp_path):
+    pytest.importorskip("fastapi")
+    from interfaces_server import serving
+
+    written = {}
+    exec(model_of_the_guide(), written)
+    kind = pr.register(written["FirstPlaces"])
+    rankings = pr.datasets.load("simulated", n_users=100, n_items=20, separation=0.0)
+    user, path = rankings.user_ids[0], tmp_path / "m.permrank"
+    fitted = kind(smoothing=2.0).fit(rankings)
+    fitted.save(path)
+    expected = fitted.recommend(user, k=3)
+    assert pr.load(path).recommend(user, k=3).equals(expected)
+    assert pr.compare([kind(), pr.Random()], rankings).table()["verdict"].to_list() == ["best", "worse"]
+    with serving(tmp_path / "a.sqlite", model=str(path)) as client:
+        answer = client.post("/v1/model/recommend", json={"person": user, "k": 3})
+        assert [one["item"] for one in answer.json()["items"]] == expected["item"].to_list()
+
+
 def test_the_model_of_the_guide_keeps_the_contract_and_one_that_does_not_is_found(tmp_path):
-    examples = doctest.DocTestParser().get_examples(GUIDE.read_text(encoding="utf-8"))
-    (model,) = [one.source for one in examples if one.source.startswith("class FirstPlaces")]
-    (tmp_path / "mymodels.py").write_text("".join(one.source for one in examples[:5]) + model, encoding="utf-8")
+    (tmp_path / "mymodels.py").write_text(model_of_the_guide(), encoding="utf-8")
     (tmp_path / "test_mymodels.py").write_text(TESTS, encoding="utf-8")
     done = outcome_of(tmp_path, "TestFirstPlaces")
     assert done.returncode == 0, done.stdout

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextvars import ContextVar
-from typing import Any
 
 ARGUMENT: ContextVar[str] = ContextVar("ARGUMENT", default="{}=")
 """How messages write the name of an argument; the command line has its own way."""
@@ -61,7 +60,7 @@ class UnknownIdError(PermrankError, KeyError):
         self.kind, self.value = kind, value
         super().__init__(f"unknown {kind} {shown(value)}{_nearest(value, known)}")
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[object, ...]:
         # An exception is unpickled by its arguments: here, the message; worker processes send their errors so.
         return _unknown_id, (self.kind, self.value, self.args[0])
 

@@ -5,7 +5,7 @@ List r has the entries ``indptr[r]:indptr[r + 1]``; every array of this library 
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -96,6 +96,6 @@ def read_only(array: NDArray[Scalar]) -> NDArray[Scalar]:
     return view
 
 
-def frozen(*arrays: Any) -> tuple[Any, ...]:
+def frozen(*arrays: Array) -> tuple[Array, ...]:
     """Arrays that cannot be written, as those of `Rankings`: Numba compiles every kernel once for each kind."""
     return tuple(read_only(array) for array in arrays)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -21,6 +21,8 @@ Key: TypeAlias = np.uint64
 """Of a stream of random numbers; see `permrank.randomness.stream_key`."""
 
 UserId: TypeAlias = str | int
+Friends: TypeAlias = Iterable[object] | Mapping[Any, float]
+"""Ids of users, all alike or each with the weight of its link."""
 
 
 class Progress(NamedTuple):

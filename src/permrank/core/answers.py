@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 import weakref
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -47,7 +47,7 @@ def rank(person: Person, items: Iterable[object], *, k: int | None = None, inter
 
 
 def recommend(
-    fitted: Fitted[Any],
+    fitted: Fitted,
     users: object,
     k: int = 10,
     *,
@@ -76,17 +76,17 @@ def recommend(
     if items is None and not include_new:
         allowed[featured] = False
     shown = {"probability": probability, "interval": interval}
-    found = _recommended(fitted, users, allowed, int(k), exclude_listed=exclude_listed, shown=shown)
+    frame = _recommended(fitted, users, allowed, int(k), exclude_listed=exclude_listed, shown=shown)
     if not include_new:
-        return found
+        return frame
     cold = fitted.item_ids.take(featured)
-    return found.with_columns(
+    return frame.with_columns(
         stands_on=pl.when(pl.col("item").is_in(cold.implode())).then(pl.lit("features")).otherwise(pl.lit("rankings"))
     )
 
 
 def prefers_pairs(
-    fitted: Fitted[Any], users: Iterable[object], items: Iterable[object], others: Iterable[object]
+    fitted: Fitted, users: Iterable[object], items: Iterable[object], others: Iterable[object]
 ) -> Float64Array:
     """Probabilities that each user ranks the one item before the other: see `Ranker.prefers_pairs`."""
     fitted.require_pairs("prefers_pairs")
@@ -99,31 +99,31 @@ def prefers_pairs(
     return fitted.prefers_pairs(who, first, second)
 
 
-def each_pair(fitted: Fitted[Any], who: Int64Array, first: Int64Array, second: Int64Array) -> Float64Array:
+def each_pair(fitted: Fitted, who: Int64Array, first: Int64Array, second: Int64Array) -> Float64Array:
     """As `prefers_pairs` for indices of users and items, user by user."""
-    found, places = np.full(who.size, 0.5), np.flatnonzero(first != second)
+    probabilities, places = np.full(who.size, 0.5), np.flatnonzero(first != second)
     places = places[np.argsort(who[places], kind="stable")]
     for mine in np.split(places, np.flatnonzero(np.diff(who[places])) + 1):
         if mine.size:
             (person,) = fitted.known([who[mine[0]]])
-            found[mine] = fitted.prefers(person, first[mine], second[mine])
-    return found
+            probabilities[mine] = fitted.prefers(person, first[mine], second[mine])
+    return probabilities
 
 
 def _recommended(
-    fitted: Fitted[Any], users: object, allowed: BoolArray, k: int, *, exclude_listed: bool, shown: dict[str, bool]
+    fitted: Fitted, users: object, allowed: BoolArray, k: int, *, exclude_listed: bool, shown: dict[str, bool]
 ) -> pl.DataFrame:
     """The best k items of the allowed ones that a user, or each of several, has not listed."""
     several = isinstance(users, Iterable) and not isinstance(users, str)
     people = [fitted.person(user) for user in users] if several else [fitted.person(users)]  # type: ignore[attr-defined]
     _notice_catalogue(fitted, people)
-    size, found = max(1, _BLOCK // max(len(fitted.item_ids), 1)), []
+    size, blocks = max(1, _BLOCK // max(len(fitted.item_ids), 1)), []
     for first in range(0, len(people), size):
         block = people[first : first + size]
-        found.append(fitted.best(block, k, allowed, exclude_listed=exclude_listed))
-    frame = _best_frame(fitted, people, found)
+        blocks.append(fitted.best(block, k, allowed, exclude_listed=exclude_listed))
+    frame = _best_frame(fitted, people, blocks)
     if any(shown.values()) and fitted.finds_by_order and fitted.knows_ranks:
-        lengths, chosen, _ = _joined(found)
+        lengths, chosen, _ = _joined(blocks)
         bounds, parts = indptr_of(lengths), []
         for person, start, stop in zip(people, bounds[:-1], bounds[1:], strict=True):
             items = np.flatnonzero(allowed & _unlisted(person) if exclude_listed else allowed)
@@ -133,11 +133,11 @@ def _recommended(
     return frame if several else frame.drop("user")
 
 
-def _joined(found: Sequence[tuple[Int64Array, Int64Array, Float64Array]]) -> tuple[Array, Array, Array]:
+def _joined(blocks: Sequence[tuple[Int64Array, Int64Array, Float64Array]]) -> tuple[Array, Array, Array]:
     """What `Fitted.best` found of all blocks."""
-    if not found:
+    if not blocks:
         return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
-    lengths, items, scores = zip(*found, strict=True)
+    lengths, items, scores = zip(*blocks, strict=True)
     return np.concatenate(lengths), np.concatenate(items), np.concatenate(scores)
 
 
@@ -149,13 +149,13 @@ def _without_rows(frame: pl.DataFrame, shown: dict[str, bool]) -> pl.DataFrame:
 
 
 def _best_frame(
-    fitted: Fitted[Any],
+    fitted: Fitted,
     people: Sequence[Person],
-    found: Sequence[tuple[Int64Array, Int64Array, Float64Array]],
+    blocks: Sequence[tuple[Int64Array, Int64Array, Float64Array]],
 ) -> pl.DataFrame:
     """What `Fitted.best` found as a frame, with ``user`` first; somebody new has no id."""
-    (lengths, items, scores), known = _joined(found), fitted.user_ids.ids
-    ids = known.rename("user").gather(pl.Series([person.index for person in people], dtype=pl.UInt32))
+    (lengths, items, scores), every = _joined(blocks), fitted.user_ids.ids
+    ids = every.rename("user").gather(pl.Series([person.index for person in people], dtype=pl.UInt32))
     user = ids.gather(np.repeat(np.arange(len(people)), lengths))
     named = named_columns(fitted.item_ids, items)
     return pl.DataFrame({"user": user, "rank": 1 + positions(indptr_of(lengths)), **named, "score": scores})
@@ -200,7 +200,7 @@ def _with_uncertainty(
     return frame
 
 
-def _notice_catalogue(fitted: Fitted[Any], people: Sequence[Person]) -> None:
+def _notice_catalogue(fitted: Fitted, people: Sequence[Person]) -> None:
     """Say once for each fitted model that only orders what is listed that a catalogue asks for more."""
     n_items = len(fitted.item_ids)
     if fitted.settings.finds or n_items < _CATALOGUE or fitted.estimate in _noticed:

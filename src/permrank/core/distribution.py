@@ -85,14 +85,14 @@ class RankingDistribution(ABC):
 
         levels: (n - 1,), of the others, not decreasing: they are a list, best first. Position j has j of them before.
         """
-        found = np.asarray(levels)
-        whole = found.size == 0 or (found.dtype.kind in "iu" and bool((np.diff(found) >= 0).all()))
-        if found.shape != (self.n_items - 1,) or not whole:
+        given = np.asarray(levels)
+        whole = given.size == 0 or (given.dtype.kind in "iu" and bool((np.diff(given) >= 0).all()))
+        if given.shape != (self.n_items - 1,) or not whole:
             raise InputError(
-                f"levels has shape {found.shape}, expected {self.n_items - 1} whole numbers that do not decrease: one "
+                f"levels has shape {given.shape}, expected {self.n_items - 1} whole numbers that do not decrease: one "
                 "for each item but the last"
             )
-        dense = np.unique(found, return_inverse=True)[1].astype(np.int32) if found.size else np.zeros(0, np.int32)
+        dense = np.unique(given, return_inverse=True)[1].astype(np.int32) if given.size else np.zeros(0, np.int32)
         return self._enter(dense)
 
     def sample(self, size: int = 1, seed: int = 0) -> Int32Array:
@@ -117,20 +117,20 @@ class RankingDistribution(ABC):
         if not 0.0 < probability < 1.0:
             raise InputError(f"probability={probability!r}, expected a number between 0 and 1")
         tails = np.linspace(0.0, 1.0 - probability, _TAILS)
-        found = self.rank_quantiles(chosen, np.concatenate((tails[1:], probability + tails[:-1])))
-        ends = np.zeros((len(found), 1), np.int64)
-        low = np.hstack((ends, found[:, : _TAILS - 1]))
-        high = np.hstack((found[:, _TAILS - 1 :], ends + self.n_items - 1))
+        quantiles = self.rank_quantiles(chosen, np.concatenate((tails[1:], probability + tails[:-1])))
+        ends = np.zeros((len(quantiles), 1), np.int64)
+        low = np.hstack((ends, quantiles[:, : _TAILS - 1]))
+        high = np.hstack((quantiles[:, _TAILS - 1 :], ends + self.n_items - 1))
         uneven = np.abs(np.arange(_TAILS) - _TAILS // 2)
         best = np.argmin((high - low) * _TAILS + uneven, axis=1)[:, None]
         return np.hstack((np.take_along_axis(low, best, 1), np.take_along_axis(high, best, 1)))
 
     def log_probability(self, order: ArrayLike) -> float:
         """Log-probability of one ranking of all items: their indices, best first."""
-        found = np.asarray(order)
-        if found.shape != (self.n_items,) or (np.sort(found) != np.arange(self.n_items)).any():
+        given = np.asarray(order)
+        if given.shape != (self.n_items,) or (np.sort(given) != np.arange(self.n_items)).any():
             raise InputError(f"order={order!r}, expected the indices 0 to {self.n_items - 1}, each once, best first")
-        return self._log_probability(found.astype(np.int64))
+        return self._log_probability(given.astype(np.int64))
 
     # What a distribution supplies
 
@@ -190,8 +190,8 @@ class RankingDistribution(ABC):
         if chosen.size == 0:
             return np.zeros((0, len(probabilities)), np.int64)
         ranks = self._sample_ranks(chosen, _SIMULATED)
-        found = np.quantile(ranks, probabilities, axis=0, method="inverted_cdf")
-        return np.ascontiguousarray(found.T).astype(np.int64)
+        quantiles = np.quantile(ranks, probabilities, axis=0, method="inverted_cdf")
+        return np.ascontiguousarray(quantiles.T).astype(np.int64)
 
     def _sample_ranks(self, chosen: Int64Array, size: int) -> Int32Array:
         """Ranks, from 0, of some items in rankings that are drawn: (size, n_chosen)."""
@@ -202,8 +202,8 @@ class RankingDistribution(ABC):
 
     def _indices(self, name: str, values: ArrayLike) -> Int64Array:
         items = np.asarray(values)
-        known = items.size == 0 or (items.dtype.kind in "iu" and items.min() >= 0 and items.max() < self.n_items)
-        if items.ndim != 1 or not known:
+        valid = items.size == 0 or (items.dtype.kind in "iu" and items.min() >= 0 and items.max() < self.n_items)
+        if items.ndim != 1 or not valid:
             raise InputError(f"{name}={values!r}, expected indices from 0 to {self.n_items - 1}")
         return items.astype(np.int64)
 

@@ -86,8 +86,8 @@ class Learnt(Generic[T]):
         """What was learnt; an error before `fit`."""
         if model is None:
             return self
-        found: T = getattr(model.fitted_.estimate, self._name[:-1])
-        return found
+        value: T = getattr(model.fitted_.estimate, self._name[:-1])
+        return value
 
     def __set__(self, model: Questions, value: object) -> None:
         """Refuse: it would hide what was learnt."""

@@ -18,12 +18,17 @@ from permrank.kernels.top_k import best_items
 from permrank.rankings.rankings import Rankings
 from permrank.rankings.validate import require_rankings
 from permrank.rankings.vocabulary import Vocabulary
-from permrank.types import Array, BoolArray, Float64Array, Int32Array, Int64Array
+from permrank.types import Array, BoolArray, Float64Array, Int32Array, Int64Array, Named
 
 if TYPE_CHECKING:
+    from typing_extensions import TypeVar as TypeVarWithDefault  # `typing` has it from Python 3.13 on
+
     from permrank.core.ranker import Ranker
 
-E = TypeVar("E", bound=Estimate)
+    E = TypeVarWithDefault("E", bound=Estimate, default=Any)
+else:
+    E = TypeVar("E", bound=Estimate)
+
 T = TypeVar("T")
 
 _PERSONAL = ("Recommender", "FactoredPlackettLuce")
@@ -68,7 +73,7 @@ class Fitted(Generic[E]):
     rankings: Rankings
     estimate: E
     trace: Trace
-    _derived: dict[str, Any] = field(default_factory=dict, repr=False, init=False)
+    _derived: Named = field(default_factory=dict, repr=False, init=False)
 
     @cached_property
     def user_ids(self) -> Vocabulary:
@@ -87,12 +92,12 @@ class Fitted(Generic[E]):
 
     def derived(self, name: str, make: Callable[[], T]) -> T:
         """What follows from the value, worked out when it is first asked for. Two threads may both work it out."""
-        found: T
+        value: T
         if name in self._derived:
-            found = self._derived[name]
+            value = self._derived[name]
         else:
-            found = self._derived[name] = make()
-        return found
+            value = self._derived[name] = make()
+        return value
 
     # Who is asked
 
@@ -108,7 +113,7 @@ class Fitted(Generic[E]):
         """Users of the training data by their index."""
         return [Person(self, int(index)) for index in indices]
 
-    def meet(self, said: object, **about: Any) -> Person:
+    def meet(self, said: object, **about: object) -> Person:
         """Somebody new, from a list, best first, or ratings; ``about`` is what else is known of the person."""
         return self._met(observed(said, self.rankings), {k: value for k, value in about.items() if value is not None})
 
@@ -120,7 +125,7 @@ class Fitted(Generic[E]):
         ends = np.array([0, 1]), np.array([0, items.size])
         return Person(self, None, Rankings._trusted(*ends, items, levels, np.ones(1), SOMEBODY, self.item_ids))
 
-    def _met(self, rankings: Rankings, about: dict[str, Any]) -> Person:
+    def _met(self, rankings: Rankings, about: Named) -> Person:
         if about and not self.settings.takes_side_information:
             raise InputError(f"{self.name} does not learn from {' and '.join(about)} of users; fold in without")
         return Person(self, None, rankings, self.settings._meet(self, rankings, **about), about)
@@ -138,11 +143,11 @@ class Fitted(Generic[E]):
         """Indices of items by id or title, of all if None; an unknown one raises, and so does one given twice."""
         if items is None:
             return np.arange(len(self.item_ids))
-        found = self.item_ids.find_all(items)
-        if found.size and np.bincount(found).max() > 1:
-            twice = self.item_ids[int(np.bincount(found).argmax())]
+        indices = self.item_ids.find_all(items)
+        if indices.size and np.bincount(indices).max() > 1:
+            twice = self.item_ids[int(np.bincount(indices).argmax())]
             raise InputError(f"item {twice!r} is given twice; give every item once")
-        return found
+        return indices
 
     def aligned(self, rankings: Rankings) -> Int32Array:
         """Item indices of other rankings in the numbering of the model; an unknown item raises."""
@@ -217,7 +222,7 @@ class Fitted(Generic[E]):
         """Whether `recommend` goes by the order of which there is a distribution."""
         return self.settings._finds_by_order(self)
 
-    def with_estimate(self, **changes: Any) -> Fitted[E]:
+    def with_estimate(self, **changes: object) -> Fitted[E]:
         """The same with other values of some fields of the estimate."""
         return replace(self, estimate=replace(self.estimate, **changes))
 

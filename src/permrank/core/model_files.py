@@ -10,7 +10,6 @@ import itertools
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -44,7 +43,7 @@ _SPOILED = (
 _DATA = ("user_indptr", "indptr", "items", "levels", "weights", "ratings", "counts")
 
 
-def save(fitted: Fitted[Any], path: str | Path) -> None:
+def save(fitted: Fitted, path: str | Path) -> None:
     """Write a fitted model; the file appears whole or not at all."""
     from permrank import __version__
 
@@ -83,7 +82,7 @@ def _about_fit(trace: Trace) -> Named:
     return {"converged": trace.converged, "seconds": trace.seconds, "best_iter": trace.best_iter}
 
 
-def _about_part(part: Fitted[Any]) -> str:
+def _about_part(part: Fitted) -> str:
     """What a header says about a model inside another one; it has learnt from the same data."""
     return as_json({"class": part.name, "parameters": part.settings.get_params(), "fit": _about_fit(part.trace)})
 
@@ -219,5 +218,5 @@ def _unpack_ids(tensors: Named, name: str, kind: AttributeKind) -> Vocabulary:
     if len(ids) > 1 and not (ids[1:] > ids[:-1]).all():
         raise FormatError(f"{kind} ids are not sorted")
     about = tensors.get(f"{name}.attributes")
-    known = None if about is None else Attributes.from_json(about.astype(np.uint8).tobytes(), kind)
-    return Vocabulary(ids, kind).with_attributes(known)
+    attributes = None if about is None else Attributes.from_json(about.astype(np.uint8).tobytes(), kind)
+    return Vocabulary(ids, kind).with_attributes(attributes)

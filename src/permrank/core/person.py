@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from permrank.core import answers, explanation, tie_groups
 from permrank.core.distribution import RankingDistribution
 from permrank.errors import InputError
 from permrank.rankings.rankings import Rankings
-from permrank.types import Float64Array, Int32Array, Int64Array
+from permrank.types import Float64Array, Int32Array, Int64Array, Named
 
 if TYPE_CHECKING:
     from permrank.core.fitted import Fitted
@@ -46,11 +46,11 @@ class Person:
     (['c'], ['c', 'd'])
     """
 
-    fitted: Fitted[Any]
+    fitted: Fitted
     index: int | None = None
     rankings: Rankings | None = None
-    state: Mapping[str, Any] = field(default_factory=dict)
-    about: Mapping[str, Any] = field(default_factory=dict)
+    state: Named = field(default_factory=dict)
+    about: Named = field(default_factory=dict)
 
     @property
     def is_new(self) -> bool:
@@ -69,11 +69,11 @@ class Person:
         if self.is_nobody:
             return []
         source, index = (self.fitted.rankings, self.index or 0) if self.rankings is None else (self.rankings, 0)
-        codes, found = self.fitted.aligned(source), []
+        codes, lists = self.fitted.aligned(source), []
         for ranking in range(int(source.user_indptr[index]), int(source.user_indptr[index + 1])):
             part = slice(int(source.indptr[ranking]), int(source.indptr[ranking + 1]))
-            found.append((codes[part].astype(np.int64), source.levels[part]))
-        return found
+            lists.append((codes[part].astype(np.int64), source.levels[part]))
+        return lists
 
     def listed(self) -> Int32Array:
         """Items that the person has listed, by their index."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import polars as pl
@@ -22,7 +22,7 @@ from permrank.processes import refuse_after_fork, refuse_unsafe_threads
 from permrank.rankings.rankings import Rankings
 from permrank.rankings.validate import require_rankings
 from permrank.rankings.vocabulary import Vocabulary
-from permrank.types import Float64Array, Named
+from permrank.types import Float64Array, Friends, Named
 
 
 class Questions(Settings):
@@ -31,18 +31,24 @@ class Questions(Settings):
     # What was learnt
 
     @property
-    def fitted_(self) -> Fitted[Any]:
+    def fitted_(self) -> Fitted:
         """What was learnt, from what, and with which settings."""
         refuse_after_fork()
         refuse_unsafe_threads()
-        found: Fitted[Any] | None = vars(self).get("_fitted")
-        if found is None:
+        fitted: Fitted | None = vars(self).get("_fitted")
+        if fitted is None:
             raise NotFittedError(f"this {type(self).__name__} is not fitted; call fit(rankings) first")
-        return found
+        return fitted
 
     @fitted_.setter
-    def fitted_(self, fitted: Fitted[Any]) -> None:
+    def fitted_(self, fitted: Fitted) -> None:
         vars(self)["_fitted"] = fitted
+
+    @property
+    def _learnt_with(self) -> Self:
+        """The settings that the estimate was learnt with."""
+        settings: Self = self.fitted_.settings  # type: ignore[assignment]
+        return settings
 
     @property
     def rankings_(self) -> Rankings:
@@ -118,8 +124,8 @@ class Questions(Settings):
         self,
         said: object,
         *,
-        features: Mapping[str, Any] | None = None,
-        friends: Iterable[object] | Mapping[Any, float] | None = None,
+        features: Mapping[str, object] | None = None,
+        friends: Friends | None = None,
     ) -> Person:
         """Make a new user from a list, best first, or from a dict of item to rating, without retraining.
 
@@ -420,8 +426,7 @@ class Questions(Settings):
         """
         from permrank.interfaces.plots import plot
 
-        model: Any = self  # which is a Ranker
-        return plot(model, kind, path=path, n_items=n_items, user=user, rankings=rankings)
+        return plot(self.fitted_.as_model(), kind, path=path, n_items=n_items, user=user, rankings=rankings)
 
     # Files
 
@@ -435,11 +440,11 @@ class Questions(Settings):
 
     def __repr__(self) -> str:
         """The call that makes the model, which can be evaluated; and, once it is fitted, what it was fitted to."""
-        fitted: Fitted[Any] | None = vars(self).get("_fitted")
+        fitted: Fitted | None = vars(self).get("_fitted")
         return self.call() if fitted is None else told_of(fitted)
 
     def _repr_html_(self) -> str:
-        fitted: Fitted[Any] | None = vars(self).get("_fitted")
+        fitted: Fitted | None = vars(self).get("_fitted")
         asked = self if fitted is None else fitted.settings
         rows = [[name, textwrap.shorten(repr(value), 80)] for name, value in asked.get_params().items()]
         notes = [getattr(type(self), "assumes", "")]
@@ -464,7 +469,7 @@ class Questions(Settings):
         return vars(self).get("_fitted") is not None
 
 
-def told_of(fitted: Fitted[Any]) -> str:
+def told_of(fitted: Fitted) -> str:
     """The call that makes a fitted model, and what it was fitted to."""
     data = fitted.rankings
     n, total = int(data.n_rankings), float(data.weights.sum())

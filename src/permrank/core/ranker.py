@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
+from typing import TYPE_CHECKING, ClassVar, Self, dataclass_transform
 
 import numpy as np
 
@@ -90,46 +90,46 @@ class Ranker(Questions, ABC):
     # What a family supplies
 
     @abstractmethod
-    def _learn(self, rankings: Rankings) -> Estimate | Learner[Any]:
+    def _learn(self, rankings: Rankings) -> Estimate | Learner:
         """Learn from data: an estimate, or a stream of steps that have one."""
 
     @abstractmethod
-    def _scores(self, fitted: Fitted[Any], person: Person, items: Int64Array) -> Float64Array:
+    def _scores(self, fitted: Fitted, person: Person, items: Int64Array) -> Float64Array:
         """Scores of items (matrix indices) for a person; higher is better."""
 
     # What a family may supply
 
-    def _meet(self, fitted: Fitted[Any], rankings: Rankings, **about: Any) -> Named:
+    def _meet(self, fitted: Fitted, rankings: Rankings, **about: object) -> Named:
         """What the model works out about somebody new, from what was listed (`Person.state`)."""
         return {}
 
-    def _law(self, fitted: Fitted[Any], person: Person, items: Int64Array) -> RankingDistribution:
+    def _law(self, fitted: Fitted, person: Person, items: Int64Array) -> RankingDistribution:
         """P(ranking of the items | person); a model that has it answers all questions about probabilities."""
         fitted.refuse("distribution")
 
-    def _reasons(self, fitted: Fitted[Any], person: Person, item: int) -> Reasons:
+    def _reasons(self, fitted: Fitted, person: Person, item: int) -> Reasons:
         """A score of an item as a sum over what the person has listed, if it is one."""
         fitted.refuse("explain")
 
-    def _score_draws(self, fitted: Fitted[Any], person: Person, items: Int64Array) -> Float64Array:
+    def _score_draws(self, fitted: Fitted, person: Person, items: Int64Array) -> Float64Array:
         """Scores of items as they might be: draws (n_draws, n) from the distribution of the estimates."""
         fitted.refuse("tie_groups")
 
-    def _item_likeness(self, fitted: Fitted[Any], item: int) -> Float64Array:
+    def _item_likeness(self, fitted: Fitted, item: int) -> Float64Array:
         """How alike every item is to this one: (n_items,)."""
         fitted.refuse("similar_items")
 
-    def _user_likeness(self, fitted: Fitted[Any], person: Person) -> Float64Array:
+    def _user_likeness(self, fitted: Fitted, person: Person) -> Float64Array:
         """How alike every user of the training data is to this person: (n_users,)."""
         fitted.refuse("similar_users")
 
     # What follows from these, and is overridden where there is a quicker way
 
-    def _rows(self, fitted: Fitted[Any], people: Sequence[Person]) -> Array:
+    def _rows(self, fitted: Fitted, people: Sequence[Person]) -> Array:
         every = np.arange(len(fitted.item_ids))
         return np.array([self._scores(fitted, person, every) for person in people]).reshape(len(people), every.size)
 
-    def _score_pairs(self, fitted: Fitted[Any], who: Int64Array, what: Int64Array) -> Float64Array:
+    def _score_pairs(self, fitted: Fitted, who: Int64Array, what: Int64Array) -> Float64Array:
         """Scores of users and items (indices, equally many)."""
         scores, order = np.empty(who.size), np.argsort(who, kind="stable")
         for part in np.split(order, np.flatnonzero(np.diff(who[order])) + 1) if who.size else []:
@@ -137,32 +137,30 @@ class Ranker(Questions, ABC):
             scores[part] = self._scores(fitted, person, what[part])
         return scores
 
-    def _prefers(self, fitted: Fitted[Any], person: Person, first: Int64Array, second: Int64Array) -> Float64Array:
+    def _prefers(self, fitted: Fitted, person: Person, first: Int64Array, second: Int64Array) -> Float64Array:
         """Probabilities that a person ranks the one item before the other, for several pairs of different items."""
         return np.array([self._law(fitted, person, pair).prefers(0, 1) for pair in np.column_stack((first, second))])
 
-    def _prefers_pairs(
-        self, fitted: Fitted[Any], who: Int64Array, first: Int64Array, second: Int64Array
-    ) -> Float64Array:
+    def _prefers_pairs(self, fitted: Fitted, who: Int64Array, first: Int64Array, second: Int64Array) -> Float64Array:
         return answers.each_pair(fitted, who, first, second)
 
-    def _has_law(self, fitted: Fitted[Any]) -> bool:
+    def _has_law(self, fitted: Fitted) -> bool:
         """Whether the model says how likely every ranking is."""
         return type(self)._law is not Ranker._law
 
-    def _has_pairs(self, fitted: Fitted[Any]) -> bool:
+    def _has_pairs(self, fitted: Fitted) -> bool:
         """Whether it says how likely every pair is, if by `_prefers` alone."""
         return self._has_law(fitted)
 
-    def _knows_ranks(self, fitted: Fitted[Any]) -> bool:
+    def _knows_ranks(self, fitted: Fitted) -> bool:
         """Whether quantiles of ranks are quick enough to go with every answer."""
         return False
 
-    def _finds_by_order(self, fitted: Fitted[Any]) -> bool:
+    def _finds_by_order(self, fitted: Fitted) -> bool:
         """Whether `recommend` goes by the order of which there is a distribution."""
         return True
 
-    def _featured_items(self, fitted: Fitted[Any]) -> Int64Array:
+    def _featured_items(self, fitted: Fitted) -> Int64Array:
         """Cold-start items: those that nobody has ranked, and that the model knows by their features alone."""
         return np.zeros(0, np.int64)
 
@@ -193,7 +191,7 @@ class Ranker(Questions, ABC):
         """Fields of the estimate that say how answers are made, from the settings."""
         return {}
 
-    def _check(self, fitted: Fitted[Any]) -> None:
+    def _check(self, fitted: Fitted) -> None:
         """Raise if learned arrays from a file do not fit together; a model extends it by what its answers rely on."""
         fitted.estimate.check(fitted.rankings.n_users, fitted.rankings.n_items)
 
@@ -252,7 +250,7 @@ class Ranker(Questions, ABC):
         """These settings, so that nobody can change them: parameters may be lists."""
         return type(self)(**copy.deepcopy(self.get_params()))
 
-    def _learner(self, rankings: Rankings) -> Learner[Any]:
+    def _learner(self, rankings: Rankings) -> Learner:
         learnt = self._learn(rankings)
         return learnt if callable(learnt) else at_once(learnt)
 
@@ -263,10 +261,10 @@ class LuceChoiceRanker(Ranker):
     P(ranking | user) = Π_i e^{s_i} / Σ_{j >= i} e^{s_j}   (§3, eq. 1), with s = ``_scores(fitted, person, items)``.
     """
 
-    def _knows_ranks(self, fitted: Fitted[Any]) -> bool:
+    def _knows_ranks(self, fitted: Fitted) -> bool:
         return True
 
-    def _law(self, fitted: Fitted[Any], person: Person, items: Int64Array) -> LuceMixture:
+    def _law(self, fitted: Fitted, person: Person, items: Int64Array) -> LuceMixture:
         return LuceMixture(self._scores(fitted, person, items)[None])
 
 
@@ -294,9 +292,9 @@ class OneOrderRanker(Ranker):
     def _count(self, rankings: Rankings) -> Float64Array:
         raise NotImplementedError
 
-    def _learn(self, rankings: Rankings) -> Any:
+    def _learn(self, rankings: Rankings) -> Estimate | Learner:
         return ItemScores(self._count(rankings))
 
-    def _scores(self, fitted: Fitted[Any], person: Person, items: Int64Array) -> Float64Array:
+    def _scores(self, fitted: Fitted, person: Person, items: Int64Array) -> Float64Array:
         scores: Float64Array = fitted.estimate.scores
         return scores[items]

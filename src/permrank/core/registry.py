@@ -111,31 +111,31 @@ def find_among(name: str, given: Iterable[type[Ranker]]) -> type[Ranker]:
     """Class of a model by its name, first among some that are given."""
     own: dict[str, type[Ranker]] = {}
     for model in given:
-        known = require_model(model).__name__
-        if own.setdefault(known, model) is not model:
-            raise InputError(f"models: two classes are named {known!r}; give one of them")
+        class_name = require_model(model).__name__
+        if own.setdefault(class_name, model) is not model:
+            raise InputError(f"models: two classes are named {class_name!r}; give one of them")
     return own[name] if name in own else find(name)
 
 
 def every() -> list[type[Ranker]]:
     """All models, by name; of an installed package one that cannot be had is left out with a warning."""
-    found = []
+    models = []
     for name in names():
         try:
-            found.append(find(name))
+            models.append(find(name))
         except InputError as error:
             warnings.warn(f"{error}; left out", ModelWarning, stacklevel=2)
     for entry in _offered():
         if entry.name in MODELS:
             message = f"the model {entry.name!r} of {_owner(entry)} has the name of a built-in one; left out"
             warnings.warn(message, ModelWarning, stacklevel=2)
-    return found
+    return models
 
 
 def spelling(model: type[Ranker]) -> str:
     """What to call a model on the command line: its name, or ``module:Class`` where only this process knows it."""
-    known = model.__name__ in MODELS or any(entry.name == model.__name__ for entry in _offered())
-    return model.__name__ if known else f"{model.__module__}:{model.__name__}"
+    everywhere = model.__name__ in MODELS or any(entry.name == model.__name__ for entry in _offered())
+    return model.__name__ if everywhere else f"{model.__module__}:{model.__name__}"
 
 
 def _built_in(name: str) -> type[Ranker]:

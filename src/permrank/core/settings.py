@@ -54,7 +54,7 @@ class Declaration(ABC):
         Another parameter and the value that it must have for this one to matter.
     """
 
-    default: Any = None
+    default: object = None
     help: str = ""
     kw_only: bool = True
     when: tuple[str, object] | None = None
@@ -171,7 +171,7 @@ class Categorical(Declaration):
     'kendall, spearman'
     """
 
-    values: tuple[Any, ...]
+    values: tuple[object, ...]
     _: KW_ONLY
     tune: tuple[Any, ...] = ()
 
@@ -194,7 +194,7 @@ class Categorical(Declaration):
 class Flag(Categorical):
     """True or False; `tune` chooses with ``tune=(True, False)``."""
 
-    values: tuple[Any, ...] = (True, False)
+    values: tuple[object, ...] = (True, False)
 
     def check(self, name: str, value: object) -> None:
         """Raise unless it is a truth value."""
@@ -249,7 +249,7 @@ def number(*, default: object, **options: Any) -> Any:
     return Float(default=default, **options)
 
 
-def choice(*, default: object, values: Iterable[Any], **options: Any) -> Any:
+def choice(*, default: object, values: Iterable[object], **options: Any) -> Any:
     """One of several words; options are those of `Categorical`."""
     return Categorical(tuple(values), default=default, **options)
 
@@ -274,7 +274,7 @@ class Settings:
 
     parameters: ClassVar[dict[str, Declaration]] = {}
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
         own = {name: value for name, value in vars(cls).items() if isinstance(value, Declaration)}
         kept = {name: value for name, value in cls.parameters.items() if name in own or name not in vars(cls)}
@@ -287,9 +287,9 @@ class Settings:
 
     def _validate(self) -> None:
         """Raise unless every setting is what it may be; a model extends it by what concerns several."""
-        known = parameter_names(type(self))
+        names = parameter_names(type(self))
         for name, declaration in self.parameters.items():
-            if name in known:  # a subclass may have settled it
+            if name in names:  # a subclass may have settled it
                 declaration.check(name, getattr(self, name))
 
     # As scikit-learn has them
@@ -303,10 +303,10 @@ class Settings:
 
         An unknown name raises and nothing is changed.
         """
-        known = parameter_names(type(self))
+        names = parameter_names(type(self))
         for name in parameters:
-            if name not in known:
-                raise UnknownIdError(f"parameter of {type(self).__name__}", name, known)
+            if name not in names:
+                raise UnknownIdError(f"parameter of {type(self).__name__}", name, names)
         for name, value in parameters.items():
             setattr(self, name, value)
         return self
@@ -326,10 +326,10 @@ class Settings:
         return f"{type(self).__name__}({differing})"
 
 
-def parameter_names(model: type[Any]) -> list[str]:
+def parameter_names(model: type) -> list[str]:
     """Names of the constructor's arguments."""
     several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    return [name for name, found in inspect.signature(model).parameters.items() if found.kind not in several]
+    return [name for name, parameter in inspect.signature(model).parameters.items() if parameter.kind not in several]
 
 
 def _give_constructor(cls: type[Settings]) -> None:
@@ -354,9 +354,9 @@ def _give_constructor(cls: type[Settings]) -> None:
     signature = inspect.Signature([itself, *given])
 
     def __init__(self: Settings, *arguments: object, **options: object) -> None:  # noqa: N807
-        found = signature.bind(self, *arguments, **options).arguments
+        bound = signature.bind(self, *arguments, **options).arguments
         for name, declaration in declared.items():
-            setattr(self, name, found.get(name, declaration.default))
+            setattr(self, name, bound.get(name, declaration.default))
 
     __init__.__signature__ = signature  # type: ignore[attr-defined]
     __init__.__qualname__ = f"{cls.__qualname__}.__init__"
@@ -373,7 +373,7 @@ def _documented(text: str, declared: dict[str, Declaration]) -> str:
         lines += textwrap.wrap(one.help, 108, initial_indent="    ", subsequent_indent="    ")
     section = textwrap.indent("\n".join(lines), "    ")
     for title in ("    Attributes\n", "    Examples\n"):
-        before, found, after = text.partition(title)
-        if found:
+        before, there, after = text.partition(title)
+        if there:
             return f"{before}{section}\n\n{title}{after}"
     return f"{text.rstrip()}\n\n{section}\n    "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import polars as pl
@@ -87,14 +87,14 @@ class WorthRanker(Ranker):
     scores_ = Learnt[Float64Array]()
 
     @abstractmethod
-    def _likelihood(self, fitted: Fitted[Any]) -> Likelihood:
+    def _likelihood(self, fitted: Fitted) -> Likelihood:
         """The likelihood at the estimate."""
 
     @abstractmethod
     def standard_errors(self) -> pl.DataFrame:
         """Scores with their standard errors, best item first."""
 
-    def _evaluated(self, fitted: Fitted[Any], point: Float64Array) -> Evaluated:
+    def _evaluated(self, fitted: Fitted, point: Float64Array) -> Evaluated:
         """Value and gradient of the log-likelihood at other parameters, and what computes minus its Hessian."""
         raise NotSupportedError(f"{type(self).__name__} has no profile likelihood")
 
@@ -182,13 +182,13 @@ class WorthRanker(Ranker):
         return _best_first(fitted, frame)
 
 
-def _few(fitted: Fitted[Any]) -> Likelihood:
+def _few(fitted: Fitted) -> Likelihood:
     require_few(len(fitted.item_ids))
     made: Likelihood = fitted.settings._likelihood(fitted)  # type: ignore[attr-defined]
     return made
 
 
-def _contrast(fitted: Fitted[Any], reference: object, size: int) -> Float64Array:
+def _contrast(fitted: Fitted, reference: object, size: int) -> Float64Array:
     """The matrix that measures scores from that of the reference, or from their mean.
 
     Their common level is not in the data: a prior gives it a value, and an error that says nothing.
@@ -201,7 +201,7 @@ def _contrast(fitted: Fitted[Any], reference: object, size: int) -> Float64Array
     return contrast
 
 
-def _estimates(fitted: Fitted[Any], fit: Likelihood, reference: object, width: float) -> pl.DataFrame:
+def _estimates(fitted: Fitted, fit: Likelihood, reference: object, width: float) -> pl.DataFrame:
     """Estimates, standard errors and Wald's limits; the reference has no error."""
     n, contrast = len(fitted.item_ids), _contrast(fitted, reference, fit.point.size)
     errors = roots(np.sum((contrast @ fit.covariance) * contrast, axis=1))
@@ -218,7 +218,7 @@ def _estimates(fitted: Fitted[Any], fit: Likelihood, reference: object, width: f
     return frame.with_columns(low=pl.col("estimate") - margin, high=pl.col("estimate") + margin)
 
 
-def _profiled(fitted: Fitted[Any], fit: Likelihood, reference: object, width: float) -> dict[str, pl.Series]:
+def _profiled(fitted: Fitted, fit: Likelihood, reference: object, width: float) -> dict[str, pl.Series]:
     if not fit.flat:
         raise InputError("profile intervals are for maximum likelihood, prior=None; method='wald' goes with a prior")
     n = len(fitted.item_ids)
@@ -237,7 +237,7 @@ def _profiled(fitted: Fitted[Any], fit: Likelihood, reference: object, width: fl
     return {"low": pl.Series(low, dtype=pl.Float64), "high": pl.Series(high, dtype=pl.Float64)}
 
 
-def _best_first(fitted: Fitted[Any], frame: pl.DataFrame) -> pl.DataFrame:
+def _best_first(fitted: Fitted, frame: pl.DataFrame) -> pl.DataFrame:
     n = len(fitted.item_ids)
     order = np.lexsort((np.arange(n), -fitted.estimate.scores))
     return frame[np.append(order, np.arange(n, frame.height))]

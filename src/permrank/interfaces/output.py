@@ -11,7 +11,7 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     import polars as pl
     from rich.table import Table
     from rich.text import Text
+
+    from permrank.types import Named
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
@@ -47,7 +49,7 @@ def message_of(error: BaseException) -> str:
     return printable(" ".join(text.split()))
 
 
-def apart_from(output: Path) -> contextlib.AbstractContextManager[Any]:
+def apart_from(output: Path) -> contextlib.AbstractContextManager[object]:
     """What is printed in the block goes to standard error if ``output`` is standard output: the two must not mix."""
     with contextlib.suppress(OSError, ValueError):
         if os.path.samestat(output.expanduser().stat(), os.fstat(sys.stdout.fileno())):
@@ -69,7 +71,7 @@ def show(frame: pl.DataFrame, *, as_json: bool, title: str = "", most: int | Non
         console.print(f"... and {frame.height - shown.height:,} more (--json prints all)", style="dim")
 
 
-def show_values(values: dict[str, Any], *, as_json: bool, title: str = "") -> None:
+def show_values(values: Named, *, as_json: bool, title: str = "") -> None:
     """Print named values as a table of two columns, or as one JSON object with numbers, truth values and nulls."""
     if as_json:
         print_json(values)
@@ -106,7 +108,7 @@ def _empty_table(title: str) -> Table:
     return Table(title=plain(title) if title else None, title_justify="left", title_style="bold", header_style="bold")
 
 
-def print_json(value: Any) -> None:
+def print_json(value: object) -> None:
     """Print JSON on standard output; what a terminal would obey is escaped, which changes no value."""
     unicode = (sys.stdout.encoding or "").lower().startswith("utf")
     text = json.dumps(value, indent=2, ensure_ascii=not unicode, allow_nan=False, default=str)

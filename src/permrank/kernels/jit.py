@@ -37,7 +37,7 @@ from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 
 from permrank.kernels.compiling import tell_of
-from permrank.kernels.lean import compiles_a_part, is_part, make_lean
+from permrank.kernels.linking import compiles_a_part, is_part, optimise_once
 
 __all__ = ["cache_folder", "njit", "prange"]
 
@@ -67,7 +67,7 @@ def njit(function=None, signature=None, **options):
     # A wrapper for other compiled code that takes kernels as values, which none does, is left out.
     made = numba.njit(nogil=True, no_cfunc_wrapper=True, **options)(function)
     if not config.DISABLE_JIT:
-        make_lean(made)
+        optimise_once(made)
         # The whole name of the module: machine code knows it, and moving a file does not change its digest.
         path, module = Path(function.__code__.co_filename), function.__module__.removeprefix("permrank.")
         try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
@@ -72,11 +71,11 @@ class CheckpointStore(Hook):
         self._header = {"library": __version__, **identity}
         remove_temporaries(require_file_or_nothing(self._path).path)
 
-    def resume(self, run: Run[Any], kept: State) -> None:
+    def resume(self, run: Run, kept: State) -> None:
         """Count from the sweep that learning goes on from."""
         self._kept = run.n_sweeps
 
-    def after_sweep(self, run: Run[Any]) -> None:
+    def after_sweep(self, run: Run) -> None:
         """Keep the state, if it is time to, instead of the one before."""
         if run.step.state is not None and (run.ended or run.n_sweeps - self._kept >= self._every):
             write(self._path, "checkpoint", run.state(), self._header)

@@ -13,6 +13,7 @@ from permrank.checks import require_int
 from permrank.errors import EngineError, InputError, NotSupportedError
 from permrank.learning.pool import Parcel, PoolEngine, WorkerLost, pack, unpack
 from permrank.learning.shards import Engine, using
+from permrank.types import Array
 
 
 class RayEngine:
@@ -69,8 +70,7 @@ class _Worker:
         from numba.core import config
 
         numba.set_num_threads(max(1, min(threads, config.NUMBA_NUM_THREADS)))  # type: ignore[attr-defined]
-        self._held: dict[int, Any] = {}
-        self._function: tuple[bytes, Any] = (b"", None)
+        self._held: dict[int, object] = {}
 
     def hold(self, key: int, parcel: Parcel) -> None:
         self._held[key] = unpack(parcel)
@@ -79,8 +79,7 @@ class _Worker:
         for key in keys:
             self._held.pop(key, None)
 
-    def call(self, function: Parcel, key: int, *arguments: Any) -> Parcel:
-        stream, buffers, read_only = arguments
+    def call(self, function: Parcel, key: int, stream: bytes, buffers: list[Array], read_only: list[bool]) -> Parcel:
         return pack(unpack(function)(self._held[key], *unpack(Parcel(stream, buffers, read_only))))
 
     def process(self) -> int:
@@ -112,20 +111,20 @@ class _Actors:
         self._kind = kind.options(num_cpus=min(self._threads, cpus), max_restarts=0, scheduling_strategy="SPREAD")
         self._actors = [self._kind.remote(self._threads) for _ in range(self.n_workers)]
 
-    def send(self, value: object) -> Any:
+    def send(self, value: object) -> object:
         return self._ray.put(pack(value))
 
-    def hold(self, worker: int, key: int, sent: Any) -> None:
+    def hold(self, worker: int, key: int, sent: object) -> None:
         self._wait(self._actors[worker].hold.remote(key, sent))
 
     def drop(self, worker: int, keys: Sequence[int]) -> None:
         with contextlib.suppress(WorkerLost):
             self._wait(self._actors[worker].drop.remote(keys))
 
-    def call(self, worker: int, function: Any, key: int, arguments: tuple[object, ...]) -> Any:
+    def call(self, worker: int, function: object, key: int, arguments: tuple[object, ...]) -> object:
         return self._actors[worker].call.remote(function, key, *pack(arguments))
 
-    def result(self, worker: int, pending: Any) -> Any:
+    def result(self, worker: int, pending: object) -> Any:
         return unpack(Parcel(*self._wait(pending)))
 
     def restart(self, worker: int) -> None:

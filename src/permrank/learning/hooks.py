@@ -34,12 +34,12 @@ class Report(Hook):
     def __init__(self, show: Callable[[Progress], None] | None, callback: Callback | None) -> None:
         self._show, self._callback = show, callback
 
-    def resume(self, run: Run[object], kept: State) -> None:
+    def resume(self, run: Run, kept: State) -> None:
         """Draw the bar from where learning goes on."""
         if self._show is not None and run.history:
             self._show(Progress(run.n_sweeps, run.max_iter, run.history[-1]))
 
-    def after_sweep(self, run: Run[object]) -> None:
+    def after_sweep(self, run: Run) -> None:
         """Say how far learning is."""
         progress = Progress(run.n_sweeps, run.max_iter, run.history[-1], run.score, run.step.part)
         if self._show is not None:
@@ -116,7 +116,7 @@ class Interrupt(Hook):
     def __init__(self) -> None:
         self.pressed = False
 
-    def after_sweep(self, run: Run[object]) -> None:
+    def after_sweep(self, run: Run) -> None:
         """Stop if Ctrl-C was pressed."""
         run.stopped = run.stopped or self.pressed
 

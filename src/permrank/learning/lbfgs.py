@@ -86,8 +86,8 @@ class LimitedMemory:
         for i in self._order:
             along = scale * (of_gradient[i, 1] - bends[i] @ of_falls) + mixed[:, i] @ of_steps
             of_steps[i] = of_falls[i] - along / mixed[i, i]
-        found: Vector = memory_sum(steps, falls, gradient, diagonal, scale, of_steps, of_falls)
-        return found
+        direction: Vector = memory_sum(steps, falls, gradient, diagonal, scale, of_steps, of_falls)
+        return direction
 
 
 def inner(a: Vector, b: Vector) -> float:
@@ -125,8 +125,8 @@ def minimise(function: Function, start: Float64Array, scale: Float64Array, *, to
             return point
 
         def state() -> State:
-            known = {"point": point, "value": value, "gradient": gradient, "small_gains": small_gains}
-            return known | memory.state()
+            state = {"point": point, "value": value, "gradient": gradient, "small_gains": small_gains}
+            return state | memory.state()
 
         yield standing(estimate, state)
         while True:
@@ -162,8 +162,8 @@ def _descended(
     length = 1.0 if len(memory) else min(1.0, 1.0 / max(float(np.abs(step).max(initial=0.0)), 1e-300))
     for _ in range(40):
         trial = point + length * step
-        found = function(trial)
-        if found[0] <= value + _ENOUGH * length * slope:
-            return trial, found
+        there = function(trial)
+        if there[0] <= value + _ENOUGH * length * slope:
+            return trial, there
         length *= 0.5
     return point, now

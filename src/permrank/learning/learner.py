@@ -10,14 +10,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
 from permrank.errors import EstimateError
 from permrank.types import Float64Array, Named
 
-E = TypeVar("E")
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar as TypeVarWithDefault  # `typing` has it from Python 3.13 on
+
+    E = TypeVarWithDefault("E", default=Any)
+else:
+    E = TypeVar("E")
 E_co = TypeVar("E_co", covariant=True)
 F = TypeVar("F")
 State: TypeAlias = Named
@@ -130,10 +135,10 @@ class Run(Generic[E]):
 class Hook:
     """What is done after every sweep, in the order in which hooks are given; a hook overrides what it needs."""
 
-    def resume(self, run: Run[Any], kept: State) -> None:
+    def resume(self, run: Run, kept: State) -> None:
         """Take up what `state` gave to an earlier run."""
 
-    def after_sweep(self, run: Run[Any]) -> None:
+    def after_sweep(self, run: Run) -> None:
         """Look at the sweep; setting ``run.stopped`` makes it the last."""
 
     def state(self) -> State:
@@ -217,10 +222,10 @@ def best_of(learners: Sequence[Learner[E]]) -> Learner[Best[E]]:
             return Best(now[best].estimate(), objectives.copy())
 
         def state() -> State:
-            found: State = {"objectives": objectives.copy(), "ended": ended.copy()}
+            states: State = {"objectives": objectives.copy(), "ended": ended.copy()}
             for i, step in enumerate(now):
-                found |= {f"{i}.{name}": value for name, value in (step.state or dict)().items()}
-            return found
+                states |= {f"{i}.{name}": value for name, value in (step.state or dict)().items()}
+            return states
 
         yield standing(estimate, state)
         while True:
@@ -240,15 +245,15 @@ def in_turn(first: Learner[State], second: Callable[[State], Learner[E]], show: 
     """Learn one thing to its end, then another that depends on it; ``show`` makes an estimate of the first alone."""
 
     def steps(kept: State | None) -> Iterator[Step[E]]:
-        found = _under(_FOUND, kept or {})
-        resumed, part = bool(found), 0
+        first_learnt = _under(_FOUND, kept or {})
+        resumed, part = bool(first_learnt), 0
         if not resumed:
             for step in first(kept):
                 yield Step(step.objective, _composed(show, step.estimate), step.state, False, step.burn_in, step.part)
                 part = step.part + 1
-            found, kept = step.estimate(), None
-        named = {_FOUND + name: value for name, value in found.items()}
-        stream = second(found)(kept)
+            first_learnt, kept = step.estimate(), None
+        named = {_FOUND + name: value for name, value in first_learnt.items()}
+        stream = second(first_learnt)(kept)
         begin = next(stream)
         if resumed:
             yield begin

@@ -112,12 +112,12 @@ def _conjugate_gradients(objective: Objective, point: Float64Array, now: Evaluat
         # The step of the difference balances rounding (eps / h) against the third derivative (h).
         h = 1e-6 / max(float(np.abs(direction).max()), 1e-300)
         product = (now.gradient - objective(point + h * direction).gradient) / h
-        bend = float(direction @ product)
+        curvature = float(direction @ product)
         # Along (1, ..., 1) a likelihood of rankings is flat, and what is left there is rounding; elsewhere this is
         # the end of where the objective is concave.
-        if bend <= _FLAT * float(direction**2 @ now.curvature):
+        if curvature <= _FLAT * float(direction**2 @ now.curvature):
             return step if step.any() else direction
-        alpha = rho / bend
+        alpha = rho / curvature
         step += alpha * direction
         residual -= alpha * product
         preconditioned = scale * residual
@@ -229,10 +229,10 @@ def expectation_maximisation(
         yield standing(estimate, state)
         while True:
             before = best
-            known = bool(np.isfinite(before).all())
+            measured = bool(np.isfinite(before).all())
             point, best = update(point)
-            if not (accelerate and known):
-                yield Step(float(best.mean()), estimate, state, known and small(before))
+            if not (accelerate and measured):
+                yield Step(float(best.mean()), estimate, state, measured and small(before))
                 continue
             yield Step(float(best.mean()), estimate)
             first = point

@@ -38,9 +38,9 @@ class Parcel(NamedTuple):
 
 def pack(value: object) -> Parcel:
     """Arrays are not copied."""
-    found: list[pickle.PickleBuffer] = []
-    stream = pickle.dumps(value, protocol=5, buffer_callback=found.append)
-    views = [buffer.raw() for buffer in found]
+    buffers: list[pickle.PickleBuffer] = []
+    stream = pickle.dumps(value, protocol=5, buffer_callback=buffers.append)
+    views = [buffer.raw() for buffer in buffers]
     return Parcel(stream, [np.frombuffer(view, np.uint8) for view in views], [view.readonly for view in views])
 
 
@@ -69,19 +69,19 @@ class Workers(Protocol):
     def n_workers(self) -> int:
         """How many there are."""
 
-    def send(self, value: object) -> Any:
+    def send(self, value: object) -> object:
         """Put a value where every worker can get it; returns what stands for it."""
 
-    def hold(self, worker: int, key: int, sent: Any) -> None:
+    def hold(self, worker: int, key: int, sent: object) -> None:
         """Let a worker keep a value that was sent."""
 
     def drop(self, worker: int, keys: Sequence[int]) -> None:
         """Let a worker forget values, if it still lives."""
 
-    def call(self, worker: int, function: Any, key: int, arguments: tuple[object, ...]) -> Any:
+    def call(self, worker: int, function: object, key: int, arguments: tuple[object, ...]) -> object:
         """Begin to call a function that was sent on a value that is held; returns what stands for the result."""
 
-    def result(self, worker: int, pending: Any) -> Any:
+    def result(self, worker: int, pending: object) -> Any:
         """Wait for the result; raises `WorkerLost` if there will be none."""
 
     def restart(self, worker: int) -> None:
@@ -93,7 +93,7 @@ class _Group(NamedTuple):
 
     shards: tuple[object, ...]
     keys: tuple[int, ...]
-    sent: tuple[Any, ...]
+    sent: tuple[object, ...]
 
 
 class PoolEngine:
@@ -117,7 +117,7 @@ class PoolEngine:
         sent = self._workers.send(function)
         arguments = list(zip(*columns[1:], strict=True)) if columns[1:] else [()] * len(group.shards)
 
-        def begin(place: int) -> Any:
+        def begin(place: int) -> object:
             return self._workers.call(self._owner(place), sent, group.keys[place], arguments[place])
 
         pending = {place: self._while_alive(place, begin) for place in range(len(group.shards))}
@@ -142,7 +142,7 @@ class PoolEngine:
                             pending[other] = self._while_alive(other, begin)
         return results
 
-    def _while_alive(self, place: int, begin: Callable[[int], Any]) -> Any:
+    def _while_alive(self, place: int, begin: Callable[[int], object]) -> object:
         """Begin a call; a worker that is found dead is replaced first."""
         try:
             return begin(place)

@@ -212,8 +212,8 @@ def map_shards(function: Callable[..., T], shards: Sequence[P], *arrays: Any, le
 
 
 def gathered(
-    function: Callable[..., tuple[Any, ...]], shards: Sequence[P], *arrays: Any, level: int = 0
-) -> tuple[Any, ...]:
+    function: Callable[..., tuple[Array, ...]], shards: Sequence[P], *arrays: Any, level: int = 0
+) -> tuple[Array, ...]:
     """As `map_shards`, for a function that returns arrays: each with the lines of all shards one behind another."""
     parts = map_shards(function, shards, *arrays, level=level)
     return parts[0] if len(parts) == 1 else tuple(np.concatenate(same) for same in zip(*parts, strict=True))

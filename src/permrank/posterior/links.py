@@ -20,9 +20,8 @@ what normal data and these sums lead to; a sweep costs two passes over the links
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -33,7 +32,7 @@ from permrank.posterior.kernels.links import link_noise, link_sums
 from permrank.ragged import frozen
 from permrank.rankings.links import Edges
 from permrank.rankings.vocabulary import Vocabulary
-from permrank.types import Float64Array, Int64Array, Key
+from permrank.types import Float64Array, Friends, Int64Array, Key
 
 # Values of τ that are tried: 0 is as good as the first. With the last, two who have no other friends are correlated by
 # τ / (1 + τ) = .97. More would tell little, and friends move together in steps of 1 / τ: it takes about τ sweeps.
@@ -196,7 +195,7 @@ def weights_of_new(graph: UserGraph, friends: np.ndarray, weights: Float64Array)
     return np.asarray(weights / np.sqrt(weights.sum() * (graph.raw_degrees[friends] + weights)))
 
 
-def linked_with(friends: Iterable[object] | Mapping[Any, float], users: Vocabulary) -> tuple[Int64Array, Float64Array]:
+def linked_with(friends: Friends, users: Vocabulary) -> tuple[Int64Array, Float64Array]:
     """Indices of the friends that somebody new has, given as ids or as a dict of id to weight, and the weights."""
     given = dict(friends) if isinstance(friends, Mapping) else dict.fromkeys(friends, 1.0)
     weights = np.array([float(weight) for weight in given.values()])

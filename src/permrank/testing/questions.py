@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -14,7 +13,7 @@ from permrank.evaluation.evaluate import evaluate
 from permrank.rankings.rankings import Rankings
 from permrank.types import Named
 
-LISTS: dict[str, list[Any]] = {
+LISTS: dict[str, list[object]] = {
     "ann": ["toro", "ebi", "uni", "ika"],
     "bob": ["ebi", {"toro", "uni"}],
     "cat": ["ika", "toro", "ebi", "tako"],
@@ -24,7 +23,7 @@ LISTS: dict[str, list[Any]] = {
     "gus": [],
 }
 # Everything that a model may be asked beyond scores, by the name of the method.
-QUESTIONS: dict[str, Callable[[Ranker], Any]] = {
+QUESTIONS: dict[str, Callable[[Ranker], object]] = {
     "prefers": lambda m: m.prefers("ann", "toro", "tako"),
     "top_probability": lambda m: m.top_probability("ann", ["tako", "toro", "uni"], 2),
     "position_probabilities": lambda m: m.position_probabilities("bob", "tako"),
@@ -48,7 +47,7 @@ LIMITED = {
     "max_pairs",
 }
 # Values of which some differ from any default and are allowed for any parameter.
-VALUES: list[Any] = [
+VALUES: list[object] = [
     False, True, 3, 4, 2.0, 0.5, "auto", "listed", "shuffle", "exact", "efron", "breslow", "rao-kupper", "davidson",
     "point", "draws", "log", "none", "list", "stage", "mode", "expected", "gradient", "mm", "newton", "kendall",
     "spearman", "gamma", "gaussian", "linear", "centred", "squared", "ndcg", "listmle", "listnet", "windows", "swaps",
@@ -59,7 +58,7 @@ VALUES: list[Any] = [
 NOT_ALONE: Named = {"damping": "log", "degree": 2, "method": "draws"}
 
 
-def another(model: Ranker, name: str, given: Named) -> Any:
+def another(model: Ranker, name: str, given: Named) -> object:
     """Another value of a parameter that the model would take; some are given."""
     now = getattr(model, name)
     for value in VALUES:

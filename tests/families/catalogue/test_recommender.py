@@ -13,12 +13,12 @@ import permrank as pr
 from graded import random_entries
 from permrank.errors import CatalogueWarning, FormatError, InputError, NotSupportedError
 from permrank.families.catalogue import implicit
-from permrank.families.catalogue.blend import best_by_one_standard_error, gains, hold_out_entries
-from permrank.families.catalogue.descent import descend
+from permrank.families.catalogue.blend import gains, hold_out_entries
 from permrank.families.catalogue.entries import Entries
 from permrank.families.catalogue.grading import choose_scale
 from permrank.families.catalogue.implicit import Data, choose_exponent, numbers_of_factors
 from permrank.families.catalogue.ranker import entries_of
+from permrank.learning.held_out import descend
 from permrank.posterior.co_listing import were_chosen
 from permrank.testing import ModelContract
 from permrank.testing.forging import header_of, resigned
@@ -219,15 +219,6 @@ def test_the_entries_held_out_are_those_of_the_judges():
         assert len(hidden) == round(0.2 * len(left | hidden))
     few, _ = random_entries(2, n_users=4, n_items=9, density=0.1)
     assert hold_out_entries(few, 9, seed=0) is None
-
-
-def test_the_usual_mixture_stays_unless_another_is_clearly_better():
-    rng = np.random.default_rng(4)
-    base = rng.uniform(size=400)
-    noise = base + rng.normal(0.0, 0.2, 400)
-    noise += base.mean() - noise.mean() + 0.5 * (noise - base).std() / 20  # half a standard error better
-    assert best_by_one_standard_error(np.stack([base, noise]), usual=0) == 0
-    assert best_by_one_standard_error(np.stack([base, noise + 0.1]), usual=0) == 1
 
 
 def plain_gain(row, known, hidden, depth):

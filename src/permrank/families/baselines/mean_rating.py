@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -125,7 +124,7 @@ class MeanRating(Ranker):
         level = learnt.user_biases[person.index] if person.index is not None else person.state.get("bias", 0.0)
         return np.asarray(learnt.mean + level + learnt.item_biases[items])
 
-    def _meet(self, fitted: Fitted[Biases], rankings: Rankings, **about: Any) -> Named:
+    def _meet(self, fitted: Fitted[Biases], rankings: Rankings, **about: object) -> Named:
         """Only the level depends on the list; ratings say nothing about a level that was learnt from positions."""
         if not self.centred or (rankings.ratings is None) != (fitted.rankings.ratings is None):
             return {"bias": 0.0}

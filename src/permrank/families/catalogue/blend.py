@@ -106,15 +106,3 @@ def judged(parts: Sequence[Part], mixtures: Sequence[Sequence[float]], judges: J
         for number, mixture in enumerate(mixtures):
             out[number, block] = gains(standardised_sum(rows, mixture), judges, int(block[0]))
     return out
-
-
-def clearly_better(scores: Float64Array, others: Float64Array) -> bool:
-    """Whether the mean is larger by more than a standard error of the difference: scores of the same judges."""
-    difference = scores - others
-    return bool(difference.mean() > difference.std() / np.sqrt(max(difference.size, 1)))
-
-
-def best_by_one_standard_error(scores: Float64Array, usual: int) -> int:
-    """The best row, unless the usual one is within a standard error of it: (n_candidates, n_judges) scores."""
-    best = int(scores.mean(axis=1).argmax())
-    return best if clearly_better(scores[best], scores[usual]) else usual

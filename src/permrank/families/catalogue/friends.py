@@ -16,6 +16,7 @@ import scipy.sparse as sp
 
 from permrank.families.catalogue.blend import Judges, blocks, gains
 from permrank.families.catalogue.entries import Entries
+from permrank.learning.held_out import HeldOutChoice
 from permrank.posterior.links import UserGraph
 from permrank.types import Array, Float64Array, Int64Array
 
@@ -89,9 +90,7 @@ def choose_strength(friends: Friends, rows_of: Callable[[Entries], Array], judge
         rows, had = rows_of(judges.known.take(block)), friends.of_users(judges.users[block])
         for number, strength in enumerate(STRENGTHS):
             scores[number, block] = gains(friends.add(rows.copy(), had, strength), judges, int(block[0]))
-    gained = scores - scores[0]
-    mean, error = gained.mean(axis=1), gained.std(axis=1) / np.sqrt(max(judges.users.size, 1))
-    return STRENGTHS[int(np.where(mean > _CLEARLY * error, mean, 0.0).argmax())]
+    return HeldOutChoice(STRENGTHS, scores).gaining(_CLEARLY)
 
 
 def stacked(parts: Sequence[Had]) -> Had:

@@ -6,10 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from permrank.families.catalogue.blend import clearly_better, hold_out_entries, judged
+from permrank.families.catalogue.blend import hold_out_entries, judged
 from permrank.families.catalogue.entries import Entries, Scale, user_weights
 from permrank.families.catalogue.item_weights import ItemScores, filter_weights
+from permrank.learning.held_out import choose_by_held_out
 from permrank.rankings.rankings import Rankings
+from permrank.types import Float64Array
 
 
 def choose_scale(rankings: Rankings, seed: int) -> Scale:
@@ -24,11 +26,14 @@ def choose_scale(rankings: Rankings, seed: int) -> Scale:
         return usual
     without = replace(usual, median=0.0)
     graded, flat = Entries.of(rankings, usual), Entries.of(rankings, without)
-    found, weights, n_items = [], user_weights(rankings), rankings.n_items
+    weights, n_items = user_weights(rankings), rankings.n_items
     held, other = hold_out_entries(graded, n_items, seed), hold_out_entries(flat, n_items, seed)
     if held is None or other is None:
         return usual
-    for known, judges in (held, (other[0], other[1]._replace(hidden=held[1].hidden))):
-        part = ItemScores(filter_weights(known, n_items, weights))
-        found.append(np.asarray(judged([part], [[1.0]], judges)[0]))
-    return without if clearly_better(found[1], found[0]) else usual
+    parts = {usual: held, without: (other[0], other[1]._replace(hidden=held[1].hidden))}
+
+    def gain(scale: Scale) -> Float64Array:
+        known, judges = parts[scale]
+        return np.asarray(judged([ItemScores(filter_weights(known, n_items, weights))], [[1.0]], judges)[0])
+
+    return choose_by_held_out((usual, without), gain).unless_usual(usual)

@@ -12,13 +12,10 @@ import numpy as np
 from permrank.families.catalogue.blend import (
     Judges,
     Part,
-    best_by_one_standard_error,
-    clearly_better,
     hold_out_entries,
     judged,
     standardised_sum,
 )
-from permrank.families.catalogue.descent import descend
 from permrank.families.catalogue.entries import Entries, Scale, user_weights
 from permrank.families.catalogue.friends import Friends, choose_strength
 from permrank.families.catalogue.item_weights import (
@@ -34,6 +31,7 @@ from permrank.families.catalogue.item_weights import (
 )
 from permrank.families.catalogue.least_squares import Factors, FactorScores, Sweeps, Weighting, improvements
 from permrank.families.catalogue.ranker import popularity_of
+from permrank.learning.held_out import HeldOutChoice, Step, choose_by_held_out, clearly_better, descend
 from permrank.posterior.links import UserGraph
 from permrank.randomness import generator, stream_key
 from permrank.rankings.rankings import Rankings
@@ -140,14 +138,10 @@ def item_weights(data: Data, penalties: Penalties | None, exponent: float = USUA
 
 def choose_exponent(data: Data, penalties: Penalties | None, judges: Judges) -> tuple[float, Part, float]:
     """The exponent of the filter's items, the weights that come of it, and the NDCG of what these find alone."""
-    usual = ItemScores(item_weights(data, penalties, USUAL_EXPONENT))
-    scores = judged([usual], [[1.0]], judges)
-    if penalties is None:
-        other = ItemScores(item_weights(data, None, OTHER_EXPONENT))
-        others = judged([other], [[1.0]], judges)
-        if others.mean() > scores.mean():
-            return OTHER_EXPONENT, other, float(others.mean())
-    return USUAL_EXPONENT, usual, float(scores.mean())
+    exponents = (USUAL_EXPONENT, OTHER_EXPONENT) if penalties is None else (USUAL_EXPONENT,)
+    parts = {exponent: ItemScores(item_weights(data, penalties, exponent)) for exponent in exponents}
+    choice = choose_by_held_out(exponents, lambda exponent: judged([parts[exponent]], [[1.0]], judges)[0])
+    return choice.best, parts[choice.best], float(choice.means.max())
 
 
 def penalties_of(data: Data) -> Penalties | None:
@@ -182,13 +176,13 @@ def _best_factors(
 ) -> tuple[Factors, float]:
     """The factors that find most alike with the parts beside them, by steps from a weighting, and their NDCG."""
     share = 1.0 / (len(beside) + 1)
-    kept: dict[tuple[int, int], tuple[Factors, tuple[int, Float64Array]]] = {}
+    kept: dict[Step, tuple[Factors, tuple[int, Float64Array]]] = {}
 
-    def at(step: tuple[int, int]) -> Factors:
+    def at(step: Step) -> Factors:
         missing = min(start.missing * _FACTORS[0] ** step[0], _MOST_MISSING)
         return learnt(Weighting(missing, start.penalty * _FACTORS[1] ** step[1]))
 
-    def found(step: tuple[int, int]) -> tuple[int, Float64Array]:
+    def found(step: Step) -> tuple[int, Float64Array]:
         factors = at(step)
         together = [*beside, FactorScores(factors)]
         scores = np.asarray(judged(together, [[share] * len(together)], judges)[0])
@@ -264,15 +258,15 @@ def learn_implicit(
     few = factors_of(part, numbers[0], weighting, _SWEEPS, seed)
     trial = more_factors(part, few, items, judges, numbers[1:], seed)
     scores = judged([items, FactorScores(trial)], [[1.0 - share, share] for share in SHARES], judges)
-    chosen = best_by_one_standard_error(scores, SHARES.index(0.5))
+    share = HeldOutChoice(SHARES, scores).unless_usual(0.5)
     strength = 0.0
     if graph is not None:
         rows = [items, FactorScores(trial)]
-        shares = [1.0 - SHARES[chosen], SHARES[chosen]]
+        shares = [1.0 - share, share]
         strength = choose_strength(
             Friends.of(graph, part.entries, data.n_items),
             lambda entries: standardised_sum([each.rows(entries) for each in rows], shares),
             judges,
         )
     factors = factors_of(data, trial.items.shape[1], trial.weighting, _MORE_SWEEPS, seed, trial.items)
-    yield float(scores[chosen].mean()), ImplicitModel(weights, shown, factors, SHARES[chosen], strength)
+    yield float(scores[SHARES.index(share)].mean()), ImplicitModel(weights, shown, factors, share, strength)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -144,7 +144,7 @@ class ImplicitFactors(CatalogueRanker):
 
         return steps
 
-    def _check(self, fitted: Fitted[Any]) -> None:
+    def _check(self, fitted: Fitted) -> None:
         super()._check(fitted)
         found = fitted.estimate.item_factors.shape[1]
         if found != self.n_factors:

@@ -22,10 +22,10 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import lapack
 
-from permrank.families.catalogue.descent import descend
 from permrank.families.catalogue.entries import Entries
 from permrank.families.catalogue.kernels.neighbours import nearest_neighbours
 from permrank.families.catalogue.kernels.rows import dense_rows, neighbour_rows
+from permrank.learning.held_out import Step, descend
 from permrank.learning.shards import Shard, blocks_by_entries, map_shards, n_blocks_of, shards_of
 from permrank.ragged import frozen, indptr_of, positions
 from permrank.types import Array, Float64Array
@@ -138,7 +138,7 @@ def choose_penalties(entries: Entries, n_items: int) -> tuple[Penalties, Float64
     return _at(best), np.array([(*_at(step), value) for step, value in errors.items()])
 
 
-def _at(step: tuple[int, int]) -> Penalties:
+def _at(step: Step) -> Penalties:
     return Penalties(_FIRST_RIDGE * _FACTOR ** step[0], _FIRST_SHARE * _FACTOR ** step[1])
 
 

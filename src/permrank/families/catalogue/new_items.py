@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def with_item(
     fitted: Fitted[RecommenderEstimate],
     item: str | int,
-    features: Mapping[str, Any] | None,
+    features: Mapping[str, object] | None,
     rankings: Rankings | None,
 ) -> Fitted[RecommenderEstimate]:
     """What `Recommender.fold_in_item` gives."""

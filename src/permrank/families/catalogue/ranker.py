@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -54,20 +53,20 @@ class CatalogueRanker(Ranker):
     scale_ = Learnt[Float64Array]()
     popularity_ = Learnt[Float64Array]()
 
-    def _finds_by_order(self, fitted: Fitted[Any]) -> bool:
+    def _finds_by_order(self, fitted: Fitted) -> bool:
         return False
 
-    def _rows(self, fitted: Fitted[Any], people: Sequence[Person]) -> Array:
+    def _rows(self, fitted: Fitted, people: Sequence[Person]) -> Array:
         rows = scored_rows(fitted.estimate, entries_of(fitted, people))
         if not self._featured_items(fitted).size:
             return rows
         by_features: ByFeatures = fitted.derived("by_features", lambda: self._by_features(fitted))
         return by_features.fill(rows)
 
-    def _scores(self, fitted: Fitted[Any], person: Person, items: Int64Array) -> Float64Array:
+    def _scores(self, fitted: Fitted, person: Person, items: Int64Array) -> Float64Array:
         return np.asarray(self._rows(fitted, [person])[0, items], np.float64)
 
-    def _item_likeness(self, fitted: Fitted[Any], item: int) -> Float64Array:
+    def _item_likeness(self, fitted: Fitted, item: int) -> Float64Array:
         popularity = fitted.estimate.popularity
         alone = Entries(*frozen(np.array([0, 1]), np.array([item], np.int32), np.ones(1, np.float32)))
         shares = (popularity / popularity.sum()).astype(np.float32)
@@ -83,13 +82,13 @@ class CatalogueRanker(Ranker):
     def _prepared(self, rankings: Rankings) -> Rankings:
         return with_featured(rankings)
 
-    def _featured_items(self, fitted: Fitted[Any]) -> Int64Array:
+    def _featured_items(self, fitted: Fitted) -> Int64Array:
         rankings = fitted.rankings
         if rankings.features("item") is None:
             return np.zeros(0, np.int64)
         return np.flatnonzero(np.bincount(rankings.items, minlength=rankings.n_items) == 0)
 
-    def _by_features(self, fitted: Fitted[Any]) -> ByFeatures:
+    def _by_features(self, fitted: Fitted) -> ByFeatures:
         """How scores depend on features, by some of the users."""
         rankings, features = fitted.rankings, fitted.rankings.features("item")
         assert features is not None
@@ -101,12 +100,12 @@ class CatalogueRanker(Ranker):
         return ByFeatures.of(features.of(rankings.item_ids.ids), known, cold, rows)
 
 
-def known_entries(fitted: Fitted[Any]) -> Entries:
+def known_entries(fitted: Fitted) -> Entries:
     """Graded entries of the training data."""
     return fitted.derived("entries", lambda: Entries.of(fitted.rankings, Scale.from_array(fitted.estimate.scale)))
 
 
-def entries_of(fitted: Fitted[Any], people: Sequence[Person]) -> Entries:
+def entries_of(fitted: Fitted, people: Sequence[Person]) -> Entries:
     """Graded entries of people; nobody in particular has none."""
     known, indices = known_entries(fitted), [person.index for person in people]
     if None not in indices:

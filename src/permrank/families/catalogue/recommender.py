@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -56,7 +56,7 @@ class RecommenderEstimate(CatalogueEstimate):
     order: Ranker | None = field(default=None, metadata=RULE, kw_only=True)
 
     @classmethod
-    def from_parts(cls, known: CatalogueEstimate, learnt: ImplicitModel, chosen: bool, order: Ranker | None) -> Any:
+    def from_parts(cls, known: CatalogueEstimate, learnt: ImplicitModel, chosen: bool, order: Ranker | None) -> Self:
         """All parts together."""
         return cls(
             known.scale, known.popularity, *learnt.items, np.array(learnt.penalties), learnt.factors.items,
@@ -201,7 +201,7 @@ class Recommender(CatalogueRanker):
     def _sweeps(self, rankings: Rankings) -> int:
         return 2
 
-    def _meet(self, fitted: Fitted[Any], rankings: Rankings, **about: Any) -> Named:
+    def _meet(self, fitted: Fitted, rankings: Rankings, **about: Any) -> Named:
         """What the model of order works out, and weights of links with friends."""
         state: Named = {}
         if "friends" in about:
@@ -220,18 +220,18 @@ class Recommender(CatalogueRanker):
 
     # What is taken up
 
-    def _finds_by_order(self, fitted: Fitted[Any]) -> bool:
+    def _finds_by_order(self, fitted: Fitted) -> bool:
         return fitted.estimate.order is not None and not fitted.estimate.chosen
 
-    def _rows(self, fitted: Fitted[Any], people: Sequence[Person]) -> Array:
+    def _rows(self, fitted: Fitted, people: Sequence[Person]) -> Array:
         if self._finds_by_order(fitted):
-            order: Fitted[Any] = fitted.estimate.order.fitted_
+            order: Fitted = fitted.estimate.order.fitted_
             return np.asarray(order.rows([_in_order(order, person) for person in people]))
         rows, weight = super()._rows(fitted, people), float(fitted.estimate.friend_weight)
         friends = fitted.derived("friends", lambda: _friends(fitted)) if weight > 0.0 else None
         return rows if friends is None else friends.add(rows, _had_by_friends(friends, people), weight)
 
-    def _reasons(self, fitted: Fitted[Any], person: Person, item: int) -> Reasons:
+    def _reasons(self, fitted: Fitted, person: Person, item: int) -> Reasons:
         """What is taken up is a sum over what was listed before; where `recommend` is by order, so are the reasons."""
         if self._finds_by_order(fitted):
             own = _ordering(fitted, person, "explain")
@@ -245,14 +245,14 @@ class Recommender(CatalogueRanker):
         baseline += self._by_friends(fitted, person, item)
         return Reasons(entries.items.astype(np.int64), parts, baseline, _POPULARITY, by_order=False)
 
-    def _by_friends(self, fitted: Fitted[Any], person: Person, item: int) -> float:
+    def _by_friends(self, fitted: Fitted, person: Person, item: int) -> float:
         """What friends add to the score of an item."""
         if not float(fitted.estimate.friend_weight) > 0.0:
             return 0.0
         return float(self._rows(fitted, [person])[0, item] - super()._rows(fitted, [person])[0, item])
 
     def fold_in_item(
-        self, item: str | int, *, features: Mapping[str, Any] | None = None, rankings: Rankings | None = None
+        self, item: str | int, *, features: Mapping[str, object] | None = None, rankings: Rankings | None = None
     ) -> Recommender:
         """A model that knows one item more, without retraining; users and other items stay as they are.
 
@@ -293,40 +293,40 @@ class Recommender(CatalogueRanker):
         fitted: Fitted[RecommenderEstimate] = self.fitted_
         return fitted.estimate.order
 
-    def _scores(self, fitted: Fitted[Any], person: Person, items: Int64Array) -> Float64Array:
+    def _scores(self, fitted: Fitted, person: Person, items: Int64Array) -> Float64Array:
         if fitted.estimate.order is None:
             return super()._scores(fitted, person, items)
         own = _ordering(fitted, person, "score")
         return own.fitted.scores(own, items)
 
-    def _score_pairs(self, fitted: Fitted[Any], who: Int64Array, what: Int64Array) -> Float64Array:
+    def _score_pairs(self, fitted: Fitted, who: Int64Array, what: Int64Array) -> Float64Array:
         if fitted.estimate.order is None:
             return super()._score_pairs(fitted, who, what)
-        order: Fitted[Any] = fitted.estimate.order.fitted_
+        order: Fitted = fitted.estimate.order.fitted_
         return order.score_pairs(who, what)
 
-    def _has_law(self, fitted: Fitted[Any]) -> bool:
+    def _has_law(self, fitted: Fitted) -> bool:
         return fitted.estimate.order is not None and fitted.estimate.order.fitted_.has_law
 
-    def _has_pairs(self, fitted: Fitted[Any]) -> bool:
+    def _has_pairs(self, fitted: Fitted) -> bool:
         return fitted.estimate.order is not None and fitted.estimate.order.fitted_.has_pairs
 
-    def _knows_ranks(self, fitted: Fitted[Any]) -> bool:
+    def _knows_ranks(self, fitted: Fitted) -> bool:
         return fitted.estimate.order is not None and fitted.estimate.order.fitted_.knows_ranks
 
-    def _law(self, fitted: Fitted[Any], person: Person, items: Int64Array) -> RankingDistribution:
+    def _law(self, fitted: Fitted, person: Person, items: Int64Array) -> RankingDistribution:
         own = _ordering(fitted, person, "distribution")
         return own.fitted.law(own, items)
 
-    def _prefers(self, fitted: Fitted[Any], person: Person, first: Int64Array, second: Int64Array) -> Float64Array:
+    def _prefers(self, fitted: Fitted, person: Person, first: Int64Array, second: Int64Array) -> Float64Array:
         own = _ordering(fitted, person, "prefers")
         return own.fitted.prefers(own, first, second)
 
-    def _score_draws(self, fitted: Fitted[Any], person: Person, items: Int64Array) -> Float64Array:
+    def _score_draws(self, fitted: Fitted, person: Person, items: Int64Array) -> Float64Array:
         own = _ordering(fitted, person, "tie_groups")
         return own.fitted.score_draws(own, items)
 
-    def _user_likeness(self, fitted: Fitted[Any], person: Person) -> Float64Array:
+    def _user_likeness(self, fitted: Fitted, person: Person) -> Float64Array:
         own = _ordering(fitted, person, "similar_users")
         return own.fitted.settings._user_likeness(own.fitted, own)
 
@@ -335,7 +335,7 @@ class Recommender(CatalogueRanker):
         fitted: Fitted[RecommenderEstimate] = self.fitted_
         return _order_of(fitted, "log_likelihood").log_likelihood(rankings)
 
-    def _check(self, fitted: Fitted[Any]) -> None:
+    def _check(self, fitted: Fitted) -> None:
         super()._check(fitted)
         found = fitted.estimate.item_factors.shape[1]
         if self.n_factors != "auto" and found != min(self.n_factors, fitted.rankings.n_items):
@@ -354,7 +354,7 @@ def _ordering(fitted: Fitted[RecommenderEstimate], person: Person, question: str
     return _in_order(_order_of(fitted, question).fitted_, person)
 
 
-def _in_order(order: Fitted[Any], person: Person) -> Person:
+def _in_order(order: Fitted, person: Person) -> Person:
     known: Person = person.state["order"] if person.is_new else Person(order, person.index)
     return known
 

@@ -191,7 +191,7 @@ class CommunityRanker(Ranker):
         float64 (n_rankings,), or two of them
         """
         fitted: Fitted[CommunityEstimate] = self.fitted_
-        settings: Any = fitted.settings
+        settings = self._learnt_with
         rankings = require_rankings(rankings)
         if new not in ("integrated", "maximised"):
             raise InputError(f"new={new!r}, expected 'integrated' or 'maximised'")

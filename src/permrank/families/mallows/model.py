@@ -250,7 +250,7 @@ class Mallows(Ranker):
         values, errors : float64 (n_rankings,)
         """
         fitted: Fitted[MallowsEstimate] = self.fitted_
-        settings: Any = fitted.settings
+        settings = self._learnt_with
         require_int("size", size, 1)
         lists = lists_to_learn(rankings, fitted.aligned(rankings))
         distance = settings._distance(rankings, len(fitted.item_ids))
@@ -270,7 +270,7 @@ class Mallows(Ranker):
         fit is nearer to the data than chance (`permrank.goodness_of_fit` draws data instead).
         """
         fitted: Fitted[MallowsEstimate] = self.fitted_
-        settings: Any = fitted.settings
+        settings = self._learnt_with
         require_level(level)
         distance = settings._distance(fitted.rankings, len(fitted.item_ids))
         return mallows_summary(told_of(fitted), fitted.rankings, fitted.estimate.state, distance, float(level))
@@ -281,7 +281,7 @@ class Mallows(Ranker):
         Every user is given a community first. A ranking of weight 3 is drawn three times.
         """
         fitted: Fitted[MallowsEstimate] = self.fitted_
-        settings: Any = fitted.settings
+        settings = self._learnt_with
         learnt, kendall = fitted.estimate, settings.distance == "kendall"
         return mallows_data(fitted.rankings, learnt.state, learnt.precedence, kendall=kendall, seed=seed)
 

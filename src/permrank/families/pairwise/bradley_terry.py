@@ -222,7 +222,7 @@ class BradleyTerry(WorthRanker, OneOrderRanker):
     def outcomes(self, item: object, other: object) -> Outcomes:
         """Probabilities that ``item`` wins, ties and loses against ``other``."""
         fitted: Fitted[PairEstimate] = self.fitted_
-        settings: Any = fitted.settings
+        settings = self._learnt_with
         items = fitted.item_ids.find_all([item, other])
         return Outcomes(*np.exp(settings._log_outcomes(fitted, items[:1], items[1:])[:, 0]).tolist())
 
@@ -253,7 +253,7 @@ class BradleyTerry(WorthRanker, OneOrderRanker):
         With ``ties="half"`` a tie has the mean of the two orders, and with ``"ignore"`` 0.
         """
         fitted: Fitted[PairEstimate] = self.fitted_
-        settings: Any = fitted.settings
+        settings = self._learnt_with
         items = fitted.aligned(rankings)
         lengths = rankings.lengths
         if lengths.max(initial=0) > 2:
@@ -277,7 +277,7 @@ class BradleyTerry(WorthRanker, OneOrderRanker):
         difference. Null where there is no such number.
         """
         fitted: Fitted[PairEstimate] = self.fitted_
-        settings: Any = fitted.settings
+        settings = self._learnt_with
         n, scores = len(fitted.item_ids), fitted.estimate.scores
         covariance = settings._covariance(fitted)[:n, :n]
         order = np.lexsort((np.arange(n), -scores))
@@ -287,7 +287,7 @@ class BradleyTerry(WorthRanker, OneOrderRanker):
     def tie_standard_error(self) -> float | None:
         """Return the standard error of log ν, or log θ; None where no ties were seen."""
         fitted: Fitted[PairEstimate] = self.fitted_
-        settings: Any = fitted.settings
+        settings = self._learnt_with
         covariance = settings._covariance(fitted)
         return float(np.sqrt(covariance[-1, -1])) if covariance.shape[0] > len(fitted.item_ids) else None
 
@@ -314,7 +314,7 @@ class BradleyTerry(WorthRanker, OneOrderRanker):
         With ``ties="ignore"`` ties stay ties.
         """
         fitted: Fitted[PairEstimate] = self.fitted_
-        settings: Any = fitted.settings
+        settings = self._learnt_with
         design = comparisons_to_draw(fitted.rankings, settings.ties)
         first = design.indptr[:-1][design.lengths == 2]
         logs = settings._log_outcomes(fitted, design.items[first], design.items[first + 1])

@@ -138,7 +138,7 @@ class LatentPreference(Ranker):
         by_start = np.sum(_membership(fitted, person)[:, None] / (1.0 + np.exp(gap)), axis=2)
         return np.asarray(np.mean(np.ascontiguousarray(by_start.T), axis=1))
 
-    def _meet(self, fitted: Fitted[PreferenceEstimate], rankings: Rankings, **about: Any) -> Named:
+    def _meet(self, fitted: Fitted[PreferenceEstimate], rankings: Rankings, **about: object) -> Named:
         """Memberships by EM, all else as it is."""
         learnt = fitted.estimate
         problem = self._problem(rankings, fitted.aligned(rankings), learnt.pooled_scores)

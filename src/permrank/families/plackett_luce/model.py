@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import polars as pl
@@ -249,7 +249,7 @@ class PlackettLuce(WorthRanker, LuceChoiceRanker):
         one order, on average, so the numbers of different treatments are not comparable.
         """
         fitted: Fitted[PooledEstimate] = self.fitted_
-        settings: Any = fitted.settings
+        settings = self._learnt_with
         scores, ties = fitted.estimate.scores[fitted.aligned(rankings)], TIES[settings.ties]
         unused = np.empty_like(scores), np.empty_like(scores)
         values: Float64Array = stage_statistics(rankings.indptr, rankings.levels, scores, ties, *unused)
@@ -272,7 +272,7 @@ class PlackettLuce(WorthRanker, LuceChoiceRanker):
         where a variance is not positive (learning stopped short of a maximum).
         """
         fitted: Fitted[PooledEstimate] = self.fitted_
-        settings: Any = fitted.settings
+        settings = self._learnt_with
         require_few(len(fitted.item_ids))
         frame = errors_frame(fitted.rankings, settings._likelihood(fitted).covariance)
         return _worths(fitted).join(frame, on="item", how="left", maintain_order="left")
@@ -292,7 +292,7 @@ class PlackettLuce(WorthRanker, LuceChoiceRanker):
         A ranking of weight 3 is drawn three times. Ties say nothing about the order inside them (``ties="exact"``).
         """
         fitted: Fitted[PooledEstimate] = self.fitted_
-        settings: Any = fitted.settings
+        settings = self._learnt_with
         if not draws_ties(TIES[settings.ties], fitted.rankings):
             raise NotSupportedError(
                 f"there is no law to draw ties from under ties={settings.ties!r}; fit with ties='exact'"

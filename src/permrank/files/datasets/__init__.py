@@ -29,6 +29,7 @@ from permrank.files.formats import read
 from permrank.processes import refuse_after_fork
 from permrank.rankings.build import Duplicates
 from permrank.rankings.rankings import Rankings
+from permrank.types import Named
 
 __all__ = ["Simulated", "Truth", "cache_folder", "describe", "load", "names", "simulated"]
 
@@ -145,7 +146,7 @@ def load(name: str, **options: Any) -> Rankings:
     return rankings
 
 
-def _part(name: str, entry: Entry, options: dict[str, Any]) -> str | None:
+def _part(name: str, entry: Entry, options: Named) -> str | None:
     """The part of the archive that the name and its options mean."""
     known = list(entry.counts or {})
     part: str | None = {"sushi": "b", "sushi-10": "a"}.get(name)

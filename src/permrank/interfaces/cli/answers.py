@@ -94,13 +94,15 @@ def recommend(
         show(frame, as_json=as_json)
 
 
-def _asked_about(model: pr.Ranker, users: Sequence[str], given: str | None, everybody: bool) -> list[tuple[str, Any]]:
+def _asked_about(
+    model: pr.Ranker, users: Sequence[str], given: str | None, everybody: bool
+) -> list[tuple[str, object]]:
     """Names and references of the people that were named, one who is new, or all."""
     if everybody and (users or given is not None):
         raise InputError("--all is everybody; give no users and no --list with it")
     if everybody:
         return [(str(user), user) for user in model.user_ids]
-    people: list[tuple[str, Any]] = [(name, parse_id(name, model.user_ids)) for name in users]
+    people: list[tuple[str, object]] = [(name, parse_id(name, model.user_ids)) for name in users]
     if given is not None:
         people.append(("new", _new_person(model, given)))
     if not people:
@@ -108,11 +110,11 @@ def _asked_about(model: pr.Ranker, users: Sequence[str], given: str | None, ever
     return people
 
 
-def _new_person(model: pr.Ranker, given: str) -> Any:
+def _new_person(model: pr.Ranker, given: str) -> pr.Person:
     return model.fold_in(parse_list(given, model.item_ids))
 
 
-def _recommended(model: pr.Ranker, people: Sequence[tuple[str, Any]], k: int, **options: Any) -> pl.DataFrame:
+def _recommended(model: pr.Ranker, people: Sequence[tuple[str, object]], k: int, **options: Any) -> pl.DataFrame:
     """Answers for some people each, the name first; with progress on a terminal where there are many."""
     import polars as pl
     from rich.console import Console
@@ -160,7 +162,7 @@ def rank(
     ranker = load_model(model, own)
     if user is None and given is None and not ranker.knows_nobody:
         raise InputError(f"{type(ranker).__name__} ranks for a person; give --user, or --list for somebody new")
-    reference: Any = None if user is None else parse_id(user, ranker.user_ids)
+    reference: object = None if user is None else parse_id(user, ranker.user_ids)
     if given is not None:
         reference = _new_person(ranker, given)
     chosen = [parse_id(item, ranker.item_ids) for item in items] if items else list(ranker.item_ids)

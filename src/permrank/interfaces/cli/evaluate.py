@@ -6,14 +6,17 @@ import functools
 import sys
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import permrank as pr
 from permrank.interfaces.cli.models import Settings, make_model
-from permrank.interfaces.cli.sources import DataSource, read_options, with_options
+from permrank.interfaces.cli.sources import DataSource, Options, read_options, with_options
 from permrank.interfaces.output import Json, apart_from, print_json, say, show, show_values
+
+if TYPE_CHECKING:
+    from permrank.types import Named
 
 _SPLITTING = "How to split"
 _splitting = functools.partial(typer.Option, rich_help_panel=_SPLITTING)
@@ -84,11 +87,11 @@ def split(
     *,
     data: DataSource,
     output: Annotated[Path, typer.Option("--output", "-o", help="A new folder.")],
-    splitting: dict[str, Any],
+    splitting: Options,
     seed: Annotated[int, _splitting("--seed", min=0, help="Of the draws.")] = 0,
     file_format: Annotated[str, typer.Option("--format", help="Of the files: parquet, csv, tsv or jsonl.")] = "parquet",
     as_json: Json = False,
-    reading: dict[str, Any],
+    reading: Options,
 ) -> None:
     """Divide rankings into what is learnt from and what is asked about, in files that other programs can read.
 
@@ -98,7 +101,7 @@ def split(
 
     (made,) = Source(data, reading, **splitting).splits([seed])
     made.save(output, format=file_format)  # type: ignore[arg-type]
-    values: dict[str, Any] = {"folder": str(output), "protocol": made.protocol, "seed": made.seed}
+    values: Named = {"folder": str(output), "protocol": made.protocol, "seed": made.seed}
     for name, part in made._parts().items():
         values[name] = {"users": part.n_users, "rankings": part.n_rankings, "entries": part.n_entries}
     show_values(values, as_json=as_json, title="written")
@@ -110,11 +113,11 @@ def evaluate(
     data: Held,
     model: ModelName,
     settings: Settings = None,
-    splitting: dict[str, Any],
+    splitting: Options,
     seeds: Seeds = 1,
-    measuring: dict[str, Any],
+    measuring: Options,
     as_json: Json = False,
-    reading: dict[str, Any],
+    reading: Options,
 ) -> None:
     """Learn from one part of the data and say how well the other part is predicted.
 
@@ -139,7 +142,7 @@ def compare(
         list[str] | None,
         typer.Option("--model", "-m", metavar="NAME[:KEY=VALUE,...]", help="One with its settings; may be repeated."),
     ] = None,
-    splitting: dict[str, Any],
+    splitting: Options,
     seeds: Seeds = 1,
     fits: Annotated[
         int | None,
@@ -151,7 +154,7 @@ def compare(
             rich_help_panel=_SPLITTING,
         ),
     ] = None,
-    measuring: dict[str, Any],
+    measuring: Options,
     max_seconds: Annotated[
         float, typer.Option("--max-seconds", min=0, help="A fit stops at the sweep that passes this; its row says so.")
     ] = 60.0,
@@ -163,7 +166,7 @@ def compare(
         typer.Option("--save", metavar="FOLDER", help="Keep all results here; 'compare FOLDER' shows them again."),
     ] = None,
     as_json: Json = False,
-    reading: dict[str, Any],
+    reading: Options,
 ) -> None:
     """Compare models on the same splits, person by person; one that fails does not stop the others.
 
@@ -219,7 +222,7 @@ def tune(
             "--study", metavar="FILE", help="Keep the trials here (SQLite); the same command goes on from it."
         ),
     ] = None,
-    splitting: dict[str, Any],
+    splitting: Options,
     splits: Annotated[int, _splitting("--splits", min=1, help="Validation splits of a trial.")] = 3,
     metric: Annotated[str | None, _measuring("--metric", help="What to improve, by name.")] = None,
     k: TopK = 10,
@@ -232,7 +235,7 @@ def tune(
     ] = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of the proposals.")] = 0,
     as_json: Json = False,
-    reading: dict[str, Any],
+    reading: Options,
 ) -> None:
     """Choose parameters of a model by their score on held-out parts of the training data; needs Optuna.
 
@@ -253,7 +256,7 @@ def tune(
         result = ", ".join(filter(None, (score, row["note"])))
         say(f"{row['trial']}/{trials}  {row['parameters']}: {result}, {row['seconds']:.1f} s", err=True)
 
-    options: dict[str, Any] = {"trials": trials, "study": study, "splits": splits, "metric": metric, "seed": seed}
+    options: Named = {"trials": trials, "study": study, "splits": splits, "metric": metric, "seed": seed}
     options |= {"k": k, "candidates": candidates, "max_seconds": max_seconds}
     found = pr.tune(make_model(model, settings or []), given, protocol=chosen, on_trial=tell, **options)
     _show_tuning(found, data, k, as_json=as_json)

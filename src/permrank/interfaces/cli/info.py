@@ -12,11 +12,13 @@ import permrank as pr
 from permrank.errors import InputError, NotSupportedError
 from permrank.files.atomic import writable_target
 from permrank.interfaces.cli.models import ModelFile, OwnClass, class_named, guide, known_name, load_model
-from permrank.interfaces.cli.sources import in_words, open_rankings, parse_id, reads_data, sizes
+from permrank.interfaces.cli.sources import Options, in_words, open_rankings, parse_id, reads_data, sizes
 from permrank.interfaces.output import Json, apart_from, print_json, say, show, show_values
 
 if TYPE_CHECKING:
     import polars as pl
+
+    from permrank.types import Named
 
 _ENDINGS = (".png", ".svg", ".pdf")
 _WORDS = {"Int64": "whole number", "Float64": "number", "String": "text", "Boolean": "yes or no", "List": "list"}
@@ -39,7 +41,7 @@ def info(
     own: OwnClass = None,
     as_json: Json = False,
     *,
-    reading: dict[str, Any],
+    reading: Options,
 ) -> None:
     """Say what is in a file, a data set or a model file, or which parameters a model has.
 
@@ -97,9 +99,9 @@ def _parameters(kind: type[pr.Ranker]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=dict.fromkeys(("parameter", "default", "allowed", "help"), pl.String))
 
 
-def _known_of(rankings: pr.Rankings) -> dict[str, Any]:
+def _known_of(rankings: pr.Rankings) -> Named:
     """What is known of items and users: for each column its type, and of how many."""
-    found: dict[str, Any] = {}
+    found: Named = {}
     for ids in (rankings.item_ids, rankings.user_ids):
         if ids.attributes is not None:
             table = ids.table.drop(ids.kind)
@@ -117,13 +119,13 @@ def _known_of(rankings: pr.Rankings) -> dict[str, Any]:
     return found
 
 
-def _told(row: dict[str, Any]) -> tuple[str, str]:
+def _told(row: Named) -> tuple[str, str]:
     """An attribute, and how it is encoded."""
     columns = f"{row['columns']} column{'s' * (row['columns'] != 1)}" if row["columns"] else ""
     return row["attribute"], ", ".join(part for part in (row["encoding"], columns, row["note"]) if part)
 
 
-def model_summary(model: pr.Ranker, path: Path) -> dict[str, Any]:
+def model_summary(model: pr.Ranker, path: Path) -> Named:
     """What a fitted model is and what it learnt from."""
     data = model.rankings_
     values = {
@@ -147,7 +149,7 @@ def model_summary(model: pr.Ranker, path: Path) -> dict[str, Any]:
     )
 
 
-def readable(values: dict[str, Any]) -> dict[str, Any]:
+def readable(values: Named) -> Named:
     """Values for a table: each community in a line with its size, what sets it apart, and who is typical."""
     shown = {name: value for name, value in values.items() if name not in ("communities", "validation")}
     rows = in_words({name.removeprefix("n_"): value for name, value in shown.items()})
@@ -189,7 +191,7 @@ def summary(
         raise NotSupportedError(
             f"{type(ranker).__name__} has no summary; PlackettLuce, BradleyTerry and Mallows have one"
         )
-    options: dict[str, Any] = {"level": level}
+    options: Named = {"level": level}
     if reference is not None:
         if not isinstance(ranker, WorthRanker):
             raise InputError(f"{type(ranker).__name__} has no scores of items to measure from --reference")

@@ -11,7 +11,7 @@ import json
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -160,7 +160,7 @@ def _folded(name: str) -> str:
     return name.replace("-", "").replace("_", "").lower()
 
 
-def _setting(text: str, model: pr.Ranker) -> tuple[str, Any]:
+def _setting(text: str, model: pr.Ranker) -> tuple[str, object]:
     key, separator, value = text.partition("=")
     if not separator or not key:
         raise InputError(f"--set {text!r}, expected key=value, for example --set prior=gaussian")

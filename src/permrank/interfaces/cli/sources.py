@@ -7,7 +7,7 @@ import inspect
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
@@ -18,6 +18,7 @@ from permrank.interfaces.output import Json, apart_from, say, show
 
 if TYPE_CHECKING:
     from permrank.rankings.vocabulary import Vocabulary
+    from permrank.types import Named
 
 DataSource = Annotated[
     str,
@@ -79,6 +80,10 @@ def read_options(
     ] = None,
 ) -> None:
     """Options of `permrank.read`, whose own signature would be slow to import."""
+
+
+Options: TypeAlias = dict[str, Any]
+"""Values of a group of options, by the names that the function with their declarations has for them."""
 
 
 def with_options(**groups: Callable[..., None]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -144,14 +149,14 @@ def parse_id(text: str, vocabulary: Vocabulary) -> str | int:
     return vocabulary[vocabulary.find(text)]
 
 
-def parse_list(text: str, vocabulary: Vocabulary) -> list[Any]:
+def parse_list(text: str, vocabulary: Vocabulary) -> list[object]:
     """``a > b = c > d``, or ``a, b, c``, of ids or titles: best first; ``=`` joins ties.
 
     What is an id or a title as it stands is one, though it may hold a comma or an equals sign.
     """
     levels = text.split(">") if ">" in text else _between_commas(text, vocabulary)
-    ranking: list[Any] = []
-    seen: set[Any] = set()
+    ranking: list[object] = []
+    seen: set[object] = set()
     for level in levels:
         parts = [level] if _known(level, vocabulary) else level.split("=")
         if not all(part.strip() for part in parts):
@@ -194,7 +199,7 @@ def convert(
     merge: Annotated[bool, typer.Option("--merge", help="Forget who voted; merge equal ballots.")] = False,
     as_json: Json = False,
     *,
-    reading: dict[str, Any],
+    reading: Options,
 ) -> None:
     """Write rankings in another format; nothing is lost, or the command refuses and says why.
 
@@ -228,7 +233,7 @@ def convert(
         show(pl.DataFrame([counts]), as_json=as_json, title="written")
 
 
-def sizes(rankings: pr.Rankings) -> dict[str, Any]:
+def sizes(rankings: pr.Rankings) -> Named:
     """Who ranked how much."""
     return {
         "anonymous": rankings.anonymous,
@@ -240,7 +245,7 @@ def sizes(rankings: pr.Rankings) -> dict[str, Any]:
     }
 
 
-def in_words(values: dict[str, Any]) -> dict[str, Any]:
+def in_words(values: Named) -> Named:
     """Sizes for people: of anonymous rankings the ballots that were cast, and how many of them differ."""
     if not values.get("anonymous"):
         return {name: value for name, value in values.items() if name != "anonymous"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -37,6 +37,9 @@ from permrank.interfaces.plots.people import (
 )
 from permrank.interfaces.plots.style import ROW_INCHES, new_figure
 
+if TYPE_CHECKING:
+    from permrank.interfaces.plots.style import Picture
+
 __all__ = [
     "draw_curve", "draw_effects", "draw_learning", "draw_map", "draw_memberships", "draw_positions", "draw_ranks",
     "draw_reliability", "draw_shares", "draw_trace", "draw_validation", "draw_worths", "kinds", "plot", "save_chains",
@@ -49,8 +52,8 @@ _PAIRS = 20_000
 class _Kind(NamedTuple):
     """A kind of picture: which models have it, and how it is drawn; of items, with so many of them by default."""
 
-    suits: Callable[[Any], bool]
-    draw: Callable[..., Any]
+    suits: Callable[[Ranker], bool]
+    draw: Callable[..., Picture]
     n_items: int = 0
 
 
@@ -59,7 +62,7 @@ def _height(model: Ranker, n_items: int) -> float:
     return 1.4 + ROW_INCHES * min(n_items, model.rankings_.n_items)
 
 
-def _worths(model: Any, n_items: int, **_: Any) -> Any:
+def _worths(model: Ranker, n_items: int, **_: object) -> Picture:
     figure = new_figure(6.8, max(_height(model, n_items), 2.4))
     frame = model.standard_errors() if isinstance(model, WorthRanker) else model.rank(None, model.item_ids)
     titles = model.item_ids.titles
@@ -69,13 +72,13 @@ def _worths(model: Any, n_items: int, **_: Any) -> Any:
     return figure
 
 
-def _positions(model: Any, n_items: int, user: object, **_: Any) -> Any:
+def _positions(model: Ranker, n_items: int, user: object, **_: object) -> Picture:
     figure = new_figure(7.4, max(_height(model, n_items) + 0.4, 3.0))
     draw_positions(model, figure.subplots(), user=user, n_items=n_items)
     return figure
 
 
-def _communities(model: Any, **_: Any) -> Any:
+def _communities(model: Ranker, **_: object) -> Picture:
     curved = np.size(getattr(model.estimate_, "curve", ())) > 0
     figure = new_figure(12.5 if curved else 7.0, 3.6 + 0.21 * _n_communities(model))
     axes = np.atleast_1d(figure.subplots(1, 1 + curved))
@@ -85,7 +88,7 @@ def _communities(model: Any, **_: Any) -> Any:
     return figure
 
 
-def _effects(model: Any, n_items: int, **_: Any) -> Any:
+def _effects(model: SpectralAnalysis, n_items: int, **_: object) -> Picture:
     figure = new_figure(12.5, max(_height(model, n_items) + 0.4, 4.2))
     left, right = figure.subplots(1, 2)
     draw_effects(model, left, n_items=n_items)
@@ -93,14 +96,14 @@ def _effects(model: Any, n_items: int, **_: Any) -> Any:
     return figure
 
 
-def _chains(model: Any, n_items: int, user: object, **_: Any) -> Any:
+def _chains(model: LogLinearRanker, n_items: int, user: object, **_: object) -> Picture:
     return chains_figure(model, user, list(model.item_ids)[:n_items], 500)
 
 
-def _panel(draw: Callable[..., None], width: float, height: float, *options: str) -> Callable[..., Any]:
+def _panel(draw: Callable[..., None], width: float, height: float, *options: str) -> Callable[..., Picture]:
     """A figure with one panel of a fixed size; ``options`` are what it is told of what was asked."""
 
-    def drawn(model: Any, **asked: Any) -> Any:
+    def drawn(model: Ranker, **asked: object) -> Picture:
         figure = new_figure(width, height)
         draw(model, figure.subplots(), **{name: asked[name] for name in options})
         return figure
@@ -108,7 +111,7 @@ def _panel(draw: Callable[..., None], width: float, height: float, *options: str
     return drawn
 
 
-def _reliability(model: Any, rankings: Any, **_: Any) -> Any:
+def _reliability(model: Ranker, rankings: Any, **_: object) -> Picture:
     if rankings is None:
         raise InputError(
             "a reliability diagram is about held-out rankings: give rankings= (--data on the command line)"
@@ -124,7 +127,7 @@ def _reliability(model: Any, rankings: Any, **_: Any) -> Any:
     return figure
 
 
-def _n_communities(model: Any) -> int:
+def _n_communities(model: Ranker) -> int:
     found = memberships_of(model)
     return 0 if found is None else int(found.shape[1])
 
@@ -169,8 +172,8 @@ def plot(
     path: str | Path | None = None,
     n_items: int | None = None,
     user: object = None,
-    rankings: Any = None,
-) -> Any:
+    rankings: object = None,
+) -> Picture:
     """Draw a fitted model; this is ``model.plot``, and takes the same arguments (`Ranker.plot`)."""
     known = kinds(model)
     if kind is None and not known:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,17 +12,19 @@ import polars as pl
 from permrank.core.ranker import Ranker
 from permrank.families.log_linear.base import LogLinearRanker
 from permrank.interfaces.plots.style import ACCENT, QUIET, SECOND, bare, heading, label, new_figure
-from permrank.types import Float64Array
+from permrank.types import Array, Float64Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from permrank.interfaces.plots.style import Picture
 
 # A picture has about a thousand columns.
 _MOST_BARS = 1000
 _NAMED = 3
 
 
-def memberships_of(model: Any) -> Any:
+def memberships_of(model: Ranker) -> Any:
     """P(community | user) of the best fit, (n_users, K); None for a model without communities."""
     found = getattr(model.estimate_, "memberships", None)
     return None if found is None else found[0] if np.ndim(found) == 3 else found
@@ -72,7 +75,7 @@ def draw_memberships(model: Ranker, axes: Axes) -> None:
     heading(axes, "communities")
 
 
-def _descriptions(model: Any, n: int) -> list[str]:
+def _descriptions(model: Ranker, n: int) -> list[str]:
     """Number, size and first items of each community."""
     if not hasattr(model, "communities"):
         return [f"community {z + 1}" for z in range(n)]
@@ -85,11 +88,12 @@ def _descriptions(model: Any, n: int) -> list[str]:
     return texts
 
 
-def draw_curve(model: Any, axes: Axes) -> None:
+def draw_curve(model: Ranker, axes: Axes) -> None:
     """Held-out log-probability of an item's position by the number of communities, with standard errors."""
-    numbers, values, errors = model.curve_.T
+    estimate = model.estimate_
+    numbers, values, errors = estimate.curve.T
     axes.errorbar(numbers, values, yerr=errors, marker="o", capsize=3, color=ACCENT)
-    axes.axvline(model.scores_.shape[2], linestyle=":", color=QUIET)
+    axes.axvline(estimate.scores.shape[2], linestyle=":", color=QUIET)
     axes.set_xscale("log", base=2)
     axes.set_xticks(numbers, [str(int(number)) for number in numbers])
     axes.set(xlabel="communities", ylabel="log P(position of a left-out item)")
@@ -148,7 +152,9 @@ def draw_reliability(bins: pl.DataFrame, axes: Axes) -> None:
     heading(axes, f"reliability, {int(n.sum()):,} pairs")
 
 
-def save_chains(model: LogLinearRanker, path: str | Path, user: object, items: Any = None, size: int = 500) -> None:
+def save_chains(
+    model: LogLinearRanker, path: str | Path, user: object, items: Iterable[object] | None = None, size: int = 500
+) -> None:
     """Draw four Markov chains of a log-linear model: the trace of the energy, and rank plots of it and of two items.
 
     Parameters
@@ -166,7 +172,7 @@ def save_chains(model: LogLinearRanker, path: str | Path, user: object, items: A
     chains_figure(model, user, items, size).save(path)
 
 
-def chains_figure(model: LogLinearRanker, user: object, items: Any, size: int) -> Any:
+def chains_figure(model: LogLinearRanker, user: object, items: Iterable[object] | None, size: int) -> Picture:
     """The figure of `save_chains`."""
     orders, energies, names = model.chains(user, items, 4, size)
     positions = np.argsort(orders, axis=2)
@@ -182,13 +188,13 @@ def chains_figure(model: LogLinearRanker, user: object, items: Any, size: int) -
     return figure
 
 
-def draw_trace(values: Any, axes: Axes) -> None:
+def draw_trace(values: Array, axes: Axes) -> None:
     """One line per chain; chains that mix look alike and go nowhere."""
     for chain in values:
         axes.plot(chain, linewidth=0.6)
 
 
-def draw_ranks(values: Any, axes: Axes, n_bins: int = 20) -> None:
+def draw_ranks(values: Array, axes: Axes, n_bins: int = 20) -> None:
     """Where the draws of each chain lie among those of all; level bars mean that the chains agree (Vehtari 2021)."""
     # Equal values are put in a random order: positions are whole numbers.
     jitter = np.random.default_rng(0).random(values.size)

@@ -10,9 +10,19 @@ from typing import TYPE_CHECKING, Any
 from permrank.errors import InputError, NotSupportedError
 from permrank.files.atomic import atomic_write
 from permrank.interfaces.output import printable
+from permrank.rankings.vocabulary import Vocabulary
+from permrank.types import Int64Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    class Picture(Figure):
+        """A figure that `new_figure` makes."""
+
+        def save(self, path: str | Path) -> None:
+            """Write to a file (PNG, SVG or PDF, by the ending), which appears whole or not at all."""
+
 
 ACCENT, SECOND, QUIET = "#2b6cb0", "#c05621", "#718096"
 ROW_INCHES = 0.235
@@ -21,13 +31,13 @@ _LONGEST_LABEL = 30
 _SETTINGS: Any = {"svg.hashsalt": "permrank", "svg.fonttype": "none"}
 
 
-def new_figure(width: float, height: float) -> Any:
+def new_figure(width: float, height: float) -> Picture:
     """A figure with a light background, whatever the reader's settings; it shows itself in a notebook."""
     return _picture_class()(figsize=(width, height), layout="constrained", facecolor="white")
 
 
 @cache
-def _picture_class() -> Any:
+def _picture_class() -> type[Picture]:
     try:
         from matplotlib import rc_context
         from matplotlib.figure import Figure
@@ -54,7 +64,7 @@ def _picture_class() -> Any:
             self.savefig(written, format="png", dpi=110)
             return written.getvalue()
 
-    return Picture
+    return Picture  # type: ignore[return-value]
 
 
 def label(name: object, longest: int = _LONGEST_LABEL) -> str:
@@ -64,7 +74,7 @@ def label(name: object, longest: int = _LONGEST_LABEL) -> str:
     return text.replace("$", r"\$")
 
 
-def names_of(items: Any, indices: Any) -> list[str]:
+def names_of(items: Vocabulary, indices: Int64Array) -> list[str]:
     """Labels of items: their titles where the data bring some, else their ids."""
     titles = items.titles
     return [label(name) for name in (items.take(indices) if titles is None else titles.gather(indices))]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import jinja2
 import numpy as np
@@ -219,7 +218,7 @@ def _results(found: Comparison, costs: dict[str, int]) -> Named:
     frame, metric, k = found.table(), found.metric_of(found.metric), found.k
     others = [name for name in frame.columns if name in found.measured and name != metric.name]
     titles = [title_of(found.metric_of(name), k) for name in (metric.name, *others)]
-    rows: list[list[Any]] = []
+    rows: list[Sequence[object]] = []
     for row in frame.iter_rows(named=True):
         if row["verdict"] == "failed":
             rows.append([_breakable(row["model"]), "failed", *("" for _ in range(2 + len(others) + len(costs)))])

@@ -6,7 +6,6 @@ import itertools
 import math
 import time
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from scipy.special import log_ndtr
@@ -15,7 +14,7 @@ import permrank as pr
 from permrank.interfaces.server.limits import Buckets, Recent
 from permrank.interfaces.server.results import Ballots, NormalScores, Person, rankings_of
 from permrank.randomness import generator
-from permrank.types import Array, Float64Array, Int64Array
+from permrank.types import Array, Float64Array, Int64Array, Named
 
 # One person beside an order that is common to all: x ~ N(m, τ² I) around a given mean m. In every comparison (of a
 # ranking, those of every tier with the next) the better item is named with probability Φ((x_a - x_b) / λ), λ² = 8 / π,
@@ -125,7 +124,7 @@ _FEW_PEOPLE, _MOST = 50, 300
 _KEPT = 1_000
 
 
-def next_question(ids: Sequence[str], person: Person, common: Float64Array, kind: str = "pair") -> dict[str, Any]:
+def next_question(ids: Sequence[str], person: Person, common: Float64Array, kind: str = "pair") -> Named:
     """The question that tells most about a person's order, the order so far, and how sure it is.
 
     common: what is expected of the person from what the others think (`Common`), in the order of ids.
@@ -233,7 +232,7 @@ def share_right(posterior: NormalScores, items: Array) -> float:
     return float(np.mean(np.maximum(right, 1.0 - right)))
 
 
-def _so_far(posterior: NormalScores, order: Array, ids: Sequence[str]) -> list[dict[str, Any]]:
+def _so_far(posterior: NormalScores, order: Array, ids: Sequence[str]) -> list[Named]:
     """The best of the order with how sure each is to be before the next."""
     shown = order[:50]
     sure = np.append(posterior.before(shown[:-1], shown[1:]), 1.0)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, field_validator
 
 from permrank.markup import UNSAFE
+from permrank.types import Named
 
 # Names and titles as people see them: two that look the same are the same, and none is blank.
 # Default-ignorable code points of Unicode, which show nothing by themselves: zero-width spaces and joiners, soft
@@ -297,4 +298,4 @@ class ProblemDocument(BaseModel):
     detail: str
     field: str | None = None
     remedy: str | None = None
-    errors: list[dict[str, Any]] | None = None
+    errors: list[Named] | None = None

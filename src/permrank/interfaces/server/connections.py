@@ -13,13 +13,14 @@ import contextlib
 import ipaddress
 import re
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 from urllib.parse import urlsplit
 
+from starlette.types import Scope
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from permrank.errors import InputError
+from permrank.types import Named
 
 # What proxies add: Forwarded (RFC 7239) and X-Forwarded-*, Via, the client's address under a dozen names, and marks of
 # those that are common (Cloudflare, Fastly, Fly, Envoy, Azure, Amazon, Tailscale).
@@ -31,7 +32,7 @@ _USUAL = {"http": 80, "https": 443}
 _NAME = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
 
 
-def is_own(scope: Mapping[str, Any]) -> bool:
+def is_own(scope: Scope) -> bool:
     """Whether a request comes from the machine itself, by its name, and through no proxy that shows itself.
 
     Every one of these is needed: a connection from loopback, a ``Host`` of loopback, no header that a proxy adds, and
@@ -87,7 +88,7 @@ def network_of(address: str) -> str:
     return address if ipaddress.ip_address(address).version == 4 else str(ipaddress.ip_network((address, 64), False))
 
 
-def network_of_caller(scope: Mapping[str, Any]) -> str:
+def network_of_caller(scope: Scope) -> str:
     """The network that a request comes from."""
     return network_of(scope["client"][0] if scope.get("client") else "")
 
@@ -207,6 +208,6 @@ class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
             self._late = None
 
 
-def http_options() -> dict[str, Any]:
+def http_options() -> Named:
     """What uvicorn is told about connections: their protocol, and how many and how long."""
     return {"http": Connection, "ws": "none", "limit_concurrency": 2_000, "timeout_keep_alive": 30}

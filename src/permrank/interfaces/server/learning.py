@@ -42,6 +42,7 @@ from permrank.interfaces.server.versions import (
     remove_files,
     something_to_learn,
 )
+from permrank.types import Named
 
 MODEL = "model"
 """What erasures of the model's people are noted under: no poll is called so."""
@@ -200,7 +201,7 @@ def find_communities(store: Store, poll: str) -> None:
     store.write(tell).result()
 
 
-def communities_of(ballots: Ballots, ids: list[str]) -> list[dict[str, Any]]:
+def communities_of(ballots: Ballots, ids: list[str]) -> list[Named]:
     """Tastes, largest first: share and the items that set each apart; none where one taste explains people as well."""
     lists = [person.ranking for person in ballots.people.values() if person.ranking and len(person.ranking) > 2]
     if len(lists) < FEWEST:

@@ -10,11 +10,13 @@ import bisect
 import math
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp as App
+from starlette.types import Message, Receive, Scope, Send
 
 from permrank.interfaces.server.connections import is_number, name_of, network_of_caller
 from permrank.interfaces.server.problems import Problem, answer
@@ -58,12 +60,8 @@ class Metrics:
         return "\n".join(lines) + "\n"
 
 
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 K = TypeVar("K")
 V = TypeVar("V")
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 # Callers that are remembered; and how long a body may take to arrive, in seconds.
 _MOST_CALLERS, _BODY_SECONDS = 10_000, 30.0
@@ -138,7 +136,7 @@ class Guard:
             return
         began, status = time.perf_counter(), 500
 
-        async def sending(message: MutableMapping[str, Any]) -> None:
+        async def sending(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -181,7 +179,7 @@ class Guard:
         """Hand on, counting the body: its length may not have been said, or said wrongly, and it may never come."""
         seen, is_whole, until = 0, False, asyncio.get_running_loop().time() + _BODY_SECONDS
 
-        async def receiving() -> MutableMapping[str, Any]:
+        async def receiving() -> Message:
             nonlocal seen, is_whole
             try:
                 async with asyncio.timeout_at(None if is_whole else until):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 from fastapi import Path as PathParameter
@@ -29,6 +29,7 @@ from permrank.interfaces.server.problems import Problem
 from permrank.interfaces.server.serving import Version, age, id_of, person_id, place_of
 from permrank.interfaces.server.state import State
 from permrank.interfaces.server.turns import T
+from permrank.types import Named
 
 router = APIRouter(prefix="/v1/model", tags=["model"], responses=ERRORS)
 Person = Annotated[str, PathParameter(min_length=1, max_length=200)]
@@ -39,12 +40,12 @@ def _opened(who: Caller, state: State, right: Right = "model") -> Version:
     return state.serving.current
 
 
-def _stamp(version: Version) -> dict[str, Any]:
+def _stamp(version: Version) -> Named:
     return {"version": version.number, "age": round(age(version), 1)}
 
 
 @router.get("", summary="Which model")
-async def about(who: Who, state: All) -> dict[str, Any]:
+async def about(who: Who, state: All) -> Named:
     """The kind of the model, its size, its version and its age in seconds."""
     version = _opened(who, state)
     known = version.model.rankings_
@@ -59,7 +60,7 @@ async def about(who: Who, state: All) -> dict[str, Any]:
 async def items(
     who: Who, state: All, search: Annotated[str, Query(max_length=100)] = "", limit: Limit = 20,
     after: Annotated[int, Query(ge=0, le=10**9)] = 0,
-) -> dict[str, Any]:  # fmt: skip
+) -> Named:  # fmt: skip
     """Items whose title holds a text; those that begin with it come first."""
     _opened(who, state)
     found, more = state.serving.search(search, limit, after)
@@ -67,7 +68,7 @@ async def items(
 
 
 @router.post("/recommend", summary="What would they choose next?")
-async def recommend(body: Recommend, who: Who, state: All) -> dict[str, Any]:
+async def recommend(body: Recommend, who: Who, state: All) -> Named:
     """The best k items that the person has not listed."""
     version = _opened(who, state)
     someone = await state.serving.someone(version, body, light=True)
@@ -79,7 +80,7 @@ async def recommend(body: Recommend, who: Who, state: All) -> dict[str, Any]:
     return {"items": found, **_stamp(version)}
 
 
-def _because(someone: pr.Person, one: dict[str, Any]) -> str | None:
+def _because(someone: pr.Person, one: Named) -> str | None:
     """Why an item is recommended, without its name; None where the model gives no reasons."""
     try:
         return someone.because(one["item"]).removeprefix(f"{one['title']}: ")
@@ -88,7 +89,7 @@ def _because(someone: pr.Person, one: dict[str, Any]) -> str | None:
 
 
 @router.post("/recommend/batch", summary="The same for many people")
-async def recommend_many(body: RecommendMany, who: Who, state: All) -> dict[str, Any]:
+async def recommend_many(body: RecommendMany, who: Who, state: All) -> Named:
     """The best k for each of several people, in their order."""
     version = _opened(who, state)
     people = [await state.serving.someone(version, one, light=True) for one in body.people]
@@ -102,7 +103,7 @@ async def _asked(state: State, version: Version, body: Someone, question: Callab
 
 
 @router.post("/rank", summary="In which order?")
-async def rank(body: Rank, who: Who, state: All) -> dict[str, Any]:
+async def rank(body: Rank, who: Who, state: All) -> Named:
     """The given items, best first, with the probability to be among the best and, if asked for, intervals of ranks."""
     version = _opened(who, state)
     chosen = [id_of(version, item, "items") for item in body.items]
@@ -111,7 +112,7 @@ async def rank(body: Rank, who: Who, state: All) -> dict[str, Any]:
 
 
 @router.post("/prefers", summary="Which of two?")
-async def prefers(body: Prefers, who: Who, state: All) -> dict[str, Any]:
+async def prefers(body: Prefers, who: Who, state: All) -> Named:
     """The probability that the first of each pair is put before the second."""
     version = _opened(who, state)
     pairs = [[id_of(version, item, f"pairs.{at}") for item in pair] for at, pair in enumerate(body.pairs)]
@@ -120,19 +121,19 @@ async def prefers(body: Prefers, who: Who, state: All) -> dict[str, Any]:
 
 
 @router.post("/explain", summary="Why?")
-async def explain(body: Explain, who: Who, state: All) -> dict[str, Any]:
+async def explain(body: Explain, who: Who, state: All) -> Named:
     """What speaks for an item, in a sentence and as parts that add up to its score."""
     version = _opened(who, state)
     item = id_of(version, body.item, "item")
 
-    def question(person: pr.Person) -> dict[str, Any]:
+    def question(person: pr.Person) -> Named:
         return {"because": person.because(item), "reasons": person.explain(item).to_dicts()}
 
     return await _asked(state, version, body, question) | _stamp(version)
 
 
 @router.get("/similar/{item}", summary="What is like it?")
-async def similar(item: Person, who: Who, state: All, k: Annotated[int, Query(ge=1, le=1_000)] = 10) -> dict[str, Any]:
+async def similar(item: Person, who: Who, state: All, k: Annotated[int, Query(ge=1, le=1_000)] = 10) -> Named:
     """Items that the same people like."""
     version = _opened(who, state)
     name = id_of(version, item, "item")
@@ -141,7 +142,7 @@ async def similar(item: Person, who: Who, state: All, k: Annotated[int, Query(ge
 
 
 @router.put("/people/{person}", summary="Keep what a person says")
-async def keep(person: Person, body: PersonList, who: Who, state: All) -> dict[str, Any]:
+async def keep(person: Person, body: PersonList, who: Who, state: All) -> Named:
     """Store a list or ratings of a person: answers about the person follow it at once, and the model learns from it."""
     version = _opened(who, state, "lists")
     if (body.ranking is None) == (body.ratings is None):
@@ -161,7 +162,7 @@ async def keep(person: Person, body: PersonList, who: Who, state: All) -> dict[s
 
 
 @router.delete("/people/{person}", summary="Erase what a person has said", responses=PENDING)
-async def erase(person: Person, who: Who, state: All, response: Response) -> dict[str, Any]:
+async def erase(person: Person, who: Who, state: All, response: Response) -> Named:
     """Remove what was kept of a person, and the versions of the model that may have learnt from it.
 
     Data of the model that was served at first stay in its file.

@@ -23,6 +23,7 @@ from permrank.interfaces.server.bodies import (
 )
 from permrank.interfaces.server.problems import Problem
 from permrank.interfaces.server.store import Store
+from permrank.types import Named
 
 AnyAnswer = ListAnswer | TiersAnswer | PairAnswer | BestWorstAnswer | SkipAnswer
 
@@ -94,7 +95,7 @@ def _unknown(poll: str) -> Problem:
     return Problem(404, f"there is no poll {poll!r}", field="poll", remedy="look at its link again")
 
 
-def items_of(store: Store, poll: str) -> list[dict[str, Any]]:
+def items_of(store: Store, poll: str) -> list[Named]:
     """Items of a poll in the order in which they were given."""
     found = store.rows("SELECT id, title, about, picture FROM items WHERE poll = ? ORDER BY position", poll)
     return [dict(row) for row in found]

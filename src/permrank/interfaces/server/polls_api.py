@@ -22,12 +22,13 @@ from permrank.interfaces.server.problems import Problem
 from permrank.interfaces.server.results import Ballots, Person, ranking_lines, rankings_of
 from permrank.interfaces.server.state import Holders, State, state_of
 from permrank.interfaces.server.store import Job
+from permrank.types import Named
 
-ERRORS: dict[int | str, dict[str, Any]] = {
+ERRORS: dict[int | str, Named] = {
     status: {"model": ProblemDocument, "content": {"application/problem+json": {}}}
     for status in (400, 401, 403, 404, 409, 413, 422, 429, 503, 507)
 }
-PENDING: dict[int | str, dict[str, Any]] = {202: {"description": "Erased for all who ask, and not yet in the files"}}
+PENDING: dict[int | str, Named] = {202: {"description": "Erased for all who ask, and not yet in the files"}}
 router = APIRouter(prefix="/v1", tags=["polls"], responses=ERRORS)
 Poll = Annotated[str, PathParameter(max_length=64, pattern=r"^[a-z0-9-]+$")]
 Token = Annotated[str, PathParameter(max_length=64, pattern=r"^[a-z0-9-]+$")]
@@ -50,7 +51,7 @@ Who = Annotated[Caller, Depends(caller_of)]
 All = Annotated[State, Depends(state_of)]
 
 
-async def erased(state: State, response: Response, what: str, job: Job[work.Erasure]) -> dict[str, Any]:
+async def erased(state: State, response: Response, what: str, job: Job[work.Erasure]) -> Named:
     """What is said of an erasure: 200 once it is in no file any more, 202 while that is pending."""
     gone = await state.written(job)
     pending = not await state.eraser.is_done(gone.seq)
@@ -58,17 +59,17 @@ async def erased(state: State, response: Response, what: str, job: Job[work.Eras
     return {"erased": what, "answers": gone.answers, "pending": pending}
 
 
-def _page(name: str, rows: list[sqlite3.Row], limit: int) -> dict[str, Any]:
+def _page(name: str, rows: list[sqlite3.Row], limit: int) -> Named:
     """Some of the rows, of which there may be one more, and where to go on."""
     return {name: [dict(row) for row in rows[:limit]], "next": rows[limit - 1]["id"] if len(rows) > limit else None}
 
 
 @router.post("/polls", status_code=201, summary="Make a poll")
-async def create(body: NewPoll, who: Who, state: All) -> dict[str, Any]:
+async def create(body: NewPoll, who: Who, state: All) -> Named:
     """Make a poll; gives its keys, which are shown once."""
     who.require("admin")
 
-    def job(db: sqlite3.Connection) -> dict[str, Any]:
+    def job(db: sqlite3.Connection) -> Named:
         poll = work.create_poll(db, body)
         return {"id": poll, "keys": {role: make_key(db, role, poll) for role in ("vote", "read", "admin")}}
 
@@ -76,7 +77,7 @@ async def create(body: NewPoll, who: Who, state: All) -> dict[str, Any]:
 
 
 @router.get("/polls", summary="List the polls")
-async def index(who: Who, state: All, after: After = "", limit: Limit = 100) -> dict[str, Any]:
+async def index(who: Who, state: All, after: After = "", limit: Limit = 100) -> Named:
     """Polls by id."""
     who.require("admin")
     rows = state.store.rows("SELECT * FROM polls WHERE id > ? ORDER BY id LIMIT ?", after, limit + 1)
@@ -84,7 +85,7 @@ async def index(who: Who, state: All, after: After = "", limit: Limit = 100) -> 
 
 
 @router.get("/polls/{poll}", summary="Title and items")
-async def show(poll: Poll, who: Who, state: All) -> dict[str, Any]:
+async def show(poll: Poll, who: Who, state: All) -> Named:
     """What the poll asks, and who the caller is in it."""
     who.require("read", poll)
     row = dict(work.require_poll(state.store, poll))
@@ -97,7 +98,7 @@ async def show(poll: Poll, who: Who, state: All) -> dict[str, Any]:
 
 
 @router.patch("/polls/{poll}", summary="Change, close or open a poll")
-async def change(poll: Poll, body: PollChange, who: Who, state: All) -> dict[str, Any]:
+async def change(poll: Poll, body: PollChange, who: Who, state: All) -> Named:
     """Change what is given."""
     who.require("admin", poll)
     work.require_poll(state.store, poll)
@@ -106,7 +107,7 @@ async def change(poll: Poll, body: PollChange, who: Who, state: All) -> dict[str
 
 
 @router.delete("/polls/{poll}", summary="Delete a poll and all its answers", responses=PENDING)
-async def delete(poll: Poll, who: Who, state: All, response: Response) -> dict[str, Any]:
+async def delete(poll: Poll, who: Who, state: All, response: Response) -> Named:
     """There is no way back."""
     who.require("admin", poll)
     return await erased(state, response, poll, lambda db: work.delete_poll(db, poll))
@@ -116,12 +117,12 @@ async def delete(poll: Poll, who: Who, state: All, response: Response) -> dict[s
 
 
 @router.post("/polls/{poll}/keys", status_code=201, summary="Make a key")
-async def new_key(poll: Poll, body: NewKey, who: Who, state: All) -> dict[str, Any]:
+async def new_key(poll: Poll, body: NewKey, who: Who, state: All) -> Named:
     """A key to vote, read or administer, or one of a person; it is shown once."""
     who.require("admin", poll)
     work.require_poll(state.store, poll)
 
-    def job(db: sqlite3.Connection) -> dict[str, Any]:
+    def job(db: sqlite3.Connection) -> Named:
         work.require_there(db, poll)
         person = None
         if body.role == "person":
@@ -134,7 +135,7 @@ async def new_key(poll: Poll, body: NewKey, who: Who, state: All) -> dict[str, A
 
 
 @router.get("/polls/{poll}/keys", summary="List the keys")
-async def keys(poll: Poll, who: Who, state: All, after: After = "", limit: Limit = 100) -> dict[str, Any]:
+async def keys(poll: Poll, who: Who, state: All, after: After = "", limit: Limit = 100) -> Named:
     """Ids and roles; the keys themselves are not kept."""
     who.require("admin", poll)
     found = state.store.rows(
@@ -158,9 +159,7 @@ async def revoke(poll: Poll, key: Token, who: Who, state: All) -> None:
 
 
 @router.post("/polls/{poll}/people", status_code=201, summary="Take part")
-async def join(
-    poll: Poll, body: NewPerson, who: Who, state: All, response: Response, request: Request
-) -> dict[str, Any]:
+async def join(poll: Poll, body: NewPerson, who: Who, state: All, response: Response, request: Request) -> Named:
     """Somebody new, with a key of their own; a browser keeps it as a cookie and is not shown it."""
     who.require("vote", poll)
     if who.person(poll) is not None:
@@ -173,7 +172,7 @@ async def join(
 
 
 @router.get("/polls/{poll}/people", summary="Who takes part")
-async def people(poll: Poll, who: Who, state: All, after: After = "", limit: Limit = 100) -> dict[str, Any]:
+async def people(poll: Poll, who: Who, state: All, after: After = "", limit: Limit = 100) -> Named:
     """People, and how many answers each has given."""
     who.require("admin", poll)
     found = state.store.rows(
@@ -186,7 +185,7 @@ async def people(poll: Poll, who: Who, state: All, after: After = "", limit: Lim
 
 
 @router.delete("/polls/{poll}/people/{person}", summary="Erase a person", responses=PENDING)
-async def erase(poll: Poll, person: Token, who: Who, state: All, response: Response) -> dict[str, Any]:
+async def erase(poll: Poll, person: Token, who: Who, state: All, response: Response) -> Named:
     """Remove all that a person has said, with name and keys, from the file; the person, or an admin, may ask for it."""
     if person == "me":
         person = who.person(poll) or ""
@@ -202,7 +201,7 @@ async def erase(poll: Poll, person: Token, who: Who, state: All, response: Respo
 async def answer(
     poll: Poll, body: NewAnswers, who: Who, state: All,
     idempotency_key: Annotated[str | None, Header(max_length=90, pattern=r"^[\x21-\x7e]+$")] = None,
-) -> dict[str, Any]:  # fmt: skip
+) -> Named:  # fmt: skip
     """Store answers; once this has answered they are on the disk. The same key again stores nothing twice."""
     who.require("vote", poll)
     person = who.person(poll)
@@ -237,7 +236,7 @@ async def answer(
 @router.get("/polls/{poll}/answers", summary="All answers, as they were given")
 async def answers(
     poll: Poll, who: Who, state: All, after: Annotated[int, Query(ge=0, le=2**62)] = 0, limit: Limit = 100
-) -> dict[str, Any]:
+) -> Named:
     """The history, corrections and all; by number."""
     who.require("admin", poll)
     rows = state.store.rows(
@@ -249,7 +248,7 @@ async def answers(
 
 
 @router.get("/polls/{poll}/answers/mine", summary="What counts of the caller's answers")
-async def mine(poll: Poll, who: Who, state: All) -> dict[str, Any]:
+async def mine(poll: Poll, who: Who, state: All) -> Named:
     """The last ranking of the caller, or null."""
     who.require("read", poll)
     row = state.store.row(
@@ -264,7 +263,7 @@ async def mine(poll: Poll, who: Who, state: All) -> dict[str, Any]:
 
 
 @router.get("/polls/{poll}/question", summary="The next question")
-async def ask(poll: Poll, who: Who, state: All, kind: Literal["pair", "best_worst"] = "pair") -> dict[str, Any]:
+async def ask(poll: Poll, who: Who, state: All, kind: Literal["pair", "best_worst"] = "pair") -> Named:
     """The question that tells most about the caller's order, the order so far, and whether it is enough."""
     who.require("vote", poll)
     row = work.require_poll(state.store, poll)

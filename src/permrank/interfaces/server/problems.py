@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.encoders import jsonable_encoder
@@ -13,6 +12,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from permrank.errors import InputError, NotSupportedError, UnknownIdError
+from permrank.types import Named
 
 _log = logging.getLogger("permrank.serve")
 _TITLES = {
@@ -33,10 +33,10 @@ class Problem(Exception):  # noqa: N818  (RFC 9457 calls it so)
         self.status, self.detail, self.field, self.remedy, self.retry = status, detail, field, remedy, retry
 
 
-def problem_body(status: int, detail: str, field: str | None = None, remedy: str | None = None) -> dict[str, Any]:
+def problem_body(status: int, detail: str, field: str | None = None, remedy: str | None = None) -> Named:
     """The members of a problem document."""
     title = _TITLES.get(status, "The request was refused")
-    body: dict[str, Any] = {"type": "about:blank", "title": title, "status": status, "detail": detail}
+    body: Named = {"type": "about:blank", "title": title, "status": status, "detail": detail}
     return body | {name: value for name, value in (("field", field), ("remedy", remedy)) if value is not None}
 
 

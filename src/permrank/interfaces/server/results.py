@@ -13,7 +13,7 @@ from scipy.special import ndtr
 
 import permrank as pr
 from permrank.randomness import generator
-from permrank.types import Array, BoolArray, Float64Array
+from permrank.types import Array, BoolArray, Float64Array, Named
 
 Tiers = list[list[str]]
 
@@ -132,7 +132,7 @@ class NormalScores(NamedTuple):
 class GroupResult:
     """The order of a group and what belongs to it; made once for a state of the poll."""
 
-    def __init__(self, items: Sequence[dict[str, Any]], ballots: Ballots) -> None:
+    def __init__(self, items: Sequence[Named], ballots: Ballots) -> None:
         self.items, self.ids, self.at = list(items), [item["id"] for item in items], time.time()
         self.n_people, self.n_answers, self.seq = len(ballots.people), ballots.n_answers, ballots.seq
         rankings = rankings_of(ballots, self.ids)
@@ -142,8 +142,8 @@ class GroupResult:
         self.body = self._body()
         self.text = json.dumps(self.body, ensure_ascii=False, allow_nan=False)  # once for all who ask
 
-    def _body(self) -> dict[str, Any]:
-        known: dict[str, Any] = {"model": MODEL, "level": LEVEL, "items": [], "close": [], "cycles": []}
+    def _body(self) -> Named:
+        known: Named = {"model": MODEL, "level": LEVEL, "items": [], "close": [], "cycles": []}
         if self.rankings is None:
             return known
         model = pr.PlackettLuce(prior="gaussian").fit(self.rankings, verbose=False)
@@ -173,7 +173,7 @@ class GroupResult:
             known["cycles"] = [[self.ids[index] for index in cycle] for cycle in found]
         return known
 
-    def _close(self, ranked: Array, covariance: Float64Array) -> list[dict[str, Any]]:
+    def _close(self, ranked: Array, covariance: Float64Array) -> list[Named]:
         """Neighbours in the order that could as well be the other way round, closest first."""
         first, second = ranked[:-1], ranked[1:]
         sure = NormalScores(self.scores, covariance).before(first, second)
@@ -194,7 +194,7 @@ class GroupResult:
         place = np.arange(1, scores.size + 1)
         return np.minimum(low, place), np.maximum(high, place), np.zeros(scores.size)
 
-    def differences(self, person: Person) -> dict[str, Any] | None:
+    def differences(self, person: Person) -> Named | None:
         """Where a person's last ranking differs from the group's order: pairs that agree, and the items most apart."""
         if person.ranking is None or self.rankings is None:
             return None

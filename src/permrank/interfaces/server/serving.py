@@ -20,12 +20,13 @@ from permrank.interfaces.server.problems import Problem
 from permrank.interfaces.server.store import Store
 from permrank.interfaces.server.turns import T, Turns
 from permrank.interfaces.server.versions import base_of, file_of, newest
+from permrank.types import Named, UserId
 
 _log = logging.getLogger("permrank.serve")
 _TOGETHER = 64
 # The model takes turns with the polls under this name.
 _TURN = "model"
-Found = list[dict[str, Any]]
+Found = list[Named]
 _Waiting = tuple[pr.Person, int, set[int], "asyncio.Future[Found]"]
 
 
@@ -35,10 +36,10 @@ class Version(NamedTuple):
     number: int
     model: pr.Ranker
     created: float
-    ids: list[Any]
+    ids: list[UserId]
     titles: list[str]
     names: list[str]
-    places: dict[Any, int]
+    places: dict[object, int]
 
 
 class Serving:
@@ -160,7 +161,7 @@ def loaded(number: int, path: str, created: float) -> Version:
     """A version from its file."""
     model = pr.load(path)
     ids, titles = list(model.item_ids), [model.item_ids.called(at) for at in range(len(model.item_ids))]
-    places: dict[Any, int] = {}
+    places: dict[object, int] = {}
     for at, title in enumerate(titles):
         places.setdefault(title, at)
     places |= {str(name): at for at, name in enumerate(ids)} | {name: at for at, name in enumerate(ids)}
@@ -202,7 +203,7 @@ def recommended(version: Version, batch: Sequence[_Waiting]) -> list[Found]:
     return found
 
 
-def place_of(version: Version, item: Any, field: str) -> int:
+def place_of(version: Version, item: object, field: str) -> int:
     """Index of an item by id or title; an unknown one is a problem that names it."""
     found = version.places.get(item)
     if found is None:
@@ -213,7 +214,7 @@ def place_of(version: Version, item: Any, field: str) -> int:
     return found
 
 
-def id_of(version: Version, item: Any, field: str) -> Any:
+def id_of(version: Version, item: object, field: str) -> UserId:
     """The id of an item by id or title."""
     return version.ids[place_of(version, item, field)]
 
@@ -225,7 +226,7 @@ def require_once(version: Version, places: Sequence[int], field: str) -> None:
         raise Problem(422, f"{version.ids[twice]!r} comes twice", field=field, remedy="name every item once")
 
 
-def _tier(entry: Any) -> list[Any]:
+def _tier(entry: object) -> list[object]:
     return entry if isinstance(entry, list) else [entry]
 
 

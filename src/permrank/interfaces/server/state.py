@@ -8,7 +8,7 @@ import json
 import time
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from fastapi import Request
@@ -24,6 +24,7 @@ from permrank.interfaces.server.serving import Serving
 from permrank.interfaces.server.settings import Settings
 from permrank.interfaces.server.store import Job, Store, T
 from permrank.interfaces.server.turns import Turns
+from permrank.types import Named
 
 # Polls whose results are kept; how often the file is looked at for what other processes wrote; a sign of life.
 _KEPT, _LOOK, _SIGN = 64, 0.25, 15.0
@@ -104,10 +105,10 @@ class Polls:
         self._ballots[poll] = (gone, ballots)
         return ballots
 
-    async def question(self, poll: str, who: str | None, kind: str, *, hidden: bool) -> dict[str, Any]:
+    async def question(self, poll: str, who: str | None, kind: str, *, hidden: bool) -> Named:
         """The next question to a person; where the result is hidden, what others think plays no part in it."""
 
-        def work() -> dict[str, Any]:
+        def work() -> Named:
             ballots, ids = self.ballots(poll), [item["id"] for item in items_of(self.store, poll)]
             common = np.zeros(len(ids)) if hidden else self._common.scores(poll, ids, ballots, who)
             return next_question(ids, ballots.people.get(who or "", Person()), common, kind)

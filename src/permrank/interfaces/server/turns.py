@@ -9,10 +9,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Hashable, MutableMapping
+from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from typing import Any, TypeVar
+
+from starlette.types import Receive
 
 from permrank.interfaces.server.problems import Problem
 
@@ -28,9 +30,7 @@ class Asker:
     pay: takes the processor seconds that were spent for them.
     """
 
-    def __init__(
-        self, receive: Callable[[], Awaitable[MutableMapping[str, Any]]], pay: Callable[[float], None]
-    ) -> None:
+    def __init__(self, receive: Receive, pay: Callable[[float], None]) -> None:
         self._receive, self.pay = receive, pay
 
     async def leave(self) -> None:
@@ -44,7 +44,7 @@ ASKER: ContextVar[Asker | None] = ContextVar("asker", default=None)
 
 
 class _Job:
-    def __init__(self, work: Callable[[], Any]) -> None:
+    def __init__(self, work: Callable[[], object]) -> None:
         self.work = work
         self.waiting: dict[asyncio.Future[Any], Asker | None] = {}
 
@@ -127,7 +127,7 @@ async def _waited(job: _Job) -> Any:
             task.cancel()
 
 
-def _done(work: Callable[[], Any]) -> tuple[Any, Exception | None, float]:
+def _done(work: Callable[[], object]) -> tuple[object, Exception | None, float]:
     """Result or error of a job, and the processor seconds that it took."""
     began = time.thread_time()
     try:

@@ -10,7 +10,8 @@ A function that was compiled for a kernel has no machine code of its own. It is 
 which tests do; and a kernel never takes what was compiled for Python, in this process or before. Sums that the compiler
 may reorder would else depend on who was called first.
 
-This leans on how Numba is built inside. With versions that nobody has tried, kernels are compiled in its own way.
+This replaces parts of Numba's inside, so the dependency on Numba is pinned to the minor version that the tests run
+with, and another one is refused when permrank is imported (docs/decisions/0027-kernels-compiled-once.md).
 """
 
 import functools
@@ -19,8 +20,12 @@ import numba
 from numba.core import codegen
 from numba.core.compiler_lock import global_compiler_lock
 
-# Whether the version of Numba is one that this was tried with.
-KNOWN = numba.version_info.short == (0, 68)
+VERSION = (0, 68)
+if numba.version_info.short != VERSION:
+    raise ImportError(
+        f"permrank works with Numba {VERSION[0]}.{VERSION[1]}, here is {numba.__version__}. "
+        f"Install the right one: pip install 'numba=={VERSION[0]}.{VERSION[1]}.*'"
+    )
 
 # Names of the functions that are being compiled, from the kernel inwards; under the lock of Numba's compiler.
 _compiling: list[str] = []
@@ -28,7 +33,7 @@ _compiling: list[str] = []
 _environments: dict[str, object] = {}
 
 
-class _Library(codegen.JITCodeLibrary if KNOWN else object):  # type: ignore[misc]
+class _Library(codegen.JITCodeLibrary):
     """A library that is linked only, unless it is that of the kernel."""
 
     def __init__(self, *arguments):
@@ -87,14 +92,13 @@ def compiles_a_part():
     return bool(_compiling)
 
 
-def make_lean(kernel):
+def optimise_once(kernel):
     """Have a kernel, or what kernels call, compiled in this way."""
-    if KNOWN:
-        maker = kernel._compiler
-        maker.compile = functools.partial(_compile, maker, maker.compile)
-        maker._customize_flags = _without_wrapper
-        kernel.compile = functools.partial(_compile_for_use, kernel, kernel.compile)
-        kernel.add_overload = functools.partial(_add_overload, kernel, kernel.add_overload)
+    maker = kernel._compiler
+    maker.compile = functools.partial(_compile, maker, maker.compile)
+    maker._customize_flags = _without_wrapper
+    kernel.compile = functools.partial(_compile_for_use, kernel, kernel.compile)
+    kernel.add_overload = functools.partial(_add_overload, kernel, kernel.add_overload)
 
 
 def _compile(maker, compile_, *arguments):

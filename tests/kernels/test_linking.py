@@ -1,16 +1,17 @@
 """What a kernel calls is compiled with it, and not alone as well."""
 
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
 import numba
 import numpy as np
 import pytest
 from numba.core import codegen
 
-from permrank.kernels import jit, lean
+from permrank.kernels import jit, linking
 from permrank.kernels.jit import njit, prange
-
-pytestmark = pytest.mark.skipif(
-    not lean.KNOWN, reason="this version of Numba has not been tried: kernels are compiled in its way"
-)
 
 
 def squares(x):
@@ -79,14 +80,14 @@ def test_what_a_kernel_calls_is_compiled_again_when_python_calls_it(optimised):
         assert _twice_the_root(9.0) == 6.0
     assert optimised == ["_sum_of_roots", "_root", "_twice_the_root"]
     # Compiled callers do not take it.
-    assert [lean.is_part(found.library) for found in _root.overloads.values()] == [True]
+    assert [linking.is_part(found.library) for found in _root.overloads.values()] == [True]
 
 
 def test_a_kernel_does_not_take_what_was_compiled_for_python(optimised):
     assert _root(9.0) == 3.0
-    assert [lean.is_part(found.library) for found in _root.overloads.values()] == [False]
+    assert [linking.is_part(found.library) for found in _root.overloads.values()] == [False]
     assert _sum_of_roots(np.array([1.0, 4.0])) == 6.0
-    assert [lean.is_part(found.library) for found in _root.overloads.values()] == [True]
+    assert [linking.is_part(found.library) for found in _root.overloads.values()] == [True]
     assert _root(16.0) == 4.0
     assert optimised == ["_root", "_sum_of_roots"]
 
@@ -103,7 +104,7 @@ def test_a_kernel_that_does_not_compile_leaves_the_next_as_it_should_be(optimise
 
     with pytest.raises(numba.TypingError):
         bad(1.0)
-    assert lean._compiling == []
+    assert linking._compiling == []
     assert _root(25.0) == 5.0
 
 
@@ -113,3 +114,16 @@ def test_parts_are_not_written_to_the_cache_and_the_kernel_is(tmp_path, monkeypa
     assert _sum_of_roots(np.array([4.0])) == 4.0
     names = {path.name.rsplit("-", 1)[0].rsplit(".", 1)[1] for path in tmp_path.iterdir()}
     assert names == {"_sum_of_roots"}
+
+
+def test_another_version_of_numba_is_refused_by_name():
+    code = "import numba; numba.version_info = numba.version_info._replace(short=(0, 1)); import permrank.kernels.jit"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "ImportError: permrank works with Numba 0.68, here is" in done.stderr
+    assert "pip install 'numba==0.68.*'" in done.stderr
+
+
+def test_what_is_installed_is_what_is_accepted():
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert "numba=={}.{}.*".format(*linking.VERSION) in project["dependencies"]
