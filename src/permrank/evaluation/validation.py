@@ -141,7 +141,7 @@ class Validation:
                 f"{strange} of {held.n_entries} validation entries are of users or items that are not in the training "
                 "data, and are left out",
                 UserWarning,
-                stacklevel=7,
+                stacklevel=6,
             )
         return keep_entries(held, known) if strange else held
 

@@ -86,11 +86,11 @@ Options: TypeAlias = dict[str, Any]
 """Values of a group of options, by the names that the function with their declarations has for them."""
 
 
-def with_options(**groups: Callable[..., None]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def with_options(**groups: Callable[..., None]) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command the options of other functions, in the place of parameters of these names, which get a dict."""
     options = {name: inspect.signature(group, eval_str=True).parameters for name, group in groups.items()}
 
-    def decorated(command: Callable[..., Any]) -> Callable[..., Any]:
+    def decorated(command: Callable[..., None]) -> Callable[..., None]:
         signature = inspect.signature(command, eval_str=True)
         parameters = [
             each.replace(kind=inspect.Parameter.KEYWORD_ONLY)
@@ -99,8 +99,8 @@ def with_options(**groups: Callable[..., None]) -> Callable[[Callable[..., Any]]
         ]
 
         @functools.wraps(command)
-        def wrapped(**given: Any) -> Any:
-            return command(**{name: {each: given.pop(each) for each in own} for name, own in options.items()}, **given)
+        def wrapped(**given: Any) -> None:
+            command(**{name: {each: given.pop(each) for each in own} for name, own in options.items()}, **given)
 
         wrapped.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
         wrapped.__annotations__ = {each.name: each.annotation for each in parameters}
